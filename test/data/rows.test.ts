@@ -1,4 +1,10 @@
-/** Compares the entities of TypeORM with the tables that the migrations create. */
+/**
+ * Compares the entities of TypeORM with the tables that the migrations create, and checks the strength of row locks in
+ * all SQL of the service.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { ROWS, rows } from "../../src/data/database.js";
@@ -13,6 +19,24 @@ interface Column {
 const COLUMNS = `
   SELECT attname AS name, format_type(atttypid, atttypmod) AS type, NOT attnotnull AS nullable
     FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attname`;
+
+/** Tables that a foreign key points at. */
+const REFERENCED = `SELECT DISTINCT confrelid::regclass::text AS name FROM pg_constraint WHERE contype = 'f' ORDER BY 1`;
+
+const SOURCES = fileURLToPath(new URL("../../../src/", import.meta.url));
+/** The table of each `FOR UPDATE` that waits for other transactions; a lock with `SKIP LOCKED` waits for none. */
+function tablesLockedForUpdate(): { file: string; table: string }[] {
+  const files = readdirSync(SOURCES, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
+  return files.flatMap((file) => {
+    const statements = readFileSync(join(SOURCES, file), "utf8").split(/\bFOR UPDATE\b(?! (?:OF \w+ )?SKIP LOCKED)/);
+    return statements.slice(0, -1).map((text) => {
+      const table = text.slice(text.lastIndexOf("FROM ") + "FROM ".length).match(/^\w+/)?.[0];
+      return { file, table: table ?? "" };
+    });
+  });
+}
+/** Its lock must block new rows that point at it: the data source is removed if it is empty. */
+const BLOCKS_NEW_ROWS = { file: "operations/data-sources/source-definitions.ts", table: "data_source" };
 
 const byName = (a: Column, b: Column) => (a.name < b.name ? -1 : 1);
 
@@ -37,4 +61,19 @@ describe("rows", () => {
       expect(mapped.sort(byName)).to.deep.equal((await rows<Column>(db, COLUMNS, [tableName])).sort(byName));
     });
   }
+
+  /*
+   * An insert locks the rows that it points at FOR KEY SHARE. Two transactions that have both inserted such a row and
+   * then lock the same row FOR UPDATE wait for each other. FOR NO KEY UPDATE excludes other changes without that.
+   */
+  it("no row that others point at is locked FOR UPDATE, which deadlocks with inserts", async () => {
+    const referenced = (await rows<{ name: string }>(db, REFERENCED)).map(({ name }) => name);
+    const locks = tablesLockedForUpdate();
+    expect(locks).to.deep.include(BLOCKS_NEW_ROWS);
+    const deadlocking = locks.filter(
+      ({ file, table }) =>
+        referenced.includes(table) && !(file === BLOCKS_NEW_ROWS.file && table === BLOCKS_NEW_ROWS.table),
+    );
+    expect(deadlocking).to.deep.equal([]);
+  });
 });

@@ -225,6 +225,31 @@ describe("alerts", function () {
     await service.db.query("DELETE FROM run WHERE state = 'queued'");
   });
 
+  it("a change of a rule waits for a check that has stored one of its states, and none of them deadlocks", async () => {
+    const [other] = await publishDirectly(service.db, service.appId, [{ name: "other", triggers: [] }]);
+    const id = await create({ failures: 2, of: 2 });
+    await end("failed");
+    await look();
+    // The check stores the state of this action before it reports the failures of the other one.
+    await end("completed");
+    const sql = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at)
+                 VALUES ($1, $2, 'production', 'manual', '{}', 'failed', now())`;
+    for (let count = 0; count < 2; count += 1) await service.db.query(sql, [service.appId, other!.id]);
+    const waiting = () =>
+      rows(service.db, "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'");
+    await service.db
+      .transaction(async (manager) => {
+        // With a shorter time than the check's, a deadlock ends this transaction.
+        await manager.query("SET LOCAL deadlock_timeout = '10ms'");
+        await rows(manager, "SELECT FROM alert_rule WHERE id = $1 FOR NO KEY UPDATE", [id]);
+        const check = look();
+        await until(async () => (await waiting()).length > 0);
+        await rows(manager, "DELETE FROM alert_state WHERE rule_id = $1", [id]);
+        return { check };
+      })
+      .then(({ check }) => check);
+  });
+
   it("speak Slack's format, in which a name is no mark", async () => {
     await service.db.query("UPDATE action SET name = '<!channel>' WHERE id = $1", [masterId]);
     await create({ channel: "slack", setting: "__slack" });

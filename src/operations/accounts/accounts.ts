@@ -51,7 +51,7 @@ const MAKE_OWNER = "INSERT INTO organization_member (organization_id, person_id,
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
 /* Also true for an organization whose administrators only used tokens. */
 const HAS_ACCOUNT = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
-const LOCK = "SELECT id FROM person WHERE id = $1 FOR UPDATE";
+const LOCK = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
 const RECENT_RESETS = `
   SELECT count(*) FROM one_time_link WHERE kind = 'reset' AND person_id = $1 AND created_at > now() - interval '10 minutes'`;
 

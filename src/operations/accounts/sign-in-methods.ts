@@ -2,7 +2,7 @@
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 
-const LOCK = "SELECT id FROM person WHERE id = $1 FOR UPDATE";
+const LOCK = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
 const REMAINING = `
   SELECT (passphrase_hash IS NOT NULL) OR EXISTS (SELECT FROM passkey WHERE person_id = $1)
          OR EXISTS (SELECT FROM person_identity WHERE person_id = $1) AS remains

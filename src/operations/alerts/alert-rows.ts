@@ -113,10 +113,13 @@ export async function readDeliveries(executor: Executor, ruleId: number, limit: 
   return found.map((one) => ({ ...one, createdAt: one.createdAt.toISOString() }));
 }
 
-/** Every enabled rule. */
+/**
+ * Reads every enabled rule and locks it until the transaction ends. A change of a rule locks the rule before its states,
+ * so it waits for the check; in another order they would deadlock.
+ */
 export async function watchedRules(executor: Executor): Promise<WatchedRule[]> {
   const sql = `SELECT ${FIELDS}, app.name AS "appName", rule.since, rule.told_at AS "reportedAt"
-    FROM alert_rule AS rule JOIN app ON app.id = rule.app_id WHERE rule.enabled ORDER BY rule.id`;
+    FROM alert_rule AS rule JOIN app ON app.id = rule.app_id WHERE rule.enabled ORDER BY rule.id FOR NO KEY UPDATE OF rule`;
   return rows(executor, sql);
 }
 

@@ -48,7 +48,7 @@ export function createAlertRules(options: {
 
   /** Locks the rule until the transaction ends. @throws NOT_FOUND, RESOURCE_CHANGED */
   async function lock(manager: EntityManager, { appId, id, precondition }: AlertTarget): Promise<void> {
-    const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR UPDATE";
+    const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
     if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
     const [rule] = await readRules(manager, appId, id);
     mustBeAt(rule!, precondition);

@@ -40,7 +40,7 @@ const RESERVE = `
  * $1 key, $2 bytes. The blob belongs to a file from now on. Returns no row if its lease had expired and it was removed.
  */
 const SETTLE = `
-  WITH before AS (SELECT key, app_id, bytes FROM media_blob WHERE key = $1 AND held_until <> '-infinity' FOR UPDATE),
+  WITH before AS (SELECT key, app_id, bytes FROM media_blob WHERE key = $1 AND held_until <> '-infinity' FOR NO KEY UPDATE),
   settled AS (UPDATE media_blob SET bytes = $2, held_until = NULL FROM before WHERE media_blob.key = before.key RETURNING before.app_id),
   counted AS (UPDATE media_usage SET bytes = media_usage.bytes + $2 - before.bytes FROM before WHERE media_usage.app_id = before.app_id)
   SELECT app_id FROM settled`;

@@ -142,7 +142,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
 
   /** Serializes changes of the roles of one organization and of its apps. */
   const lock = (manager: EntityManager, { organizationId }: RoleScope) =>
-    rows(manager, "SELECT FROM organization WHERE id = $1 FOR UPDATE", [organizationId]);
+    rows(manager, "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE", [organizationId]);
 
   async function mustKeepOwner(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number) {
     if (appId !== null) return;

@@ -100,7 +100,7 @@ export function createNotificationsService(options: {
     { appId, id, precondition }: NotificationTarget,
     reader: string,
   ): Promise<Notification> {
-    await rows(manager, "SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE", [appId, id]);
+    await rows(manager, "SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE", [appId, id]);
     const before = await one(manager, appId, id, reader);
     mustBeAt(before, precondition);
     return before;
