@@ -5,6 +5,7 @@ import { duplicateOf, isHookValue } from "../../src/web/studio/data/draft-rows.j
 import { faultsOf, settingOf } from "../../src/web/studio/messages/delivery-draft.js";
 import { sendAll } from "../../src/web/studio/runs/bulk-send.js";
 import { daysOf } from "../../src/web/studio/schedules/week-days.js";
+import { valueFault } from "../../src/web/studio/shared/typed-value.js";
 
 describe("Values of Studio's forms", () => {
   it("finds two rows that would become one field", () => {
@@ -32,26 +33,18 @@ describe("Values of Studio's forms", () => {
     for (const hook of others) expect(isHookValue([hook]), JSON.stringify(hook)).to.equal(false);
   });
 
-  it("keeps the type of a rule's value through each keystroke", () => {
-    const typed: [stored: string | number | boolean, typed: string, value: string | number | boolean][] = [
-      [0, "1", 1],
-      [0, "1.5", 1.5],
-      [0, "", ""],
-      [0, "editor", "editor"],
-      [true, "false", false],
-      [true, "tru", "tru"],
-      ["0", "1", "1"],
-      ["true", "false", "false"],
-    ];
-    for (const [stored, text, value] of typed) {
+  it("stores a condition's value with the type that is chosen for it, and no text as a number", () => {
+    for (const stored of ["0", "true", "", 0, 1.5, -3, true, false]) {
       const [row] = testRows({ Level: { equals: stored } });
-      // The form writes each step to the same row.
-      let last = row!;
-      for (const length of Array.from({ length: text.length + 1 }).keys()) {
-        last = { ...last, value: text.slice(0, length) };
-        testsOf([last]);
-      }
-      expect(testsOf([last]), `${stored} to ${text}`).to.deep.equal({ Level: { equals: value } });
+      expect(valueFault([row!])).to.equal(null);
+      expect(testsOf([row!])).to.deep.equal({ Level: { equals: stored } });
+    }
+    for (const value of ["", " ", "editor", "1e999", "9007199254740993", "1,5"]) {
+      const typed = { value, kind: "number" } as const;
+      expect(valueFault([{ value: "3", kind: "number" }, typed])).to.equal(
+        `Value 2 must be a number (got "${value}").`,
+      );
+      expect(valueFault([{ value, kind: "string" }])).to.equal(null);
     }
   });
 

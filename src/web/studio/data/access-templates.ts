@@ -1,5 +1,6 @@
 /** Templates of access rules and the words for a rule. Pure; the form and its menu use them. */
 import type { ColumnTests } from "../../../rules/caller-rules.js";
+import { isScalar, type Scalar, scalarOf, type TypedValue, typedValueOf } from "../shared/typed-value.js";
 
 export const VERBS = [
   ["select", "Read"],
@@ -57,16 +58,10 @@ const COMMON_OWNERS = ["Email", "email", "UserId", "userId", "Owner", "owner"];
 export const ownerColumn = (columns: readonly string[]): string =>
   COMMON_OWNERS.find((name) => columns.includes(name)) ?? columns[0] ?? "Email";
 
-type Scalar = string | number | boolean;
-
 /** One test of a column, as a row of the form. */
-export interface TestRow {
+export interface TestRow extends TypedValue {
   column: string;
   test: "equals" | "notequals" | "contains";
-  /** The value as it is typed. */
-  value: string;
-  /** Type of the stored value. A row keeps it while its value is typed. */
-  kind: "string" | "number" | "boolean";
 }
 
 export const TESTS: readonly [TestRow["test"], string][] = [
@@ -80,21 +75,13 @@ export const testRows = (tests: ColumnTests): TestRow[] =>
     Object.entries(test).map(([name, value]: [string, Scalar]) => ({
       column,
       test: name as TestRow["test"],
-      value: String(value),
-      kind: typeof value as TestRow["kind"],
+      ...typedValueOf(value),
     })),
   );
 
-/** A typed value has the type of the stored one if it can have it: a text is never turned into a number. */
-function typedValue({ value, kind }: TestRow): Scalar {
-  if (kind === "number" && value.trim() !== "" && Number.isFinite(Number(value))) return Number(value);
-  if (kind === "boolean" && (value === "true" || value === "false")) return value === "true";
-  return value;
-}
-
 export function testsOf(rows: readonly TestRow[]): ColumnTests {
   const tests: Record<string, Record<string, Scalar>> = {};
-  for (const row of rows) tests[row.column] = { ...tests[row.column], [row.test]: typedValue(row) };
+  for (const row of rows) tests[row.column] = { ...tests[row.column], [row.test]: scalarOf(row) };
   return tests;
 }
 
@@ -133,13 +120,8 @@ export function ruleWords(rule: RuleDraft): string {
   return `${whoWords(rule.allow)} can ${does}${more && `: ${more}`}`;
 }
 
-const KINDS: readonly string[] = ["string", "number", "boolean"] satisfies TestRow["kind"][];
-
 const isTest = (test: unknown): boolean =>
-  typeof test === "object" &&
-  test !== null &&
-  !Array.isArray(test) &&
-  Object.values(test).every((value) => KINDS.includes(typeof value));
+  typeof test === "object" && test !== null && !Array.isArray(test) && Object.values(test).every(isScalar);
 
 const isTests = (value: unknown): boolean =>
   typeof value === "object" && value !== null && Object.values(value).every(isTest);

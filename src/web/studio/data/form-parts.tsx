@@ -4,6 +4,8 @@ import ArrowUp from "lucide-react/icons/arrow-up";
 import Plus from "lucide-react/icons/plus";
 import Trash2 from "lucide-react/icons/trash-2";
 import { type ReactNode, useId } from "react";
+import { valueFault } from "../shared/typed-value.js";
+import { ValueFields } from "../shared/value-fields.js";
 import { TESTS, type TestRow, testRows, testsOf } from "./access-templates.js";
 import { useRows } from "./use-rows.js";
 
@@ -142,6 +144,45 @@ export function ColumnInput({ label, value, columns, change }: ColumnInputProps)
   );
 }
 
+interface TestFieldsProps {
+  row: TestRow;
+  /** Number of the row, from 1. */
+  number: number;
+  columns: readonly string[];
+  put: (part: Partial<TestRow>) => void;
+  remove: () => void;
+}
+
+function TestFields({ row, number, columns, put, remove }: TestFieldsProps) {
+  const isText = row.test === "contains";
+  const compare = (test: TestRow["test"]) => put({ test, ...(test === "contains" && { kind: "string" }) });
+  return (
+    <div className="row">
+      <ColumnInput
+        label={`Column ${number}`}
+        value={row.column}
+        columns={columns}
+        change={(column) => put({ column })}
+      />
+      <select
+        aria-label={`Comparison ${number}`}
+        value={row.test}
+        onChange={({ target }) => compare(target.value as TestRow["test"])}
+      >
+        {TESTS.map(([value, words]) => (
+          <option key={value} value={value}>
+            {words}
+          </option>
+        ))}
+      </select>
+      <ValueFields value={row.value} kind={row.kind} {...{ number, isText, put }} />
+      <button type="button" className="quiet icon" aria-label={`Remove condition ${number}`} onClick={remove}>
+        <Trash2 size={ICON_PIXELS} aria-hidden />
+      </button>
+    </div>
+  );
+}
+
 interface TestRowsProps {
   label: string;
   rows: TestRow[];
@@ -161,46 +202,24 @@ export function TestRows({ label, rows: stored, columns, fresh, isObject = false
   } = useRows<TestRow>({
     rows: stored,
     keyOf: isObject ? ({ column, test }) => `${column} ${test}` : null,
+    check: valueFault,
     read: isObject ? (next) => testRows(testsOf(next)) : (next) => next.flatMap((row) => testRows(testsOf([row]))),
     write,
   });
   return (
     <fieldset className="tests">
       <legend>{label}</legend>
-      {rows.map((row, at) => {
-        const put = (part: Partial<TestRow>) => change(rows.with(at, { ...row, ...part }));
-        return (
+      {rows.map((row, at) => (
+        <TestFields
           // biome-ignore lint/suspicious/noArrayIndexKey: a row is named by its position while its column is typed
-          <div key={at} className="row">
-            <ColumnInput label="Column" value={row.column} columns={columns} change={(column) => put({ column })} />
-            <select
-              aria-label="Comparison"
-              value={row.test}
-              onChange={(event) => put({ test: event.target.value as TestRow["test"] })}
-            >
-              {TESTS.map(([value, words]) => (
-                <option key={value} value={value}>
-                  {words}
-                </option>
-              ))}
-            </select>
-            <input
-              className="mono"
-              aria-label="Value"
-              value={row.value}
-              onChange={(event) => put({ value: event.target.value })}
-            />
-            <button
-              type="button"
-              className="quiet icon"
-              aria-label="Remove the condition"
-              onClick={() => change(rows.filter((_, other) => other !== at))}
-            >
-              <Trash2 size={ICON_PIXELS} aria-hidden />
-            </button>
-          </div>
-        );
-      })}
+          key={at}
+          row={row}
+          number={at + 1}
+          columns={columns}
+          put={(part) => change(rows.with(at, { ...row, ...part }))}
+          remove={() => change(rows.filter((_, other) => other !== at))}
+        />
+      ))}
       <button type="button" className="quiet" onClick={() => change([...rows, fresh])}>
         <Plus size={ICON_PIXELS} aria-hidden /> Add a condition
       </button>

@@ -56,7 +56,7 @@ function Operations({ hook, columns, put }: PartProps) {
         // biome-ignore lint/suspicious/noArrayIndexKey: a row is named by its position while its column is typed
         <div key={at} className="row wrap">
           <ColumnInput
-            label="Column"
+            label={`Column ${at + 1}`}
             value={column}
             columns={columns}
             change={(next) => set(rows.with(at, [next, operations]))}

@@ -3,6 +3,8 @@ import Plus from "lucide-react/icons/plus";
 import Trash2 from "lucide-react/icons/trash-2";
 import { useEffect, useId, useState } from "react";
 import { useRows } from "../data/use-rows.js";
+import { valueFault } from "../shared/typed-value.js";
+import { ValueFields } from "../shared/value-fields.js";
 import {
   COMPARISONS,
   type Comparison,
@@ -12,8 +14,6 @@ import {
   readBack,
   recipientsOf,
   scopeOf,
-  VALUE_KINDS,
-  valueFault,
   wordsIn,
 } from "./recipients.js";
 
@@ -95,40 +95,6 @@ interface ConditionRowProps {
   remove: () => void;
 }
 
-/** The value and its type. */
-function ValueFields({ one: { value, kind }, number, put }: Omit<ConditionRowProps, "remove">) {
-  const choose = (next: Condition["kind"]) =>
-    put({ kind: next, ...(next === "boolean" && { value: String(value !== "false") }) });
-  return (
-    <>
-      <select
-        aria-label={`Type of value ${number}`}
-        value={kind}
-        onChange={({ target }) => choose(target.value as Condition["kind"])}
-      >
-        {VALUE_KINDS.map(([name, words]) => (
-          <option key={name} value={name}>
-            {words}
-          </option>
-        ))}
-      </select>
-      {kind === "boolean" ? (
-        <select aria-label={`Value ${number}`} value={value} onChange={({ target }) => put({ value: target.value })}>
-          <option value="true">yes</option>
-          <option value="false">no</option>
-        </select>
-      ) : (
-        <input
-          className="mono"
-          aria-label={`Value ${number}`}
-          value={value}
-          onChange={({ target }) => put({ value: target.value })}
-        />
-      )}
-    </>
-  );
-}
-
 function ConditionRow({ one, number, put, remove }: ConditionRowProps) {
   return (
     <div className="row">
@@ -150,7 +116,7 @@ function ConditionRow({ one, number, put, remove }: ConditionRowProps) {
           </option>
         ))}
       </select>
-      <ValueFields {...{ one, number, put }} />
+      <ValueFields value={one.value} kind={one.kind} {...{ number, put }} />
       <button type="button" className="quiet icon" aria-label={`Remove condition ${number}`} onClick={remove}>
         <Trash2 size={ICON_PIXELS} aria-hidden />
       </button>

@@ -1,4 +1,5 @@
 /** Recipients of a notification: the scope that the service stores, as a form shows it. Draws nothing. */
+import { isScalar, type Scalar, scalarOf, type TypedValue, typedValueOf } from "../shared/typed-value.js";
 
 export const COMPARISONS = [
   ["$eq", "is"],
@@ -9,22 +10,11 @@ export const COMPARISONS = [
 ] as const;
 
 export type Comparison = (typeof COMPARISONS)[number][0];
-type Scalar = string | number | boolean;
 
-export interface Condition {
+export interface Condition extends TypedValue {
   column: string;
   comparison: Comparison;
-  /** The value as it is typed. */
-  value: string;
-  /** Type of the stored value. The service compares types too: the text "3" is not the number 3. */
-  kind: "string" | "number" | "boolean";
 }
-
-export const VALUE_KINDS: readonly (readonly [Condition["kind"], string])[] = [
-  ["string", "text"],
-  ["number", "number"],
-  ["boolean", "yes/no"],
-];
 
 export type Recipients =
   | { kind: "everyone" }
@@ -33,8 +23,6 @@ export type Recipients =
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
-
-const isScalar = (value: unknown): value is Scalar => ["string", "number", "boolean"].includes(typeof value);
 
 function idOf(one: unknown): number | null {
   const id = isRecord(one) && Object.keys(one).join() === "id" ? one["id"] : one;
@@ -47,7 +35,7 @@ function conditionsOf([column, tests]: [string, unknown]): Condition[] | null {
   const found = Object.entries(isRecord(tests) ? tests : { $eq: tests }).map(([name, value]) => {
     const comparison = COMPARISONS.find(([one]) => one === name)?.[0];
     if (!comparison || !isScalar(value)) return null;
-    return { column, comparison, value: String(value), kind: typeof value as Condition["kind"] };
+    return { column, comparison, ...typedValueOf(value) };
   });
   return found.length > 0 && found.every((one) => one !== null) ? found : null;
 }
@@ -75,23 +63,10 @@ export const wordsIn = (text: string): string[] => text.split(/[\s,]/).filter((w
 
 export const isUserId = (word: string): boolean => /^[1-9]\d{0,14}$/.test(word);
 
-const isNumber = (value: string): boolean => value.trim() !== "" && Math.abs(Number(value)) <= Number.MAX_SAFE_INTEGER;
-
-/** Returns the message about the first value that does not have its type, or null. */
-export function valueFault(conditions: readonly Condition[]): string | null {
-  const at = conditions.findIndex(({ kind, value }) => kind === "number" && !isNumber(value));
-  return at < 0 ? null : `Value ${at + 1} must be a number (got "${conditions[at]!.value}").`;
-}
-
-function typedValue({ value, kind }: Condition): Scalar {
-  if (kind === "number") return Number(value);
-  return kind === "boolean" ? value === "true" : value;
-}
-
 function whereOf(conditions: readonly Condition[]): Record<string, Record<string, Scalar>> {
   const where = new Map<string, Record<string, Scalar>>();
   for (const one of conditions) {
-    where.set(one.column, { ...where.get(one.column), [one.comparison]: typedValue(one) });
+    where.set(one.column, { ...where.get(one.column), [one.comparison]: scalarOf(one) });
   }
   return Object.fromEntries(where);
 }

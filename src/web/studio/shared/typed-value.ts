@@ -1,0 +1,37 @@
+/** Value of a condition as a form edits it: the typed text and its type. Draws nothing; value-fields.tsx draws it. */
+
+/** The service compares types too: the text "3" is not the number 3. */
+export type ValueKind = "string" | "number" | "boolean";
+
+export type Scalar = string | number | boolean;
+
+export interface TypedValue {
+  /** The value as it is typed. */
+  value: string;
+  kind: ValueKind;
+}
+
+export const VALUE_KINDS: readonly (readonly [ValueKind, string])[] = [
+  ["string", "text"],
+  ["number", "number"],
+  ["boolean", "yes/no"],
+];
+
+export const isScalar = (value: unknown): value is Scalar => VALUE_KINDS.some(([kind]) => kind === typeof value);
+
+/** The stored value as a form shows it. */
+export const typedValueOf = (value: Scalar): TypedValue => ({ value: String(value), kind: typeof value as ValueKind });
+
+/** The value to store. The text of a number must be one; see valueFault(). */
+export function scalarOf({ value, kind }: TypedValue): Scalar {
+  if (kind === "number") return Number(value);
+  return kind === "boolean" ? value === "true" : value;
+}
+
+const isNumber = (value: string): boolean => value.trim() !== "" && Math.abs(Number(value)) <= Number.MAX_SAFE_INTEGER;
+
+/** Returns the message about the first value that does not have its type, or null. */
+export function valueFault(values: readonly TypedValue[]): string | null {
+  const at = values.findIndex(({ kind, value }) => kind === "number" && !isNumber(value));
+  return at < 0 ? null : `Value ${at + 1} must be a number (got "${values[at]!.value}").`;
+}

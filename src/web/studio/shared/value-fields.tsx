@@ -1,0 +1,45 @@
+/** Fields for the value of a numbered condition: its type, and an input for that type. */
+import { type TypedValue, VALUE_KINDS, type ValueKind } from "./typed-value.js";
+
+interface ValueFieldsProps extends TypedValue {
+  /** Number of the row, from 1. */
+  number: number;
+  /** True if the value can only be a text: no type is asked for. */
+  isText?: boolean;
+  put: (part: Partial<TypedValue>) => void;
+}
+
+export function ValueFields({ value, kind, number, isText = false, put }: ValueFieldsProps) {
+  const choose = (next: ValueKind) =>
+    put({ kind: next, ...(next === "boolean" && { value: String(value !== "false") }) });
+  return (
+    <>
+      {!isText && (
+        <select
+          aria-label={`Type of value ${number}`}
+          value={kind}
+          onChange={({ target }) => choose(target.value as ValueKind)}
+        >
+          {VALUE_KINDS.map(([name, words]) => (
+            <option key={name} value={name}>
+              {words}
+            </option>
+          ))}
+        </select>
+      )}
+      {kind === "boolean" ? (
+        <select aria-label={`Value ${number}`} value={value} onChange={({ target }) => put({ value: target.value })}>
+          <option value="true">yes</option>
+          <option value="false">no</option>
+        </select>
+      ) : (
+        <input
+          className="mono"
+          aria-label={`Value ${number}`}
+          value={value}
+          onChange={({ target }) => put({ value: target.value })}
+        />
+      )}
+    </>
+  );
+}
