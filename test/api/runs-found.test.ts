@@ -6,11 +6,12 @@ import { until } from "../harness/until.js";
 const CODE = `async function execute(context) {
   console.log("printed", context.payload.word ?? "nothing");
   if (context.payload.fail) throw new RangeError("seat " + context.payload.fail + " is taken");
+  if (context.payload.plain) return context.payload.answer;
   return { answer: context.payload.answer ?? null };
 }`;
 
 interface Listed {
-  runs: { id: number; failure: string | null; state: string }[];
+  runs: { id: number; failure: string | null; resultPreview: string | null; state: string }[];
   pagination: { total: number; totalIsExact: boolean; hasMore: boolean; nextBefore: number | null };
 }
 
@@ -60,7 +61,38 @@ describe("runs, found and counted", () => {
     expect((await found("search=luanda")).runs[0]).to.deep.include({
       state: "failed",
       failure: "RangeError: seat Luanda is taken",
+      resultPreview: null,
     });
+  });
+
+  it("lists the first 200 characters of each result, and reads no long log entry for it", async () => {
+    const inPayload = { result: { data: "of the payload" }, success: true };
+    const secret = "hush-hush-2121-hush";
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __secret: secret } });
+    const masked = { told: secret, ...inPayload };
+    const wide = `${"a".repeat(198)}😀`;
+    const cases: [payload: object, preview: string | null][] = [
+      [{ answer: 7, ...inPayload }, '{"answer":7}'],
+      [{ answer: 8, ...masked }, '{"answer":8}'],
+      [{ ...inPayload, answer: '","success":true}}' }, JSON.stringify({ answer: '","success":true}}' })],
+      [{ answer: "\0" }, '{"answer":"\\u0000"}'],
+      [{ plain: true, answer: null }, "null"],
+      [{ plain: true, answer: wide }, `"${"a".repeat(198)}\ufffd…`],
+      [{ plain: true, answer: "x".repeat(198) }, `"${"x".repeat(198)}"`],
+      [{ plain: true, answer: "x".repeat(199) }, `"${"x".repeat(199)}…`],
+      [{ plain: true, answer: "x".repeat(20_000) }, `"${"x".repeat(199)}…`],
+      [{ plain: true, answer: "x".repeat(70_000) }, null],
+      [{ plain: true, ...masked, answer: "x".repeat(9_000) }, null],
+      [{ plain: true }, null],
+    ];
+    for (const [payload, preview] of cases) {
+      const id = await run(payload);
+      const [listed] = (await found("limit=1")).runs;
+      expect([listed!.id, listed!.resultPreview], JSON.stringify(payload).slice(0, 200)).to.deep.equal([id, preview]);
+      const { body } = await service.rest("GET", `${base}/runs/${id}`, { as: "api" });
+      expect(body.run.resultPreview).to.equal(preview);
+    }
+    await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__secret"] } });
   });
 
   it("does not tell by a search what a masked payload holds", async () => {

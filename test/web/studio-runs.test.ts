@@ -53,9 +53,10 @@ describe("runs in Studio", () => {
     await service?.stop();
   });
 
-  it("lists them newest first with what they failed with, and says their number and the chart in words", async () => {
+  it("lists them newest first with their results and errors, and says their number and the chart in words", async () => {
     await listed(runIds["bad"]!, runIds["good"]!);
     expect(await studio.textOf(".run-row.failed .gist")).to.equal("RangeError: seat 13B is taken");
+    expect(await studio.textOf(".run-row.completed .gist")).to.equal('{"booked":"12A"}');
     expect(await studio.textOf(".runs-count [role=status]")).to.equal("2 found");
     await page.waitForSelector(".runs-chart canvas");
     expect(await page.$eval(".runs-chart", (chart) => chart.getAttribute("aria-label"))).to.contain("2 runs, 1 failed");
@@ -64,7 +65,7 @@ describe("runs in Studio", () => {
   it("has a head for each column, and a chart only where it counts the runs that are listed", async () => {
     const heads = await page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
     expect(heads).to.deep.equal([
-      ...["Run", "State", "Started", "Action", "Version", "Trigger", "Duration", "Error or reason"],
+      ...["Run", "State", "Started", "Action", "Version", "Trigger", "Duration", "Result or error"],
     ]);
     expect(await studio.textOf(".runs-box .run-number")).to.equal(`#${runIds["bad"]}`);
     await studio.replace('.runs-filters input[type="search"]', "12A");
@@ -91,7 +92,7 @@ describe("runs in Studio", () => {
     for (const column of ["Trigger", "Queued"])
       await (await page.waitForSelector(studio.withText("*[@role='menuitemcheckbox']", column)))!.click();
     await page.keyboard.press("Escape");
-    const chosen = ["Run", "State", "Started", "Action", "Version", "Queued", "Duration", "Error or reason"];
+    const chosen = ["Run", "State", "Started", "Action", "Version", "Queued", "Duration", "Result or error"];
     expect(await heads()).to.deep.equal(chosen);
     await page.reload();
     await page.waitForSelector(".run-heads");

@@ -41,6 +41,12 @@ export class RunType {
     description: "Beginning of the error message of a failed run; null for other runs.",
   })
   failure: string | null;
+  @Field(() => String, {
+    nullable: true,
+    description:
+      "First 200 characters of the result as JSON; null if the run has no result, or if its log entry is long.",
+  })
+  resultPreview: string | null;
   @Field(() => DateTime, { description: "Time when the run was queued." }) queuedAt: string;
   @Field(() => DateTime, { nullable: true, description: "Time when the run started; null if it has not started." })
   startedAt: string | null;

@@ -5,6 +5,7 @@ import { countUpTo } from "../../data/count.js";
 import { preparedRows, rows, statementName } from "../../data/database.js";
 import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
+import { memberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import { cursorOf, idOfCursor, page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 import { flat, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
@@ -103,6 +104,24 @@ export function entryData(facts: EntryFacts): EntryData {
   const text = `{${parts.join(",")}}`;
   // No caller's value precedes it.
   return { text, payloadAt: payload === null ? text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length + 1 : null };
+}
+
+const RESULT_START = '"result":{"data":';
+const RESULT_END = ',"success":true}}';
+
+/**
+ * JSON text of the result in the `data` of a completed run's entry; undefined if there is none. Of an entry without a payload,
+ * `text` may be only the beginning: the result is then cut too.
+ */
+export function resultInEntry(text: string): string | undefined {
+  if (text.startsWith("null", text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length)) {
+    // No caller's value precedes the result.
+    const at = text.indexOf(RESULT_START);
+    if (at < 0) return undefined;
+    return text.slice(at + RESULT_START.length, text.endsWith(RESULT_END) ? -RESULT_END.length : undefined);
+  }
+  const result = memberText(text, "result");
+  return result && memberText(result, "data");
 }
 
 interface EntryRow {

@@ -6,7 +6,7 @@ import type { RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPerson } from "../../rules/access.js";
 import { memberText } from "../../rules/json-scan.js";
-import type { ScriptError } from "../records/execution-logs.js";
+import { resultInEntry, type ScriptError } from "../records/execution-logs.js";
 import type { RunWords } from "../records/run-words.js";
 import type { RequestRecord } from "../requests/run-requests.js";
 import { newestRuns, type RunConditions, type RunFilter, runConditions } from "./run-filter.js";
@@ -32,6 +32,8 @@ export interface RunSummary {
   waitsFor: RunWait | null;
   /** Name of the error, and the beginning of its message. */
   failure: string | null;
+  /** Beginning of the result as JSON; null without a result, or if the log entry is long. */
+  resultPreview: string | null;
   queuedAt: string;
   startedAt: string | null;
   finishedAt: string | null;
@@ -63,15 +65,22 @@ export interface RunPagination {
 }
 
 type Dated = "tick" | "queuedAt" | "startedAt" | "finishedAt";
-type SummaryRow = Omit<RunSummary, Dated | "failure" | "person"> &
-  Record<Dated, Date | null> & { firstName: string | null; lastName: string | null; failed: string | null };
+type SummaryRow = Omit<RunSummary, Dated | "failure" | "resultPreview" | "person"> &
+  Record<Dated, Date | null> & { firstName: string | null; lastName: string | null; entry: string | null };
 
 /** Runs that one request checks row by row. The next page continues there. */
 const CHECKED_MAX = 10_000;
 /** The newest runs that a search finds. */
 const FOUND_MAX = 1_000;
 const TOTAL_MAX = 10_000;
-const FAILURE_CHARACTERS = 200;
+/** Characters of an error or a result in a list. */
+const EXCERPT_CHARACTERS = 200;
+/** Larger log entries are not read for a list: a page may have 1,000 runs. */
+const ENTRY_MAX_BYTES = 8 * 1024;
+/** The same if only the beginning of the entry leaves the database. */
+const CUT_ENTRY_MAX_BYTES = 64 * 1024;
+/** Holds the fields before the result, without the payload, and more than an excerpt of the result. */
+const CUT_CHARACTERS = 600;
 const UNFINISHED_MAX = 100;
 const CAUSED_MAX = 100;
 
@@ -87,7 +96,8 @@ const SUMMARY = `
   entry.id AS "logId", run.event_id AS "eventId", run.cause_run_id AS "causeRunId", run.chain_id AS "chainId", run.depth,
   run.replay_of AS "replayOf", run.version_id AS "versionId", run.person_id AS "personId", run.hosts, run.sandbox,
   person.first_name AS "firstName", person.last_name AS "lastName",
-  CASE WHEN run.state = 'failed' AND entry.bytes <= 8192 THEN entry.data::text END AS failed`;
+  CASE WHEN run.state = 'completed' AND entry.payload_at IS NOT NULL AND entry.bytes <= ${CUT_ENTRY_MAX_BYTES} THEN left(entry.data::text, ${CUT_CHARACTERS})
+       WHEN run.state IN ('completed', 'failed') AND entry.bytes <= ${ENTRY_MAX_BYTES} THEN entry.data::text END AS entry`;
 const JOINED = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN execution_log entry ON entry.id = ${LOG_ID}
   LEFT JOIN person ON person.id = run.person_id`;
 
@@ -98,18 +108,26 @@ function failureIn(entry: string): string | null {
   const error = memberText(entry, "error");
   if (error === undefined) return null;
   const { name, message } = JSON.parse(error) as ScriptError;
-  const text = `${name}: ${message}`;
-  return text.length > FAILURE_CHARACTERS ? `${text.slice(0, FAILURE_CHARACTERS).toWellFormed()}…` : text;
+  return excerptOf(`${name}: ${message}`);
 }
 
-function toSummary({ failed, firstName, lastName, ...row }: SummaryRow, isNamed: boolean): RunSummary {
+const excerptOf = (text: string): string =>
+  text.length > EXCERPT_CHARACTERS ? `${text.slice(0, EXCERPT_CHARACTERS).toWellFormed()}…` : text;
+
+function resultPreviewIn(entry: string): string | null {
+  const result = resultInEntry(entry);
+  return result === undefined ? null : excerptOf(result);
+}
+
+function toSummary({ entry, firstName, lastName, ...row }: SummaryRow, isNamed: boolean): RunSummary {
   return {
     ...row,
     tick: iso(row.tick),
     queuedAt: iso(row.queuedAt)!,
     startedAt: iso(row.startedAt),
     finishedAt: iso(row.finishedAt),
-    failure: failed === null ? null : failureIn(failed),
+    failure: entry !== null && row.state === "failed" ? failureIn(entry) : null,
+    resultPreview: entry !== null && row.state === "completed" ? resultPreviewIn(entry) : null,
     person: isNamed && firstName !== null && lastName !== null ? { firstName, lastName } : null,
   };
 }

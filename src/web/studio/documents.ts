@@ -35,13 +35,13 @@ export const GetRun: Document<GetRunQuery, GetRunQueryVariables> =
   "query GetRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){state log{duration result error{name message stack}}}}";
 
 export const ReadRun: Document<ReadRunQuery, ReadRunQueryVariables> =
-  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure queuedAt startedAt finishedAt replayOf}query ReadRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){id actionId actionName masterId copy trigger state tick tickCount reason waitsFor queuedAt startedAt finishedAt eventId causeRunId chainId depth replayOf versionId personId person{firstName lastName}hosts sandbox requests{host method status durationMs sentBytes receivedBytes code}log{runOn payload duration result error{name message stack}}caused{...RunRow}}}";
+  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure resultPreview queuedAt startedAt finishedAt replayOf}query ReadRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){id actionId actionName masterId copy trigger state tick tickCount reason waitsFor queuedAt startedAt finishedAt eventId causeRunId chainId depth replayOf versionId personId person{firstName lastName}hosts sandbox requests{host method status durationMs sentBytes receivedBytes code}log{runOn payload duration result error{name message stack}}caused{...RunRow}}}";
 
 export const FindRuns: Document<FindRunsQuery, FindRunsQueryVariables> =
-  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure queuedAt startedAt finishedAt replayOf}query FindRuns($appId:Int!$actionId:Int$state:RunState$trigger:TriggerType$copy:Copy$versionId:Int$personId:Int$from:DateTime$to:DateTime$search:String$before:Int$limit:Int){found:runs(appId:$appId actionId:$actionId state:$state trigger:$trigger copy:$copy versionId:$versionId personId:$personId from:$from to:$to search:$search before:$before limit:$limit){runs{...RunRow}pagination{total totalIsExact nextBefore}}}";
+  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure resultPreview queuedAt startedAt finishedAt replayOf}query FindRuns($appId:Int!$actionId:Int$state:RunState$trigger:TriggerType$copy:Copy$versionId:Int$personId:Int$from:DateTime$to:DateTime$search:String$before:Int$limit:Int){found:runs(appId:$appId actionId:$actionId state:$state trigger:$trigger copy:$copy versionId:$versionId personId:$personId from:$from to:$to search:$search before:$before limit:$limit){runs{...RunRow}pagination{total totalIsExact nextBefore}}}";
 
 export const ListUnfinished: Document<ListUnfinishedQuery, ListUnfinishedQueryVariables> =
-  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure queuedAt startedAt finishedAt replayOf}query ListUnfinished($appId:Int!){unfinished:unfinishedRuns(appId:$appId){queued running runs{...RunRow}}}";
+  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure resultPreview queuedAt startedAt finishedAt replayOf}query ListUnfinished($appId:Int!){unfinished:unfinishedRuns(appId:$appId){queued running runs{...RunRow}}}";
 
 export const CountRuns: Document<CountRunsQuery, CountRunsQueryVariables> =
   "query CountRuns($appId:Int!$actionId:Int$from:DateTime$to:DateTime$by:PeriodLength$timezone:String){statistics:runStatistics(appId:$appId actionId:$actionId from:$from to:$to by:$by timezone:$timezone){by from to countedFrom periods{start runs failed cancelled skipped p50 p95}}}";
@@ -1216,7 +1216,7 @@ export type RunActionMutationVariables = Exact<{
 
 export type RunActionMutation = { run: { runId: number } };
 
-export type RunRowFragment = { id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null };
+export type RunRowFragment = { id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null };
 
 export type GetRunQueryVariables = Exact<{
   appId: number;
@@ -1232,7 +1232,7 @@ export type ReadRunQueryVariables = Exact<{
 }>;
 
 
-export type ReadRunQuery = { run: { id: number, actionId: number, actionName: string | null, masterId: number | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, eventId: number | null, causeRunId: number | null, chainId: number | null, depth: number, replayOf: number | null, versionId: number | null, personId: number | null, hosts: Array<string>, sandbox: string | null, person: { firstName: string, lastName: string } | null, requests: Array<{ host: string, method: string, status: number | null, durationMs: number, sentBytes: number, receivedBytes: number, code: string | null }>, log: { runOn: RunOn, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null } | null, caused: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
+export type ReadRunQuery = { run: { id: number, actionId: number, actionName: string | null, masterId: number | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, eventId: number | null, causeRunId: number | null, chainId: number | null, depth: number, replayOf: number | null, versionId: number | null, personId: number | null, hosts: Array<string>, sandbox: string | null, person: { firstName: string, lastName: string } | null, requests: Array<{ host: string, method: string, status: number | null, durationMs: number, sentBytes: number, receivedBytes: number, code: string | null }>, log: { runOn: RunOn, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null } | null, caused: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
 
 export type FindRunsQueryVariables = Exact<{
   appId: number;
@@ -1250,14 +1250,14 @@ export type FindRunsQueryVariables = Exact<{
 }>;
 
 
-export type FindRunsQuery = { found: { runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }>, pagination: { total: number, totalIsExact: boolean, nextBefore: number | null } } };
+export type FindRunsQuery = { found: { runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }>, pagination: { total: number, totalIsExact: boolean, nextBefore: number | null } } };
 
 export type ListUnfinishedQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ListUnfinishedQuery = { unfinished: { queued: number, running: number, runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
+export type ListUnfinishedQuery = { unfinished: { queued: number, running: number, runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, resultPreview: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
 
 export type CountRunsQueryVariables = Exact<{
   appId: number;

@@ -71,7 +71,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   { key: "duration", head: "Duration", width: "68px", className: "took", cell: tookOf },
   {
     key: "end",
-    head: "Error or reason",
+    head: "Result or error",
     width: "minmax(0, 1fr)",
     className: "end",
     isFixed: true,

@@ -49,9 +49,9 @@ export const WAIT_WORDS: Record<NonNullable<RunRow["waitsFor"]>, string> = {
   debounce: "for its debounce delay: a later start replaces it",
 };
 
-/** Error, reason of a skip, or reason of a wait. */
-export function gistOf({ state, reason, failure, tickCount, waitsFor }: RunRow): string {
+/** Result, error, reason of a skip, or reason of a wait. */
+export function gistOf({ state, reason, failure, resultPreview, tickCount, waitsFor }: RunRow): string {
   if (waitsFor) return `waits ${WAIT_WORDS[waitsFor]}`;
   if (state === "skipped") return tickCount > 1 ? `${reason}, ${tickCount} ticks` : (reason ?? "");
-  return failure ?? "";
+  return failure ?? resultPreview ?? "";
 }
