@@ -6,7 +6,7 @@ import { type Config, readConfig } from "../config.js";
 import { openBlobStore } from "../engine/blob-store.js";
 import { readKeyFile } from "../engine/key-ring.js";
 import { StartError } from "../errors.js";
-import { backup } from "../operations/backup/backup.js";
+import { createBackup } from "../operations/backup/backup.js";
 import { settingsKeyFile } from "../operations/settings/data-keys.js";
 import { readSecret, SECRET_OPTIONS } from "./backup-secret.js";
 import { readArguments, runCommand, withDatabaseUrl } from "./command.js";
@@ -48,7 +48,7 @@ await runCommand(async () => {
   const folder = join(config.dataDir, "media");
   const openStore = (space: string) => openBlobStore({ folder, bucket: config.mediaBucket, space });
   const keys = withKeys ? keysAtHand(config) : null;
-  const report = await withDatabaseUrl(config, (url) => backup({ url, path, secret, keys, openStore }));
+  const report = await withDatabaseUrl(config, (url) => createBackup({ url, path, secret, keys, openStore }));
   if (report.lostFiles > 0) {
     process.stderr.write(`warning: ${report.lostFiles} files of apps were not in the store any more\n`);
   }

@@ -9,7 +9,7 @@ import { openBlobStore } from "../engine/blob-store.js";
 import { fingerprint } from "../engine/cipher.js";
 import { readKeyFile, writeKeyFile } from "../engine/key-ring.js";
 import { StartError } from "../errors.js";
-import { type RestoreReport, restore } from "../operations/backup/restore.js";
+import { type RestoreReport, restoreBackup } from "../operations/backup/restore.js";
 import { createEntryIndexes } from "../operations/data-sources/entry-indexes.js";
 import { settingsKeyFile } from "../operations/settings/data-keys.js";
 import { readSecret, SECRET_OPTIONS } from "./backup-secret.js";
@@ -61,7 +61,7 @@ await runCommand(async () => {
   const folder = join(config.dataDir, "media");
   const log = pino({ level: "warn" }, pino.destination(2));
   const report = await withDatabaseUrl(config, (url) =>
-    restore({
+    restoreBackup({
       url,
       path: resolve(file),
       secret: readSecret(values),

@@ -16,7 +16,7 @@ import { AWAITED_CHANNEL, CANCEL_CHANNEL } from "./runs/run-types.js";
 import { SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 
 /** Channels to which every process subscribes. */
-export const CHANNELS = [
+export const DATABASE_CHANNELS = [
   CREDENTIAL_CHANNEL,
   CANCEL_CHANNEL,
   AWAITED_CHANNEL,

@@ -4,13 +4,19 @@ import { POOL_CONNECTIONS, STATEMENT_CONNECTIONS } from "../data/database.js";
 import { READ_CONNECTIONS } from "./data-sources/read-pool.js";
 
 /** One listens for notifications, in each process. */
-const NOTICES = 1;
+const NOTICE_CONNECTIONS = 1;
 /** One builds the indexes of data sources. */
-const UPKEEP = 1;
+const UPKEEP_CONNECTIONS = 1;
 
 /** Maximum connections of one process with these roles. */
 export function connectionsOf({ roles }: Pick<Config, "roles">): number {
-  return POOL_CONNECTIONS + STATEMENT_CONNECTIONS + NOTICES + READ_CONNECTIONS + (roles.has("scheduler") ? UPKEEP : 0);
+  return (
+    POOL_CONNECTIONS +
+    STATEMENT_CONNECTIONS +
+    NOTICE_CONNECTIONS +
+    READ_CONNECTIONS +
+    (roles.has("scheduler") ? UPKEEP_CONNECTIONS : 0)
+  );
 }
 
 export interface ConnectionFacts {

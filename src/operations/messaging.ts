@@ -1,9 +1,9 @@
 /** Creates the parts that reach people: messages, notifications, codes, alerts. Starts nothing. */
 import type { SecretScans } from "../engine/secret-scan.js";
 import type { Caller } from "../rules/access.js";
-import type { Gate } from "./access/gate.js";
+import type { AccessGate } from "./access/gate.js";
 import { createAlerts } from "./alerts/alerts.js";
-import type { Acceptance } from "./communicate/acceptance.js";
+import type { MessageAcceptance } from "./communicate/acceptance.js";
 import { createCommunicate } from "./communicate/communicate.js";
 import { operatorMail } from "./communicate/destinations.js";
 import type { Outlet } from "./data-sources/hook-messages.js";
@@ -60,7 +60,7 @@ export function createMessaging(
 }
 
 /** Destination of messages from data sources' hooks. @param acceptance is set after the data sources are created, because it needs them */
-export function outletOf(gate: Gate, acceptance: () => Acceptance): Outlet {
+export function outletOf(gate: AccessGate, acceptance: () => MessageAcceptance): Outlet {
   return {
     count: gate.countMessages,
     statusFor: (appId, kind) => acceptance().statusFor(appId, kind),

@@ -179,7 +179,7 @@ export type Operation = keyof typeof ACCESS;
  * Rows that an operation adds to the database: `rows` are rejected first when the disk is nearly full, `runs` last.
  * `nothing` also applies to removals, and to operations that mostly read: those check for space where they write.
  */
-export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
+export const RESOURCE_ADDED_BY: Record<Operation, "nothing" | "rows" | "runs"> = {
   readSettings: "nothing",
   writeSettings: "nothing",
   markSettings: "nothing",

@@ -13,7 +13,7 @@ export interface EndedRun {
 }
 
 /** State of a rule for one action, or for the app as a whole. */
-export interface Standing {
+export interface AlertState {
   outcomes: string;
   lastSuccess: Date | null;
   firing: boolean;
@@ -22,7 +22,7 @@ export interface Standing {
 }
 
 /** Figures at the time of a check. */
-export interface Present {
+export interface AlertMoment {
   now: Date;
   /** Earlier events do not count. */
   since: Date;
@@ -34,17 +34,17 @@ export interface Present {
 
 type Rule = Pick<AlertInput, "condition" | "failures" | "of" | "minutes">;
 
-export const FRESH: Standing = { outcomes: "", lastSuccess: null, firing: false, reason: null, runId: null };
+export const FRESH: AlertState = { outcomes: "", lastSuccess: null, firing: false, reason: null, runId: null };
 
 const OVERDUE = "its schedule does not run: nothing claims the tick that is due";
 const MINUTE_MS = 60_000;
 
-const fire = (standing: Standing, reason: string, runId: number | null): Standing =>
+const fire = (standing: AlertState, reason: string, runId: number | null): AlertState =>
   standing.firing ? standing : { ...standing, firing: true, reason, runId };
-const rest = (standing: Standing): Standing =>
+const rest = (standing: AlertState): AlertState =>
   standing.firing ? { ...standing, firing: false, reason: null, runId: null } : standing;
 
-function afterFailable(rule: Rule, standing: Standing, run: EndedRun): Standing {
+function afterFailable(rule: Rule, standing: AlertState, run: EndedRun): AlertState {
   const outcomes = (standing.outcomes + (run.state === "completed" ? "c" : "f")).slice(-rule.of);
   const failed = outcomes.replaceAll("c", "").length;
   const next = { ...standing, outcomes };
@@ -54,7 +54,7 @@ function afterFailable(rule: Rule, standing: Standing, run: EndedRun): Standing 
 }
 
 /** Returns the state after one more run. */
-export function afterRun(rule: Rule, standing: Standing, run: EndedRun): Standing {
+export function afterRun(rule: Rule, standing: AlertState, run: EndedRun): AlertState {
   switch (rule.condition) {
     case "failed":
       return run.state === "skipped" ? standing : afterFailable(rule, standing, run);
@@ -69,7 +69,7 @@ export function afterRun(rule: Rule, standing: Standing, run: EndedRun): Standin
 }
 
 /** Returns the state after time has passed without an event. */
-export function afterTime(rule: Rule, standing: Standing, present: Present): Standing {
+export function afterTime(rule: Rule, standing: AlertState, present: AlertMoment): AlertState {
   const { now, since, overdue, oldestMs } = present;
   const limitMs = rule.minutes * MINUTE_MS;
   switch (rule.condition) {

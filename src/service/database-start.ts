@@ -6,7 +6,7 @@ import type { Config } from "../config.js";
 import { isDatabaseAway, isFull, migrate, openDatabase, rows } from "../data/database.js";
 import { createNotifications, type Notifications } from "../engine/notifications.js";
 import { StartError } from "../errors.js";
-import { CHANNELS, FOLLOWED_CHANNELS } from "../operations/channels.js";
+import { DATABASE_CHANNELS, FOLLOWED_CHANNELS } from "../operations/channels.js";
 import { CONNECTION_FACTS, type ConnectionFacts, connectionsOf, tooFewConnections } from "../operations/connections.js";
 import { isPooler } from "../postgres.js";
 
@@ -85,7 +85,7 @@ export async function openService(
       log.info({ migrations: migrations.length, newest: migrations.at(-1), durationMs }, "the schema is migrated");
     }
     const db = await openDatabase(config.databaseUrl ?? url, undefined, url);
-    const notifications = createNotifications({ url, channels: CHANNELS, followed: FOLLOWED_CHANNELS, log });
+    const notifications = createNotifications({ url, channels: DATABASE_CHANNELS, followed: FOLLOWED_CHANNELS, log });
     try {
       await checkConnections(db, config, log);
       await notifications.start();

@@ -7,8 +7,8 @@ import { ROUTES } from "../../src/api/rest/routes.js";
 import type { Secret } from "../../src/engine/archive/sealing.js";
 import { openBlobStore } from "../../src/engine/blob-store.js";
 import { readKeyFile, writeKeyFile } from "../../src/engine/key-ring.js";
-import { type BackupReport, backup } from "../../src/operations/backup/backup.js";
-import { type RestoreReport, restore } from "../../src/operations/backup/restore.js";
+import { type BackupReport, createBackup } from "../../src/operations/backup/backup.js";
+import { type RestoreReport, restoreBackup } from "../../src/operations/backup/restore.js";
 import { createEntryIndexes } from "../../src/operations/data-sources/entry-indexes.js";
 import { createPartitions } from "../../src/operations/upkeep/partitions.js";
 import type { TestService } from "../harness/service.js";
@@ -87,7 +87,7 @@ export function backUp(
   secret = KEY,
 ): Promise<BackupReport> {
   const folder = folderOf(from.dataDir);
-  return backup({
+  return createBackup({
     url: from.databaseUrl,
     path,
     secret,
@@ -107,7 +107,7 @@ export interface RestoreTo {
 export function restoreTo(to: RestoreTo, path: string): Promise<RestoreReport> {
   const { url, dataDir, replace = false, secret = KEY, warnings = [] } = to;
   mkdirSync(dataDir, { recursive: true });
-  return restore({
+  return restoreBackup({
     ...{ url, path, secret, replace },
     storeKeys: async (keys) => writeKeyFile(keyFileOf(dataDir), keys),
     openStore: (space) => openBlobStore({ folder: folderOf(dataDir), bucket: null, space }),

@@ -1,16 +1,16 @@
 import { expect } from "chai";
 import {
+  type AlertMoment,
+  type AlertState,
   afterRun,
   afterTime,
   type EndedRun,
   FRESH,
-  type Present,
-  type Standing,
 } from "../../src/rules/alert-conditions.js";
 
 const NOON = new Date("2026-11-21T12:00:00Z");
 const minutesOn = (minutes: number) => new Date(NOON.getTime() + minutes * 60_000);
-const PRESENT: Present = { now: NOON, since: NOON, overdue: false, oldestMs: 0 };
+const PRESENT: AlertMoment = { now: NOON, since: NOON, overdue: false, oldestMs: 0 };
 const RULE = { condition: "failed", failures: 1, of: 1, minutes: 60 } as const;
 
 let ids = 0;
@@ -21,7 +21,7 @@ const run = (state: EndedRun["state"], more: Partial<EndedRun> = {}): EndedRun =
 
 /** One letter per run: c completed, f failed. Returns the positions at which the rule fired. */
 function firings(rule: Parameters<typeof afterRun>[0], outcomes: string): string {
-  let standing: Standing = FRESH;
+  let standing: AlertState = FRESH;
   return [...outcomes]
     .map((one) => {
       standing = afterRun(rule, standing, run(one === "c" ? "completed" : "failed"));

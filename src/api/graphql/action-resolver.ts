@@ -1,7 +1,7 @@
 /** Actions over GraphQL: the authoring verbs. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { ActionChange, ActionFeed } from "../../operations/actions/action-feed.js";
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Actions, PublishedCopy } from "../../operations/actions/actions.js";
@@ -19,7 +19,7 @@ import { ActionChangeType } from "./version-types.js";
 
 /** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
 export interface ActionFeedContext extends RequestContext {
-  gate: Gate;
+  gate: AccessGate;
   actionFeed: ActionFeed;
 }
 
@@ -39,7 +39,7 @@ function withoutCode(action: Action): Action {
 @Resolver(() => ActionListType)
 export class ActionResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Actions,
     private readonly endpoints: Endpoints,
     private readonly rotateSecret: SecretRotation,

@@ -1,6 +1,6 @@
 /** Administrators of the service over GraphQL. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { Administrator, Administrators } from "../../operations/members/administrators.js";
 import type { Caller } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
@@ -12,7 +12,7 @@ const UserId = () => Arg("userId", () => Int, { description: "ID of the person."
 @Resolver()
 export class AdministratorResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Administrators,
   ) {}
 

@@ -1,6 +1,6 @@
 /** Language models for server actions. REST only, because the response depends on the call, and code uses the package svc-ai. */
 import { Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { Ai, AiReply } from "../../operations/ai/ai.js";
 import type { AiCall } from "../../rules/ai/options.js";
 import { isObject } from "../../rules/described.js";
@@ -10,7 +10,7 @@ import { Lines } from "../lines.js";
 @Resolver()
 export class AiResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Ai,
   ) {}
 

@@ -1,6 +1,6 @@
 /** Alerts over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { AlertRules } from "../../operations/alerts/alert-rules.js";
 import type { RequestContext } from "../context.js";
 import { AlertDeliveryType, AlertRuleInput, AlertRuleType } from "./alert-types.js";
@@ -10,7 +10,7 @@ import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-update
 @Resolver(() => AlertRuleType)
 export class AlertResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly rules: AlertRules,
   ) {}
 

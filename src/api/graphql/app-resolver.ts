@@ -1,7 +1,7 @@
 /** Apps, their editors and their audit log over GraphQL, and what administrators create. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { App, Apps } from "../../operations/apps/apps.js";
 import type { Editor, Editors } from "../../operations/members/editors.js";
 import type { Caller } from "../../rules/access.js";
@@ -22,7 +22,7 @@ import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-update
 @Resolver()
 export class AppResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Apps,
     private readonly appEditors: Editors,
   ) {}

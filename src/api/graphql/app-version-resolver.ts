@@ -2,7 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { AppVersion, AppVersionDetails, AppVersions } from "../../operations/apps/app-versions.js";
 import type { App, Apps } from "../../operations/apps/apps.js";
 import type { RequestContext } from "../context.js";
@@ -52,7 +52,7 @@ class AppVersionListType {
 @Resolver()
 export class AppVersionResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: AppVersions,
     private readonly appService: Apps,
   ) {}

@@ -5,7 +5,7 @@
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { User } from "../../operations/access/people.js";
 import type { AccessPage } from "../../operations/accounts/access-events.js";
 import type { SignedIn } from "../../operations/accounts/accounts.js";
@@ -13,7 +13,7 @@ import type { Identity } from "../../operations/accounts/identities.js";
 import type { OwnRequest, Passkey, PasskeyPage } from "../../operations/accounts/passkeys.js";
 import type { PeopleAccounts } from "../../operations/accounts/people-accounts.js";
 import type { PersonSession } from "../../operations/accounts/person-sessions.js";
-import type { WhoAmI } from "../../operations/accounts/who-am-i.js";
+import type { CallerAccess } from "../../operations/accounts/who-am-i.js";
 import type { Caller } from "../../rules/access.js";
 import { type RequestContext, signInRequest } from "../context.js";
 import { UserType } from "./app-types.js";
@@ -43,7 +43,7 @@ function answerOf({ browser }: RequestContext, { user, session }: SignedIn): Sig
 @Resolver()
 export class AuthResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: PeopleAccounts,
   ) {}
 
@@ -152,7 +152,7 @@ export class AuthResolver {
   }
 
   @Query(() => AuthSessionType, { description: "Returns the person behind the credential and their roles." })
-  async authSession(@Ctx() context: RequestContext): Promise<WhoAmI> {
+  async authSession(@Ctx() context: RequestContext): Promise<CallerAccess> {
     return this.service.whoAmI(this.gate.enterService(context, "ownAccount"));
   }
 

@@ -1,6 +1,6 @@
 /** Secret bindings over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { BindingTrial, BindingTrials, BindingUse } from "../../operations/requests/binding-trials.js";
 import type { BindingsAt, StoredBindings } from "../../operations/requests/secret-bindings.js";
 import type { RequestContext } from "../context.js";
@@ -17,7 +17,7 @@ import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-update
 @Resolver()
 export class BindingResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: StoredBindings,
     private readonly trials: BindingTrials,
   ) {}

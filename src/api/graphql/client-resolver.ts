@@ -2,7 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Trigger } from "../../data/action-types.js";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { Analytics } from "../../operations/client/analytics.js";
 import type { ClientAction, ClientActions, CompiledScript } from "../../operations/client/client-actions.js";
 import type { ClientChange, ClientFeed } from "../../operations/client/client-feed.js";
@@ -55,14 +55,14 @@ class ReportedRunType {
 
 /** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
 export interface ClientFeedContext extends RequestContext {
-  gate: Gate;
+  gate: AccessGate;
   clientFeed: ClientFeed;
 }
 
 @Resolver()
 export class ClientResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly clientActions: ClientActions,
     private readonly clientRuns: ClientRuns,
     private readonly analytics: Analytics,

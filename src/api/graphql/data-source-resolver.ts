@@ -1,6 +1,6 @@
 /** Data sources and their snapshots over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { AccessTrials, Trial } from "../../operations/data-sources/access-trials.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
 import type { DataSources } from "../../operations/data-sources/data-sources.js";
@@ -26,7 +26,7 @@ import { By, Ref } from "./reference-arguments.js";
 @Resolver(() => DataSourceType)
 export class DataSourceResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: DataSources,
     private readonly entries: Pick<Entries, "listQueries" | "listVersions" | "restore">,
     private readonly trials: AccessTrials,

@@ -1,7 +1,7 @@
 /** Help for authors over GraphQL: sample payloads, diagnostics of the code, types of packages. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { PayloadPreset, PayloadPresets } from "../../operations/actions/presets.js";
 import type { CodeProblem, CodeProblems } from "../../operations/actions/problems.js";
 import type { StoredScripts } from "../../operations/packages/kept-scripts.js";
@@ -32,7 +32,7 @@ class CodeProblemType implements CodeProblem {
 @Resolver()
 export class DraftResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly presets: PayloadPresets,
     private readonly problems: CodeProblems,
     private readonly scripts: Pick<StoredScripts, "declarations">,

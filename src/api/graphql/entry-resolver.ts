@@ -4,7 +4,7 @@
  */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { Entries, ImportFile } from "../../operations/data-sources/entries.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
 import type { Committed } from "../../operations/data-sources/entry-commits.js";
@@ -31,7 +31,7 @@ import { By, Ref } from "./reference-arguments.js";
 
 /** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
 export interface EntryFeedContext extends RequestContext {
-  gate: Gate;
+  gate: AccessGate;
   entries: Pick<Entries, "follow">;
 }
 
@@ -54,7 +54,7 @@ function input(query: EntryQueryInput | null | undefined): object {
 @Resolver()
 export class EntryResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Entries,
   ) {}
 

@@ -1,6 +1,6 @@
 /** Runs and skipped ticks over GraphQL, their outcomes, and replays. Each method checks access at the gate and makes one call. */
 import { Arg, Args, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { LogEntry, Logs } from "../../operations/records/execution-logs.js";
 import type { RequestRecord } from "../../operations/requests/run-requests.js";
 import type { Replay } from "../../operations/runs/replay.js";
@@ -26,7 +26,7 @@ import { QueuedRunType } from "./run-resolver.js";
 @Resolver(() => RunDetailsType)
 export class HistoryResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly services: { history: RunQueries; replay: Replay; statistics: RunStatistics; logs: Logs },
   ) {}
 

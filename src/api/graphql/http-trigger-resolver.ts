@@ -1,6 +1,6 @@
 /** Requests to HTTP triggers that did not become runs, over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { Refusals, RefusedRequests } from "../../operations/http/refusals.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
@@ -21,7 +21,7 @@ class RefusedRequestsType implements RefusedRequests {
 @Resolver()
 export class HttpTriggerResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly refusals: Refusals,
   ) {}
 

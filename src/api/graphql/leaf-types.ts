@@ -12,7 +12,7 @@ import type {
 } from "../../data/action-types.js";
 import type { RunState } from "../../data/run.js";
 import type { APP_TOKEN_KINDS } from "../../operations/access/app-tokens.js";
-import type { DECISIONS } from "../../operations/communicate/messages.js";
+import type { MESSAGE_DECISIONS } from "../../operations/communicate/messages.js";
 import type { MessageKind, MessageStatus } from "../../operations/communicate/outbox.js";
 import type { Scope } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
@@ -122,7 +122,7 @@ export const MessageStatusEnum = enumOf<MessageStatus>("MessageStatus", "Deliver
   unknown: "Possibly sent; the service does not retry it until a person decides.",
 });
 
-export const MessageDecisionEnum = enumOf<(typeof DECISIONS)[number]>(
+export const MessageDecisionEnum = enumOf<(typeof MESSAGE_DECISIONS)[number]>(
   "MessageDecision",
   "Resolution of a message with the status `unknown`.",
   { sent: "Mark the message as sent.", again: "Send the message again." },

@@ -1,7 +1,7 @@
 /** Execution logs over GraphQL: the list, the live tail, and each part of an entry as a typed field. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Float, Int, Query, Resolver, Root, Subscription } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import { checkLogType, type LogEntry, type Logs } from "../../operations/records/execution-logs.js";
 import { guarded } from "../../operations/records/live-source.js";
 import type { LogTail } from "../../operations/records/log-tail.js";
@@ -19,14 +19,14 @@ interface TailArguments {
 
 /** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
 export interface TailContext extends RequestContext {
-  gate: Gate;
+  gate: AccessGate;
   tail: LogTail;
 }
 
 @Resolver(() => LogEntryType)
 export class LogResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Logs,
   ) {}
 

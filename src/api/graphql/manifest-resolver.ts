@@ -1,7 +1,7 @@
 /** Manifests over GraphQL. Each method checks access at the gate and makes one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { AppTypes } from "../../operations/manifest/app-types.js";
 import type { ManifestItem, ManifestPlan, ManifestResult, Manifests } from "../../operations/manifest/manifests.js";
 import type { ManifestKind } from "../../rules/manifest.js";
@@ -44,7 +44,7 @@ class ManifestResultType implements ManifestResult {
 @Resolver()
 export class ManifestResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly manifests: Manifests,
     private readonly types: AppTypes,
   ) {}

@@ -2,7 +2,7 @@
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { PAGE_MAX } from "../../limits.js";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { Contents } from "../../operations/media/contents.js";
 import type { FolderListing, ListingOptions } from "../../operations/media/folders.js";
 import type { LinkClaim, MediaLink } from "../../operations/media/links.js";
@@ -45,7 +45,7 @@ const shownRule = ({ type, allow, enabled }: MediaRule): MediaAccessRuleType => 
 @Resolver()
 export class MediaResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly media: Media,
   ) {}
 

@@ -4,7 +4,7 @@
  */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { User } from "../../operations/access/people.js";
 import type { PeopleAccounts } from "../../operations/accounts/people-accounts.js";
 import type { Invitation } from "../../operations/members/invitation-rows.js";
@@ -33,7 +33,7 @@ const UserId = () => Arg("userId", () => Int, { description: "ID of the person."
 @Resolver()
 export class MemberResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: { members: Members; invitations: Invitations; people: PeopleAccounts },
   ) {}
 

@@ -1,8 +1,8 @@
 /** Messages over GraphQL: send, list, decide. Each method checks access at the gate and makes one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
-import type { Receipt } from "../../operations/communicate/acceptance.js";
+import type { AccessGate } from "../../operations/access/gate.js";
+import type { MessageReceipt } from "../../operations/communicate/acceptance.js";
 import type { Messages } from "../../operations/communicate/messages.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
@@ -21,7 +21,7 @@ import {
 @Resolver(() => MessageType)
 export class MessageResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Messages,
   ) {}
 
@@ -69,7 +69,7 @@ export class MessageResolver {
     })
     data?: unknown,
     @IdempotencyKey() key?: string | null,
-  ): Promise<Receipt> {
+  ): Promise<MessageReceipt> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
     const body = data === undefined ? options : { options, data };
     return this.service.sendEmail(caller, appId, body, keyOf(context, key));
@@ -81,7 +81,7 @@ export class MessageResolver {
     @AppId() appId: number,
     @Arg("messages", () => [EmailOfBatchInput], { nullable: true, description: "E-mails to send." }) messages: unknown,
     @IdempotencyKey() key?: string | null,
-  ): Promise<Receipt[]> {
+  ): Promise<MessageReceipt[]> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
     return this.service.sendEmails(caller, appId, messages, keyOf(context, key));
   }
@@ -94,7 +94,7 @@ export class MessageResolver {
     @AppId() appId: number,
     @Arg("message", () => SmsInput, { nullable: true, description: "Text message to send." }) message: unknown,
     @IdempotencyKey() key?: string | null,
-  ): Promise<Receipt> {
+  ): Promise<MessageReceipt> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
     return this.service.sendSms(caller, appId, message, keyOf(context, key));
   }
@@ -107,7 +107,7 @@ export class MessageResolver {
     @AppId() appId: number,
     @Arg("messages", () => [SmsInput], { nullable: true, description: "Text messages to send." }) messages: unknown,
     @IdempotencyKey() key?: string | null,
-  ): Promise<Receipt[]> {
+  ): Promise<MessageReceipt[]> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
     return this.service.sendSmsBatch(caller, appId, messages, keyOf(context, key));
   }

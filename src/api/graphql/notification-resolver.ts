@@ -1,7 +1,7 @@
 /** Notifications over GraphQL: create, read, subscribe. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { Notification } from "../../operations/notifications/notification-rows.js";
 import type { Notify } from "../../operations/notifications/notify.js";
 import { guarded } from "../../operations/records/live-source.js";
@@ -22,7 +22,7 @@ import {
 
 /** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
 export interface NotificationContext extends RequestContext {
-  gate: Gate;
+  gate: AccessGate;
   notify: Pick<Notify, "feed">;
 }
 
@@ -40,7 +40,7 @@ function fieldsOf(body: unknown): unknown {
 @Resolver()
 export class NotificationResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly notify: Notify,
   ) {}
 

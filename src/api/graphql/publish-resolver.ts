@@ -1,6 +1,6 @@
 /** Publication over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Publishing } from "../../operations/actions/publishing.js";
 import type { Endpoints } from "../../operations/http/endpoints.js";
@@ -17,7 +17,7 @@ class PublishedActionType {
 @Resolver()
 export class PublishResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Publishing,
     private readonly endpoints: Endpoints,
   ) {}

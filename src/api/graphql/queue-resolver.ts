@@ -1,6 +1,6 @@
 /** An app's queue over GraphQL: its runs, and cancelling all of them. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Field, Float, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { Backlog, Backlogs, CancelledBacklog } from "../../operations/runs/backlog.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
@@ -29,7 +29,7 @@ class CancelledBacklogType {
 @Resolver()
 export class QueueResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Backlogs,
   ) {}
 

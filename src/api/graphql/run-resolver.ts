@@ -2,7 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import { leavable, leftWith } from "../../operations/records/leavable.js";
 import { type Guard, guarded } from "../../operations/records/live-source.js";
 import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
@@ -44,7 +44,7 @@ const CopyToRun = () =>
 
 /** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
 export interface ConsoleContext extends RequestContext {
-  gate: Gate;
+  gate: AccessGate;
   console: RunConsole;
 }
 
@@ -73,7 +73,7 @@ const oneByOne = (batches: AsyncIterable<PrintedLine[]> & Guard): AsyncGenerator
 @Resolver()
 export class RunResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Runs,
     private readonly console: RunConsole,
   ) {}

@@ -1,6 +1,6 @@
 /** An app's schedules paused and resumed, over GraphQL. Each method checks access at the gate and makes one call. */
 import { Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { SchedulePause } from "../../operations/triggers/schedule-pause.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
@@ -20,7 +20,7 @@ const answer = (pausedAt: Date | null): SchedulePauseType => ({ pausedAt: paused
 @Resolver()
 export class SchedulePauseResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: SchedulePause,
   ) {}
 

@@ -1,7 +1,7 @@
 /** The session of a page over GraphQL: its user signs in and out. Each method checks access at the gate and makes one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { Sessions } from "../../operations/data-sources/sessions.js";
 import type { CodeAsked, Verification } from "../../operations/data-sources/verification.js";
 import type { AppSession } from "../../rules/env-script.js";
@@ -31,7 +31,7 @@ class VerificationAnswerType {
 @Resolver()
 export class SessionResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Sessions,
     private readonly verification: Verification,
   ) {}

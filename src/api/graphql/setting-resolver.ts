@@ -2,7 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { SettingStatus, Settings, SettingsAt, SettingsUse } from "../../operations/settings/settings.js";
 import { mayEnter } from "../../rules/access.js";
 import type { AppSession, PublicEnv, RuntimeEnv } from "../../rules/env-script.js";
@@ -118,7 +118,7 @@ function shown(context: RequestContext, { settings, updatedAt }: SettingsAt): Se
 @Resolver()
 export class SettingResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Settings,
   ) {}
 

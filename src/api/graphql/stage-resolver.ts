@@ -1,7 +1,7 @@
 /** Stages and promotions over GraphQL. Each method checks access at the gate and makes one call. */
 
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { App } from "../../operations/apps/apps.js";
 import type { ManifestPlan } from "../../operations/manifest/manifests.js";
 import type { Promotion, PromotionResult, Promotions } from "../../operations/stages/promotions.js";
@@ -56,7 +56,7 @@ class PromotionResultType implements PromotionResult {
 @Resolver()
 export class StageResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Stages,
     private readonly ofStages: Promotions,
   ) {}
@@ -129,7 +129,8 @@ export class StageResolver {
     ifMatch: readonly string[] | null | undefined,
   ): Promise<PromotionResult> {
     const caller = await this.gate.enter(context, "promote", appId);
-    const may = (operation: Parameters<Gate["recheck"]>[1], id: number) => this.gate.recheck(caller, operation, id);
+    const may = (operation: Parameters<AccessGate["recheck"]>[1], id: number) =>
+      this.gate.recheck(caller, operation, id);
     return this.ofStages.promote(caller, appId, fromAppId, { isPlan: plan, may, precondition: ifMatch ?? undefined });
   }
 

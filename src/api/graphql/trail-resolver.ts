@@ -1,7 +1,7 @@
 /** The audit log over GraphQL. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { AuditEntry, Trail } from "../../operations/records/audit.js";
 import type { RequestContext } from "../context.js";
 import { PaginationType } from "./action-types.js";
@@ -58,7 +58,7 @@ class AuditListType {
 @Resolver()
 export class AuditLogResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly trail: Trail,
   ) {}
 

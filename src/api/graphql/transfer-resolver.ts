@@ -1,7 +1,7 @@
 /** Export and import over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { ImportFault } from "../../errors.js";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { Transfer, TransferDocument } from "../../operations/actions/transfer.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { RequestContext } from "../context.js";
@@ -47,7 +47,7 @@ class ImportReportType {
 @Resolver()
 export class TransferResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Transfer,
   ) {}
 

@@ -1,7 +1,7 @@
 /** Triggers over GraphQL: log events, the test of a filter, the preview of a schedule. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { LogEvent, LogEvents } from "../../operations/records/log-events.js";
 import type { Backtest, BacktestResult } from "../../operations/triggers/backtest.js";
 import type { Preview, Schedule } from "../../operations/triggers/schedule.js";
@@ -32,7 +32,7 @@ class SchedulePreviewType {
 @Resolver()
 export class TriggerResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly services: { events: LogEvents; schedule: Schedule; week: ScheduleWeek; backtest: Backtest },
   ) {}
 

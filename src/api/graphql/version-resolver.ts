@@ -1,9 +1,9 @@
 /** Version history over GraphQL: list, retrieve, restore, compare. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
-import type { Gate } from "../../operations/access/gate.js";
-import type { Comparing, Comparison } from "../../operations/actions/comparison.js";
-import type { Restored, Restoring } from "../../operations/actions/restoring.js";
+import type { AccessGate } from "../../operations/access/gate.js";
+import type { ActionComparisons, Comparison } from "../../operations/actions/comparison.js";
+import type { RestoredAction, Restoring } from "../../operations/actions/restoring.js";
 import type { Version, Versions } from "../../operations/actions/versions.js";
 import type { Endpoints } from "../../operations/http/endpoints.js";
 import type { RequestContext } from "../context.js";
@@ -15,11 +15,11 @@ import { ActionDiffType, RestoredType, VersionListType, VersionType } from "./ve
 @Resolver(() => ActionDiffType)
 export class VersionResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly services: {
       versions: Versions;
       restoring: Restoring;
-      comparison: Comparing;
+      comparison: ActionComparisons;
       endpoints: Endpoints;
     },
   ) {}
@@ -64,7 +64,7 @@ export class VersionResolver {
     @Arg("actionId", () => Int, { description: "ID of the action's draft." }) actionId: number,
     @Arg("versionId", () => Int, { description: "ID of the version." }) versionId: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-  ): Promise<Restored> {
+  ): Promise<RestoredAction> {
     const caller = await this.gate.enter(context, "restoreVersion", appId);
     const target = { appId, id: actionId, precondition: preconditionOf(ifUpdatedAt) };
     const restored = await this.services.restoring.restore(caller, target, versionId);

@@ -2,7 +2,7 @@
 import { Field, ID, Int, ObjectType } from "type-graphql";
 import type { Asset, Environment } from "../../data/action-types.js";
 import type { Person } from "../../data/person.js";
-import type { Side } from "../../operations/actions/comparison.js";
+import type { ComparedSide } from "../../operations/actions/comparison.js";
 import type { Snapshot, VersionSummary } from "../../operations/actions/versions.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { ActionConfigurationType, ActionType, AssetType } from "./action-types.js";
@@ -105,11 +105,11 @@ export class ActionDiffType {
   @Field(() => ID, {
     description: "First state: master for the draft, production for the live version, or the ID of a version.",
   })
-  from: Side;
+  from: ComparedSide;
   @Field(() => ID, {
     description: "Second state: master for the draft, production for the live version, or the ID of a version.",
   })
-  to: Side;
+  to: ComparedSide;
   @Field(() => ActionConfigurationType, { description: "Configuration in the first state." }) before: ActionInput;
   @Field(() => ActionConfigurationType, { description: "Configuration in the second state." }) after: ActionInput;
   @Field(() => String, { nullable: true, description: "Unified diff of the code; null if it is equal." })

@@ -3,7 +3,7 @@
  * credential.
  */
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/access/gate.js";
+import type { AccessGate } from "../../operations/access/gate.js";
 import type { ListedOrigins, VisitorSession, Visitors } from "../../operations/client/visitors.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
@@ -18,7 +18,7 @@ function shown(context: RequestContext, { origins, updatedAt }: ListedOrigins): 
 @Resolver()
 export class VisitorResolver {
   constructor(
-    private readonly gate: Gate,
+    private readonly gate: AccessGate,
     private readonly service: Visitors,
   ) {}
 

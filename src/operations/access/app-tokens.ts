@@ -47,26 +47,26 @@ export type StatedToken = TokenSummary & Stated;
 /** A token never changes, it can only be revoked. */
 const withState = (token: TokenSummary): StatedToken => ({ ...token, updatedAt: token.createdAt });
 
-const VALID =
+const IS_VALID_TOKEN =
   "kind <> 'task' AND NOT page_session AND grant_id IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
-const COUNT = `SELECT count(*) FROM credential WHERE app_id = $1 AND ${VALID}`;
+const COUNT = `SELECT count(*) FROM credential WHERE app_id = $1 AND ${IS_VALID_TOKEN}`;
 const WARN_BEFORE = "interval '7 days'";
 /* Only the process that writes the time logs the warning. */
-const WARN = `
+const MARK_EXPIRY_WARNED = `
   UPDATE credential SET expiry_warned_at = now()
-   WHERE kind = 'api' AND ${VALID} AND expires_at < now() + ${WARN_BEFORE} AND expiry_warned_at IS NULL
+   WHERE kind = 'api' AND ${IS_VALID_TOKEN} AND expires_at < now() + ${WARN_BEFORE} AND expiry_warned_at IS NULL
      AND created_at < expires_at - ${WARN_BEFORE}
   RETURNING id, app_id AS "appId", name, expires_at AS "expiresAt"`;
 
 async function listWhere(db: DataSource, condition: string, appId: number): Promise<TokenSummary[]> {
-  const found = await rows<TokenRow>(
+  const tokenRows = await rows<TokenRow>(
     db,
     `SELECT id, kind, name, person_id AS "userId", scopes, created_at AS "createdAt", expires_at AS "expiresAt",
             last_used_at AS "lastUsedAt", last_used_address AS "lastUsedAddress"
-       FROM credential WHERE ${condition} AND ${VALID} ORDER BY id DESC`,
+       FROM credential WHERE ${condition} AND ${IS_VALID_TOKEN} ORDER BY id DESC`,
     [appId],
   );
-  return found.map(({ createdAt, expiresAt, lastUsedAt, ...row }) => ({
+  return tokenRows.map(({ createdAt, expiresAt, lastUsedAt, ...row }) => ({
     ...row,
     createdAt: createdAt.toISOString(),
     expiresAt: expiresAt?.toISOString() ?? null,
@@ -86,11 +86,11 @@ export const listTokensWithSessions = (db: DataSource, appId: number): Promise<T
 function scopesOf(value: unknown, kind: unknown): Scope[] | null {
   if (value === undefined || value === null) return null;
   if (kind !== "api") throw new ActionError("REQUEST_INVALID", "scopes is for tokens of kind api only");
-  const known: readonly unknown[] = SCOPES;
+  const knownScopes: readonly unknown[] = SCOPES;
   if (!Array.isArray(value) || value.length === 0 || value.length > SCOPES.length) {
     refuse("scopes", `a list of 1 to ${SCOPES.length}`, value);
   }
-  const at = value.findIndex((scope) => !known.includes(scope));
+  const at = value.findIndex((scope) => !knownScopes.includes(scope));
   if (at >= 0) {
     refuse(`scopes[${at}]`, `one of ${SCOPES.join(", ")}`, value[at]);
   }
@@ -129,7 +129,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
     /** Creates a token; its secret is only in this response. @throws REQUEST_INVALID */
     async create(caller: Caller, appId: number, data: Record<string, unknown>): Promise<{ id: number; token: string }> {
       const { kind } = data;
-      if (!APP_TOKEN_KINDS.some((known) => known === kind)) {
+      if (!APP_TOKEN_KINDS.some((knownScopes) => knownScopes === kind)) {
         throw new ActionError("REQUEST_INVALID", "kind must be api, viewer or live");
       }
       const personId = await people.mustExist(appId, optionalId(data["userId"], "userId"));
@@ -143,11 +143,11 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
           throw new ActionError("REQUEST_INVALID", `an app has at most ${TOKENS_PER_APP} tokens; revoke unused ones`);
         }
         const fields = { kind: kind as CredentialKind, appId, personId, name, scopes, expiresAt };
-        const made = await credentials.issue(fields, manager);
+        const issuedToken = await credentials.issue(fields, manager);
         reportUnknownField(caller);
-        const about = { tokenId: made.id, kind, name, scopes, expiresAt: expiresAt?.toISOString() ?? null };
-        await audit(manager, caller, { appId, type: "token.create", data: about });
-        return made;
+        const tokenFacts = { tokenId: issuedToken.id, kind, name, scopes, expiresAt: expiresAt?.toISOString() ?? null };
+        await audit(manager, caller, { appId, type: "token.create", data: tokenFacts });
+        return issuedToken;
       });
     },
 
@@ -164,10 +164,10 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
 
     /** Logs a warning once for each API token that expires within 7 days. */
     async warnOfExpiry(): Promise<null> {
-      type Expiring = { id: number; appId: number; name: string | null; expiresAt: Date };
-      for (const { id, appId, name, expiresAt } of await rows<Expiring>(db, WARN)) {
-        const about = { tokenId: id, appId, name, expiresAt: expiresAt.toISOString() };
-        log.warn(about, "an API token expires within 7 days; replace it, or its programs stop working");
+      type ExpiringToken = { id: number; appId: number; name: string | null; expiresAt: Date };
+      for (const { id, appId, name, expiresAt } of await rows<ExpiringToken>(db, MARK_EXPIRY_WARNED)) {
+        const tokenFacts = { tokenId: id, appId, name, expiresAt: expiresAt.toISOString() };
+        log.warn(tokenFacts, "an API token expires within 7 days; replace it, or its programs stop working");
       }
       return null;
     },

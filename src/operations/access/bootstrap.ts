@@ -13,14 +13,14 @@ export interface FirstCredentials {
   tokens: Record<"editor" | "admin" | "api" | "viewer" | "live", string>;
 }
 
-async function insert(executor: Executor, sql: string, parameters: unknown[]): Promise<number> {
+async function insertRow(executor: Executor, sql: string, parameters: unknown[]): Promise<number> {
   const [row] = await rows<{ id: number }>(executor, `${sql} RETURNING id`, parameters);
   return row!.id;
 }
 
 async function person(executor: Executor, organizationId: number, role: string): Promise<number> {
   const sql = "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, 'First', $2, $3)";
-  return insert(executor, sql, [organizationId, role, `${role.toLowerCase().replace(" ", ".")}@example.com`]);
+  return insertRow(executor, sql, [organizationId, role, `${role.toLowerCase().replace(" ", ".")}@example.com`]);
 }
 
 /** One organization, one app, its people and their tokens; null when the database is not empty. */
@@ -29,16 +29,18 @@ async function makeFirst(db: DataSource, credentials: Credentials): Promise<Omit
     // If several processes start on one empty database, one of them creates the first app.
     await manager.query("LOCK TABLE organization IN EXCLUSIVE MODE");
     if ((await rows(manager, "SELECT 1 FROM organization LIMIT 1")).length > 0) return null;
-    const organizationId = await insert(manager, "INSERT INTO organization (name) VALUES ($1)", ["First organization"]);
+    const organizationId = await insertRow(manager, "INSERT INTO organization (name) VALUES ($1)", [
+      "First organization",
+    ]);
     const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2)";
-    const appId = await insert(manager, sql, [organizationId, "First app"]);
-    const editor = await person(manager, organizationId, "Editor");
-    const admin = await person(manager, organizationId, "Admin");
+    const appId = await insertRow(manager, sql, [organizationId, "First app"]);
+    const editorId = await person(manager, organizationId, "Editor");
+    const adminId = await person(manager, organizationId, "Admin");
     const user = await person(manager, organizationId, "App User");
-    await manager.query("INSERT INTO app_editor (app_id, person_id) VALUES ($1, $2)", [appId, editor]);
+    await manager.query("INSERT INTO app_editor (app_id, person_id) VALUES ($1, $2)", [appId, editorId]);
     await manager.query("INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')", [
       organizationId,
-      admin,
+      adminId,
     ]);
     const token = async (credential: Parameters<Credentials["issue"]>[0]) =>
       (await credentials.issue({ name: "first", ...credential }, manager)).token;
@@ -46,8 +48,8 @@ async function makeFirst(db: DataSource, credentials: Credentials): Promise<Omit
       organizationId,
       appId,
       tokens: {
-        editor: await token({ kind: "editor", personId: editor }),
-        admin: await token({ kind: "admin", personId: admin }),
+        editor: await token({ kind: "editor", personId: editorId }),
+        admin: await token({ kind: "admin", personId: adminId }),
         api: await token({ kind: "api", appId }),
         viewer: await token({ kind: "viewer", appId, personId: user }),
         live: await token({ kind: "live", appId, personId: user }),
@@ -56,10 +58,10 @@ async function makeFirst(db: DataSource, credentials: Credentials): Promise<Omit
   });
 }
 
-function writeWhole(path: string, content: FirstCredentials): void {
-  const draft = `${path}.draft`;
-  writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
-  renameSync(draft, path);
+function writeCredentialsFile(path: string, content: FirstCredentials): void {
+  const temporaryPath = `${path}.draft`;
+  writeFileSync(temporaryPath, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+  renameSync(temporaryPath, path);
 }
 
 /**
@@ -77,12 +79,12 @@ export async function bootstrap(options: {
   mkdirSync(dataDir, { recursive: true });
   const first = await makeFirst(db, credentials);
   if (first) {
-    writeWhole(path, { baseUrl, ...first });
+    writeCredentialsFile(path, { baseUrl, ...first });
     return path;
   }
   try {
-    const known = JSON.parse(readFileSync(path, "utf8")) as FirstCredentials;
-    if (known.baseUrl !== baseUrl) writeWhole(path, { ...known, baseUrl });
+    const storedCredentials = JSON.parse(readFileSync(path, "utf8")) as FirstCredentials;
+    if (storedCredentials.baseUrl !== baseUrl) writeCredentialsFile(path, { ...storedCredentials, baseUrl });
   } catch {
     // The operator may have removed the file.
   }

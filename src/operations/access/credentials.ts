@@ -40,7 +40,7 @@ export interface NewCredential {
 }
 
 /** Roles that may open an app's viewer and debug pages: the pages' tokens end with this right. */
-const PREVIEWERS = ROLES.filter((role) => allows("previewApp", role));
+const PREVIEW_ROLES = ROLES.filter((role) => allows("previewApp", role));
 
 interface CredentialRow {
   id: number;
@@ -68,7 +68,7 @@ export const GRANT_HOLDS = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR EXI
   SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
 
 /* A page's session is valid as long as its origin: a published app, or a sign-in and an editor's right. */
-const FIND = `
+const SELECT_CREDENTIAL = `
   SELECT c.id, CASE WHEN person.is_administrator AND NOT session.is_provisional THEN 'admin' ELSE c.kind END AS kind,
          c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId",
          least(c.expires_at, CASE WHEN c.page_session THEN (SELECT expires_at FROM credential p WHERE p.id = c.parent_id) END)
@@ -105,7 +105,7 @@ const FIND = `
  * Extends a session while it is used, up to its maximum lifetime. It waits for no lock on the person: changes of roles
  * lock the person first, then the credential.
  */
-const RENEW = `
+const RENEW_CREDENTIAL = `
   WITH used AS (
     UPDATE person_session SET last_used_at = now(), address = coalesce($2, address) WHERE credential_id = $1
     RETURNING created_at, person_id),
@@ -116,27 +116,27 @@ const RENEW = `
      SET expires_at = least(now() + $3 * interval '1 millisecond', used.created_at + $4 * interval '1 millisecond')
     FROM used WHERE credential.id = $1 RETURNING credential.expires_at AS "expiresAt"`;
 
-const USED = `
+const MARK_CREDENTIAL_USED = `
   UPDATE credential SET last_used_at = now(), last_used_address = coalesce($2, last_used_address)
    WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`;
 
-const ISSUE = `
+const INSERT_CREDENTIAL = `
   INSERT INTO credential (kind, hash, name, app_id, person_id, run_id, expires_at, page_session, parent_id, action_id,
                           visitor_block, scopes)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) RETURNING id`;
 
-const EXPIRE = `
+const EXPIRE_CREDENTIAL = `
   WITH ended AS (UPDATE credential SET expires_at = now() WHERE id = $1 RETURNING id)
   SELECT pg_notify('${CREDENTIAL_CHANNEL}', id::text) FROM ended`;
 
 /** Called with the id of the credential that has ended; null: any may have ended, or a person's rights have changed. */
-type Watcher = (id: number | null) => void;
+type CredentialWatcher = (id: number | null) => void;
 
 /** Returns the role of a person on each app; two roles on one app count as the higher. */
 function highestByApp(roles: readonly [appId: number, role: Role][]): Map<number, Role> {
-  const highest = new Map<number, Role>();
-  for (const [appId, role] of roles) if (isAbove(role, highest.get(appId) ?? null)) highest.set(appId, role);
-  return highest;
+  const highestRoles = new Map<number, Role>();
+  for (const [appId, role] of roles) if (isAbove(role, highestRoles.get(appId) ?? null)) highestRoles.set(appId, role);
+  return highestRoles;
 }
 
 function toCaller(row: CredentialRow): Caller {
@@ -165,7 +165,7 @@ function createUnknownTokens() {
   const lately = new LRUCache<string, true>({ max: CACHE_MAX, ttl: CACHE_MS });
   /** Tokens that were valid in this process before: unknown tokens from the same address do not block them. */
   const once = new LRUCache<string, true>({ max: CACHE_MAX });
-  const misses = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
+  const unknownTokenBucket = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
   return {
     has: (key: string): boolean => lately.has(key),
     add(key: string): void {
@@ -179,12 +179,12 @@ function createUnknownTokens() {
     /** @throws RATE_LIMIT_EXCEEDED if the address has sent too many unknown tokens and this one was never valid here */
     checkRate(key: string, address: string | undefined): void {
       if (address === undefined || once.has(key)) return;
-      const retryAfter = misses.take(addressBlock(address), 0);
+      const retryAfter = unknownTokenBucket.take(addressBlock(address), 0);
       if (retryAfter > 0) throw tooOften("too many unknown tokens from this address", retryAfter);
     },
     /** Counts an unknown token. Lookups in flight and failed queries are not counted, because their tokens may be valid. */
     countMiss(key: string, address: string | undefined): void {
-      if (address !== undefined && !once.has(key)) misses.charge(addressBlock(address), 1);
+      if (address !== undefined && !once.has(key)) unknownTokenBucket.charge(addressBlock(address), 1);
     },
   };
 }
@@ -192,45 +192,45 @@ function createUnknownTokens() {
 export type Credentials = ReturnType<typeof createCredentials>;
 
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
-  const known = new LRUCache<string, Caller>({ max: CACHE_MAX, ttl: CACHE_MS });
-  const unknown = createUnknownTokens();
+  const callersByHash = new LRUCache<string, Caller>({ max: CACHE_MAX, ttl: CACHE_MS });
+  const unknownTokens = createUnknownTokens();
   /**
    * Tokens of runs that were issued here and have not ended, each with its key in `known`, which is empty until the
    * token has been resolved.
    */
   const ofRuns = new LRUCache<number, string>({ max: CACHE_MAX });
-  const watchers = new Set<Watcher>();
+  const watchers = new Set<CredentialWatcher>();
   let epoch = 0;
-  const forget = () => {
+  const forgetCallers = () => {
     epoch += 1;
-    known.clear();
-    unknown.clear();
+    callersByHash.clear();
+    unknownTokens.clear();
     for (const watcher of watchers) watcher(null);
   };
   notifications.listen(CREDENTIAL_CHANNEL, (id) => {
-    if (id === "") return forget();
+    if (id === "") return forgetCallers();
     for (const watcher of watchers) watcher(Number(id));
   });
-  notifications.onGap(forget);
+  notifications.onGap(forgetCallers);
 
   /** Notifies every process, this one at once, that rights have changed. */
-  async function announce(executor: Executor = db): Promise<void> {
+  async function announceChange(executor: Executor = db): Promise<void> {
     await executor.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
-    forget();
+    forgetCallers();
   }
 
   /** Renews a session that is in use. If the database rejects writes, the session continues unchanged. */
-  async function renew({ id, expiresAt }: CredentialRow, address: string): Promise<Date | null> {
+  async function renewExpiry({ id, expiresAt }: CredentialRow, address: string): Promise<Date | null> {
     const values = [id, address, SESSION_IDLE_MS, SESSION_LIFETIME_MS];
-    const renewed = await rows<{ expiresAt: Date }>(db, RENEW, values).catch(() => []);
-    return renewed[0]?.expiresAt ?? expiresAt;
+    const renewedRows = await rows<{ expiresAt: Date }>(db, RENEW_CREDENTIAL, values).catch(() => []);
+    return renewedRows[0]?.expiresAt ?? expiresAt;
   }
 
   return {
-    announce,
+    announce: announceChange,
 
     /** Calls `watcher` whenever a credential or right may have changed; the returned function unsubscribes. */
-    watch(watcher: Watcher): () => void {
+    watch(watcher: CredentialWatcher): () => void {
       watchers.add(watcher);
       return () => watchers.delete(watcher);
     },
@@ -240,10 +240,10 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
       const { pageSession = false, parentId = null, actionId = null, secret: token = newToken(kind) } = credential;
       const { visitorBlock = null, scopes = null } = credential;
-      const facts = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
-      const values = [...facts, pageSession, parentId, actionId, visitorBlock, scopes];
-      const [row] = await preparedRows<{ id: number }>(executor, "issue-credential", ISSUE, values);
-      unknown.found(keyOf(token));
+      const credentialValues = [kind, hashToken(token), name, appId, personId, runId, expiresAt];
+      const values = [...credentialValues, pageSession, parentId, actionId, visitorBlock, scopes];
+      const [row] = await preparedRows<{ id: number }>(executor, "issue-credential", INSERT_CREDENTIAL, values);
+      unknownTokens.found(keyOf(token));
       if (kind === "task") ofRuns.set(row!.id, "");
       return { id: row!.id, token };
     },
@@ -258,28 +258,31 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     async resolve(token: string, address?: string): Promise<Caller | null> {
       if (!isWellFormedToken(token)) return null;
       const key = keyOf(token);
-      const hit = known.get(key);
+      const hit = callersByHash.get(key);
       if (hit && hit.expiresAt > Date.now() && notifications.healthy()) return hit;
-      if (unknown.has(key) && notifications.healthy()) return null;
-      unknown.checkRate(key, address);
+      if (unknownTokens.has(key) && notifications.healthy()) return null;
+      unknownTokens.checkRate(key, address);
       const epochBefore = epoch;
-      const [row] = await preparedRows<CredentialRow>(db, "find-credential", FIND, [hashToken(token), PREVIEWERS]);
+      const [row] = await preparedRows<CredentialRow>(db, "find-credential", SELECT_CREDENTIAL, [
+        hashToken(token),
+        PREVIEW_ROLES,
+      ]);
       if (!row) {
-        unknown.countMiss(key, address);
-        if (epochBefore === epoch) unknown.add(key);
+        unknownTokens.countMiss(key, address);
+        if (epochBefore === epoch) unknownTokens.add(key);
         return null;
       }
-      unknown.found(key);
-      if (row.isSessionDue && address !== undefined) row.expiresAt = await renew(row, address);
+      unknownTokens.found(key);
+      if (row.isSessionDue && address !== undefined) row.expiresAt = await renewExpiry(row, address);
       // Nothing waits for this write. It is lost if the database rejects writes.
-      if (row.isUseDue) rows(db, USED, [row.id, address ?? null]).catch(() => undefined);
+      if (row.isUseDue) rows(db, MARK_CREDENTIAL_USED, [row.id, address ?? null]).catch(() => undefined);
       const caller = toCaller(row);
       // A run's token ends with the run, and only the process that issued it learns of that at once, so others do not
       // cache it.
-      const mayBeKept = row.kind !== "task" || ofRuns.has(row.id);
+      const isCacheable = row.kind !== "task" || ofRuns.has(row.id);
       // The result is not cached if rights changed while the database answered.
-      if (epochBefore !== epoch || !mayBeKept) return caller;
-      known.set(key, caller);
+      if (epochBefore !== epoch || !isCacheable) return caller;
+      callersByHash.set(key, caller);
       if (row.kind === "task") ofRuns.set(row.id, key);
       return caller;
     },
@@ -288,8 +291,8 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     async expire(id: number): Promise<void> {
       const key = ofRuns.get(id);
       ofRuns.delete(id);
-      if (key) known.delete(key);
-      await db.query(EXPIRE, [id]);
+      if (key) callersByHash.delete(key);
+      await db.query(EXPIRE_CREDENTIAL, [id]);
     },
 
     /**
@@ -297,14 +300,14 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
      * @throws NOT_FOUND
      */
     async revoke(id: number, appId: number | null): Promise<void> {
-      const revoked = await rows(
+      const revokedRows = await rows(
         db,
         `UPDATE credential SET revoked_at = now()
           WHERE id = $1 AND revoked_at IS NULL AND ($2::bigint IS NULL OR app_id = $2) RETURNING id`,
         [id, appId],
       );
-      if (revoked.length === 0) throw new ActionError("NOT_FOUND", "no such token");
-      await announce();
+      if (revokedRows.length === 0) throw new ActionError("NOT_FOUND", "no such token");
+      await announceChange();
     },
   };
 }

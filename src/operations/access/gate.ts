@@ -8,7 +8,6 @@ import type { RateAnswer, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
 import { LOW_DISK_RETRY_SECONDS, RATE_WINDOW_MS, VISITORS_SHARE } from "../../limits.js";
 import {
-  ADDS,
   type Caller,
   isVisitor,
   mayEnter,
@@ -16,6 +15,7 @@ import {
   mayEnterService,
   type Operation,
   type RateClass,
+  RESOURCE_ADDED_BY,
   rateClassOf,
   rateWindowOf,
 } from "../../rules/access.js";
@@ -38,7 +38,7 @@ export function reportDeferred({ deferred }: Pick<Visitor, "deferred">): void {
 }
 
 /** A caller who may use what an app's access rules grant. */
-export interface Admission {
+export interface AdmittedRequest {
   /** null: anonymous. */
   caller: Caller | null;
   /** True if the access table allows the operation; otherwise the access rules decide. */
@@ -58,7 +58,7 @@ const callerOf = (caller: Caller, { address, unknownField }: Visitor): Caller =>
   ...(unknownField && { unknownField }),
 });
 
-export interface Gate {
+export interface AccessGate {
   /** True if the app exists; existing apps are cached. */
   appExists(appId: number): Promise<boolean>;
   /**
@@ -72,7 +72,7 @@ export interface Gate {
    * then checks the rules.
    * @throws FORBIDDEN, APP_NOT_FOUND, OVERLOADED
    */
-  admit(visitor: Visitor, operation: Operation, appId: number): Promise<Admission>;
+  admit(visitor: Visitor, operation: Operation, appId: number): Promise<AdmittedRequest>;
   /** Checks the right of `enter` or `admit` again for a caller who was admitted before; counts nothing. @throws FORBIDDEN */
   recheck(caller: Caller, operation: Operation, appId: number): void;
   readmit(caller: Caller, operation: Operation, appId: number): void;
@@ -105,9 +105,9 @@ const EXISTING_MAX = 10_000;
 const FIND_ORGANIZATION = "SELECT id FROM organization WHERE $1::bigint IS NULL OR id = $1 ORDER BY id LIMIT 1";
 
 /** @throws OVERLOADED */
-function refuseWhatAdds(operation: Operation, level: DiskSpaceLevel): void {
-  const adds = ADDS[operation];
-  if (adds === "nothing" || (adds === "runs" && level !== "spent")) return;
+function refuseIfDiskIsFull(operation: Operation, level: DiskSpaceLevel): void {
+  const addedResource = RESOURCE_ADDED_BY[operation];
+  if (addedResource === "nothing" || (addedResource === "runs" && level !== "spent")) return;
   const retryAfter = LOW_DISK_RETRY_SECONDS;
   throw new ActionError("OVERLOADED", `the service's disk is nearly full; try again in ${retryAfter} s`, {
     retryAfter,
@@ -119,10 +119,10 @@ export function createGate(options: {
   window: RateWindow;
   limits: Config["rateLimits"];
   room: DiskSpace;
-}): Gate {
+}): AccessGate {
   const { db, window, limits, room } = options;
   /** Apps that existed a moment ago: the service deletes none. */
-  const existing = new LRUCache<number, true>({ max: EXISTING_MAX, ttl: EXISTING_MS });
+  const existingApps = new LRUCache<number, true>({ max: EXISTING_MAX, ttl: EXISTING_MS });
 
   /**
    * Counts one request in the app's window. Visitors may use all of it. If they used more than their share, requests with
@@ -134,22 +134,22 @@ export function createGate(options: {
     { name, limit, windowMs, isVisitor }: { name: string; limit: number; windowMs: number; isVisitor: boolean },
   ): Promise<void> {
     const ofVisitors = `${name} of visitors`;
-    let answer = await window.take(appId, name, { limit, windowMs });
-    if (isVisitor && answer.accepted) await window.take(appId, ofVisitors, { limit, windowMs });
-    if (!isVisitor && !answer.accepted) {
-      const share = Math.max(1, Math.floor(limit * VISITORS_SHARE));
-      const overdrawn = (await window.count(appId, ofVisitors, windowMs)) - share;
-      if (overdrawn > 0) answer = await window.take(appId, name, { limit: limit + overdrawn, windowMs });
+    let windowState = await window.take(appId, name, { limit, windowMs });
+    if (isVisitor && windowState.accepted) await window.take(appId, ofVisitors, { limit, windowMs });
+    if (!isVisitor && !windowState.accepted) {
+      const visitorShare = Math.max(1, Math.floor(limit * VISITORS_SHARE));
+      const visitorExcess = (await window.count(appId, ofVisitors, windowMs)) - visitorShare;
+      if (visitorExcess > 0) windowState = await window.take(appId, name, { limit: limit + visitorExcess, windowMs });
     }
     // A document with several limited fields reports the smallest remaining quota.
-    const remaining = Math.min(limit, answer.remaining);
-    if (remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...answer, remaining, limit };
-    if (answer.accepted) return;
-    const retryAfter = Math.max(1, Math.ceil((answer.freesAt.getTime() - Date.now()) / 1000));
+    const remaining = Math.min(limit, windowState.remaining);
+    if (remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...windowState, remaining, limit };
+    if (windowState.accepted) return;
+    const retryAfter = Math.max(1, Math.ceil((windowState.freesAt.getTime() - Date.now()) / 1000));
     throw new ActionError(
       "RATE_LIMIT_EXCEEDED",
       `this app's limit is ${limit} such requests in ${windowMs / 1000} seconds; try again in ${retryAfter} s`,
-      { retryAfter, nextValidRequestDate: answer.freesAt.toISOString() },
+      { retryAfter, nextValidRequestDate: windowState.freesAt.toISOString() },
     );
   }
 
@@ -173,10 +173,10 @@ export function createGate(options: {
   }
 
   async function appExists(appId: number): Promise<boolean> {
-    if (existing.has(appId)) return true;
-    const exists = appId > 0 && (await rows(db, "SELECT 1 FROM app WHERE id = $1", [appId])).length > 0;
-    if (exists) existing.set(appId, true);
-    return exists;
+    if (existingApps.has(appId)) return true;
+    const appExists = appId > 0 && (await rows(db, "SELECT 1 FROM app WHERE id = $1", [appId])).length > 0;
+    if (appExists) existingApps.set(appId, true);
+    return appExists;
   }
 
   const isVisitorOf = ({ kind, appId: own }: Caller, appId: number) =>
@@ -188,16 +188,16 @@ export function createGate(options: {
     async admit(visitor, operation, appId) {
       const { caller, address } = visitor;
       if (caller && mayEnter(caller, operation, appId)) {
-        const entered = await this.enter(visitor, operation, appId);
+        const enteredVisitor = await this.enter(visitor, operation, appId);
         const { unknownField } = visitor;
         return {
-          ...{ caller: entered, isTrusted: true },
+          ...{ caller: enteredVisitor, isTrusted: true },
           ...(address !== undefined && { address }),
           ...(unknownField && { unknownField }),
         };
       }
       if (caller && !isVisitorOf(caller, appId)) throw new ActionError("FORBIDDEN");
-      if (room.level() !== "enough") refuseWhatAdds(operation, room.level());
+      if (room.level() !== "enough") refuseIfDiskIsFull(operation, room.level());
       const { deferred, unknownField } = visitor;
       return {
         ...{ caller, isTrusted: false },
@@ -216,7 +216,7 @@ export function createGate(options: {
       const rateClass = rateClassOf(operation);
       if (rateClass) await count(visitor, caller, rateClass, appId);
       reportDeferred(visitor);
-      if (room.level() !== "enough") refuseWhatAdds(operation, room.level());
+      if (room.level() !== "enough") refuseIfDiskIsFull(operation, room.level());
       return callerOf(caller, visitor);
     },
 
@@ -235,7 +235,7 @@ export function createGate(options: {
       if (limit > 0) {
         await countIn(visitor, appId, { name: "http", limit, windowMs: RATE_WINDOW_MS, isVisitor: false });
       }
-      if (room.level() !== "enough") refuseWhatAdds("runAction", room.level());
+      if (room.level() !== "enough") refuseIfDiskIsFull("runAction", room.level());
     },
 
     async countToolCall(visitor, appId) {

@@ -3,19 +3,23 @@ import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket, type TokenBucket } from "../../engine/token-bucket.js";
 import { SOCKET_MESSAGES_PER_SENDER, SOCKET_MESSAGES_PER_SOCKET } from "../../limits.js";
 
-const RATES = { socket: SOCKET_MESSAGES_PER_SOCKET, sender: SOCKET_MESSAGES_PER_SENDER };
+const MESSAGE_RATES = { socket: SOCKET_MESSAGES_PER_SOCKET, sender: SOCKET_MESSAGES_PER_SENDER };
 
 /** @param wait waits for a number of seconds; tests replace it */
-export function createMessageRate(rates = RATES, wait = (seconds: number): Promise<void> => delay(seconds * 1_000)) {
+export function createMessageRate(
+  rates = MESSAGE_RATES,
+  wait = (waitSeconds: number): Promise<void> => delay(waitSeconds * 1_000),
+) {
   const sockets = createTokenBucket(rates.socket);
   const senders = createTokenBucket(rates.sender);
 
-  async function pass(bucket: TokenBucket, key: string, isOpen: () => boolean): Promise<void> {
-    for (let seconds = bucket.take(key); seconds > 0 && isOpen(); seconds = bucket.take(key)) await wait(seconds);
+  async function waitForTokens(bucket: TokenBucket, key: string, isOpen: () => boolean): Promise<void> {
+    for (let waitSeconds = bucket.take(key); waitSeconds > 0 && isOpen(); waitSeconds = bucket.take(key))
+      await wait(waitSeconds);
   }
 
   async function passAll(counts: readonly (readonly [TokenBucket, string])[], isOpen: () => boolean): Promise<void> {
-    for (const [bucket, key] of counts) await pass(bucket, key, isOpen);
+    for (const [bucket, key] of counts) await waitForTokens(bucket, key, isOpen);
   }
 
   return {
@@ -25,8 +29,8 @@ export function createMessageRate(rates = RATES, wait = (seconds: number): Promi
      */
     take(socket: string, by: readonly string[], isOpen: () => boolean): Promise<void> | null {
       const counts = [[sockets, socket] as const, ...by.map((sender) => [senders, sender] as const)];
-      const full = counts.findIndex(([bucket, key]) => bucket.take(key) > 0);
-      return full === -1 ? null : passAll(counts.slice(full), isOpen);
+      const fullBucketIndex = counts.findIndex(([bucket, key]) => bucket.take(key) > 0);
+      return fullBucketIndex === -1 ? null : passAll(counts.slice(fullBucketIndex), isOpen);
     },
   };
 }

@@ -31,8 +31,8 @@ export function createPeople({ db }: { db: DataSource }) {
 
   /** Who a page or a server run works for, as `Svc.Session` reads it (specification, Authentication 3). */
   const session: SessionOf = async ({ appId, personId, copy }) => {
-    const found = personId === null ? [] : await rows<Person>(db, PERSON, [personId]);
-    return { appId, user: found[0] ?? null, environment: copy };
+    const personRows = personId === null ? [] : await rows<Person>(db, PERSON, [personId]);
+    return { appId, user: personRows[0] ?? null, environment: copy };
   };
 
   return {
@@ -42,12 +42,12 @@ export function createPeople({ db }: { db: DataSource }) {
     /** Returns the id if it is null or a person of the app's organization. @throws REQUEST_INVALID */
     async mustExist(appId: number, userId: number | null): Promise<number | null> {
       if (userId === null) return null;
-      const found = await rows(
+      const personRows = await rows(
         db,
         `SELECT 1 FROM person JOIN app ON ${BELONGS_TO_APP} WHERE person.id = $1 AND app.id = $2`,
         [userId, appId],
       );
-      if (found.length === 0)
+      if (personRows.length === 0)
         throw new ActionError("REQUEST_INVALID", "userId is not a member of this app's organization");
       return userId;
     },

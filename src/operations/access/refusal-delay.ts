@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 
-const BOUNDS = {
+const REFUSAL_BOUNDS = {
   /** Refusals that are sent at once to one address in each window. */
   refusals: 200,
   windowMs: 20_000,
@@ -14,24 +14,24 @@ const BOUNDS = {
 
 export type RefusalDelay = ReturnType<typeof createRefusalDelay>;
 
-export function createRefusalDelay(bounds = BOUNDS) {
-  const bucket = createTokenBucket({ limit: bounds.refusals, windowMs: bounds.windowMs });
-  const waiting = new Map<string, number>();
+export function createRefusalDelay(bounds = REFUSAL_BOUNDS) {
+  const refusalBucket = createTokenBucket({ limit: bounds.refusals, windowMs: bounds.windowMs });
+  const waitingBySender = new Map<string, number>();
   let all = 0;
 
   return {
     /** Waits until one more refusal of that sender can be sent. @returns false if too many wait already: the connection is closed then */
     async wait(sender: string): Promise<boolean> {
-      if (bucket.take(sender) === 0) return true;
-      const own = waiting.get(sender) ?? 0;
+      if (refusalBucket.take(sender) === 0) return true;
+      const own = waitingBySender.get(sender) ?? 0;
       if (own >= bounds.waitingPerSender || all >= bounds.waiting) return false;
-      waiting.set(sender, own + 1);
+      waitingBySender.set(sender, own + 1);
       all += 1;
       await delay(bounds.waitMs, undefined, { ref: false });
       all -= 1;
-      const left = waiting.get(sender)! - 1;
-      if (left > 0) waiting.set(sender, left);
-      else waiting.delete(sender);
+      const waitingLeft = waitingBySender.get(sender)! - 1;
+      if (waitingLeft > 0) waitingBySender.set(sender, waitingLeft);
+      else waitingBySender.delete(sender);
       return true;
     },
   };

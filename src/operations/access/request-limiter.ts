@@ -18,13 +18,13 @@ export interface RequestLimiter {
   enter(visitor: Pick<Visitor, "caller" | "address">, gone: () => AbortSignal): Promise<() => void>;
 }
 
-const LIMITS = {
+const CONCURRENT_REQUESTS = {
   credential: REQUESTS_IN_PROGRESS_PER_CREDENTIAL,
   visitor: REQUESTS_IN_PROGRESS_PER_VISITOR,
   address: REQUESTS_IN_PROGRESS_PER_ADDRESS,
 };
 
-export function createRequestLimiter(limits = LIMITS): RequestLimiter {
+export function createRequestLimiter(limits = CONCURRENT_REQUESTS): RequestLimiter {
   const line = (most: number) => new FairSemaphore(Number.POSITIVE_INFINITY, most);
   const credentials = line(limits.credential);
   const visitors = line(limits.visitor);
@@ -33,15 +33,15 @@ export function createRequestLimiter(limits = LIMITS): RequestLimiter {
   const anonymous = line(limits.address);
 
   async function enterVisitor(holder: string, address: string, gone: () => AbortSignal): Promise<() => void> {
-    const releaseOwn = await visitors.enter(holder, gone);
+    const releaseVisitorSlot = await visitors.enter(holder, gone);
     try {
       const releaseAddress = await ofVisitors.enter(address, gone);
       return () => {
         releaseAddress();
-        releaseOwn();
+        releaseVisitorSlot();
       };
     } catch (error) {
-      releaseOwn();
+      releaseVisitorSlot();
       throw error;
     }
   }

@@ -7,18 +7,18 @@ const SECRET_BYTES = 32;
 /** Prefix of every token of a run. */
 export const TASK_TOKEN_PREFIX = "svc_task_";
 const CHECKSUM_CHARACTERS = 6;
-const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const BASE62_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /** Tokens that were created before checksums existed have none. */
 const TOKEN_SHAPE = /^(svc_(?:editor|admin|api|task|viewer|live)_[\w-]{43})([0-9A-Za-z]{6})?$/;
 
 /** CRC32 of the text before it, as six digits of base62, the most significant first. */
-function checksum(text: string): string {
-  let rest = crc32(text);
+function tokenChecksum(text: string): string {
+  let remainder = crc32(text);
   let digits = "";
   while (digits.length < CHECKSUM_CHARACTERS) {
-    digits = BASE62.charAt(rest % BASE62.length) + digits;
-    rest = Math.floor(rest / BASE62.length);
+    digits = BASE62_DIGITS.charAt(remainder % BASE62_DIGITS.length) + digits;
+    remainder = Math.floor(remainder / BASE62_DIGITS.length);
   }
   return digits;
 }
@@ -29,15 +29,15 @@ export const newSecret = (prefix: string): string => `${prefix}_${randomBytes(SE
 /** Returns a new token: the prefix lets secret scanners find it, the checksum lets the service reject a made-up one without a query. */
 export function newToken(kind: CredentialKind): string {
   const text = newSecret(`svc_${kind}`);
-  return text + checksum(text);
+  return text + tokenChecksum(text);
 }
 
 /** True if the service can have issued this token: its shape is right, and its checksum too if it has one. */
 export function isWellFormedToken(token: string): boolean {
-  const found = TOKEN_SHAPE.exec(token);
-  if (!found) return false;
-  const [, text, digits] = found;
-  return digits === undefined || digits === checksum(text!);
+  const tokenMatch = TOKEN_SHAPE.exec(token);
+  if (!tokenMatch) return false;
+  const [, text, digits] = tokenMatch;
+  return digits === undefined || digits === tokenChecksum(text!);
 }
 
 /** SHA-256 by which a token is stored and looked up. */

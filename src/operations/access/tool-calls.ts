@@ -2,30 +2,30 @@
 import type { DataSource } from "typeorm";
 import type { Caller } from "../../rules/access.js";
 import { type AuditFact, audit } from "../records/audit.js";
-import type { Gate, Visitor } from "./gate.js";
+import type { AccessGate, Visitor } from "./gate.js";
 
 const NAME_MAX_CHARACTERS = 100;
 /** No tool has more arguments. The caller chooses the names of unknown ones. */
 const NAMES_MAX = 20;
 /** Arguments that name a resource. All others are recorded by name only, because values may be secrets. */
-const NAMING = ["action", "name", "runId", "dataSource", "actionId", "page"];
+const NAMING_ARGUMENTS = ["action", "name", "runId", "dataSource", "actionId", "page"];
 
 export type ToolCalls = ReturnType<typeof createToolCalls>;
 
-const shortened = (name: string): string => name.slice(0, NAME_MAX_CHARACTERS).toWellFormed();
+const shortenName = (name: string): string => name.slice(0, NAME_MAX_CHARACTERS).toWellFormed();
 
 /** Names of the arguments, and the values of those that name a resource. */
 function describedArguments(args: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const names = NAMING.filter((name) => typeof args[name] === "number" || typeof args[name] === "string");
+  const names = NAMING_ARGUMENTS.filter((name) => typeof args[name] === "number" || typeof args[name] === "string");
   const values = names.map((name) => {
     const value = args[name];
-    return [name, typeof value === "string" ? shortened(value) : value];
+    return [name, typeof value === "string" ? shortenName(value) : value];
   });
-  const input = Object.keys(args).sort().slice(0, NAMES_MAX).map(shortened);
+  const input = Object.keys(args).sort().slice(0, NAMES_MAX).map(shortenName);
   return { arguments: input, ...Object.fromEntries(values) };
 }
 
-export function createToolCalls({ db, gate }: { db: DataSource; gate: Pick<Gate, "countToolCall"> }) {
+export function createToolCalls({ db, gate }: { db: DataSource; gate: Pick<AccessGate, "countToolCall"> }) {
   return {
     /** @param isRefused true for a tool that does not exist or that the caller may not use @throws RATE_LIMIT_EXCEEDED */
     async record(
@@ -37,9 +37,9 @@ export function createToolCalls({ db, gate }: { db: DataSource; gate: Pick<Gate,
     ): Promise<void> {
       await gate.countToolCall(visitor, appId);
       // Resource names are only recorded for tools that exist: a rejected call could contain any text.
-      const data = isRefused ? { tool: shortened(tool), refused: true } : { tool, ...describedArguments(args) };
-      const fact: AuditFact = { type: "app.mcp.call", data };
-      await audit(db, visitor.caller, { appId, ...fact });
+      const data = isRefused ? { tool: shortenName(tool), refused: true } : { tool, ...describedArguments(args) };
+      const toolCallFact: AuditFact = { type: "app.mcp.call", data };
+      await audit(db, visitor.caller, { appId, ...toolCallFact });
     },
   };
 }

@@ -16,13 +16,20 @@ export interface AccessEvent {
   data?: Record<string, unknown>;
 }
 
-const INSERT = `
+const INSERT_ACCESS_EVENT = `
   INSERT INTO access_event (type, organization_id, person_id, subject_id, address, data) VALUES ($1, $2, $3, $4, $5, $6)`;
 
 /** Writes one entry; pass the executor of the transaction that makes the change. */
 export async function recordAccess(executor: Executor | DataSource, event: AccessEvent): Promise<void> {
   const { type, organizationId = null, personId = null, subjectId = null, address = null, data = {} } = event;
-  await rows(executor as Executor, INSERT, [type, organizationId, personId, subjectId, address, JSON.stringify(data)]);
+  await rows(executor as Executor, INSERT_ACCESS_EVENT, [
+    type,
+    organizationId,
+    personId,
+    subjectId,
+    address,
+    JSON.stringify(data),
+  ]);
 }
 
 /** An entry in responses. Times are ISO 8601. */
@@ -67,9 +74,9 @@ export function createAccessList({ db }: { db: DataSource }) {
   ): Promise<AccessPage> => {
     const { limit } = page(options);
     const values = [organizationId, isAdministrator, idOfCursor(options.cursor), limit + 1];
-    const found = await rows<AccessEntry & { createdAt: Date }>(db, LIST, values);
-    const entries = found.slice(0, limit).map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() }));
-    const hasMore = found.length > limit;
+    const eventRows = await rows<AccessEntry & { createdAt: Date }>(db, LIST, values);
+    const entries = eventRows.slice(0, limit).map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() }));
+    const hasMore = eventRows.length > limit;
     return { entries, pagination: { hasMore, ...(hasMore && { nextCursor: cursorOf(entries.at(-1)!.id) }) } };
   };
 }

@@ -32,7 +32,7 @@ export interface SignedIn {
 }
 
 /** How a person has proven their identity. */
-export interface Proof {
+export interface PassphraseProof {
   by: "passphrase" | "passkey" | "openid" | "invitation";
   /** ID of the OpenID provider. */
   provider?: string;
@@ -44,14 +44,14 @@ export type SendReset = ((user: User, link: string) => Promise<void>) | null;
 const USER = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
 const BY_EMAIL = `SELECT ${USER}, passphrase_hash AS "passphraseHash" FROM person WHERE lower(email) = lower($1)`;
 const BY_ID = `SELECT ${USER}, passphrase_hash AS "passphraseHash" FROM person WHERE id = $1`;
-const INSERT = `
+const INSERT_PERSON = `
   INSERT INTO person (organization_id, first_name, last_name, email, passphrase_hash, is_administrator)
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER}`;
 const MAKE_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
 /* Also true for an organization whose administrators only used tokens. */
 const HAS_ACCOUNT = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
-const LOCK = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
+const LOCK_PERSON = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
 const RECENT_RESETS = `
   SELECT count(*) FROM one_time_link WHERE kind = 'reset' AND person_id = $1 AND created_at > now() - interval '10 minutes'`;
 
@@ -59,11 +59,11 @@ const RESETS_PER_ADDRESS = 10;
 const RESETS_PER_PERSON = 3;
 const RESET_WINDOW_MS = 600_000;
 
-const SETUP = flat(["token", "email", "firstName", "lastName", "passphrase"]);
+const SETUP_FIELDS = flat(["token", "email", "firstName", "lastName", "passphrase"]);
 const SIGN_IN = flat(["email", "passphrase"]);
-const RESET = flat(["email"]);
-const CONFIRM = flat(["token", "passphrase"]);
-const ACCOUNT = flat(["firstName", "lastName", "passphrase", "currentPassphrase"]);
+const RESET_FIELDS = flat(["email"]);
+const CONFIRM_FIELDS = flat(["token", "passphrase"]);
+const ACCOUNT_FIELDS = flat(["firstName", "lastName", "passphrase", "currentPassphrase"]);
 
 interface PersonRow extends User {
   passphraseHash: string | null;
@@ -71,7 +71,7 @@ interface PersonRow extends User {
 
 const turnOf = ({ address }: SessionOrigin): HashTurn => ({ appId: 0, sender: addressBlock(address ?? "") });
 
-const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
+const hasValue = (value: unknown): boolean => value !== undefined && value !== null;
 
 export type Accounts = ReturnType<typeof createAccounts>;
 
@@ -84,17 +84,17 @@ export function createAccounts(options: {
   sendReset: SendReset;
 }) {
   const { db, people, sessions, links, attempts, sendReset } = options;
-  const resets = createTokenBucket({ limit: RESETS_PER_ADDRESS, windowMs: RESET_WINDOW_MS });
+  const resetBucket = createTokenBucket({ limit: RESETS_PER_ADDRESS, windowMs: RESET_WINDOW_MS });
 
   async function personOf(sql: string, key: unknown): Promise<{ user: User; passphraseHash: string | null } | null> {
-    const [found] = await rows<PersonRow>(db, sql, [key]);
-    if (!found) return null;
-    const { passphraseHash, ...user } = found;
+    const [foundPerson] = await rows<PersonRow>(db, sql, [key]);
+    if (!foundPerson) return null;
+    const { passphraseHash, ...user } = foundPerson;
     return { user, passphraseHash };
   }
 
   async function insertPerson(values: unknown[], executor: Executor): Promise<User> {
-    const [user] = await rows<User>(executor, INSERT, values).catch((error: unknown) => {
+    const [user] = await rows<User>(executor, INSERT_PERSON, values).catch((error: unknown) => {
       throw isDuplicate(error) ? new ActionError("EMAIL_IN_USE") : error;
     });
     return user!;
@@ -105,7 +105,7 @@ export function createAccounts(options: {
     if (!person || !sendReset) return;
     const { user } = person;
     const link = await db.transaction(async (manager) => {
-      await rows(manager, LOCK, [user.id]);
+      await rows(manager, LOCK_PERSON, [user.id]);
       const [recent] = await rows<{ count: number }>(manager, RECENT_RESETS, [user.id]);
       if (recent!.count >= RESETS_PER_PERSON) return null;
       await recordAccess(manager, { type: "person.resetRequested", subjectId: user.id, address });
@@ -117,9 +117,9 @@ export function createAccounts(options: {
   return {
     /** Reads a person by id. @throws NOT_FOUND */
     async user(id: number): Promise<User> {
-      const found = await personOf(BY_ID, id);
-      if (!found) throw new ActionError("NOT_FOUND", "no such person");
-      return found.user;
+      const foundPerson = await personOf(BY_ID, id);
+      if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
+      return foundPerson.user;
     },
 
     /** True if a person with an account administers the service. */
@@ -141,16 +141,16 @@ export function createAccounts(options: {
     async setup(request: SignInRequest, body: Record<string, unknown>): Promise<SignedIn> {
       const email = requiredEmail(body["email"], "email");
       const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
-      const passphrase = isGiven(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+      const passphrase = hasValue(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
       await links.peek(body["token"], "setup");
-      const hashed = passphrase === null ? null : await hash(passphrase, turnOf(request));
+      const passphraseHash = passphrase === null ? null : await hash(passphrase, turnOf(request));
       const organizationId = await people.organizationOf(null);
       return db.transaction(async (manager) => {
         await links.redeem(body["token"], "setup", manager);
-        const user = await insertPerson([organizationId, ...names, email, hashed, true], manager);
+        const user = await insertPerson([organizationId, ...names, email, passphraseHash, true], manager);
         await manager.query(MAKE_OWNER, [organizationId, user.id]);
-        refuseUnknownFields(body, SETUP);
-        const how = { replaced: request.caller, isProvisional: hashed === null };
+        refuseUnknownFields(body, SETUP_FIELDS);
+        const how = { replaced: request.caller, isProvisional: passphraseHash === null };
         const session = await sessions.begin(user.id, request, how, manager);
         const { address } = request;
         await recordAccess(manager, { type: "person.setup", personId: user.id, subjectId: user.id, address });
@@ -171,12 +171,12 @@ export function createAccounts(options: {
       welcome: (user: User, manager: EntityManager) => Promise<void>,
     ): Promise<SignedIn> {
       const names = [requiredText(body["firstName"], "firstName"), requiredText(body["lastName"], "lastName")];
-      const passphrase = isGiven(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
-      const hashed = passphrase === null ? null : await hash(passphrase, turnOf(request));
+      const passphrase = hasValue(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+      const passphraseHash = passphrase === null ? null : await hash(passphrase, turnOf(request));
       return db.transaction(async (manager) => {
-        const user = await insertPerson([organizationId, ...names, email, hashed, false], manager);
+        const user = await insertPerson([organizationId, ...names, email, passphraseHash, false], manager);
         await welcome(user, manager);
-        const how = { replaced: request.caller, isProvisional: hashed === null };
+        const how = { replaced: request.caller, isProvisional: passphraseHash === null };
         return { user, session: await sessions.begin(user.id, request, how, manager) };
       });
     },
@@ -191,8 +191,10 @@ export function createAccounts(options: {
       const passphrase = readPassphrase(body["passphrase"]);
       const { address } = request;
       const user = await attempts.counted(email.toLowerCase(), address, async () => {
-        const found = await personOf(BY_EMAIL, email);
-        return (await matches(passphrase, found?.passphraseHash ?? null, turnOf(request))) ? found!.user : null;
+        const foundPerson = await personOf(BY_EMAIL, email);
+        return (await matches(passphrase, foundPerson?.passphraseHash ?? null, turnOf(request)))
+          ? foundPerson!.user
+          : null;
       });
       if (!user) {
         await recordAccess(db, { type: "person.signInFailed", address, data: { email } });
@@ -203,7 +205,12 @@ export function createAccounts(options: {
     },
 
     /** Starts a session for a person who has proven their identity. Pass the executor of a transaction to include it. */
-    async begin(request: SignInRequest, user: User, proof: Proof, executor?: EntityManager): Promise<SignedIn> {
+    async begin(
+      request: SignInRequest,
+      user: User,
+      proof: PassphraseProof,
+      executor?: EntityManager,
+    ): Promise<SignedIn> {
       if (!executor) return db.transaction((manager) => this.begin(request, user, proof, manager));
       const { address, caller: replaced } = request;
       const { by, provider = null } = proof;
@@ -227,8 +234,8 @@ export function createAccounts(options: {
      */
     requestReset({ address }: SignInRequest, body: Record<string, unknown>): void {
       const email = requiredEmail(body["email"], "email");
-      refuseUnknownFields(body, RESET);
-      const retryAfter = resets.take(addressBlock(address ?? ""));
+      refuseUnknownFields(body, RESET_FIELDS);
+      const retryAfter = resetBucket.take(addressBlock(address ?? ""));
       if (retryAfter > 0) throw tooOften("too many requests for a reset from this address", retryAfter);
       runInBackground(sendResetTo(email, address));
     },
@@ -244,9 +251,9 @@ export function createAccounts(options: {
     ): Promise<IssuedLink> {
       return db.transaction(async (manager) => {
         await check(manager);
-        const made = await links.issue({ kind: "reset", personId, createdBy, lifetimeMs: RESET_LINK_MS }, manager);
+        const resetLink = await links.issue({ kind: "reset", personId, createdBy, lifetimeMs: RESET_LINK_MS }, manager);
         await recordAccess(manager, { type: "person.resetLink", personId: createdBy, subjectId: personId });
-        return made;
+        return resetLink;
       });
     },
 
@@ -258,11 +265,11 @@ export function createAccounts(options: {
     async confirmReset(request: SignInRequest, body: Record<string, unknown>): Promise<void> {
       const passphrase = checkPassphrase(body["passphrase"]);
       await links.peek(body["token"], "reset");
-      const hashed = await hash(passphrase, turnOf(request));
+      const passphraseHash = await hash(passphrase, turnOf(request));
       await db.transaction(async (manager) => {
         const { personId } = await links.redeem(body["token"], "reset", manager);
-        refuseUnknownFields(body, CONFIRM);
-        await manager.query(SET_PASSPHRASE, [personId, hashed]);
+        refuseUnknownFields(body, CONFIRM_FIELDS);
+        await manager.query(SET_PASSPHRASE, [personId, passphraseHash]);
         await links.revokeAll("reset", personId, manager);
         await sessions.endAllWithTokens(personId!, manager);
         await recordAccess(manager, { type: "person.reset", subjectId: personId, address: request.address });
@@ -275,21 +282,21 @@ export function createAccounts(options: {
      */
     async update(request: SignInRequest & { caller: Caller }, body: Record<string, unknown>): Promise<User> {
       const { credentialId, personId } = request.caller;
-      const found = await personOf(BY_ID, personId);
-      if (!found) throw new ActionError("NOT_FOUND", "no such person");
-      const { user, passphraseHash } = found;
+      const foundPerson = await personOf(BY_ID, personId);
+      if (!foundPerson) throw new ActionError("NOT_FOUND", "no such person");
+      const { user, passphraseHash } = foundPerson;
       const name = (field: "firstName" | "lastName") =>
-        isGiven(body[field]) ? requiredText(body[field], field) : user[field];
+        hasValue(body[field]) ? requiredText(body[field], field) : user[field];
       const names = { firstName: name("firstName"), lastName: name("lastName") };
-      const passphrase = isGiven(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
+      const passphrase = hasValue(body["passphrase"]) ? checkPassphrase(body["passphrase"]) : null;
       if (passphrase !== null && passphraseHash !== null) {
-        const current = readPassphrase(body["currentPassphrase"]);
+        const currentPassphrase = readPassphrase(body["currentPassphrase"]);
         const isRight = await attempts.counted(user.email.toLowerCase(), request.address, async () =>
-          (await matches(current, passphraseHash, turnOf(request))) ? true : null,
+          (await matches(currentPassphrase, passphraseHash, turnOf(request))) ? true : null,
         );
         if (!isRight) throw new ActionError("SIGN_IN_FAILED", "currentPassphrase is wrong");
       }
-      refuseUnknownFields(body, ACCOUNT);
+      refuseUnknownFields(body, ACCOUNT_FIELDS);
       const hashed = passphrase === null ? null : await hash(passphrase, turnOf(request));
       await db.transaction(async (manager) => {
         const values = [user.id, names.firstName, names.lastName, hashed];

@@ -37,13 +37,13 @@ export interface Identity {
 }
 
 /* A lock, so that of two concurrent first sign-ins of one identity only one creates the account. */
-const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 7))";
+const LOCK_IDENTITY = "SELECT pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 7))";
 const OWNER = `
   UPDATE person_identity SET last_used_at = now() WHERE issuer = $1 AND subject = $2
   RETURNING person_id AS "personId", manages_roles AS "managesRoles"`;
-const INSERT = `
+const INSERT_IDENTITY = `
   INSERT INTO person_identity (person_id, issuer, subject, provider, manages_roles, last_used_at) VALUES ($1, $2, $3, $4, $5, now())`;
-const CREATE = `
+const INSERT_PERSON = `
   INSERT INTO person (organization_id, first_name, last_name, email)
   SELECT id, $2, $3, $4 FROM organization WHERE $1::bigint IS NULL OR id = $1 ORDER BY id LIMIT 1
   RETURNING id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
@@ -61,7 +61,7 @@ const OTHER_OWNERS = `
 const LIST = `
   SELECT id, provider, issuer, created_at AS "createdAt", last_used_at AS "lastUsedAt"
     FROM person_identity WHERE person_id = $1 ORDER BY id LIMIT 100`;
-const REMOVE = "DELETE FROM person_identity WHERE id = $1 AND person_id = $2 RETURNING provider";
+const DELETE_IDENTITY = "DELETE FROM person_identity WHERE id = $1 AND person_id = $2 RETURNING provider";
 
 export type IdentityStore = ReturnType<typeof createIdentities>;
 
@@ -79,7 +79,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
   return {
     /** Returns the account of an identity, and marks the identity as used; null if there is none. Other transactions wait for this one. */
     async ownerOf({ issuer, subject }: ProvenIdentity, executor: Executor) {
-      await rows(executor, LOCK, [issuer, subject]);
+      await rows(executor, LOCK_IDENTITY, [issuer, subject]);
       type Owner = { personId: number; managesRoles: boolean };
       return (await rows<Owner>(executor, OWNER, [issuer, subject]))[0] ?? null;
     },
@@ -91,13 +91,13 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
       { issuer, subject }: ProvenIdentity,
       { managesRoles }: { managesRoles: boolean },
     ): Promise<void> {
-      await rows(executor, INSERT, [personId, issuer, subject, provider, managesRoles]);
+      await rows(executor, INSERT_IDENTITY, [personId, issuer, subject, provider, managesRoles]);
     },
 
     /** Creates a person in the identity's organization, else in the first one; null if there is no such organization. */
     async createPerson(executor: Executor, identity: ProvenIdentity): Promise<User | null> {
       const { organizationId, firstName, lastName, email } = identity;
-      return (await rows<User>(executor, CREATE, [organizationId, firstName, lastName, email]))[0] ?? null;
+      return (await rows<User>(executor, INSERT_PERSON, [organizationId, firstName, lastName, email]))[0] ?? null;
     },
 
     /** Sets the person's role in their organization; null removes it. The last owner keeps the role. */
@@ -105,11 +105,11 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
       await rows(executor, LOCK_ORGANIZATION, [organizationId]);
       const [owners] = await rows<{ count: number; isOwner: boolean }>(executor, OTHER_OWNERS, [organizationId, id]);
       if (owners?.isOwner && owners.count === 0 && role !== "owner") return;
-      const changed =
+      const changedRows =
         role === null
           ? await rows(executor, REMOVE_ROLE, [organizationId, id])
           : await rows(executor, SET_ROLE, [organizationId, id, role]);
-      if (changed.length === 0) return;
+      if (changedRows.length === 0) return;
       await revokeInvalidLinks(executor, id);
       await recordAccess(executor, {
         type: "member.role",
@@ -130,7 +130,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
         const identities = await list(personId, manager);
         const identity = identities.find((one) => one.id === id);
         if (identity) mustBeInList(identity, [identities], precondition);
-        const [removed] = await rows<{ provider: string }>(manager, REMOVE, [id, personId]);
+        const [removed] = await rows<{ provider: string }>(manager, DELETE_IDENTITY, [id, personId]);
         if (!removed) throw new ActionError("NOT_FOUND", "no such identity");
         await checkSignInMethods(manager, personId);
         await recordAccess(manager, {

@@ -13,14 +13,14 @@ export type LinkKind = "setup" | "invitation" | "reset";
 /** Pages of Studio that a link opens, each with the token in the fragment. */
 const PAGES: Record<LinkKind, string> = { setup: "setup", invitation: "invitation", reset: "reset" };
 
-const ISSUE = `
+const INSERT_LINK = `
   INSERT INTO one_time_link (kind, hash, person_id, created_by, expires_at)
   VALUES ($1, $2, $3, $4, now() + $5 * interval '1 millisecond') RETURNING id, expires_at AS "expiresAt"`;
 
-const VALID = "hash = $1 AND kind = $2 AND used_at IS NULL AND revoked_at IS NULL AND expires_at > now()";
-const REDEEM = `UPDATE one_time_link SET used_at = now() WHERE ${VALID} RETURNING id, person_id AS "personId"`;
-const PEEK = `SELECT id, person_id AS "personId" FROM one_time_link WHERE ${VALID}`;
-const REVOKE =
+const IS_VALID_LINK = "hash = $1 AND kind = $2 AND used_at IS NULL AND revoked_at IS NULL AND expires_at > now()";
+const REDEEM_LINK = `UPDATE one_time_link SET used_at = now() WHERE ${IS_VALID_LINK} RETURNING id, person_id AS "personId"`;
+const SELECT_VALID_LINK = `SELECT id, person_id AS "personId" FROM one_time_link WHERE ${IS_VALID_LINK}`;
+const REVOKE_LINKS =
   "UPDATE one_time_link SET revoked_at = now() WHERE id = $1 AND used_at IS NULL AND revoked_at IS NULL RETURNING id";
 const REVOKE_ALL = `
   UPDATE one_time_link SET revoked_at = now()
@@ -50,7 +50,7 @@ export interface RedeemedLink {
 }
 
 /** @throws LINK_EXPIRED */
-function found(row: RedeemedLink | undefined): RedeemedLink {
+function requireLink(row: RedeemedLink | undefined): RedeemedLink {
   if (row) return row;
   throw new ActionError("LINK_EXPIRED");
 }
@@ -64,10 +64,10 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
     async issue({ kind, personId = null, createdBy = null, lifetimeMs }: NewLink, executor: Executor = db) {
       const token = newSecret(`svc_${kind}`);
       const values = [kind, hashToken(token), personId, createdBy, lifetimeMs];
-      const [row] = await rows<{ id: number; expiresAt: Date }>(executor, ISSUE, values);
-      const link = `${baseUrl}/studio/${PAGES[kind]}#token=${token}`;
-      const issued: IssuedLink = { id: row!.id, token, link, expiresAt: row!.expiresAt.toISOString() };
-      return issued;
+      const [row] = await rows<{ id: number; expiresAt: Date }>(executor, INSERT_LINK, values);
+      const linkUrl = `${baseUrl}/studio/${PAGES[kind]}#token=${token}`;
+      const issuedLink: IssuedLink = { id: row!.id, token, link: linkUrl, expiresAt: row!.expiresAt.toISOString() };
+      return issuedLink;
     },
 
     /**
@@ -76,17 +76,19 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
      *   expired
      */
     async redeem(token: unknown, kind: LinkKind, executor: Executor = db): Promise<RedeemedLink> {
-      return found((await rows<RedeemedLink>(executor, REDEEM, [hashToken(linkToken(token)), kind]))[0]);
+      return requireLink((await rows<RedeemedLink>(executor, REDEEM_LINK, [hashToken(linkToken(token)), kind]))[0]);
     },
 
     /** Reads a valid link without using it up. @throws as `redeem` */
     async peek(token: unknown, kind: LinkKind, executor: Executor = db): Promise<RedeemedLink> {
-      return found((await rows<RedeemedLink>(executor, PEEK, [hashToken(linkToken(token)), kind]))[0]);
+      return requireLink(
+        (await rows<RedeemedLink>(executor, SELECT_VALID_LINK, [hashToken(linkToken(token)), kind]))[0],
+      );
     },
 
     /** Revokes an unused link. Returns false if there was none. */
     async revoke(id: number, executor: Executor = db): Promise<boolean> {
-      return (await rows(executor, REVOKE, [id])).length > 0;
+      return (await rows(executor, REVOKE_LINKS, [id])).length > 0;
     },
 
     /** Revokes all unused links of a kind about the person; null: those about no person. */

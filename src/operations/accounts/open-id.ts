@@ -53,7 +53,7 @@ const DISCOVERED_MS = 3_600_000;
 const ANSWERS_PER_ADDRESS = 120;
 const ANSWER_WINDOW_MS = 60_000;
 
-class Refusal extends Error {
+class SignInRefusal extends Error {
   constructor(readonly reason: OpenIdRefusal) {
     super(reason);
   }
@@ -70,7 +70,7 @@ function identityOf(provider: OpenIdProvider, claims: Record<string, unknown>, i
   const email = textOf(claims["email"]);
   const [firstName, lastName] = [textOf(claims["given_name"]), textOf(claims["family_name"])];
   const name = textOf(claims["name"]) ?? email ?? "OpenID";
-  const mapped = textsOf(claims[provider.roleClaim]).map((group) => provider.roles.get(group));
+  const mappedRoles = textsOf(claims[provider.roleClaim]).map((group) => provider.roles.get(group));
   const domain = claims["email_verified"] === true ? (email?.split("@").at(-1)?.toLowerCase() ?? null) : null;
   const keys = provider.organizationClaim === null ? [domain] : textsOf(claims[provider.organizationClaim]);
   const organizations = keys.map((key) => (key === null ? undefined : provider.organizations.get(key)));
@@ -80,7 +80,9 @@ function identityOf(provider: OpenIdProvider, claims: Record<string, unknown>, i
     email: claims["email_verified"] === false ? null : email,
     firstName: firstName ?? name.split(" ")[0]!,
     lastName: lastName ?? (name.split(" ").slice(1).join(" ") || name),
-    role: highestOf(mapped.filter((role): role is Role => (ROLES as readonly (string | undefined)[]).includes(role))),
+    role: highestOf(
+      mappedRoles.filter((role): role is Role => (ROLES as readonly (string | undefined)[]).includes(role)),
+    ),
     organizationId: organizations.find((id) => id !== undefined) ?? null,
   };
 }
@@ -94,8 +96,8 @@ export function createOpenId(options: {
   identities: IdentityStore;
 }) {
   const { db, providers, accounts, identities } = options;
-  const discovered = new Map<string, { configuration: Promise<client.Configuration>; at: number }>();
-  const answers = createTokenBucket({ limit: ANSWERS_PER_ADDRESS, windowMs: ANSWER_WINDOW_MS });
+  const discoveredProviders = new Map<string, { configuration: Promise<client.Configuration>; at: number }>();
+  const answerBucket = createTokenBucket({ limit: ANSWERS_PER_ADDRESS, windowMs: ANSWER_WINDOW_MS });
 
   /** @throws NOT_FOUND */
   function providerOf(id: string): OpenIdProvider {
@@ -110,24 +112,24 @@ export function createOpenId(options: {
     clientId,
     clientSecret,
   }: OpenIdProvider): Promise<client.Configuration> {
-    const known = discovered.get(id);
-    if (known && known.at > Date.now() - DISCOVERED_MS) return known.configuration;
+    const discovery = discoveredProviders.get(id);
+    if (discovery && discovery.at > Date.now() - DISCOVERED_MS) return discovery.configuration;
     const url = new URL(issuer);
-    const execute = url.protocol === "http:" ? [client.allowInsecureRequests] : [];
+    const discoveryOptions = url.protocol === "http:" ? [client.allowInsecureRequests] : [];
     const configuration = client.discovery(url, clientId, undefined, client.ClientSecretPost(clientSecret), {
-      execute,
+      execute: discoveryOptions,
       timeout: DISCOVERY_SECONDS,
     });
-    discovered.set(id, { configuration, at: Date.now() });
+    discoveredProviders.set(id, { configuration, at: Date.now() });
     try {
       return await configuration;
     } catch {
-      discovered.delete(id);
-      throw new Refusal("unavailable");
+      discoveredProviders.delete(id);
+      throw new SignInRefusal("unavailable");
     }
   }
 
-  async function begin(id: string, redirectUri: string, next: string, linkedBy: number | null) {
+  async function beginSignIn(id: string, redirectUri: string, next: string, linkedBy: number | null) {
     const provider = providerOf(id);
     const configuration = await configurationOf(provider);
     const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
@@ -144,29 +146,29 @@ export function createOpenId(options: {
   }
 
   /** @throws Refusal */
-  async function prove(provider: OpenIdProvider, flow: OpenIdFlow, callback: URL): Promise<ProvenIdentity> {
+  async function proveIdentity(provider: OpenIdProvider, flow: OpenIdFlow, callback: URL): Promise<ProvenIdentity> {
     const configuration = await configurationOf(provider);
     const { state, nonce, verifier } = flow;
     const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
     const tokens = await client.authorizationCodeGrant(configuration, callback, checks).catch(() => {
-      throw new Refusal("failed");
+      throw new SignInRefusal("failed");
     });
     const claims: Record<string, unknown> = { ...tokens.claims() };
     // Many providers return groups and e-mail addresses only from this endpoint.
-    const more = await client
+    const userInfo = await client
       .fetchUserInfo(configuration, tokens.access_token, String(claims["sub"]))
       .catch(() => ({}) as Record<string, unknown>);
     const issuer = configuration.serverMetadata().issuer;
-    return identityOf(provider, { ...more, ...claims }, issuer);
+    return identityOf(provider, { ...userInfo, ...claims }, issuer);
   }
 
   async function link(request: SignInRequest, provider: OpenIdProvider, identity: ProvenIdentity, by: number) {
     const { caller, address } = request;
-    if (!caller?.session || caller.credentialId !== by || caller.personId === null) throw new Refusal("failed");
+    if (!caller?.session || caller.credentialId !== by || caller.personId === null) throw new SignInRefusal("failed");
     const { personId } = caller;
     await db.transaction(async (manager) => {
       const owner = await identities.ownerOf(identity, manager);
-      if (owner !== null && owner.personId !== personId) throw new Refusal("linked-elsewhere");
+      if (owner !== null && owner.personId !== personId) throw new SignInRefusal("linked-elsewhere");
       if (owner !== null) return;
       await identities.insert(manager, personId, provider.id, identity, { managesRoles: false });
       const data = { provider: provider.id };
@@ -176,14 +178,14 @@ export function createOpenId(options: {
 
   /** Creates the account of a first sign-in. */
   async function create(manager: EntityManager, provider: OpenIdProvider, identity: ProvenIdentity): Promise<User> {
-    if (!provider.autoCreate) throw new Refusal("no-account");
-    if (identity.email === null) throw new Refusal("no-account");
+    if (!provider.autoCreate) throw new SignInRefusal("no-account");
+    if (identity.email === null) throw new SignInRefusal("no-account");
     const isMapped = provider.organizations.size > 0;
-    if (isMapped && identity.organizationId === null) throw new Refusal("no-organization");
+    if (isMapped && identity.organizationId === null) throw new SignInRefusal("no-organization");
     const user = await identities.createPerson(manager, identity).catch((error: unknown) => {
-      throw isDuplicate(error) ? new Refusal("email-in-use") : error;
+      throw isDuplicate(error) ? new SignInRefusal("email-in-use") : error;
     });
-    if (!user) throw new Refusal("no-organization");
+    if (!user) throw new SignInRefusal("no-organization");
     await identities.insert(manager, user.id, provider.id, identity, { managesRoles: true });
     const data = { provider: provider.id };
     await recordAccess(manager, {
@@ -214,12 +216,12 @@ export function createOpenId(options: {
      * @throws NOT_FOUND; OVERLOADED while the provider does not answer
      */
     async start(id: string, redirectUri: string, next: string) {
-      return begin(id, redirectUri, next, null).catch(rethrowUnavailable);
+      return beginSignIn(id, redirectUri, next, null).catch(rethrowUnavailable);
     },
 
     /** Starts linking an identity to the caller's own account. @throws as `start` */
     async startLink({ caller }: OwnRequest, id: string, redirectUri: string, next: string) {
-      return begin(id, redirectUri, next, caller.credentialId).catch(rethrowUnavailable);
+      return beginSignIn(id, redirectUri, next, caller.credentialId).catch(rethrowUnavailable);
     },
 
     /**
@@ -230,19 +232,19 @@ export function createOpenId(options: {
      */
     async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
       const provider = providerOf(id);
-      const retryAfter = answers.take(addressBlock(request.address ?? ""));
+      const retryAfter = answerBucket.take(addressBlock(request.address ?? ""));
       if (retryAfter > 0) throw tooOften("too many answers of providers from this address", retryAfter);
       const next = flow?.next ?? "";
       try {
-        if (flow === null || flow.provider !== id) throw new Refusal("failed");
-        const identity = await prove(provider, flow, callback);
+        if (flow === null || flow.provider !== id) throw new SignInRefusal("failed");
+        const identity = await proveIdentity(provider, flow, callback);
         if (flow.linkedBy !== null) {
           await link(request, provider, identity, flow.linkedBy);
           return { kind: "linked", next };
         }
         return { kind: "signed-in", signedIn: await signIn(request, provider, identity), next };
       } catch (error) {
-        if (!(error instanceof Refusal)) throw error;
+        if (!(error instanceof SignInRefusal)) throw error;
         const { reason } = error;
         await recordAccess(db, {
           type: "person.signInFailed",
@@ -266,7 +268,7 @@ export function createOpenId(options: {
 }
 
 function rethrowUnavailable(error: unknown): never {
-  if (!(error instanceof Refusal)) throw error;
+  if (!(error instanceof SignInRefusal)) throw error;
   throw new ActionError("OVERLOADED", "the OpenID provider does not answer", { retryAfter: 5 });
 }
 

@@ -55,29 +55,29 @@ const CHALLENGES_PER_ADDRESS = 60;
 const CHALLENGE_WINDOW_MS = 60_000;
 const PASSKEYS_PER_PERSON = 20;
 /** Ed25519, ES256, RS256. The library's default list contains algorithms that Node reports as experimental. */
-const ALGORITHMS = [-8, -7, -257];
+const PASSKEY_ALGORITHMS = [-8, -7, -257];
 const DEFAULT_NAME = "Passkey";
 
 const USER = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
-const REMEMBER = `
+const INSERT_CHALLENGE = `
   INSERT INTO passkey_challenge (hash, session_id, expires_at) VALUES ($1, $2, now() + interval '${CHALLENGE_SECONDS} seconds')`;
-const SWEEP = `
+const DELETE_OLD_CHALLENGES = `
   DELETE FROM passkey_challenge WHERE hash IN
     (SELECT hash FROM passkey_challenge WHERE expires_at < now() LIMIT 20 FOR UPDATE SKIP LOCKED)`;
-const SPEND = `
+const SPEND_CHALLENGE = `
   DELETE FROM passkey_challenge
    WHERE hash = $1 AND session_id IS NOT DISTINCT FROM $2::bigint AND expires_at > now() RETURNING hash`;
 const COLUMNS = `id, name, created_at AS "createdAt", last_used_at AS "lastUsedAt"`;
 const LIST = `SELECT ${COLUMNS} FROM passkey WHERE person_id = $1 AND ($2::bigint IS NULL OR id = $2) ORDER BY id`;
 const KEYS = `SELECT credential_id AS id, transports FROM passkey WHERE person_id = $1`;
-const INSERT = `
+const INSERT_PASSKEY = `
   INSERT INTO passkey (person_id, credential_id, public_key, counter, transports, name)
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${COLUMNS}`;
-const FIND = `
+const SELECT_PASSKEY = `
   SELECT id, person_id AS "personId", public_key AS "publicKey", counter, transports FROM passkey WHERE credential_id = $1`;
-const USED = "UPDATE passkey SET counter = $2, last_used_at = now() WHERE id = $1";
-const REMOVE = "DELETE FROM passkey WHERE id = $1 AND person_id = $2 RETURNING id";
+const MARK_PASSKEY_USED = "UPDATE passkey SET counter = $2, last_used_at = now() WHERE id = $1";
+const DELETE_PASSKEY = "DELETE FROM passkey WHERE id = $1 AND person_id = $2 RETURNING id";
 
 type Row = Pick<Passkey, "id" | "name"> & { createdAt: Date; lastUsedAt: Date | null };
 
@@ -91,7 +91,14 @@ const toPasskey = ({ createdAt, lastUsedAt, ...row }: Row): Passkey => ({
 const digest = (challenge: string): Buffer => hash("sha256", challenge, "buffer");
 
 /** JSON of WebAuthn; the library checks the contents. */
-const CREDENTIAL = flat(["id", "rawId", "type", "response", "clientExtensionResults", "authenticatorAttachment"]);
+const CREDENTIAL_FIELDS = flat([
+  "id",
+  "rawId",
+  "type",
+  "response",
+  "clientExtensionResults",
+  "authenticatorAttachment",
+]);
 
 /** Checks the fields that are read before the library checks all of them. @throws REQUEST_INVALID */
 function checkResponse(body: Record<string, unknown>): void {
@@ -112,51 +119,55 @@ export function createPasskeys(options: {
   const { db, accounts, sessions, attempts } = options;
   const challengeLimit = createTokenBucket({ limit: CHALLENGES_PER_ADDRESS, windowMs: CHALLENGE_WINDOW_MS });
 
-  async function remember(challenge: string, sessionId: number | null, address: string | undefined): Promise<void> {
+  async function rememberChallenge(
+    challenge: string,
+    sessionId: number | null,
+    address: string | undefined,
+  ): Promise<void> {
     const retryAfter = challengeLimit.take(addressBlock(address ?? ""));
     if (retryAfter > 0) throw tooOften("too many passkey challenges", retryAfter);
-    await rows(db, SWEEP);
-    await rows(db, REMEMBER, [digest(challenge), sessionId]);
+    await rows(db, DELETE_OLD_CHALLENGES);
+    await rows(db, INSERT_CHALLENGE, [digest(challenge), sessionId]);
   }
 
   /** True if the challenge was issued to this session (null: for a sign-in) and not used yet. It is used up by this call. */
-  const spend = (sessionId: number | null) => async (challenge: string) =>
-    (await rows(db, SPEND, [digest(challenge), sessionId])).length > 0;
+  const spendChallengeOf = (sessionId: number | null) => async (challenge: string) =>
+    (await rows(db, SPEND_CHALLENGE, [digest(challenge), sessionId])).length > 0;
 
   async function verifyRegistration({ caller }: OwnRequest, { origin }: PasskeyPage, body: Record<string, unknown>) {
-    const verified = await verifyRegistrationResponse({
+    const verification = await verifyRegistrationResponse({
       response: body as unknown as RegistrationResponseJSON,
-      expectedChallenge: spend(caller.credentialId),
+      expectedChallenge: spendChallengeOf(caller.credentialId),
       expectedOrigin: origin,
       expectedRPID: new URL(origin).hostname,
-      supportedAlgorithmIDs: ALGORITHMS,
+      supportedAlgorithmIDs: PASSKEY_ALGORITHMS,
     }).catch(() => null);
-    if (verified?.verified) return verified.registrationInfo.credential;
+    if (verification?.verified) return verification.registrationInfo.credential;
     throw new ActionError("REQUEST_INVALID", "the passkey could not be verified; ask for new options and try again");
   }
 
   /** Returns the person whose passkey signed a challenge of this service; null otherwise. */
   async function verifySignIn({ origin }: PasskeyPage, body: Record<string, unknown>): Promise<User | null> {
-    type Found = {
+    type FoundPasskey = {
       id: number;
       personId: number;
       publicKey: Buffer;
       counter: number;
       transports: AuthenticatorTransport[];
     };
-    const [found] = await rows<Found>(db, FIND, [body["id"]]);
+    const [found] = await rows<FoundPasskey>(db, SELECT_PASSKEY, [body["id"]]);
     if (!found) return null;
     const { publicKey, counter, transports } = found;
-    const verified = await verifyAuthenticationResponse({
+    const verification = await verifyAuthenticationResponse({
       response: body as unknown as AuthenticationResponseJSON,
-      expectedChallenge: spend(null),
+      expectedChallenge: spendChallengeOf(null),
       expectedOrigin: origin,
       expectedRPID: new URL(origin).hostname,
       credential: { id: body["id"] as string, publicKey: new Uint8Array(publicKey), counter, transports },
     }).catch(() => null);
-    if (!verified?.verified) return null;
-    refuseUnknownFields(body, CREDENTIAL);
-    await rows(db, USED, [found.id, verified.authenticationInfo.newCounter]);
+    if (!verification?.verified) return null;
+    refuseUnknownFields(body, CREDENTIAL_FIELDS);
+    await rows(db, MARK_PASSKEY_USED, [found.id, verification.authenticationInfo.newCounter]);
     return accounts.user(found.personId);
   }
 
@@ -178,17 +189,17 @@ export function createPasskeys(options: {
       { origin }: PasskeyPage,
     ): Promise<PublicKeyCredentialCreationOptionsJSON> {
       const [user] = await rows<User>(db, USER, [caller.personId]);
-      const made = await generateRegistrationOptions({
+      const registrationOptions = await generateRegistrationOptions({
         rpName: SERVICE_NAME,
         rpID: new URL(origin).hostname,
         userName: user!.email,
         userDisplayName: `${user!.firstName} ${user!.lastName}`,
         excludeCredentials: await rows(db, KEYS, [caller.personId]),
-        supportedAlgorithmIDs: ALGORITHMS,
+        supportedAlgorithmIDs: PASSKEY_ALGORITHMS,
         authenticatorSelection: { residentKey: "required", userVerification: "required" },
       });
-      await remember(made.challenge, caller.credentialId, address);
-      return made;
+      await rememberChallenge(registrationOptions.challenge, caller.credentialId, address);
+      return registrationOptions;
     },
 
     /** Stores a passkey that the browser created. A session without another way to sign in gets its full rights. @throws REQUEST_INVALID */
@@ -205,10 +216,10 @@ export function createPasskeys(options: {
           throw new ActionError("REQUEST_INVALID", `a person has at most ${PASSKEYS_PER_PERSON} passkeys`);
         }
         const values = [personId, id, Buffer.from(publicKey), counter, JSON.stringify(transports), name];
-        const [row] = await rows<Row>(manager, INSERT, values).catch((error: unknown) => {
+        const [row] = await rows<Row>(manager, INSERT_PASSKEY, values).catch((error: unknown) => {
           throw isDuplicate(error) ? new ActionError("REQUEST_INVALID", "this passkey is registered already") : error;
         });
-        refuseUnknownFields(response, CREDENTIAL);
+        refuseUnknownFields(response, CREDENTIAL_FIELDS);
         await sessions.confirm(credentialId, manager);
         await recordAccess(manager, { type: "person.passkey.create", personId, subjectId: personId, address });
         return toPasskey(row!);
@@ -223,12 +234,12 @@ export function createPasskeys(options: {
       { address }: SignInRequest,
       { origin }: PasskeyPage,
     ): Promise<PublicKeyCredentialRequestOptionsJSON> {
-      const made = await generateAuthenticationOptions({
+      const registrationOptions = await generateAuthenticationOptions({
         rpID: new URL(origin).hostname,
         userVerification: "required",
       });
-      await remember(made.challenge, null, address);
-      return made;
+      await rememberChallenge(registrationOptions.challenge, null, address);
+      return registrationOptions;
     },
 
     /** @throws REQUEST_INVALID; SIGN_IN_FAILED; RATE_LIMIT_EXCEEDED */
@@ -251,7 +262,7 @@ export function createPasskeys(options: {
         const passkeys = (await rows<Row>(manager, LIST, [personId, null])).map(toPasskey);
         const passkey = passkeys.find((one) => one.id === id);
         if (passkey) mustBeInList(passkey, [passkeys], precondition);
-        if ((await rows(manager, REMOVE, [id, personId])).length === 0) {
+        if ((await rows(manager, DELETE_PASSKEY, [id, personId])).length === 0) {
           throw new ActionError("NOT_FOUND", "no such passkey");
         }
         await checkSignInMethods(manager, personId);

@@ -12,7 +12,7 @@ import { createPasskeys } from "./passkeys.js";
 import { createPersonSessions } from "./person-sessions.js";
 import type { SendServiceMail } from "./service-mail.js";
 import { createSignInAttempts } from "./sign-in-attempts.js";
-import { createWhoAmI } from "./who-am-i.js";
+import { createCallerAccess } from "./who-am-i.js";
 
 export type PeopleAccounts = ReturnType<typeof createPeopleAccounts>;
 
@@ -57,7 +57,7 @@ export function createPeopleAccounts(options: {
     passkeys: createPasskeys({ db, accounts, sessions, attempts }),
     identities,
     openId: createOpenId({ db, providers, accounts, identities }),
-    whoAmI: createWhoAmI({ db }),
+    whoAmI: createCallerAccess({ db }),
     listAccess: createAccessList({ db }),
     mail,
   };

@@ -34,7 +34,7 @@ export interface PersonSession {
 }
 
 /** Options of a new session. */
-export interface SessionWay {
+export interface SignInRecord {
   /** The caller of the sign-in request: their current session ends. */
   replaced?: Caller | null;
   /** True: the session may only register a passkey. */
@@ -54,11 +54,11 @@ const UNKNOWN_DEVICE = "Unknown device";
 function deviceOf(userAgent: string | undefined): string {
   if (!userAgent) return UNKNOWN_DEVICE;
   const { browser, os } = Bowser.parse(userAgent.slice(0, USER_AGENT_MAX_CHARACTERS));
-  const parts = [browser.name, os.name].filter((name) => name);
-  return parts.length > 0 ? parts.join(" on ").slice(0, 100) : UNKNOWN_DEVICE;
+  const browserNames = [browser.name, os.name].filter((name) => name);
+  return browserNames.length > 0 ? browserNames.join(" on ").slice(0, 100) : UNKNOWN_DEVICE;
 }
 
-const INSERT = `
+const INSERT_SESSION = `
   INSERT INTO person_session (credential_id, person_id, is_provisional, device, address, provider)
   VALUES ($1, $2, $3, $4, $5, $6)`;
 
@@ -93,9 +93,9 @@ export type PersonSessions = ReturnType<typeof createPersonSessions>;
 export function createPersonSessions({ db, credentials }: { db: DataSource; credentials: Credentials }) {
   /** Ends the person's session with the id, or all but one. Returns their number. */
   async function end(personId: number, id: number | null, except: number | null, executor: Executor): Promise<number> {
-    const ended = await rows(executor, END, [personId, id, except]);
-    if (ended.length > 0) await credentials.announce(executor);
-    return ended.length;
+    const endedSessions = await rows(executor, END, [personId, id, except]);
+    if (endedSessions.length > 0) await credentials.announce(executor);
+    return endedSessions.length;
   }
 
   /** Returns valid sessions of the person, most recently used first. */
@@ -117,7 +117,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
     async begin(
       personId: number,
       { address, userAgent }: SessionOrigin,
-      { replaced = null, isProvisional = false, provider = null }: SessionWay = {},
+      { replaced = null, isProvisional = false, provider = null }: SignInRecord = {},
       executor: Executor = db,
     ): Promise<BegunSession> {
       if (replaced?.session && replaced.personId !== null) {
@@ -125,7 +125,14 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
       }
       const expiresAt = new Date(Date.now() + SESSION_IDLE_MS);
       const { id, token } = await credentials.issue({ kind: "editor", personId, name: "session", expiresAt }, executor);
-      await rows(executor, INSERT, [id, personId, isProvisional, deviceOf(userAgent), address ?? null, provider]);
+      await rows(executor, INSERT_SESSION, [
+        id,
+        personId,
+        isProvisional,
+        deviceOf(userAgent),
+        address ?? null,
+        provider,
+      ]);
       await executor.query("UPDATE person SET last_seen_at = now() WHERE id = $1", [personId]);
       return { token, expiresAt: expiresAt.toISOString() };
     },

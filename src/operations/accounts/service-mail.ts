@@ -14,7 +14,7 @@ export type SendServiceMail = (mail: ServiceMailText) => Promise<void>;
 
 const GREETING_MS = 20_000;
 const SILENCE_MS = 60_000;
-const LOOPBACK = ["localhost", "127.0.0.1", "::1"];
+const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "::1"];
 
 /** Returns null if no mail server is configured. */
 export function createServiceMail(
@@ -23,16 +23,16 @@ export function createServiceMail(
 ): SendServiceMail | null {
   if (smtpUrl === null || mailFrom === null) return null;
   const { protocol, hostname, port, username, password } = new URL(smtpUrl);
-  const secure = protocol === "smtps:";
-  const auth = username ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) } : undefined;
+  const isSecure = protocol === "smtps:";
+  const smtpLogin = username ? { user: decodeURIComponent(username), pass: decodeURIComponent(password) } : undefined;
   const transport = createTransport({
     host: hostname,
-    port: Number(port) || (secure ? 465 : 587),
-    secure,
-    ...(auth && { auth }),
+    port: Number(port) || (isSecure ? 465 : 587),
+    secure: isSecure,
+    ...(smtpLogin && { auth: smtpLogin }),
     // Sending no mail is better than sending a password in clear text.
-    requireTLS: !secure && auth !== undefined && !LOOPBACK.includes(hostname),
-    ignoreTLS: !secure && LOOPBACK.includes(hostname),
+    requireTLS: !isSecure && smtpLogin !== undefined && !LOOPBACK_HOSTS.includes(hostname),
+    ignoreTLS: !isSecure && LOOPBACK_HOSTS.includes(hostname),
     connectionTimeout: GREETING_MS,
     greetingTimeout: GREETING_MS,
     socketTimeout: SILENCE_MS,

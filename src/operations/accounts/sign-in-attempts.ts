@@ -19,17 +19,17 @@ import {
  * Inserts first, so that the rows exist and their locks serialize concurrent attempts; subjects are sorted to avoid
  * deadlocks.
  */
-const LOCK = `
+const LOCK_FAILURES = `
   INSERT INTO sign_in_failure (subject, failures) SELECT unnest($1::bytea[]), '{}'
   ON CONFLICT (subject) DO UPDATE SET updated_at = now()
   RETURNING subject, failures, level, blocked_until AS "blockedUntil"`;
-const SAVE = `
+const SAVE_FAILURE = `
   UPDATE sign_in_failure SET failures = $2, level = $3, blocked_until = $4, updated_at = now() WHERE subject = $1`;
-const SWEEP = `
+const DELETE_OLD_FAILURES = `
   DELETE FROM sign_in_failure WHERE subject IN
     (SELECT subject FROM sign_in_failure WHERE updated_at < now() - interval '${FORGOTTEN_AFTER_MS} milliseconds'
       ORDER BY updated_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
-const FORGET = "DELETE FROM sign_in_failure WHERE subject = $1";
+const DELETE_FAILURE = "DELETE FROM sign_in_failure WHERE subject = $1";
 
 interface Row {
   subject: Buffer;
@@ -40,13 +40,13 @@ interface Row {
 
 const digest = (...parts: readonly string[]): Buffer => createHash("sha256").update(JSON.stringify(parts)).digest();
 
-function stateOf({ failures, level, blockedUntil: until }: Row): AttemptState {
-  return { failures: failures.map((at) => at.getTime()), level, blockedUntil: until?.getTime() ?? null };
+function stateOf({ failures, level, blockedUntil }: Row): AttemptState {
+  return { failures: failures.map((at) => at.getTime()), level, blockedUntil: blockedUntil?.getTime() ?? null };
 }
 
-async function save(manager: EntityManager, subject: Buffer, state: AttemptState): Promise<void> {
-  const until = state.blockedUntil === null ? null : new Date(state.blockedUntil);
-  await rows(manager, SAVE, [subject, state.failures.map((at) => new Date(at)), state.level, until]);
+async function saveAttempts(manager: EntityManager, subject: Buffer, state: AttemptState): Promise<void> {
+  const blockedUntil = state.blockedUntil === null ? null : new Date(state.blockedUntil);
+  await rows(manager, SAVE_FAILURE, [subject, state.failures.map((at) => new Date(at)), state.level, blockedUntil]);
 }
 
 export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
@@ -57,21 +57,21 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
     return row!.now.getTime();
   }
 
-  async function lock(manager: EntityManager, subjects: readonly Buffer[]): Promise<Row[]> {
-    return rows<Row>(manager, LOCK, [[...subjects].sort(Buffer.compare)]);
+  async function lockAttempts(manager: EntityManager, subjects: readonly Buffer[]): Promise<Row[]> {
+    return rows<Row>(manager, LOCK_FAILURES, [[...subjects].sort(Buffer.compare)]);
   }
 
   /** Returns the time of the attempt. @throws RATE_LIMIT_EXCEEDED */
-  async function begin(subjects: readonly Buffer[]): Promise<number> {
+  async function countAttempt(subjects: readonly Buffer[]): Promise<number> {
     return db.transaction(async (manager) => {
-      const found = await lock(manager, subjects);
+      const lockedRows = await lockAttempts(manager, subjects);
       const now = await nowOf(manager);
-      const until = Math.max(...found.map((row) => blockedUntil(stateOf(row), now) ?? 0));
+      const until = Math.max(...lockedRows.map((row) => blockedUntil(stateOf(row), now) ?? 0));
       if (until > 0) {
         throw tooOften("too many failed sign-ins", Math.max(1, Math.ceil((until - now) / 1000)));
       }
-      for (const row of found) await save(manager, row.subject, withAttempt(stateOf(row), now));
-      await rows(manager, SWEEP, []);
+      for (const row of lockedRows) await saveAttempts(manager, row.subject, withAttempt(stateOf(row), now));
+      await rows(manager, DELETE_OLD_FAILURES, []);
       return now;
     });
   }
@@ -79,10 +79,10 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
   /** Removes an attempt; after a success, all attempts of `account`. */
   async function takeBack(at: number, ofAddress: Buffer, ofAccount: Buffer, hasSucceeded: boolean): Promise<void> {
     await db.transaction(async (manager) => {
-      for (const row of await lock(manager, [ofAddress, ofAccount])) {
+      for (const row of await lockAttempts(manager, [ofAddress, ofAccount])) {
         const isForgotten = hasSucceeded && row.subject.equals(ofAccount);
-        if (isForgotten) await rows(manager, FORGET, [ofAccount]);
-        else await save(manager, row.subject, withoutAttempt(stateOf(row), at));
+        if (isForgotten) await rows(manager, DELETE_FAILURE, [ofAccount]);
+        else await saveAttempts(manager, row.subject, withoutAttempt(stateOf(row), at));
       }
     });
   }
@@ -98,10 +98,10 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
       address: string | undefined,
       attempt: () => Promise<T | null>,
     ): Promise<T | null> {
-      const from = addressBlock(address ?? "");
-      const ofAddress = digest("address", from);
-      const ofAccount = digest("account", account, from);
-      const at = await begin([ofAddress, ofAccount]);
+      const networkAddress = addressBlock(address ?? "");
+      const ofAddress = digest("address", networkAddress);
+      const ofAccount = digest("account", account, networkAddress);
+      const at = await countAttempt([ofAddress, ofAccount]);
       let result: T | null;
       try {
         result = await attempt();

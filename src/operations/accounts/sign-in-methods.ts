@@ -2,20 +2,20 @@
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 
-const LOCK = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
-const REMAINING = `
+const LOCK_PERSON = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
+const SELECT_HAS_SIGN_IN_METHOD = `
   SELECT (passphrase_hash IS NOT NULL) OR EXISTS (SELECT FROM passkey WHERE person_id = $1)
          OR EXISTS (SELECT FROM person_identity WHERE person_id = $1) AS remains
     FROM person WHERE id = $1`;
 
 /** Serializes changes of one person's sign-in methods until the transaction ends. */
 export async function lockSignInMethods(executor: Executor, personId: number): Promise<void> {
-  await rows(executor, LOCK, [personId]);
+  await rows(executor, LOCK_PERSON, [personId]);
 }
 
 /** Call it after a removal, in its transaction. @throws REQUEST_INVALID if the person could not sign in any more */
 export async function checkSignInMethods(executor: Executor, personId: number): Promise<void> {
-  const [row] = await rows<{ remains: boolean }>(executor, REMAINING, [personId]);
+  const [row] = await rows<{ remains: boolean }>(executor, SELECT_HAS_SIGN_IN_METHOD, [personId]);
   if (row?.remains) return;
   throw new ActionError("REQUEST_INVALID", "this is the only way to sign in to the account; add another one first");
 }

@@ -12,7 +12,7 @@ export interface Membership {
   role: Role;
 }
 
-export interface WhoAmI {
+export interface CallerAccess {
   user: User;
   organizations: Membership[];
   apps: Membership[];
@@ -23,16 +23,21 @@ export interface WhoAmI {
 const USER = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
 /* $1: true for all; $2: their ids. */
-const ORGANIZATIONS = "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
-const APPS = "SELECT id, name FROM app WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
+const SELECT_ORGANIZATIONS =
+  "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
+const SELECT_APPS = "SELECT id, name FROM app WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
 
-export type ReadWhoAmI = (caller: Caller) => Promise<WhoAmI>;
+export type ReadCallerAccess = (caller: Caller) => Promise<CallerAccess>;
 
-export function createWhoAmI({ db }: { db: DataSource }): ReadWhoAmI {
+export function createCallerAccess({ db }: { db: DataSource }): ReadCallerAccess {
   /** An administrator of the service is the owner of everything. */
-  async function memberships(sql: string, isAdmin: boolean, roles: ReadonlyMap<number, Role>): Promise<Membership[]> {
-    const found = await rows<{ id: number; name: string }>(db, sql, [isAdmin, [...roles.keys()]]);
-    return found.map((row) => ({ ...row, role: isAdmin ? "owner" : roles.get(row.id)! }));
+  async function readMemberships(
+    sql: string,
+    isAdmin: boolean,
+    roles: ReadonlyMap<number, Role>,
+  ): Promise<Membership[]> {
+    const membershipRows = await rows<{ id: number; name: string }>(db, sql, [isAdmin, [...roles.keys()]]);
+    return membershipRows.map((row) => ({ ...row, role: isAdmin ? "owner" : roles.get(row.id)! }));
   }
 
   return async ({ kind, personId, roles, organizations, expiresAt }) => {
@@ -41,8 +46,8 @@ export function createWhoAmI({ db }: { db: DataSource }): ReadWhoAmI {
     const isAdmin = kind === "admin";
     return {
       user,
-      organizations: await memberships(ORGANIZATIONS, isAdmin, organizations),
-      apps: await memberships(APPS, isAdmin, roles),
+      organizations: await readMemberships(SELECT_ORGANIZATIONS, isAdmin, organizations),
+      apps: await readMemberships(SELECT_APPS, isAdmin, roles),
       expiresAt: Number.isFinite(expiresAt) ? new Date(expiresAt).toISOString() : null,
     };
   };

@@ -26,7 +26,7 @@ export interface ActionChange {
   user: Person | null;
 }
 
-interface Found {
+interface FoundAction {
   updatedAt: Date | null;
   type: string | null;
   data: { fields?: string[] } | null;
@@ -34,7 +34,7 @@ interface Found {
 }
 
 /* The change was committed together with its entry in the audit log. */
-const CHANGE = `
+const SELECT_CHANGED_ACTION = `
   SELECT master.updated_at AS "updatedAt", entry.type, entry.data, ${personJson("person")} AS "user"
     FROM (VALUES ($1::bigint, $2::bigint)) AS asked (app_id, id)
     LEFT JOIN action master ON master.app_id = asked.app_id AND master.id = asked.id
@@ -44,7 +44,7 @@ const CHANGE = `
        ORDER BY id DESC LIMIT 1) entry ON true
     LEFT JOIN person ON person.id = entry.person_id`;
 
-const RESET: ActionChange = {
+const RESET_CHANGE: ActionChange = {
   reset: true,
   id: null,
   removed: false,
@@ -54,7 +54,7 @@ const RESET: ActionChange = {
   user: null,
 };
 
-function tell(listeners: Iterable<(change: ActionChange) => void>, change: ActionChange): void {
+function notifyListeners(listeners: Iterable<(change: ActionChange) => void>, change: ActionChange): void {
   for (const listener of listeners) listener(change);
 }
 
@@ -71,8 +71,8 @@ export function createActionFeed({
 }) {
   const byApp = new Map<number, Set<(change: ActionChange) => void>>();
 
-  async function read(appId: number, id: number, removed: boolean): Promise<ActionChange> {
-    const [found] = await rows<Found>(db, CHANGE, [appId, id]);
+  async function readChange(appId: number, id: number, removed: boolean): Promise<ActionChange> {
+    const [found] = await rows<FoundAction>(db, SELECT_CHANGED_ACTION, [appId, id]);
     const { updatedAt, type, data, user } = found!;
     return {
       ...{ reset: false, id, removed, type, user, fields: data?.fields ?? [] },
@@ -84,15 +84,15 @@ export function createActionFeed({
     const [appId, id, removed] = notice.split(":") as [string, string, string];
     const listeners = byApp.get(Number(appId));
     if (!listeners) return;
-    const change = read(Number(appId), Number(id), removed === "true").catch((error: unknown) => {
+    const change = readChange(Number(appId), Number(id), removed === "true").catch((error: unknown) => {
       log.warn({ err: error, appId }, "a change of an action could not be read");
-      return { ...RESET };
+      return { ...RESET_CHANGE };
     });
-    runInBackground(change.then((known) => tell(listeners, known)));
+    runInBackground(change.then((known) => notifyListeners(listeners, known)));
   });
 
   notifications.onGap(() => {
-    for (const listeners of byApp.values()) tell(listeners, { ...RESET });
+    for (const listeners of byApp.values()) notifyListeners(listeners, { ...RESET_CHANGE });
   });
 
   return {
@@ -104,7 +104,7 @@ export function createActionFeed({
       liveSource<ActionChange>(appId, (listener) => {
         const listeners = byApp.get(appId) ?? new Set();
         byApp.set(appId, listeners.add(listener));
-        listener({ ...RESET });
+        listener({ ...RESET_CHANGE });
         return () => {
           listeners.delete(listener);
           if (listeners.size === 0 && byApp.get(appId) === listeners) byApp.delete(appId);

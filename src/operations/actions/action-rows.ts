@@ -75,7 +75,7 @@ export const createShowAction =
 export const copyOf = (row: ActionRow): Copy => (row.masterId === null ? "master" : "production");
 
 /** True for an id that a row can have; other ids are rejected without a query. */
-export const storable = (id: number): boolean => Number.isSafeInteger(id) && id > 0;
+export const isStorableId = (id: number): boolean => Number.isSafeInteger(id) && id > 0;
 
 /**
  * Returns the app's action of that id, draft or live.
@@ -88,7 +88,7 @@ export async function findAction(
   id: number,
   { lock = false }: { lock?: boolean } = {},
 ): Promise<ActionRow> {
-  const row = storable(id)
+  const row = isStorableId(id)
     ? await manager.findOne(ActionRow, {
         where: { id, appId },
         ...(lock && { lock: { mode: "pessimistic_write" as const } }),
@@ -131,7 +131,7 @@ export const createLockMaster =
  */
 export async function unlockedMaster(db: DataSource, { appId, id }: Target): Promise<ActionRow | null> {
   const where = { id, appId, masterId: IsNull(), actionVersion: "v3" };
-  return storable(id) ? db.getRepository(ActionRow).findOneBy(where) : null;
+  return isStorableId(id) ? db.getRepository(ActionRow).findOneBy(where) : null;
 }
 
 /** Returns the live version of a draft; null if there is none. */
@@ -183,10 +183,10 @@ export async function writeRow(manager: EntityManager, row: ActionRow): Promise<
 /** Returns the author's fields of a row. */
 export function inputOf(row: ActionRow): ActionInput {
   const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;
-  const plain = { name, code, description, active, environment, triggers, dependencies, frequency, timezone };
+  const draftFields = { name, code, description, active, environment, triggers, dependencies, frequency, timezone };
   const { integrationOrigins, access } = row;
   return {
-    ...plain,
+    ...draftFields,
     integrationOrigins,
     access: access ?? DEFAULT_ACCESS,
     ...presentSource(row.source),

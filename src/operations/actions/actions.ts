@@ -15,7 +15,7 @@ import {
   type Target,
   unlockedMaster,
 } from "./action-rows.js";
-import { once } from "./idempotency.js";
+import { runOnce } from "./idempotency.js";
 import type { ActionValidation } from "./judgement.js";
 import type { Masters } from "./masters.js";
 
@@ -32,7 +32,7 @@ export interface PublishedCopy {
 const SEARCH_WORDS = 10;
 
 /* Drafts of the app with every word in name or description, ignoring case. */
-const MASTERS = `app_id = $1 AND master_id IS NULL AND action_version = 'v3' AND NOT EXISTS (
+const IS_DRAFT_OF_APP = `app_id = $1 AND master_id IS NULL AND action_version = 'v3' AND NOT EXISTS (
   SELECT 1 FROM unnest($2::text[]) word WHERE strpos(${foldCaseSql("(name || ' ' || coalesce(description, ''))")}, word) = 0)`;
 
 export type Actions = ReturnType<typeof createActions>;
@@ -57,34 +57,34 @@ export function createActions(options: {
       reserve?: Reserve,
     ): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }> {
       const { limit, offset } = page(options);
-      const words = foldCase(options.search ?? "")
+      const searchWords = foldCase(options.search ?? "")
         .split(/\s+/)
         .filter(Boolean);
-      const parameters = [appId, words.slice(0, SEARCH_WORDS)];
+      const parameters = [appId, searchWords.slice(0, SEARCH_WORDS)];
       const [count] = await rows<{ total: number }>(
         db,
-        `SELECT count(*) AS total FROM action WHERE ${MASTERS}`,
+        `SELECT count(*) AS total FROM action WHERE ${IS_DRAFT_OF_APP}`,
         parameters,
       );
-      const sized = await rows<Sized>(
+      const actionSizes = await rows<Sized>(
         db,
         `SELECT id, octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0) AS bytes FROM action
-          WHERE ${MASTERS} ORDER BY id DESC LIMIT $3 OFFSET $4`,
+          WHERE ${IS_DRAFT_OF_APP} ORDER BY id DESC LIMIT $3 OFFSET $4`,
         [...parameters, limit, offset],
       );
       const { total } = count!;
-      const chosen = In(await pageOf(sized, reserve));
-      const found = await db.getRepository(ActionRow).find({ where: { id: chosen }, order: { id: "DESC" } });
-      return { actions: found.map(show), pagination: { total, hasMore: offset + found.length < total } };
+      const pageIds = In(await pageOf(actionSizes, reserve));
+      const actionRows = await db.getRepository(ActionRow).find({ where: { id: pageIds }, order: { id: "DESC" } });
+      return { actions: actionRows.map(show), pagination: { total, hasMore: offset + actionRows.length < total } };
     },
 
     /** Live versions of the drafts that have one. */
     async published(masterIds: readonly number[]): Promise<PublishedCopy[]> {
-      const found = await db.getRepository(ActionRow).find({
+      const actionRows = await db.getRepository(ActionRow).find({
         select: { id: true, masterId: true, active: true, lastRunAt: true, updatedAt: true },
         where: { masterId: In([...masterIds]) },
       });
-      return found.map(({ id, masterId, active, lastRunAt, updatedAt }) => ({
+      return actionRows.map(({ id, masterId, active, lastRunAt, updatedAt }) => ({
         masterId: masterId!,
         id,
         active,
@@ -103,11 +103,13 @@ export function createActions(options: {
      * @throws a status of the validation table, NAME_ALREADY_EXISTS, DEPENDENCY_UNRESOLVED
      */
     async create(caller: Caller, appId: number, data: unknown, idempotencyKey: string | null = null): Promise<Action> {
-      const resolved = await judgement.ahead({ caller, appId }, data, null);
-      const judged = await judgement.created(db.manager, appId, data, resolved);
-      const keyed = { appId, key: idempotencyKey, request: judged.input };
+      const resolvedPackages = await judgement.ahead({ caller, appId }, data, null);
+      const validatedAction = await judgement.created(db.manager, appId, data, resolvedPackages);
+      const idempotentRequest = { appId, key: idempotencyKey, request: validatedAction.input };
       return db.transaction((manager) =>
-        once(manager, caller, keyed, async () => show(await masters.insert(manager, caller, appId, judged))),
+        runOnce(manager, caller, idempotentRequest, async () =>
+          show(await masters.insert(manager, caller, appId, validatedAction)),
+        ),
       );
     },
 
@@ -118,11 +120,11 @@ export function createActions(options: {
     async update(caller: Caller, target: Target, data: unknown): Promise<Action> {
       const { appId } = target;
       const stored = await unlockedMaster(db, target);
-      const resolved = stored ? await judgement.ahead({ caller, appId }, data, stored) : NOTHING_RESOLVED;
+      const resolvedPackages = stored ? await judgement.ahead({ caller, appId }, data, stored) : NOTHING_RESOLVED;
       return db.transaction(async (manager) => {
-        const current = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
-        const judged = await judgement.updated(manager, current, data, resolved);
-        return show(await masters.replace(manager, caller, current, judged));
+        const currentDraft = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
+        const validatedAction = await judgement.updated(manager, currentDraft, data, resolvedPackages);
+        return show(await masters.replace(manager, caller, currentDraft, validatedAction));
       });
     },
 
@@ -133,9 +135,9 @@ export function createActions(options: {
     async remove(caller: Caller, target: Target): Promise<void> {
       const { appId, id } = target;
       await db.transaction(async (manager) => {
-        const master = await lockMaster(manager, target, "CANNOT_DELETE_PRODUCTION");
+        const draftRow = await lockMaster(manager, target, "CANNOT_DELETE_PRODUCTION");
         await manager.delete(ActionRow, id);
-        const { name } = master;
+        const { name } = draftRow;
         await audit(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
       });
     },

@@ -39,19 +39,33 @@ export interface Authoring {
 export function createAuthoring(options: Authoring) {
   const { db, checkCode, packages, addressed, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints, log } =
     options;
-  const show = createShowAction(addressed);
-  const lockMaster = createLockMaster(show);
+  const showAction = createShowAction(addressed);
+  const lockMaster = createLockMaster(showAction);
   const codeReadings = createCodeReadings(checkCode);
   const sources = createSourceBuilds({ packages });
-  const judgement = createActionValidation({ codeReadings, sources, packages, serverTimeoutMs, allowPrivateNetwork });
+  const actionValidation = createActionValidation({
+    codeReadings,
+    sources,
+    packages,
+    serverTimeoutMs,
+    allowPrivateNetwork,
+  });
   const masters = createMasters({ log, endpoints });
-  const importSteps = createImportSteps({ db, judgement, masters, packages });
+  const importSteps = createImportSteps({ db, judgement: actionValidation, masters, packages });
   return {
-    actions: createActions({ db, judgement, masters, show, lockMaster }),
-    publishing: createPublishing({ db, judgement, masters, log, show, lockMaster, triggerIndex }),
+    actions: createActions({ db, judgement: actionValidation, masters, show: showAction, lockMaster }),
+    publishing: createPublishing({
+      db,
+      judgement: actionValidation,
+      masters,
+      log,
+      show: showAction,
+      lockMaster,
+      triggerIndex,
+    }),
     versions: createVersions({ db, addressed }),
     rotateSecret: createSecretRotation({ db, endpoints, lockMaster }),
-    restoring: createRestoring({ db, judgement, masters, log, show, lockMaster }),
+    restoring: createRestoring({ db, judgement: actionValidation, masters, log, show: showAction, lockMaster }),
     comparison: createComparison({ db }),
     importSteps,
     transfer: createTransfer({ db, steps: importSteps }),

@@ -17,7 +17,7 @@ const READ_AT_ONCE = 4;
 /** Shorter code is checked on the main thread in a few milliseconds; starting a thread takes longer. */
 const INLINE_MAX_CHARACTERS = 4_096;
 /** Cached results of some hundred bytes each: more than the actions of one import. */
-const REMEMBERED = 5_000;
+const REMEMBERED_READINGS = 5_000;
 
 export type CodeReadings = ReturnType<typeof createCodeReadings>;
 
@@ -30,14 +30,17 @@ export function createCodeReadings(compile: (code: string) => Promise<void>) {
     memoryMb: CODE_READ_MEMORY_MB,
     timeoutMs: CODE_READ_TIMEOUT_MS,
   });
-  const known = new Map<string, CodeVerdict>();
+  const verdictsByHash = new Map<string, CodeVerdict>();
 
-  async function readApart(code: string): Promise<CodeReading> {
+  async function readInThread(code: string): Promise<CodeReading> {
     if (code.length <= INLINE_MAX_CHARACTERS) return readCode(code);
-    const called = await threads.call(code);
-    if (called.ok) return called.value;
-    const bound = { time: `longer than ${CODE_READ_TIMEOUT_MS} ms`, memory: `more than ${CODE_READ_MEMORY_MB} MB` };
-    throw new ActionError("CODE_VALIDATION_FAILED", `code takes ${bound[called.limit]} to read`);
+    const threadResult = await threads.call(code);
+    if (threadResult.ok) return threadResult.value;
+    const limitTexts = {
+      time: `longer than ${CODE_READ_TIMEOUT_MS} ms`,
+      memory: `more than ${CODE_READ_MEMORY_MB} MB`,
+    };
+    throw new ActionError("CODE_VALIDATION_FAILED", `code takes ${limitTexts[threadResult.limit]} to read`);
   }
 
   async function compileFaultOf(code: string): Promise<ActionError | null> {
@@ -50,8 +53,8 @@ export function createCodeReadings(compile: (code: string) => Promise<void>) {
     }
   }
 
-  async function judge(code: string): Promise<CodeVerdict> {
-    const reading = await readApart(code);
+  async function judgeCode(code: string): Promise<CodeVerdict> {
+    const reading = await readInThread(code);
     return { reading, compileFault: reading.fault === null ? await compileFaultOf(code) : null };
   }
 
@@ -63,18 +66,18 @@ export function createCodeReadings(compile: (code: string) => Promise<void>) {
     async read(appId: number, code: string): Promise<CodeVerdict> {
       // UTF-16, because code may contain a lone surrogate.
       const key = createHash("sha256").update(Buffer.from(code, "utf16le")).digest("base64");
-      const before = known.get(key);
-      if (before) return before;
-      const leave = await line.enter(appId);
+      const cachedVerdict = verdictsByHash.get(key);
+      if (cachedVerdict) return cachedVerdict;
+      const leaveQueue = await line.enter(appId);
       try {
-        const verdict = known.get(key) ?? (await judge(code));
+        const verdict = verdictsByHash.get(key) ?? (await judgeCode(code));
         // V8's refusal may be temporary: a timeout on a busy machine.
         if (verdict.compileFault !== null) return verdict;
-        if (known.size >= REMEMBERED) known.delete(known.keys().next().value!);
-        known.set(key, verdict);
+        if (verdictsByHash.size >= REMEMBERED_READINGS) verdictsByHash.delete(verdictsByHash.keys().next().value!);
+        verdictsByHash.set(key, verdict);
         return verdict;
       } finally {
-        leave();
+        leaveQueue();
       }
     },
   };

@@ -11,18 +11,18 @@ import { findAction, inputOf, productionOf } from "./action-rows.js";
 import { findVersion } from "./versions.js";
 
 /** One side of a comparison: a version's id, the draft or the live version. */
-export type Side = number | "master" | "production";
+export type ComparedSide = number | "master" | "production";
 
 export interface Comparison extends ActionDiff {
-  from: Side;
-  to: Side;
+  from: ComparedSide;
+  to: ComparedSide;
   /** Both whole states. */
   before: ActionInput;
   after: ActionInput;
 }
 
 interface State {
-  side: Side;
+  side: ComparedSide;
   input: ActionInput;
 }
 
@@ -32,7 +32,7 @@ const asRestored = (version: ActionInput, { access }: ActionInput): ActionInput 
   access: version.access ?? access,
 });
 
-const labelOf = (side: Side): string => (typeof side === "number" ? `version ${side}` : side);
+const labelOf = (side: ComparedSide): string => (typeof side === "number" ? `version ${side}` : side);
 
 /** Shorter code is compared on the main thread; half a million lines would block it for a second and a half. */
 const INLINE_MAX_CHARACTERS = 8_192;
@@ -46,12 +46,12 @@ const threads = createThreads<DiffedActions, ActionDiff>({
   timeoutMs: CODE_READ_TIMEOUT_MS,
 });
 
-async function diffApart(appId: number, actions: DiffedActions): Promise<ActionDiff> {
+async function diffInThread(appId: number, actions: DiffedActions): Promise<ActionDiff> {
   if (actions.before.code.length + actions.after.code.length <= INLINE_MAX_CHARACTERS) return diffActions(actions);
-  const leave = await line.enter(appId);
-  const called = await threads.call(actions).finally(leave);
-  if (called.ok) return called.value;
-  throw new ActionError("REQUEST_INVALID", `comparing the two states takes more ${called.limit} than allowed`);
+  const leaveQueue = await line.enter(appId);
+  const threadResult = await threads.call(actions).finally(leaveQueue);
+  if (threadResult.ok) return threadResult.value;
+  throw new ActionError("REQUEST_INVALID", `comparing the two states takes more ${threadResult.limit} than allowed`);
 }
 
 const shownInput = ({ source, ...input }: ActionInput): ActionInput => ({
@@ -59,23 +59,23 @@ const shownInput = ({ source, ...input }: ActionInput): ActionInput => ({
   ...presentSource(source ? shownSource(source) : null),
 });
 
-async function compared(appId: number, from: State, to: State): Promise<Comparison> {
+async function compareStates(appId: number, from: State, to: State): Promise<Comparison> {
   const labels = { before: labelOf(from.side), after: labelOf(to.side) };
   const [before, after] = [shownInput(from.input), shownInput(to.input)];
-  return { from: from.side, to: to.side, before, after, ...(await diffApart(appId, { before, after, labels })) };
+  return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, { before, after, labels })) };
 }
 
-function sideOf(against: string): Side {
+function sideOf(against: string): ComparedSide {
   if (against === "master" || against === "production") return against;
   if (/^[1-9]\d{0,15}$/.test(against)) return Number(against);
   throw new ActionError("REQUEST_INVALID", "against must be master, production or the id of a version");
 }
 
-export type Comparing = ReturnType<typeof createComparison>;
+export type ActionComparisons = ReturnType<typeof createComparison>;
 
 export function createComparison({ db }: { db: DataSource }) {
   /** @throws VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED */
-  async function state(masterId: number, master: ActionInput, side: Side): Promise<State> {
+  async function readState(masterId: number, master: ActionInput, side: ComparedSide): Promise<State> {
     if (side === "master") return { side, input: master };
     if (side !== "production") return { side, input: asRestored((await findVersion(db, masterId, side)).data, master) };
     const production = await productionOf(db.manager, masterId);
@@ -92,8 +92,8 @@ export function createComparison({ db }: { db: DataSource }) {
     async versions(appId: number, actionId: number, versionId: number, against: string): Promise<Comparison> {
       const side = sideOf(against);
       const master = inputOf(await findAction(db.manager, appId, actionId));
-      const from = await state(actionId, master, versionId);
-      return compared(appId, from, await state(actionId, master, side));
+      const from = await readState(actionId, master, versionId);
+      return compareStates(appId, from, await readState(actionId, master, side));
     },
 
     /**
@@ -101,10 +101,11 @@ export function createComparison({ db }: { db: DataSource }) {
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_NOT_PUBLISHED
      */
     async copies(appId: number, actionId: number): Promise<Comparison> {
-      const found = await findAction(db.manager, appId, actionId);
-      const master = found.masterId === null ? found : await findAction(db.manager, appId, found.masterId);
+      const foundAction = await findAction(db.manager, appId, actionId);
+      const master =
+        foundAction.masterId === null ? foundAction : await findAction(db.manager, appId, foundAction.masterId);
       const input = inputOf(master);
-      return compared(appId, await state(master.id, input, "production"), { side: "master", input });
+      return compareStates(appId, await readState(master.id, input, "production"), { side: "master", input });
     },
   };
 }

@@ -6,20 +6,20 @@ import { ActionError } from "../../errors.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 
-const EXPIRED = `created_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`;
+const IS_EXPIRED = `created_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`;
 
 /* Also removes a few old keys of others, without waiting for concurrent sweeps. */
-const SWEEP = `
+const DELETE_EXPIRED_KEYS = `
   DELETE FROM idempotency WHERE ctid IN
-    (SELECT ctid FROM idempotency WHERE ${EXPIRED} ORDER BY created_at LIMIT 100 FOR UPDATE SKIP LOCKED)`;
+    (SELECT ctid FROM idempotency WHERE ${IS_EXPIRED} ORDER BY created_at LIMIT 100 FOR UPDATE SKIP LOCKED)`;
 
 /* Waits for a transaction that is writing the same key. */
-const CLAIM = `
+const CLAIM_KEY = `
   INSERT INTO idempotency (credential_id, app_id, key, request) VALUES ($1, $2, $3, $4)
   ON CONFLICT (credential_id, app_id, key) DO NOTHING RETURNING key`;
 
 /** A key belongs to the credential that sent it, within one app. `request` is the request in JSON. */
-export interface Keyed {
+export interface IdempotentRequest {
   appId: number;
   key: string | null;
   request: unknown;
@@ -30,26 +30,29 @@ export interface Keyed {
  * @param manager of the transaction of `work`
  * @throws REQUEST_INVALID if the key was used for another request
  */
-export async function once<T extends object>(
+export async function runOnce<T extends object>(
   manager: EntityManager,
   { credentialId }: Caller,
-  { appId, key, request }: Keyed,
+  { appId, key, request }: IdempotentRequest,
   work: () => Promise<T>,
 ): Promise<T> {
   if (key === null) return work();
-  const place = [credentialId, appId, key];
+  const keyColumns = [credentialId, appId, key];
   const digest = createHash("sha256").update(JSON.stringify(request)).digest();
-  await rows(manager, SWEEP);
+  await rows(manager, DELETE_EXPIRED_KEYS);
   const own = "credential_id = $1 AND app_id = $2 AND key = $3";
-  await rows(manager, `DELETE FROM idempotency WHERE ${own} AND ${EXPIRED}`, place);
+  await rows(manager, `DELETE FROM idempotency WHERE ${own} AND ${IS_EXPIRED}`, keyColumns);
   for (;;) {
-    if ((await rows(manager, CLAIM, [...place, digest])).length > 0) {
-      const answer = await work();
-      await rows(manager, `UPDATE idempotency SET answer = $4 WHERE ${own}`, [...place, JSON.stringify(answer)]);
-      return answer;
+    if ((await rows(manager, CLAIM_KEY, [...keyColumns, digest])).length > 0) {
+      const firstAnswer = await work();
+      await rows(manager, `UPDATE idempotency SET answer = $4 WHERE ${own}`, [
+        ...keyColumns,
+        JSON.stringify(firstAnswer),
+      ]);
+      return firstAnswer;
     }
     const sql = `SELECT request, answer FROM idempotency WHERE ${own}`;
-    const [first] = await rows<{ request: Buffer; answer: T }>(manager, sql, place);
+    const [first] = await rows<{ request: Buffer; answer: T }>(manager, sql, keyColumns);
     if (first?.request.equals(digest)) return first.answer;
     if (first) throw new ActionError("REQUEST_INVALID", "this Idempotency-Key was sent with another request before");
   }

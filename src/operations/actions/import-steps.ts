@@ -9,10 +9,10 @@ import { shownSource } from "../../rules/action-source.js";
 import { isObject } from "../../rules/described.js";
 import { isKept } from "../../rules/packages.js";
 import { freeRoutes } from "../http/routes.js";
-import type { Packages, Resolved } from "../packages/packages.js";
+import type { Packages, ResolvedPackages } from "../packages/packages.js";
 import type { Author } from "../packages/script-room.js";
 import { inputOf } from "./action-rows.js";
-import type { ActionValidation, Judged } from "./judgement.js";
+import type { ActionValidation, ValidatedAction } from "./judgement.js";
 import { changedFields, type Masters } from "./masters.js";
 
 /**
@@ -25,14 +25,14 @@ export type ExportedAction = Omit<ActionInput, keyof RunLimits> &
 /** An action of a document, with its resolved dependencies. */
 export interface ImportEntry {
   data: unknown;
-  resolved: Resolved;
+  resolved: ResolvedPackages;
 }
 
 /** An action of a document that can be written. */
 export interface ImportStep {
   /** The draft to replace; null to create one. */
   current: ActionRow | null;
-  judged: Judged;
+  judged: ValidatedAction;
   /** Fields that change. */
   fields: string[];
 }
@@ -75,20 +75,22 @@ export function createImportSteps(options: {
   return {
     /** The app's drafts, by name. */
     async stored(manager: EntityManager, appId: number): Promise<ActionRow[]> {
-      const found = await manager.getRepository(ActionRow).findBy({ appId, actionVersion: "v3", masterId: IsNull() });
-      return found.sort((a, b) => (a.name < b.name ? -1 : 1));
+      const actionRows = await manager
+        .getRepository(ActionRow)
+        .findBy({ appId, actionVersion: "v3", masterId: IsNull() });
+      return actionRows.sort((a, b) => (a.name < b.name ? -1 : 1));
     },
 
     /** The app's drafts with those names, or all, locked until the end of the transaction in a fixed order. */
     async lock(manager: EntityManager, appId: number, names: string[] | null): Promise<Map<string, ActionRow>> {
-      const found = await manager
+      const actionRows = await manager
         .createQueryBuilder(ActionRow, "action")
         .where("action.appId = :appId AND action.masterId IS NULL", { appId })
         .andWhere("(:all OR action.name = ANY (:names))", { all: names === null, names: names ?? [] })
         .orderBy("action.id")
         .setLock("pessimistic_write")
         .getMany();
-      return new Map(found.map((row) => [row.name, row]));
+      return new Map(actionRows.map((row) => [row.name, row]));
     },
 
     /** Checks the code and resolves the dependencies of each action, before anything is locked. */
@@ -98,14 +100,14 @@ export function createImportSteps(options: {
         const [name] = namesOf([data]);
         const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
         const row = name === undefined ? null : await db.getRepository(ActionRow).findOneBy(where);
-        const promised = await packages.promised(isObject(data) ? data["assets"] : undefined);
-        entries.push({ data, resolved: await judgement.ahead(author, data, row, promised) });
+        const promisedAssets = await packages.promised(isObject(data) ? data["assets"] : undefined);
+        entries.push({ data, resolved: await judgement.ahead(author, data, row, promisedAssets) });
       }
       return entries;
     },
 
     /**
-     * @param rewritten drafts that the document replaces or removes, whose addresses are free
+     * @param rewrittenIds drafts that the document replaces or removes, whose addresses are free
      * @throws a status of the validation table, DEPENDENCY_UNRESOLVED, ACTION_NOT_V3
      */
     async step(
@@ -113,28 +115,32 @@ export function createImportSteps(options: {
       appId: number,
       { data, resolved }: ImportEntry,
       row: ActionRow | null,
-      rewritten: readonly number[],
+      rewrittenIds: readonly number[],
     ): Promise<ImportStep> {
       if (!row) {
-        const created = await judgement.created(manager, appId, data, resolved, rewritten);
-        return { current: null, judged: created, fields: [] };
+        const createdAction = await judgement.created(manager, appId, data, resolved, rewrittenIds);
+        return { current: null, judged: createdAction, fields: [] };
       }
       if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
-      const judged = await judgement.updated(manager, row, data, resolved, rewritten);
-      const fields = changedFields(inputOf(row), judged.input);
-      return { current: row, judged, fields: sameScripts(row.assets, judged.assets) ? fields : [...fields, "assets"] };
+      const validatedAction = await judgement.updated(manager, row, data, resolved, rewrittenIds);
+      const fields = changedFields(inputOf(row), validatedAction.input);
+      return {
+        current: row,
+        judged: validatedAction,
+        fields: sameScripts(row.assets, validatedAction.assets) ? fields : [...fields, "assets"],
+      };
     },
 
     /** @throws NAME_ALREADY_EXISTS, REQUEST_INVALID when the app's actions are too large */
     async apply(manager: EntityManager, caller: Caller, appId: number, steps: readonly ImportStep[]): Promise<void> {
       // In the order of names: two concurrent imports insert into the index of names in the same order, so they cannot
       // deadlock.
-      const sorted = steps.toSorted((a, b) => (a.judged.input.name < b.judged.input.name ? -1 : 1));
+      const sortedSteps = steps.toSorted((a, b) => (a.judged.input.name < b.judged.input.name ? -1 : 1));
       const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));
       await freeRoutes(manager, rewritten);
-      for (const { current: row, judged, fields } of sorted) {
-        if (!row) await masters.insert(manager, caller, appId, judged);
-        else if (fields.length > 0) await masters.replace(manager, caller, row, judged);
+      for (const { current: row, judged: validatedAction, fields } of sortedSteps) {
+        if (!row) await masters.insert(manager, caller, appId, validatedAction);
+        else if (fields.length > 0) await masters.replace(manager, caller, row, validatedAction);
       }
     },
   };

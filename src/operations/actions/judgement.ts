@@ -18,16 +18,16 @@ import {
   NOTHING_PROMISED,
   NOTHING_RESOLVED,
   type Packages,
-  type Promised,
-  type Resolved,
+  type PromisedAssets,
+  type ResolvedPackages,
 } from "../packages/packages.js";
 import type { Author } from "../packages/script-room.js";
 import { inputOf, isNameTaken, nameTaken } from "./action-rows.js";
 import type { CodeReadings } from "./code-readings.js";
-import type { Built, SourceBuilds } from "./source-builds.js";
+import type { BuiltSource, SourceBuilds } from "./source-builds.js";
 import type { StoredSnapshot } from "./versions.js";
 
-export interface Judged {
+export interface ValidatedAction {
   input: ActionInput;
   /** Scripts that the dependencies load. */
   assets: StoredAsset[];
@@ -50,7 +50,7 @@ export function createActionValidation(options: {
   allowPrivateNetwork: boolean;
 }) {
   const { codeReadings, sources, packages, serverTimeoutMs, allowPrivateNetwork } = options;
-  const measure = { serverTimeoutMs, allowPrivateNetwork };
+  const checkOptions = { serverTimeoutMs, allowPrivateNetwork };
 
   /** @param parse applies the rules; gets the fault of the code @param compiled code that needs no compile check */
   async function inputBy(
@@ -60,52 +60,56 @@ export function createActionValidation(options: {
     compiled: string | null,
     buildFault: string | null = null,
   ): Promise<ActionInput> {
-    const verdict = isText(code) ? await codeReadings.read(appId, code) : null;
+    const codeVerdict = isText(code) ? await codeReadings.read(appId, code) : null;
     const input = parse((_code, dependencies) =>
-      buildFault === null ? faultOfReading(verdict!.reading, dependencies) : `source: ${buildFault}`,
+      buildFault === null ? faultOfReading(codeVerdict!.reading, dependencies) : `source: ${buildFault}`,
     );
-    if (verdict?.compileFault && input.code !== compiled) throw verdict.compileFault;
+    if (codeVerdict?.compileFault && input.code !== compiled) throw codeVerdict.compileFault;
     return input;
   }
 
-  const createdInput = (appId: number, { data, fault }: Built) =>
-    inputBy(appId, propertyOf(data, "code"), (judge) => parseCreate(data, { judge, ...measure }), null, fault);
+  const createdInput = (appId: number, { data, fault }: BuiltSource) =>
+    inputBy(appId, propertyOf(data, "code"), (judge) => parseCreate(data, { judge, ...checkOptions }), null, fault);
 
-  function updatedInput(current: ActionRow, { data, fault }: Built): Promise<ActionInput> {
+  function updatedInput(current: ActionRow, { data, fault }: BuiltSource): Promise<ActionInput> {
     const code = propertyOf(data, "code") ?? current.code;
-    const parse = (judge: CodeCheck) => parseUpdate(data, inputOf(current), { judge, ...measure });
+    const parse = (judge: CodeCheck) => parseUpdate(data, inputOf(current), { judge, ...checkOptions });
     return inputBy(current.appId, code, parse, current.code, fault);
   }
 
   /** Dependencies of data whose code has yet to be built. */
-  async function resolvedOfSource(author: Author, data: unknown, current: ActionRow | null, promised: Promised) {
+  async function resolvedOfSource(author: Author, data: unknown, current: ActionRow | null, promised: PromisedAssets) {
     const input = propertyOf(data, "dependencies");
     const list = dependenciesFault(input) === null ? (input as string[]) : [];
     return packages.resolve(author, list, current?.assets ?? [], promised);
   }
 
   /** Assets are derived from the input; `known` are those that the action has. */
-  const withAssets = (input: ActionInput, known: readonly StoredAsset[], resolved: Resolved): Judged => ({
+  const withAssets = (
+    input: ActionInput,
+    knownAssets: readonly StoredAsset[],
+    resolved: ResolvedPackages,
+  ): ValidatedAction => ({
     input,
-    assets: packages.settle(input.dependencies, known, resolved),
+    assets: packages.settle(input.dependencies, knownAssets, resolved),
   });
 
   /** @throws REQUEST_INVALID for unknown fields, last of all faults */
-  function withoutUnknown(data: unknown, judged: Judged): Judged {
+  function withoutUnknown(data: unknown, validatedAction: ValidatedAction): ValidatedAction {
     refuseUnknownFields(data, ACTION_SHAPE);
-    return judged;
+    return validatedAction;
   }
 
   /** Reports the fault that comes first in the table: names and addresses of other actions come early. */
   async function withTaken(
     manager: EntityManager,
-    where: { appId: number; exceptId: number | null; rewritten: readonly number[] },
+    addressScope: { appId: number; exceptId: number | null; rewritten: readonly number[] },
     data: unknown,
-    judge: () => Promise<Judged>,
-  ): Promise<Judged> {
-    const { appId, exceptId, rewritten } = where;
+    judge: () => Promise<ValidatedAction>,
+  ): Promise<ValidatedAction> {
+    const { appId, exceptId, rewritten } = addressScope;
     const ofDrafts = { appId, isDraft: true, except: [...rewritten, ...(exceptId === null ? [] : [exceptId])] };
-    const judged = await judge().catch(async (error: unknown) => {
+    const validatedAction = await judge().catch(async (error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
       const isAfter = (status: Status) => validationRow(error.status) > validationRow(status);
       const [name, triggers] = [propertyOf(data, "name"), propertyOf(data, "triggers")];
@@ -118,9 +122,9 @@ export function createActionValidation(options: {
       }
       throw error;
     });
-    const taken = await addressTakenFault(manager, ofDrafts, judged.input.triggers);
-    if (taken) throw taken;
-    return judged;
+    const addressFault = await addressTakenFault(manager, ofDrafts, validatedAction.input.triggers);
+    if (addressFault) throw addressFault;
+    return validatedAction;
   }
 
   return {
@@ -135,18 +139,18 @@ export function createActionValidation(options: {
       data: unknown,
       current: ActionRow | null,
       promised = NOTHING_PROMISED,
-    ): Promise<Resolved> {
+    ): Promise<ResolvedPackages> {
       try {
         const hasSource = isObject(propertyOf(data, "source")) && propertyOf(data, "dependencies") !== undefined;
-        const early = hasSource ? await resolvedOfSource(author, data, current, promised) : NOTHING_RESOLVED;
-        const built = await sources.codeOf(author.appId, data, current, early);
+        const resolvedEarly = hasSource ? await resolvedOfSource(author, data, current, promised) : NOTHING_RESOLVED;
+        const builtSource = await sources.codeOf(author.appId, data, current, resolvedEarly);
         if (hasSource) {
-          const { data: whole } = built;
-          const code = propertyOf(whole, "code");
+          const { data: wholeSnapshot } = builtSource;
+          const code = propertyOf(wholeSnapshot, "code");
           if (isText(code)) await codeReadings.read(author.appId, code);
-          return early;
+          return resolvedEarly;
         }
-        const input = await (current ? updatedInput(current, built) : createdInput(author.appId, built));
+        const input = await (current ? updatedInput(current, builtSource) : createdInput(author.appId, builtSource));
         // Absent fields keep their values, including addresses that have changed meanwhile. A dependency without a
         // script gets one if possible.
         if (current && propertyOf(data, "dependencies") === undefined)
@@ -166,9 +170,9 @@ export function createActionValidation(options: {
       manager: EntityManager,
       appId: number,
       data: unknown,
-      resolved: Resolved,
+      resolved: ResolvedPackages,
       rewritten: readonly number[] = [],
-    ): Promise<Judged> {
+    ): Promise<ValidatedAction> {
       return withTaken(manager, { appId, exceptId: null, rewritten }, data, async () =>
         withoutUnknown(
           data,
@@ -182,11 +186,11 @@ export function createActionValidation(options: {
       manager: EntityManager,
       current: ActionRow,
       data: unknown,
-      resolved: Resolved,
+      resolved: ResolvedPackages,
       rewritten: readonly number[] = [],
-    ): Promise<Judged> {
-      const where = { appId: current.appId, exceptId: current.id, rewritten };
-      return withTaken(manager, where, data, async () =>
+    ): Promise<ValidatedAction> {
+      const addressScope = { appId: current.appId, exceptId: current.id, rewritten };
+      return withTaken(manager, addressScope, data, async () =>
         withoutUnknown(
           data,
           withAssets(
@@ -199,7 +203,7 @@ export function createActionValidation(options: {
     },
 
     /** Checks the code of a stored snapshot ahead, and looks for missing scripts. @param current the current action */
-    async revivedAhead(author: Author, snapshot: StoredSnapshot, current: ActionRow): Promise<Resolved> {
+    async revivedAhead(author: Author, snapshot: StoredSnapshot, current: ActionRow): Promise<ResolvedPackages> {
       const { code, dependencies, assets } = snapshot;
       if (isText(code)) await codeReadings.read(author.appId, code);
       return { ...(await packages.caughtUp(author, dependencies, [...assets, ...current.assets])), fault: null };
@@ -214,23 +218,24 @@ export function createActionValidation(options: {
       manager: EntityManager,
       current: ActionRow,
       snapshot: StoredSnapshot,
-      resolved: Resolved,
-    ): Promise<Judged> {
+      resolved: ResolvedPackages,
+    ): Promise<ValidatedAction> {
       const { appId, id } = current;
-      const known = [...snapshot.assets, ...current.assets];
+      const knownAssets = [...snapshot.assets, ...current.assets];
       // A version from before the field says nothing about it: restoring such a version must not open an action that was closed since.
-      const whole = { ...snapshot, access: snapshot.access ?? inputOf(current).access };
-      const input = await createdInput(appId, { data: whole, fault: null });
-      const taken = await addressTakenFault(manager, { appId, isDraft: true, except: [id] }, input.triggers);
-      if (taken) throw taken;
-      return withAssets(input, known, resolved);
+      const wholeSnapshot = { ...snapshot, access: snapshot.access ?? inputOf(current).access };
+      const input = await createdInput(appId, { data: wholeSnapshot, fault: null });
+      const addressFault = await addressTakenFault(manager, { appId, isDraft: true, except: [id] }, input.triggers);
+      if (addressFault) throw addressFault;
+      return withAssets(input, knownAssets, resolved);
     },
 
     /** Looks for missing scripts of an action before it is published. */
-    publishedAhead: (author: Author, { dependencies, assets }: ActionRow): Promise<Resolved> =>
+    publishedAhead: (author: Author, { dependencies, assets }: ActionRow): Promise<ResolvedPackages> =>
       packages.caughtUp(author, dependencies, assets),
 
     /** Returns the scripts of an action to publish. @throws DEPENDENCY_UNRESOLVED if one is not available */
-    published: (master: ActionRow, resolved: Resolved): Judged => withAssets(inputOf(master), master.assets, resolved),
+    published: (master: ActionRow, resolved: ResolvedPackages): ValidatedAction =>
+      withAssets(inputOf(master), master.assets, resolved),
   };
 }

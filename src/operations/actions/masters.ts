@@ -14,7 +14,7 @@ import type { Endpoints } from "../http/endpoints.js";
 import { writeRoutes } from "../http/routes.js";
 import { type AuditFact, audit } from "../records/audit.js";
 import { assignInput, inputOf, nameTaken, uniquelyNamed, writeRow } from "./action-rows.js";
-import type { Judged } from "./judgement.js";
+import type { ValidatedAction } from "./judgement.js";
 import { recordVersion } from "./versions.js";
 
 /** Returns the names of the fields in which two inputs differ. */
@@ -26,8 +26,8 @@ export function changedFields(before: ActionInput, after: ActionInput): string[]
 /** Audit facts of scripts that an action did not have before: a package, or another version of one. */
 export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: readonly StoredAsset[]): AuditFact[] {
   const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
-  const added = assets.filter(isKept).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
-  return added.map(({ name, version = null, licence = null, integrity }) => ({
+  const addedAssets = assets.filter(isKept).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
+  return addedAssets.map(({ name, version = null, licence = null, integrity }) => ({
     type: "appAction.v3.dependency",
     data: { dependency: name, version, licence, integrity },
   }));
@@ -53,7 +53,7 @@ export type Masters = ReturnType<typeof createMasters>;
 
 export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endpoints }) {
   /** Writes validated input to a row. @throws NAME_ALREADY_EXISTS, TRIGGERS_INVALID; the transaction cannot continue then */
-  async function store(manager: EntityManager, row: ActionRow, { input, assets }: Judged): Promise<void> {
+  async function store(manager: EntityManager, row: ActionRow, { input, assets }: ValidatedAction): Promise<void> {
     Object.assign(assignInput(row, input), { assets, updatedAt: changedAfter(row.updatedAt) });
     await uniquelyNamed(writeRow(manager, row), nameTaken(input.name));
     await writeRoutes(manager, row);
@@ -67,7 +67,7 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
      * Inserts a new draft with its first version.
      * @throws NAME_ALREADY_EXISTS, REQUEST_INVALID if the app's actions exceed their limit of disk space
      */
-    async insert(manager: EntityManager, caller: Caller, appId: number, judged: Judged): Promise<ActionRow> {
+    async insert(manager: EntityManager, caller: Caller, appId: number, judged: ValidatedAction): Promise<ActionRow> {
       await checkTotal(manager, appId, judged.input);
       const row = Object.assign(new ActionRow(), { appId, masterId: null, actionVersion: "v3" });
       await store(manager, row, judged);
@@ -79,7 +79,7 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
     },
 
     /** Writes a draft after an update; `row` is locked. @throws as insert */
-    async replace(manager: EntityManager, caller: Caller, row: ActionRow, judged: Judged): Promise<ActionRow> {
+    async replace(manager: EntityManager, caller: Caller, row: ActionRow, judged: ValidatedAction): Promise<ActionRow> {
       const fields = changedFields(inputOf(row), judged.input);
       const { assets: before } = row;
       if (judged.input.source || judged.input.code.length > row.code.length)

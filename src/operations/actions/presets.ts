@@ -16,16 +16,16 @@ export interface PayloadPreset {
   updatedAt: string;
 }
 
-const MASTER = "SELECT id FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL FOR NO KEY UPDATE";
-const EXISTS = "SELECT FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL";
+const LOCK_ACTION = "SELECT id FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL FOR NO KEY UPDATE";
+const SELECT_ACTION = "SELECT FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL";
 const LIST = `
   SELECT name, payload::text, updated_at AS "updatedAt" FROM payload_preset
    WHERE action_id = (SELECT id FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL) ORDER BY name`;
-const SAVE = `
+const SAVE_PRESET = `
   INSERT INTO payload_preset (action_id, name, payload, person_id) VALUES ($1, $2, $3, $4)
   ON CONFLICT (action_id, name) DO UPDATE SET payload = excluded.payload, person_id = excluded.person_id,
     updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "payload_preset.updated_at")}`;
-const DELETE = `
+const DELETE_PRESET = `
   DELETE FROM payload_preset USING action
    WHERE payload_preset.action_id = action.id AND action.app_id = $1 AND action.id = $2 AND payload_preset.name = $3
   RETURNING payload_preset.name`;
@@ -35,17 +35,20 @@ function presetText(payload: unknown): string {
   const isFit = isObject(payload) && !nestsDeeperThan(payload, JSON_MAX_DEPTH);
   const text = isFit ? JSON.stringify(payload) : "";
   if (isFit && Buffer.byteLength(text) <= PRESET_MAX_BYTES) return text;
-  const received = isFit ? `${Buffer.byteLength(text)} bytes` : described(payload);
+  const receivedText = isFit ? `${Buffer.byteLength(text)} bytes` : described(payload);
   const expected = `a JSON object of at most ${PRESET_MAX_BYTES} bytes and ${JSON_MAX_DEPTH} levels`;
-  throw new ActionError("PAYLOAD_INVALID", `payload must be ${expected} (got ${received})`);
+  throw new ActionError("PAYLOAD_INVALID", `payload must be ${expected} (got ${receivedText})`);
 }
 
 export type PayloadPresets = ReturnType<typeof createPayloadPresets>;
 
 export function createPayloadPresets({ db }: { db: DataSource }) {
   async function list(appId: number, actionId: number, executor: Executor = db): Promise<PayloadPreset[]> {
-    const found = await rows<{ name: string; payload: string; updatedAt: Date }>(executor, LIST, [appId, actionId]);
-    return found.map(({ name, payload, updatedAt }) => ({
+    const presetRows = await rows<{ name: string; payload: string; updatedAt: Date }>(executor, LIST, [
+      appId,
+      actionId,
+    ]);
+    return presetRows.map(({ name, payload, updatedAt }) => ({
       name,
       payload: new JsonText(payload),
       updatedAt: updatedAt.toISOString(),
@@ -67,8 +70,8 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
   return {
     /** The payloads stored with a draft, by name. @throws ACTION_NOT_FOUND */
     async list(appId: number, actionId: number): Promise<PayloadPreset[]> {
-      const found = await list(appId, actionId);
-      if (found.length > 0 || (await rows(db, EXISTS, [appId, actionId])).length > 0) return found;
+      const presetRows = await list(appId, actionId);
+      if (presetRows.length > 0 || (await rows(db, SELECT_ACTION, [appId, actionId])).length > 0) return presetRows;
       throw new ActionError("ACTION_NOT_FOUND");
     },
 
@@ -85,7 +88,8 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       const text = presetText(payload);
       await db.transaction(async (manager) => {
         // A lock, so that two concurrent requests cannot exceed the maximum.
-        if ((await rows(manager, MASTER, [appId, actionId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
+        if ((await rows(manager, LOCK_ACTION, [appId, actionId])).length === 0)
+          throw new ActionError("ACTION_NOT_FOUND");
         await requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);
         const [others] = await rows<{ count: number }>(
           manager,
@@ -96,7 +100,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
           const why = `an action keeps at most ${PRESETS_PER_ACTION} payloads; delete one first`;
           throw new ActionError("REQUEST_INVALID", why);
         }
-        await rows(manager, SAVE, [actionId, title, text, caller.personId]);
+        await rows(manager, SAVE_PRESET, [actionId, title, text, caller.personId]);
       });
       return list(appId, actionId);
     },
@@ -109,12 +113,12 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       precondition?: Precondition,
     ): Promise<PayloadPreset[]> {
       const title = requiredText(name, "name");
-      const gone = await db.transaction(async (manager) => {
-        await rows(manager, MASTER, [appId, actionId]);
+      const deletedRow = await db.transaction(async (manager) => {
+        await rows(manager, LOCK_ACTION, [appId, actionId]);
         await requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);
-        return rows(manager, DELETE, [appId, actionId, title]);
+        return rows(manager, DELETE_PRESET, [appId, actionId, title]);
       });
-      if (gone.length === 0) {
+      if (deletedRow.length === 0) {
         refuse("name", "the name of a payload of this action", title);
       }
       return list(appId, actionId);

@@ -13,10 +13,10 @@ export interface CodeProblem {
   dependency: string | null;
 }
 
-const PLACED = /^code, line (\d+), column (\d+): (.*)$/s;
+const PLACED_FAULT = /^code, line (\d+), column (\d+): (.*)$/s;
 
-function problem(fault: string, dependency: string | null): CodeProblem {
-  const [, line, column, message] = PLACED.exec(fault) ?? [];
+function problemOf(fault: string, dependency: string | null): CodeProblem {
+  const [, line, column, message] = PLACED_FAULT.exec(fault) ?? [];
   return { message: message ?? fault, line: Number(line ?? 1), column: Number(column ?? 1), dependency };
 }
 
@@ -29,10 +29,10 @@ export function createCodeProblems({ codeReadings }: { codeReadings: CodeReading
       refuse("code", `a text of at most ${BODY_MAX_BYTES} bytes`, code);
     }
     const { reading, compileFault } = await codeReadings.read(appId, code);
-    if (reading.fault !== null) return [problem(reading.fault, null)];
-    if (compileFault !== null) return [problem(compileFault.message, null)];
+    if (reading.fault !== null) return [problemOf(reading.fault, null)];
+    if (compileFault !== null) return [problemOf(compileFault.message, null)];
     return reading.uses
       .filter(({ name }) => !dependencies.includes(name))
-      .map(({ name, fault }) => problem(fault, name));
+      .map(({ name, fault }) => problemOf(fault, name));
   };
 }

@@ -7,7 +7,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { changedAfter } from "../../rules/precondition.js";
 import { addressTakenFault, writeRoutes } from "../http/routes.js";
-import { NOTHING_RESOLVED, type Resolved } from "../packages/packages.js";
+import { NOTHING_RESOLVED, type ResolvedPackages } from "../packages/packages.js";
 import { audit } from "../records/audit.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
@@ -46,18 +46,18 @@ async function mayPublish(manager: EntityManager, { appId, tested }: Publication
   if (app.requiresTests && !tested && !(await wasPublished(manager, master))) throw new ActionError("TESTS_REQUIRED");
 }
 
-function overwritten(production: ActionRow | null, master: ActionRow): ActionRow {
+function overwriteLiveVersion(liveVersion: ActionRow | null, master: ActionRow): ActionRow {
   const { appId, id: masterId, actionVersion, assets } = master;
-  const link = { appId, masterId, actionVersion, assets, updatedAt: changedAfter(production?.updatedAt) };
-  return Object.assign(assignInput(production ?? new ActionRow(), inputOf(master)), link);
+  const link = { appId, masterId, actionVersion, assets, updatedAt: changedAfter(liveVersion?.updatedAt) };
+  return Object.assign(assignInput(liveVersion ?? new ActionRow(), inputOf(master)), link);
 }
 
 /** @throws TRIGGERS_INVALID if the live version of another action has one of the addresses */
-async function publishRoutes(manager: EntityManager, production: ActionRow): Promise<void> {
-  const { appId, id, triggers } = production;
-  const taken = await addressTakenFault(manager, { appId, isDraft: false, except: [id] }, triggers);
-  if (taken) throw taken;
-  await writeRoutes(manager, production);
+async function publishRoutes(manager: EntityManager, liveVersion: ActionRow): Promise<void> {
+  const { appId, id, triggers } = liveVersion;
+  const addressFault = await addressTakenFault(manager, { appId, isDraft: false, except: [id] }, triggers);
+  if (addressFault) throw addressFault;
+  await writeRoutes(manager, liveVersion);
 }
 
 export type Publishing = ReturnType<typeof createPublishing>;
@@ -77,25 +77,26 @@ export function createPublishing(options: {
     manager: EntityManager,
     caller: Caller,
     target: Publication,
-    resolved: Resolved,
+    resolved: ResolvedPackages,
   ): Promise<Action> {
     const { appId, id } = target;
     const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await mayPublish(manager, target, master);
     // The draft may be older than a catalogue without its package, with which no run could succeed.
-    const judged = judgement.published(master, resolved);
+    const publishedAction = judgement.published(master, resolved);
     // Draft and live version share one script, which is in the history.
-    if (scriptsAdded(judged, master.assets).length > 0) await masters.replace(manager, caller, master, judged);
-    const production = overwritten(await productionOf(manager, id), master);
+    if (scriptsAdded(publishedAction, master.assets).length > 0)
+      await masters.replace(manager, caller, master, publishedAction);
+    const liveVersion = overwriteLiveVersion(await productionOf(manager, id), master);
     const { name } = master;
     const refusal = new ActionError("NAME_ALREADY_EXISTS", `another action is published under the name ${name}`);
-    await uniquelyNamed(writeRow(manager, production), refusal);
-    await publishRoutes(manager, production);
+    await uniquelyNamed(writeRow(manager, liveVersion), refusal);
+    await publishRoutes(manager, liveVersion);
     await markPublished(manager, master);
-    const data = { name, productionId: production.id, ...(target.tested && { tested: true }) };
+    const data = { name, productionId: liveVersion.id, ...(target.tested && { tested: true }) };
     await audit(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
-    await triggerIndex.apply(manager, production);
-    return show(production);
+    await triggerIndex.apply(manager, liveVersion);
+    return show(liveVersion);
   }
 
   async function publishAhead(caller: Caller, target: Publication): Promise<Action> {
@@ -108,10 +109,10 @@ export function createPublishing(options: {
   async function unpublish(manager: EntityManager, caller: Caller, target: Target): Promise<void> {
     const { appId, id } = target;
     const { name } = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
-    const production = await productionOf(manager, id);
-    if (!production) throw new ActionError("ACTION_NOT_PUBLISHED");
-    await manager.delete(ActionRow, production.id);
-    const data = { name, productionId: production.id };
+    const liveVersion = await productionOf(manager, id);
+    if (!liveVersion) throw new ActionError("ACTION_NOT_PUBLISHED");
+    await manager.delete(ActionRow, liveVersion.id);
+    const data = { name, productionId: liveVersion.id };
     await audit(manager, caller, { appId, type: "appAction.v3.unpublish", actionId: id, data });
   }
 

@@ -4,7 +4,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { NOTHING_RESOLVED, type Resolved } from "../packages/packages.js";
+import { NOTHING_RESOLVED, type ResolvedPackages } from "../packages/packages.js";
 import { audit } from "../records/audit.js";
 import {
   type Action,
@@ -15,11 +15,11 @@ import {
   unlockedMaster,
 } from "./action-rows.js";
 import { failingAs } from "./failures.js";
-import type { ActionValidation, Judged } from "./judgement.js";
+import type { ActionValidation, ValidatedAction } from "./judgement.js";
 import { type Masters, scriptsAdded } from "./masters.js";
 import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
 
-export interface Restored {
+export interface RestoredAction {
   action: Action & { isPublished: boolean };
   restoredFromVersionId: number;
   /** The snapshot of the state before: restoring it undoes this change. null if it could not be taken. */
@@ -39,12 +39,12 @@ export function createRestoring(options: {
   const { db, judgement, masters, log, show, lockMaster } = options;
 
   /* A valid snapshot can become invalid: a package may have left the catalogue. That is not a fault of the request. */
-  async function judged(
+  async function validateVersion(
     manager: EntityManager,
     row: ActionRow,
     { id, data }: StoredVersion,
-    resolved: Resolved,
-  ): Promise<Judged> {
+    resolved: ResolvedPackages,
+  ): Promise<ValidatedAction> {
     return judgement.revived(manager, row, data, resolved).catch((error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
       throw new ActionError("RESTORE_FAILED", `version ${id} is no longer valid (${error.status}): ${error.message}`);
@@ -56,16 +56,16 @@ export function createRestoring(options: {
     caller: Caller,
     target: Target,
     versionId: number,
-    resolved: Resolved,
-  ): Promise<Restored> {
+    resolved: ResolvedPackages,
+  ): Promise<RestoredAction> {
     const { appId, id: actionId } = target;
     const row = await lockMaster(manager, target, "CANNOT_RESTORE_PRODUCTION");
     const version = await findVersion(manager, actionId, versionId);
-    const revived = await judged(manager, row, version, resolved);
+    const restoredAction = await validateVersion(manager, row, version, resolved);
     const { personId } = caller;
     const preRestoreVersionId = await recordVersion(manager, log, row, { occasion: "pre-restore", personId });
     const { assets: before } = row;
-    await masters.store(manager, row, revived);
+    await masters.store(manager, row, restoredAction);
     const ids = { restoredFromVersionId: versionId, preRestoreVersionId };
     const entry = { appId, type: "appAction.v3.restore", actionId, data: ids };
     await audit(manager, caller, entry, scriptsAdded(row, before));
@@ -75,14 +75,14 @@ export function createRestoring(options: {
 
   async function restoreReadAhead(caller: Caller, target: Target, versionId: number) {
     const { appId, id } = target;
-    const read = async () => {
+    const resolvePackages = async () => {
       const row = await unlockedMaster(db, target);
       if (!row) return NOTHING_RESOLVED;
       const { data } = await findVersion(db.manager, id, versionId);
       return judgement.revivedAhead({ caller, appId }, data, row);
     };
     // Restoring reports the faults of the request or the code.
-    const resolved = await read().catch(() => NOTHING_RESOLVED);
+    const resolved = await resolvePackages().catch(() => NOTHING_RESOLVED);
     return db.transaction((manager) => restore(manager, caller, target, versionId, resolved));
   }
 
@@ -92,7 +92,7 @@ export function createRestoring(options: {
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED, VERSION_NOT_FOUND,
      *   NAME_ALREADY_EXISTS, RESTORE_FAILED also for a snapshot that the current rules reject
      */
-    restore: (caller: Caller, target: Target, versionId: number): Promise<Restored> =>
+    restore: (caller: Caller, target: Target, versionId: number): Promise<RestoredAction> =>
       failingAs("RESTORE_FAILED", log, restoreReadAhead(caller, target, versionId)),
   };
 }

@@ -10,7 +10,7 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_FILES, shownSource, sourceFault, storedSource } from "../../rules/action-source.js";
 import { isObject } from "../../rules/described.js";
-import type { Packages, Resolved } from "../packages/packages.js";
+import type { Packages, ResolvedPackages } from "../packages/packages.js";
 
 const BUILDS_AT_ONCE = 3;
 const REMEMBERED_BYTES = 32 * 1024 * 1024;
@@ -21,13 +21,13 @@ const RETRY_SECONDS = 5;
 const NO_CODE = "async function execute() {}";
 
 /** Data of an action whose code is built from its source. */
-export interface Built {
+export interface BuiltSource {
   data: unknown;
   /** Reason why the source cannot be built; null if it was built or there is none. */
   fault: string | null;
 }
 
-type Build = SourceScript | { fault: string };
+type SourceBuild = SourceScript | { fault: string };
 
 const propertyOf = (data: Record<string, unknown>, key: string): unknown =>
   Object.hasOwn(data, key) ? data[key] : undefined;
@@ -58,25 +58,25 @@ export type SourceBuilds = ReturnType<typeof createSourceBuilds>;
 
 export function createSourceBuilds({ packages }: { packages: Packages }) {
   const line = new FairSemaphore(BUILDS_AT_ONCE, 1);
-  const known = new LRUCache<string, { build: Build }>({
+  const buildsByKey = new LRUCache<string, { build: SourceBuild }>({
     maxSize: REMEMBERED_BYTES,
     sizeCalculation: ({ build }) => 100 + ("code" in build ? build.code.length + build.map.length : build.fault.length),
   });
 
-  async function make(
+  async function makeBuild(
     appId: number,
     { language, files }: ActionSource,
     globals: Record<string, string>,
-  ): Promise<Build> {
+  ): Promise<SourceBuild> {
     const entry = ENTRY_FILES[language].find((name) => Object.hasOwn(files, name))!;
     const job = { entry, files, packages: globals, maxBytes: CODE_MAX_BYTES };
     const key = createHash("sha256").update(JSON.stringify(job)).digest("base64");
-    const before = known.get(key);
-    if (before) return before.build;
-    const leave = await line.enter(appId);
+    const cachedBuild = buildsByKey.get(key);
+    if (cachedBuild) return cachedBuild.build;
+    const leaveQueue = await line.enter(appId);
     try {
-      const build = known.get(key)?.build ?? (await packages.bundleSource(job));
-      known.set(key, { build });
+      const build = buildsByKey.get(key)?.build ?? (await packages.bundleSource(job));
+      buildsByKey.set(key, { build });
       return build;
     } catch (error) {
       if (error instanceof BundlerBusyError || error instanceof UncontainedError)
@@ -85,10 +85,10 @@ export function createSourceBuilds({ packages }: { packages: Packages }) {
         });
       if (!(error instanceof PackageFault)) throw error;
       const build = { fault: error.message };
-      known.set(key, { build });
+      buildsByKey.set(key, { build });
       return build;
     } finally {
-      leave();
+      leaveQueue();
     }
   }
 
@@ -98,7 +98,12 @@ export function createSourceBuilds({ packages }: { packages: Packages }) {
      * @param resolved resolved dependencies
      * @throws OVERLOADED if the service cannot build now
      */
-    async codeOf(appId: number, data: unknown, current: ActionRow | null, resolved: Resolved): Promise<Built> {
+    async codeOf(
+      appId: number,
+      data: unknown,
+      current: ActionRow | null,
+      resolved: ResolvedPackages,
+    ): Promise<BuiltSource> {
       if (!isObject(data)) return { data, fault: null };
       const source = sourceIn(data, current);
       if (source === undefined) return { data, fault: null };
@@ -109,7 +114,7 @@ export function createSourceBuilds({ packages }: { packages: Packages }) {
       if (isUnchanged(stored, dependencies, current)) {
         return { data: { ...data, code: current!.code, source: current!.source }, fault: null };
       }
-      const build = await make(
+      const build = await makeBuild(
         appId,
         shownSource(stored),
         packages.imports(dependencies, current?.assets ?? [], resolved),

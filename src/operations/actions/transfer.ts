@@ -46,7 +46,7 @@ export interface ImportReport {
   faults: ImportFault[];
 }
 
-interface Plan {
+interface ImportPlan {
   steps: ImportStep[];
   faults: ImportFault[];
 }
@@ -64,20 +64,21 @@ function entriesOf(document: unknown): unknown[] {
   return actions;
 }
 
-function reportOf({ steps, faults }: Plan, dryRun: boolean): ImportReport {
-  const named = (wanted: (step: ImportStep) => boolean) => steps.filter(wanted).map(({ judged }) => judged.input.name);
+function reportOf({ steps, faults }: ImportPlan, dryRun: boolean): ImportReport {
+  const namesOfSteps = (wanted: (step: ImportStep) => boolean) =>
+    steps.filter(wanted).map(({ judged }) => judged.input.name);
   return {
     dryRun,
-    created: named(({ current }) => current === null),
+    created: namesOfSteps(({ current }) => current === null),
     updated: steps
       .filter(({ current, fields }) => current !== null && fields.length > 0)
       .map(({ judged, fields }) => ({ name: judged.input.name, fields })),
-    unchanged: named(({ current, fields }) => current !== null && fields.length === 0),
+    unchanged: namesOfSteps(({ current, fields }) => current !== null && fields.length === 0),
     faults,
   };
 }
 
-function refusalOf({ steps, faults }: Plan): ActionError {
+function refusalOf({ steps, faults }: ImportPlan): ActionError {
   const all = steps.length + faults.length;
   const [{ name, error }] = faults as [ImportFault];
   const message = `nothing was imported: ${faults.length} of ${all} actions cannot be, ${name ?? "one"} first: ${error}`;
@@ -87,22 +88,22 @@ function refusalOf({ steps, faults }: Plan): ActionError {
 export type Transfer = ReturnType<typeof createTransfer>;
 
 export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSteps }) {
-  async function planOf(manager: EntityManager, appId: number, entries: ImportEntry[]): Promise<Plan> {
-    const known = await steps.lock(manager, appId, namesOf(entries.map(({ data }) => data)));
-    const rewritten = [...known.values()].map(({ id }) => id);
-    const seen = new Set<string>();
+  async function planOf(manager: EntityManager, appId: number, entries: ImportEntry[]): Promise<ImportPlan> {
+    const knownActions = await steps.lock(manager, appId, namesOf(entries.map(({ data }) => data)));
+    const rewrittenIds = [...knownActions.values()].map(({ id }) => id);
+    const seenNames = new Set<string>();
     const claimAddresses = createAddressClaims();
-    const plan: Plan = { steps: [], faults: [] };
+    const plan: ImportPlan = { steps: [], faults: [] };
     for (const [index, entry] of entries.entries()) {
       const name = nameOf(entry.data);
       try {
-        if (name !== null && seen.has(name)) {
+        if (name !== null && seenNames.has(name)) {
           throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique (got ${described(name)} twice)`);
         }
-        if (name !== null) seen.add(name);
-        const planned = await steps.step(manager, appId, entry, known.get(name ?? "") ?? null, rewritten);
-        claimAddresses(planned.judged.input.triggers);
-        plan.steps.push(planned);
+        if (name !== null) seenNames.add(name);
+        const plannedStep = await steps.step(manager, appId, entry, knownActions.get(name ?? "") ?? null, rewrittenIds);
+        claimAddresses(plannedStep.judged.input.triggers);
+        plan.steps.push(plannedStep);
       } catch (error) {
         if (!(error instanceof ActionError)) throw error;
         plan.faults.push({ index, name, status: error.status, error: error.message });
@@ -116,8 +117,11 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
     async export(appId: number, reserve: Reserve = async () => undefined): Promise<TransferDocument> {
       const [{ bytes }] = (await rows<{ bytes: number }>(db, EXPORTED_BYTES, [appId])) as [{ bytes: number }];
       if (bytes > ANSWER_MAX_BYTES) {
-        const most = `an export holds at most ${ANSWER_MAX_BYTES / 2 ** 20} MB`;
-        throw new ActionError("REQUEST_INVALID", `${most}, the app's actions are larger: list them page by page`);
+        const sizeMessage = `an export holds at most ${ANSWER_MAX_BYTES / 2 ** 20} MB`;
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `${sizeMessage}, the app's actions are larger: list them page by page`,
+        );
       }
       await reserve(bytes);
       return { format: TRANSFER_FORMAT, actions: (await steps.stored(db.manager, appId)).map(exportedAction) };

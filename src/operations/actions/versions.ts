@@ -13,7 +13,7 @@ import { shownSource } from "../../rules/action-source.js";
 import type { Addressed } from "../../rules/packages.js";
 import { page } from "../../rules/page.js";
 import { storedScripts } from "../packages/kept-scripts.js";
-import { findAction, inputOf, productionOf, storable } from "./action-rows.js";
+import { findAction, inputOf, isStorableId, productionOf } from "./action-rows.js";
 
 /** The change for which a snapshot was taken. */
 export type SnapshotOccasion = "create" | "update" | "pre-restore";
@@ -74,7 +74,7 @@ function snapshotOf(row: ActionRow, occasion: SnapshotOccasion, productionTaskId
 }
 
 /* Stores the scripts that it uses, which stay as long as the snapshot. */
-const TAKE = `
+const INSERT_SNAPSHOT = `
   WITH version AS (
     INSERT INTO action_version (action_id, person_id, summary, data, state) VALUES ($1, $2, $3, $4, $6) RETURNING id),
   used AS (
@@ -88,16 +88,21 @@ const stateOf = (row: ActionRow): Buffer =>
     .digest();
 
 /* The master's lock, held by every writer, makes the ids of its versions grow in the order of the changes. */
-const PRUNE = `
+const DELETE_OLD_VERSIONS = `
   DELETE FROM action_version WHERE action_id = $1 AND id <=
     (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_KEPT} LIMIT 1)`;
 
-async function write(manager: EntityManager, row: ActionRow, occasion: SnapshotOccasion, personId: number | null) {
+async function writeSnapshot(
+  manager: EntityManager,
+  row: ActionRow,
+  occasion: SnapshotOccasion,
+  personId: number | null,
+) {
   const production = await productionOf(manager, row.id);
   const snapshot = snapshotOf(row, occasion, production?.id ?? null);
   const { name, description, active, environment, frequency } = row;
   const summary = { action: occasion, name, description, active, environment, frequency };
-  const [version] = await rows<{ id: number }>(manager, TAKE, [
+  const [version] = await rows<{ id: number }>(manager, INSERT_SNAPSHOT, [
     row.id,
     personId,
     JSON.stringify(summary),
@@ -105,7 +110,7 @@ async function write(manager: EntityManager, row: ActionRow, occasion: SnapshotO
     storedScripts(row.assets),
     stateOf(row),
   ]);
-  await rows(manager, PRUNE, [row.id]);
+  await rows(manager, DELETE_OLD_VERSIONS, [row.id]);
   return version!.id;
 }
 
@@ -122,7 +127,7 @@ export async function recordVersion(
   { occasion, personId }: { occasion: SnapshotOccasion; personId: number | null },
 ): Promise<number | null> {
   try {
-    return await manager.transaction((savepoint) => write(savepoint, row, occasion, personId));
+    return await manager.transaction((savepoint) => writeSnapshot(savepoint, row, occasion, personId));
   } catch (error) {
     // Not the error itself: it contains the statement's parameters with the code.
     log.error({ actionId: row.id, occasion, reason: (error as Error).message }, "a snapshot could not be taken");
@@ -148,12 +153,12 @@ export async function wasPublished(manager: EntityManager, master: ActionRow): P
   return (await rows(manager, WAS_PUBLISHED, [master.id, stateOf(master)])).length > 0;
 }
 
-const HEAD = `version.id, version.created_at AS "createdAt", version.person_id AS "userId",
+const VERSION_HEAD_COLUMNS = `version.id, version.created_at AS "createdAt", version.person_id AS "userId",
   ${personJson("person")} AS "user"`;
-const FROM = "FROM action_version version LEFT JOIN person ON person.id = version.person_id";
+const FROM_VERSIONS = "FROM action_version version LEFT JOIN person ON person.id = version.person_id";
 
 type VersionHeadRow = Omit<VersionHead, "createdAt"> & { createdAt: Date };
-type Summary = Omit<VersionSummary, keyof VersionHead | "publishedAt">;
+type StoredSummary = Omit<VersionSummary, keyof VersionHead | "publishedAt">;
 
 const headOf = ({ id, createdAt, userId, user }: VersionHeadRow): VersionHead => ({
   id,
@@ -164,18 +169,21 @@ const headOf = ({ id, createdAt, userId, user }: VersionHeadRow): VersionHead =>
 
 /** One version of an action. @throws VERSION_NOT_FOUND */
 export async function findVersion(executor: Executor, actionId: number, versionId: number): Promise<StoredVersion> {
-  const sql = `SELECT ${HEAD}, version.data ${FROM} WHERE version.action_id = $1 AND version.id = $2`;
-  const [found] = storable(versionId)
+  const sql = `SELECT ${VERSION_HEAD_COLUMNS}, version.data ${FROM_VERSIONS} WHERE version.action_id = $1 AND version.id = $2`;
+  const [versionRows] = isStorableId(versionId)
     ? await rows<VersionHeadRow & { data: StoredSnapshot }>(executor, sql, [actionId, versionId])
     : [];
-  if (!found) throw new ActionError("VERSION_NOT_FOUND");
+  if (!versionRows) throw new ActionError("VERSION_NOT_FOUND");
   // Snapshots from before origins existed allow none.
-  return { ...headOf(found), data: { ...found.data, integrationOrigins: found.data.integrationOrigins ?? [] } };
+  return {
+    ...headOf(versionRows),
+    data: { ...versionRows.data, integrationOrigins: versionRows.data.integrationOrigins ?? [] },
+  };
 }
 
 /* Condition and order of the two lists. */
 const ALL = ["version.action_id = $1", "version.id DESC"] as const;
-const PUBLISHED = [
+const PUBLISHED_COLUMNS = [
   `${ALL[0]} AND version.published_at IS NOT NULL`,
   "version.published_at DESC, version.id DESC",
 ] as const;
@@ -196,26 +204,26 @@ export function createVersions({ db, addressed }: { db: DataSource; addressed: A
     ): Promise<{ versions: VersionSummary[]; pagination: VersionPagination }> {
       const { limit, offset } = page(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
       await findAction(db.manager, appId, actionId);
-      const [chosen, order] = options.published ? PUBLISHED : ALL;
+      const [chosen, order] = options.published ? PUBLISHED_COLUMNS : ALL;
       const [count] = await rows<{ total: number }>(
         db,
         `SELECT count(*) AS total FROM action_version version WHERE ${chosen}`,
         [actionId],
       );
-      const found = await rows<VersionHeadRow & { summary: Summary; publishedAt: Date | null }>(
+      const versionRows = await rows<VersionHeadRow & { summary: StoredSummary; publishedAt: Date | null }>(
         db,
-        `SELECT ${HEAD}, version.summary, version.published_at AS "publishedAt" ${FROM}
+        `SELECT ${VERSION_HEAD_COLUMNS}, version.summary, version.published_at AS "publishedAt" ${FROM_VERSIONS}
            WHERE ${chosen} ORDER BY ${order} LIMIT $2 OFFSET $3`,
         [actionId, limit, offset],
       );
       const { total } = count!;
       return {
-        versions: found.map(({ summary, publishedAt, ...head }) => ({
+        versions: versionRows.map(({ summary, publishedAt, ...head }) => ({
           ...headOf(head),
           ...summary,
           publishedAt: publishedAt?.toISOString() ?? null,
         })),
-        pagination: { limit, offset, total, hasMore: offset + found.length < total },
+        pagination: { limit, offset, total, hasMore: offset + versionRows.length < total },
       };
     },
 

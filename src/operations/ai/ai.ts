@@ -42,7 +42,7 @@ const EVENT: Record<AiCall, string> = {
   transcribe: "ai.audio",
 };
 
-const APIS = { openai: OPENAI, anthropic: ANTHROPIC };
+const PROVIDER_APIS = { openai: OPENAI, anthropic: ANTHROPIC };
 
 /** Runs whose requests are counted together (contract, section 9: concurrent, total, and bytes). */
 const RUNS_MAX = 2_000;
@@ -54,7 +54,7 @@ const ANSWER_TOKENS = 1_024;
 const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 
 /* A run in another environment cannot read settings either (specification, Execution context). */
-const ENVIRONMENT = `
+const SELECT_RUN_ENVIRONMENT = `
   SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;
 
 /** Estimated tokens of a call's texts. */
@@ -71,7 +71,7 @@ function expectedTokens(options: AiOptions): number {
 }
 
 /** From which run a request is sent, and to which provider. */
-interface Sending {
+interface ModelRequest {
   appId: number;
   runId: number;
   setting: AiSetting;
@@ -127,24 +127,25 @@ export function createAi(options: {
   const budgets = new LRUCache<number, RunBudget>({ max: RUNS_MAX, ttl: RUN_LASTS_MS });
 
   function budgetOf(runId: number): RunBudget {
-    const known = budgets.get(runId) ?? new RunBudget();
-    budgets.set(runId, known);
-    return known;
+    const runBudget = budgets.get(runId) ?? new RunBudget();
+    budgets.set(runId, runBudget);
+    return runBudget;
   }
 
   /** The run of a server action. @throws AiError INTEGRATION_UNAVAILABLE */
   async function runOf({ runId }: Caller, appId: number): Promise<number> {
-    const found = runId === null ? [] : await rows<{ environment: string }>(db, ENVIRONMENT, [runId, appId]);
-    if (runId !== null && found[0]?.environment === "server") return runId;
+    const runRows =
+      runId === null ? [] : await rows<{ environment: string }>(db, SELECT_RUN_ENVIRONMENT, [runId, appId]);
+    if (runId !== null && runRows[0]?.environment === "server") return runId;
     throw new AiError("INTEGRATION_UNAVAILABLE", "Svc.AI is available in server actions only");
   }
 
-  async function send(
-    { appId, runId, setting, model, signal }: Sending,
+  async function sendRequest(
+    { appId, runId, setting, model, signal }: ModelRequest,
     requested: AiOptions,
     parts: CompletionParts | null,
   ): Promise<AiAnswer> {
-    const { path, headers, body } = APIS[setting.provider].request(requested, model, setting.key);
+    const { path, headers, body } = PROVIDER_APIS[setting.provider].request(requested, model, setting.key);
     const url = new URL(setting.baseUrl.href.replace(/\/$/, "") + path);
     const origin = normalOrigin(url);
     const response = await sender.send(
@@ -163,7 +164,7 @@ export function createAi(options: {
       },
     );
     if (response.status < 200 || response.status > 299) throw refusedBy(response);
-    return parts ? parts.end() : APIS[setting.provider].read(requested, model, response.body);
+    return parts ? parts.end() : PROVIDER_APIS[setting.provider].read(requested, model, response.body);
   }
 
   /** Scan for the secrets of the app: a provider, or a server that imitates it, may send the key back. */
@@ -173,13 +174,16 @@ export function createAi(options: {
     return scans.of(String(appId), `${appId}:${version}`, secrets);
   }
 
-  async function masked(scan: Scan, answer: AiAnswer): Promise<AiAnswer> {
+  async function maskAnswer(scan: Scan, answer: AiAnswer): Promise<AiAnswer> {
     const json = JSON.stringify(answer);
-    const shown = await scan.maskJson(json);
-    return shown === json ? answer : (JSON.parse(shown) as AiAnswer);
+    const maskedJson = await scan.maskJson(json);
+    return maskedJson === json ? answer : (JSON.parse(maskedJson) as AiAnswer);
   }
 
-  async function perform(caller: Caller, { appId, call, options: input, gone, onText }: AiRequest): Promise<AiAnswer> {
+  async function performCall(
+    caller: Caller,
+    { appId, call, options: input, gone, onText }: AiRequest,
+  ): Promise<AiAnswer> {
     const runId = await runOf(caller, appId);
     const requested = readAiOptions(call, input);
     const setting = readAiSetting((await settings.backend(appId)).get(AI_SETTING), allowHttp);
@@ -193,22 +197,23 @@ export function createAi(options: {
       const signal = gone?.() ?? new AbortController().signal;
       if (requested.call === "completions" && requested.stream) {
         const passOn = onText ?? (async () => undefined);
-        parts = new CompletionParts(APIS[setting.provider].stream(model), await scanOf(appId), passOn);
+        parts = new CompletionParts(PROVIDER_APIS[setting.provider].stream(model), await scanOf(appId), passOn);
       }
-      const received = await send({ appId, runId, setting, model, signal }, requested, parts);
+      const receivedAnswer = await sendRequest({ appId, runId, setting, model, signal }, requested, parts);
       // A secret may have been added while the provider answered.
-      const answer = await masked(await scanOf(appId), received);
+      const answer = await maskAnswer(await scanOf(appId), receivedAnswer);
       used = usedTokens(answer, expected);
-      const facts = { model, ...usageOf(answer), durationMs: Math.round(performance.now() - started) };
-      const data = { ...facts, ...(setting.logTexts && textsOf(requested, answer)) };
+      const callFacts = { model, ...usageOf(answer), durationMs: Math.round(performance.now() - started) };
+      const data = { ...callFacts, ...(setting.logTexts && textsOf(requested, answer)) };
       await logEvents.emit(db, caller, appId, { type: EVENT[call], data });
       return answer;
     } finally {
       parts?.stop();
       // A stream that broke off was paid for: the request, and what has been received.
-      const received = parts?.characters ?? null;
-      const spent = received === null ? 0 : inputTokens(requested) + Math.ceil(received / CHARACTERS_PER_TOKEN);
-      await settle(used || spent);
+      const receivedCharacters = parts?.characters ?? null;
+      const spentTokens =
+        receivedCharacters === null ? 0 : inputTokens(requested) + Math.ceil(receivedCharacters / CHARACTERS_PER_TOKEN);
+      await settle(used || spentTokens);
     }
   }
 
@@ -216,7 +221,7 @@ export function createAi(options: {
     /** Does not reject for faults of the provider, the setting or the options: code gets the error code and the message. */
     async ask(caller: Caller, request: AiRequest): Promise<AiReply> {
       try {
-        return { answer: await perform(caller, request) };
+        return { answer: await performCall(caller, request) };
       } catch (error) {
         if (!(error instanceof AiError || error instanceof OutgoingError)) throw error;
         return { failure: { code: error.code, message: error.message } };

@@ -11,7 +11,7 @@ const DAYS_KEPT = 31;
  * $1 app, $2 tokens that the call may take, $3 requests a day or null, $4 tokens a day or null. One statement, so that
  * concurrent calls are counted one after the other. No row: a limit is reached. The day's first call removes old days.
  */
-const RESERVE = `
+const RESERVE_TOKENS = `
   WITH old AS (DELETE FROM ai_usage WHERE app_id = $1 AND day < ${TODAY} - ${DAYS_KEPT})
   INSERT INTO ai_usage AS known (app_id, day, requests, tokens)
   SELECT $1, ${TODAY}, 1, $2 WHERE coalesce($3::bigint, 1) > 0 AND coalesce($4::bigint, 1) > 0
@@ -19,7 +19,7 @@ const RESERVE = `
    WHERE ($3::bigint IS NULL OR known.requests < $3) AND ($4::bigint IS NULL OR known.tokens < $4)
   RETURNING day::text AS day`;
 
-const SETTLE =
+const SETTLE_TOKENS =
   "UPDATE ai_usage SET tokens = greatest(0, tokens + $3) WHERE app_id = $1 AND day = $2::date RETURNING day";
 
 export function createAiUsage({ db }: { db: DataSource }) {
@@ -27,17 +27,17 @@ export function createAiUsage({ db }: { db: DataSource }) {
     /** Counts a call before it is sent. Returns a function that replaces the estimated tokens by the used ones. @throws AiError LIMIT */
     async reserve(appId: number, expected: number, limits: Pick<AiSetting, "dailyRequests" | "dailyTokens">) {
       const { dailyRequests, dailyTokens } = limits;
-      const [counted] = await rows<{ day: string }>(db, RESERVE, [appId, expected, dailyRequests, dailyTokens]);
+      const [counted] = await rows<{ day: string }>(db, RESERVE_TOKENS, [appId, expected, dailyRequests, dailyTokens]);
       if (!counted) {
-        const bounds = [
+        const dailyLimits = [
           dailyRequests !== null && `${dailyRequests} requests`,
           dailyTokens !== null && `${dailyTokens} tokens`,
         ];
-        const most = bounds.filter(Boolean).join(" and ");
-        throw new AiError("LIMIT", `the app has reached its daily limit of ${most} (setting ${AI_SETTING})`);
+        const limitText = dailyLimits.filter(Boolean).join(" and ");
+        throw new AiError("LIMIT", `the app has reached its daily limit of ${limitText} (setting ${AI_SETTING})`);
       }
       return async (used: number): Promise<void> => {
-        if (used !== expected) await rows(db, SETTLE, [appId, counted.day, used - expected]);
+        if (used !== expected) await rows(db, SETTLE_TOKENS, [appId, counted.day, used - expected]);
       };
     },
   };

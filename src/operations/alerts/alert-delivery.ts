@@ -9,17 +9,17 @@ import { rows } from "../../data/database.js";
 import { type CheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { ActionError } from "../../errors.js";
 import { type AlertChannel, type AlertDestination, alertDestination } from "../../rules/alert-input.js";
-import { signature } from "../communicate/sms-delivery.js";
+import { signBody } from "../communicate/sms-delivery.js";
 import { createInHand } from "../in-hand.js";
 import type { Settings } from "../settings/settings.js";
 import { type AlertBody, slackBody } from "./alert-texts.js";
 
 /** Concurrent deliveries in this process. */
-const PLACES = 20;
+const DELIVERY_SLOTS = 20;
 /** Concurrent deliveries of one app, so that hosts that never answer do not occupy all slots. */
 const PLACES_PER_APP = 4;
 /** Lease of a delivery; longer than an attempt can take. */
-const HELD = "interval '60 seconds'";
+const CLAIM_DURATION = "interval '60 seconds'";
 const FIRST_PAUSE_SECONDS = 15;
 const LONGEST_PAUSE_SECONDS = 3_600;
 
@@ -27,8 +27,8 @@ const LONGEST_PAUSE_SECONDS = 3_600;
  * Only the oldest of each rule, so that its messages arrive in order; apps with the fewest in progress first. $1 how many, $2 apps and
  * $3 how many each has in progress.
  */
-const CLAIM = `
-  UPDATE alert_delivery SET due_at = now() + ${HELD}, attempts = attempts + 1
+const CLAIM_DELIVERIES = `
+  UPDATE alert_delivery SET due_at = now() + ${CLAIM_DURATION}, attempts = attempts + 1
    WHERE id IN (
      SELECT delivery.id FROM alert_delivery AS delivery
        JOIN (SELECT id, row_number() OVER (PARTITION BY app_id ORDER BY due_at) + coalesce(busy.held, 0) AS place
@@ -41,12 +41,12 @@ const CLAIM = `
       ORDER BY turn.place LIMIT $1 FOR UPDATE OF delivery SKIP LOCKED)
   RETURNING id, app_id AS "appId", channel, setting, body, attempts, give_up_at <= now() AS "isLast"`;
 
-const SETTLE = `
+const SETTLE_DELIVERY = `
   UPDATE alert_delivery SET status = $2, detail = $3,
          due_at = CASE WHEN $2 = 'queued' THEN now() + $4::int * interval '1 second' END
    WHERE id = $1 AND status = 'queued'`;
 
-interface Claimed {
+interface ClaimedDelivery {
   id: number;
   appId: number;
   channel: AlertChannel;
@@ -56,7 +56,7 @@ interface Claimed {
   isLast: boolean;
 }
 
-type Outcome = { status: "sent" | "failed" | "queued"; detail: string };
+type DeliveryOutcome = { status: "sent" | "failed" | "queued"; detail: string };
 
 export type AlertDelivery = ReturnType<typeof createAlertDelivery>;
 
@@ -68,20 +68,23 @@ export function createAlertDelivery(options: {
   log: Logger;
 }) {
   const { db, settings, connections, allowHttp, log } = options;
-  const inHand = createInHand(PLACES);
+  const inHand = createInHand(DELIVERY_SLOTS);
 
   /** @throws REQUEST_INVALID that names the setting and what it lacks */
-  async function destination(appId: number, setting: string, channel: AlertChannel): Promise<AlertDestination> {
+  async function readDestination(appId: number, setting: string, channel: AlertChannel): Promise<AlertDestination> {
     const value = (await settings.backend(appId)).get(setting);
     return alertDestination(setting, value, channel, { allowHttp });
   }
 
-  async function post({ id, body, channel }: Claimed, { url, secret }: AlertDestination): Promise<Outcome> {
+  async function postAlert(
+    { id, body, channel }: ClaimedDelivery,
+    { url, secret }: AlertDestination,
+  ): Promise<DeliveryOutcome> {
     const text = JSON.stringify(channel === "slack" ? slackBody(body) : { id, ...body });
     const headers = {
       "content-type": "application/json",
       "idempotency-key": `alert-${id}`,
-      ...(secret !== null && { "svc-signature": signature(secret, text, Math.floor(Date.now() / 1000)) }),
+      ...(secret !== null && { "svc-signature": signBody(secret, text, Math.floor(Date.now() / 1000)) }),
     };
     const { status } = await connections.request(url, {
       method: "POST",
@@ -94,9 +97,9 @@ export function createAlertDelivery(options: {
     return { status: isForGood ? "failed" : "queued", detail: `HTTP ${status}` };
   }
 
-  async function outcomeOf(one: Claimed): Promise<Outcome> {
+  async function outcomeOf(one: ClaimedDelivery): Promise<DeliveryOutcome> {
     try {
-      return await post(one, await destination(one.appId, one.setting, one.channel));
+      return await postAlert(one, await readDestination(one.appId, one.setting, one.channel));
     } catch (error) {
       if (error instanceof ActionError) return { status: "failed", detail: error.message };
       if (error instanceof NotConnectedError && error.forbidden) return { status: "failed", detail: error.message };
@@ -106,31 +109,31 @@ export function createAlertDelivery(options: {
     }
   }
 
-  async function send(one: Claimed): Promise<void> {
+  async function sendDelivery(one: ClaimedDelivery): Promise<void> {
     const outcome = await outcomeOf(one);
     const status = outcome.status === "queued" && one.isLast ? "failed" : outcome.status;
-    const longer = Math.min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** Math.min(one.attempts - 1, 10));
+    const nextPauseSeconds = Math.min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** Math.min(one.attempts - 1, 10));
     // When the process stops it releases running deliveries, so that the next process need not wait.
-    await rows(db, SETTLE, [one.id, status, outcome.detail, inHand.signal.aborted ? 0 : longer]);
+    await rows(db, SETTLE_DELIVERY, [one.id, status, outcome.detail, inHand.signal.aborted ? 0 : nextPauseSeconds]);
   }
 
-  function begin(one: Claimed): void {
-    const unsettled = (err: unknown) =>
+  function startDelivery(one: ClaimedDelivery): void {
+    const logUnsettled = (err: unknown) =>
       log.warn({ err, deliveryId: one.id }, "the outcome of an alert could not be stored");
-    inHand.take(one, send(one).catch(unsettled));
+    inHand.take(one, sendDelivery(one).catch(logUnsettled));
   }
 
   return {
-    destination,
+    destination: readDestination,
 
     whenFree: inHand.whenFree,
 
     /** Starts due deliveries while slots are free. Returns null: the time of the next one is unknown. */
     async look(): Promise<null> {
-      for (let free = inHand.free(); free > 0; free = inHand.free()) {
-        const claimed = await rows<Claimed>(db, CLAIM, [free, ...inHand.byApp()]);
-        for (const one of claimed) begin(one);
-        if (claimed.length === 0) break;
+      for (let freeSlots = inHand.free(); freeSlots > 0; freeSlots = inHand.free()) {
+        const claimedDeliveries = await rows<ClaimedDelivery>(db, CLAIM_DELIVERIES, [freeSlots, ...inHand.byApp()]);
+        for (const one of claimedDeliveries) startDelivery(one);
+        if (claimedDeliveries.length === 0) break;
       }
       return null;
     },

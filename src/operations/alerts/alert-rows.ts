@@ -1,6 +1,6 @@
 /** Rows of alert rules, their states and their messages. */
 import { type Executor, rows } from "../../data/database.js";
-import type { Standing } from "../../rules/alert-conditions.js";
+import type { AlertState } from "../../rules/alert-conditions.js";
 import type { AlertInput } from "../../rules/alert-input.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 
@@ -47,7 +47,7 @@ export interface WatchedRule extends AlertInput {
   reportedAt: Date[];
 }
 
-export interface StoredRuleState extends Standing {
+export interface StoredRuleState extends AlertState {
   ruleId: number;
   /** 0: the whole app. */
   actionId: number;
@@ -58,7 +58,7 @@ export interface StoredRuleState extends Standing {
 const FIELDS = `rule.id, rule.app_id AS "appId", rule.name, rule.condition, rule.action_id AS "actionId", rule.failures, rule.of,
   rule.minutes, rule.channel, rule.recipients AS "to", rule.setting, rule.enabled`;
 
-const FIRING = `(SELECT coalesce(json_agg(json_build_object(
+const FIRING_ACTIONS_JSON = `(SELECT coalesce(json_agg(json_build_object(
     'actionId', nullif(state.action_id, 0), 'actionName', action.name, 'firedAt', state.fired_at, 'reason', state.reason,
     'runId', state.run_id) ORDER BY state.action_id), '[]')
   FROM alert_state AS state LEFT JOIN action ON action.id = state.action_id
@@ -77,7 +77,7 @@ function ruleOf({ createdAt, updatedAt, firing, ...row }: Row): AlertRule {
 
 /** Rules of an app, by name; one rule if `id` is set. */
 export async function readRules(executor: Executor, appId: number, id: number | null = null): Promise<AlertRule[]> {
-  const sql = `SELECT ${FIELDS}, ${FIRING}, rule.created_at AS "createdAt", rule.updated_at AS "updatedAt"
+  const sql = `SELECT ${FIELDS}, ${FIRING_ACTIONS_JSON}, rule.created_at AS "createdAt", rule.updated_at AS "updatedAt"
     FROM alert_rule AS rule WHERE rule.app_id = $1 AND ($2::bigint IS NULL OR rule.id = $2) ORDER BY rule.name`;
   return (await rows<Row>(executor, sql, [appId, id])).map(ruleOf);
 }
@@ -109,8 +109,8 @@ export async function deleteRule(executor: Executor, appId: number, id: number):
 export async function readDeliveries(executor: Executor, ruleId: number, limit: number): Promise<AlertDelivery[]> {
   const sql = `SELECT id, status, body->>'text' AS text, detail, attempts, created_at AS "createdAt"
     FROM alert_delivery WHERE rule_id = $1 ORDER BY id DESC LIMIT $2`;
-  const found = await rows<AlertDelivery & { createdAt: Date }>(executor, sql, [ruleId, limit]);
-  return found.map((one) => ({ ...one, createdAt: one.createdAt.toISOString() }));
+  const deliveryRows = await rows<AlertDelivery & { createdAt: Date }>(executor, sql, [ruleId, limit]);
+  return deliveryRows.map((one) => ({ ...one, createdAt: one.createdAt.toISOString() }));
 }
 
 /**
@@ -123,7 +123,7 @@ export async function watchedRules(executor: Executor): Promise<WatchedRule[]> {
   return rows(executor, sql);
 }
 
-export async function standings(executor: Executor, ruleIds: readonly number[]): Promise<StoredRuleState[]> {
+export async function readRuleStates(executor: Executor, ruleIds: readonly number[]): Promise<StoredRuleState[]> {
   const sql = `SELECT rule_id AS "ruleId", action_id AS "actionId", outcomes, last_success AS "lastSuccess", firing, told,
       fired_at AS "firedAt", reason, run_id AS "runId" FROM alert_state WHERE rule_id = ANY ($1::bigint[])`;
   return rows(executor, sql, [ruleIds]);

@@ -17,7 +17,7 @@ import {
   readRules,
   updateRule,
 } from "./alert-rows.js";
-import type { AlertTell } from "./alert-tell.js";
+import type { SendAlert } from "./alert-tell.js";
 
 const DELIVERIES_SHOWN = 20;
 /** Maximum messages of one app in a minute before tests are rejected. */
@@ -35,19 +35,19 @@ export type AlertRules = ReturnType<typeof createAlertRules>;
 export function createAlertRules(options: {
   db: DataSource;
   delivery: Pick<Delivery, "destination">;
-  tell: AlertTell;
+  tell: SendAlert;
   now: () => number;
 }) {
   const { db, delivery, tell, now } = options;
 
-  async function find(appId: number, id: number): Promise<AlertRule> {
+  async function findRule(appId: number, id: number): Promise<AlertRule> {
     const [rule] = await readRules(db, appId, id);
     if (!rule) throw new ActionError("NOT_FOUND", "no such alert");
     return rule;
   }
 
   /** Locks the rule until the transaction ends. @throws NOT_FOUND, RESOURCE_CHANGED */
-  async function lock(manager: EntityManager, { appId, id, precondition }: AlertTarget): Promise<void> {
+  async function lockRule(manager: EntityManager, { appId, id, precondition }: AlertTarget): Promise<void> {
     const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
     if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
     const [rule] = await readRules(manager, appId, id);
@@ -55,7 +55,7 @@ export function createAlertRules(options: {
   }
 
   /** Checks that the resources which it names exist. @throws REQUEST_INVALID, ACTION_NOT_FOUND */
-  async function check(appId: number, { actionId, channel, setting }: AlertInput): Promise<void> {
+  async function checkReferences(appId: number, { actionId, channel, setting }: AlertInput): Promise<void> {
     if (setting !== null) await delivery.destination(appId, setting, channel);
     if (actionId === null) return;
     const sql = "SELECT FROM action WHERE id = $1 AND app_id = $2 AND master_id IS NULL";
@@ -63,7 +63,12 @@ export function createAlertRules(options: {
   }
 
   /** Writes the change with its audit entry. */
-  async function write(caller: Caller, appId: number, verb: string, work: (manager: EntityManager) => Promise<number>) {
+  async function writeRule(
+    caller: Caller,
+    appId: number,
+    verb: string,
+    work: (manager: EntityManager) => Promise<number>,
+  ) {
     try {
       return await db.transaction(async (manager) => {
         const ruleId = await work(manager);
@@ -83,19 +88,19 @@ export function createAlertRules(options: {
     list: (appId: number): Promise<AlertRule[]> => readRules(db, appId),
 
     /** @throws NOT_FOUND */
-    find,
+    find: findRule,
 
     /** The last messages of a rule, newest first. @throws NOT_FOUND */
     async deliveries(appId: number, id: number): Promise<AlertDelivery[]> {
-      await find(appId, id);
+      await findRule(appId, id);
       return readDeliveries(db, id, DELIVERIES_SHOWN);
     },
 
     /** @throws REQUEST_INVALID, ACTION_NOT_FOUND */
     async create(caller: Caller, appId: number, body: unknown): Promise<AlertRule> {
       const input = alertInput(body);
-      await check(appId, input);
-      const id = await write(caller, appId, "create", async (manager) => {
+      await checkReferences(appId, input);
+      const id = await writeRule(caller, appId, "create", async (manager) => {
         // A concurrent creation waits for this lock.
         await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
         if ((await readRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
@@ -103,26 +108,26 @@ export function createAlertRules(options: {
         }
         return insertRule(manager, appId, input);
       });
-      return find(appId, id);
+      return findRule(appId, id);
     },
 
     /** Absent fields keep their values. Updating a rule resets its state. @throws as `create`, NOT_FOUND, RESOURCE_CHANGED */
     async update(caller: Caller, { appId, id, precondition }: AlertTarget, body: unknown): Promise<AlertRule> {
-      const input = alertInput(body, await find(appId, id));
-      await check(appId, input);
-      await write(caller, appId, "update", async (manager) => {
-        await lock(manager, { appId, id, precondition });
+      const input = alertInput(body, await findRule(appId, id));
+      await checkReferences(appId, input);
+      await writeRule(caller, appId, "update", async (manager) => {
+        await lockRule(manager, { appId, id, precondition });
         await updateRule(manager, id, input);
         return id;
       });
-      return find(appId, id);
+      return findRule(appId, id);
     },
 
     /** @throws NOT_FOUND, RESOURCE_CHANGED */
     async remove(caller: Caller, target: AlertTarget): Promise<void> {
       const { appId, id } = target;
-      await write(caller, appId, "delete", async (manager) => {
-        await lock(manager, target);
+      await writeRule(caller, appId, "delete", async (manager) => {
+        await lockRule(manager, target);
         await deleteRule(manager, appId, id);
         return id;
       });
@@ -130,10 +135,11 @@ export function createAlertRules(options: {
 
     /** Sends a message that is marked as a test. @throws NOT_FOUND, REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
     async test(caller: Caller, appId: number, id: number): Promise<AlertDelivery> {
-      const rule = await find(appId, id);
-      await check(appId, rule);
-      const lately = "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
-      if ((await rows(db, lately, [appId])).length >= MESSAGES_PER_MINUTE) {
+      const rule = await findRule(appId, id);
+      await checkReferences(appId, rule);
+      const SELECT_RECENT_TEST =
+        "SELECT FROM alert_delivery WHERE app_id = $1 AND created_at > now() - interval '1 minute'";
+      if ((await rows(db, SELECT_RECENT_TEST, [appId])).length >= MESSAGES_PER_MINUTE) {
         throw tooOften(
           `an app's alerts are tried while they say less than ${MESSAGES_PER_MINUTE} things in a minute`,
           60,
@@ -141,10 +147,10 @@ export function createAlertRules(options: {
       }
       const [app] = await rows<{ name: string }>(db, "SELECT name FROM app WHERE id = $1", [appId]);
       let delivery: AlertDelivery;
-      await write(caller, appId, "test", async (manager) => {
-        const named = { ...rule, appName: app!.name };
-        const facts = { rule: named, action: null, reason: "", runId: null, at: new Date(now()) };
-        await tell(manager, rule, { ...facts, state: "test" });
+      await writeRule(caller, appId, "test", async (manager) => {
+        const namedRule = { ...rule, appName: app!.name };
+        const testFacts = { rule: namedRule, action: null, reason: "", runId: null, at: new Date(now()) };
+        await tell(manager, rule, { ...testFacts, state: "test" });
         // The state at acceptance: it may be sent at once.
         [delivery] = (await readDeliveries(manager, id, 1)) as [AlertDelivery];
         return id;

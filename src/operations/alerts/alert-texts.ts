@@ -28,15 +28,15 @@ export interface AlertBody {
 /** One line: authors choose names, and a subject is one line. */
 const line = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
 
-function sentence({ rule, state, action, reason }: AlertFacts): string {
-  const whose = action ? `${rule.appName}, ${action.name}` : rule.appName;
+function alertSentence({ rule, state, action, reason }: AlertFacts): string {
+  const alertSubject = action ? `${rule.appName}, ${action.name}` : rule.appName;
   if (state === "test") return line(`${rule.appName}: this is a test of the alert ${rule.name}`);
-  return line(state === "firing" ? `${whose}: ${reason}` : `${whose}: is well again (${rule.name})`);
+  return line(state === "firing" ? `${alertSubject}: ${reason}` : `${alertSubject}: is well again (${rule.name})`);
 }
 
 export function alertBody(facts: AlertFacts, baseUrl: string): AlertBody {
   const { rule, state, action, runId, at } = facts;
-  const view = action ? `actions/${action.id}` : "log";
+  const linkPath = action ? `actions/${action.id}` : "log";
   return {
     app: { id: rule.appId, name: rule.appName },
     rule: { id: rule.id, name: rule.name },
@@ -44,18 +44,19 @@ export function alertBody(facts: AlertFacts, baseUrl: string): AlertBody {
     state,
     action,
     runId,
-    text: sentence(facts),
-    studio: `${baseUrl}/studio#/${rule.appId}/${view}`,
+    text: alertSentence(facts),
+    studio: `${baseUrl}/studio#/${rule.appId}/${linkPath}`,
     at: at.toISOString(),
   };
 }
 
 /** Slack interprets `&`, `<` and `>`. */
-const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+const escapeSlackText = (text: string): string =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 export function slackBody({ text, state, studio }: AlertBody): { text: string } {
-  const mark = { firing: ":red_circle:", recovered: ":large_green_circle:", test: ":white_circle:" }[state];
-  return { text: `${mark} ${escaped(text)} <${studio}|Studio>` };
+  const statusEmoji = { firing: ":red_circle:", recovered: ":large_green_circle:", test: ":white_circle:" }[state];
+  return { text: `${statusEmoji} ${escapeSlackText(text)} <${studio}|Studio>` };
 }
 
 /** The lines of an e-mail. */

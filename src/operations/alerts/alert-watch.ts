@@ -6,20 +6,20 @@ import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import {
+  type AlertMoment,
+  type AlertState,
   afterRun,
   afterTime,
   type EndedRun,
   FRESH,
-  type Present,
-  type Standing,
 } from "../../rules/alert-conditions.js";
-import { type StoredRuleState, standings, storeRuleState, type WatchedRule, watchedRules } from "./alert-rows.js";
-import type { AlertTell } from "./alert-tell.js";
+import { readRuleStates, type StoredRuleState, storeRuleState, type WatchedRule, watchedRules } from "./alert-rows.js";
+import type { SendAlert } from "./alert-tell.js";
 
 /** A due tick that no scheduler has claimed after this time is overdue. */
-const OVERDUE = "interval '60 seconds'";
+const OVERDUE_AFTER = "interval '60 seconds'";
 /** Runs are evaluated in windows of this width. Runs that ended before the last of these windows are not reported. */
-const WINDOW = "interval '1 minute'";
+const WATCH_WINDOW = "interval '1 minute'";
 const WINDOWS_MAX = 60;
 /** Maximum messages of one rule in an hour, for rules that change often. */
 const MESSAGES_PER_HOUR = 12;
@@ -35,8 +35,8 @@ const TAKE_CURSOR = `
  * Transactions longer than the statement timeout do not end runs.
  */
 const NEXT_WINDOW = `
-  SELECT start::text AS start, least(start + ${WINDOW}, safe)::text AS until, start + ${WINDOW} < safe AS more
-    FROM (SELECT greatest(looked_until, now() - ${WINDOWS_MAX} * ${WINDOW}) AS start,
+  SELECT start::text AS start, least(start + ${WATCH_WINDOW}, safe)::text AS until, start + ${WATCH_WINDOW} < safe AS more
+    FROM (SELECT greatest(looked_until, now() - ${WINDOWS_MAX} * ${WATCH_WINDOW}) AS start,
                  greatest(least(now(), (SELECT min(xact_start) FROM pg_stat_activity
                                          WHERE backend_type = 'client backend' AND datname = current_database()))
                             - interval '1 microsecond',
@@ -44,7 +44,7 @@ const NEXT_WINDOW = `
             FROM alert_cursor) AS bounds`;
 
 /* Ended runs of live versions, by their drafts. */
-const ENDED = `
+const SELECT_ENDED_RUNS = `
   SELECT run.id, action.master_id AS "actionId", run.app_id AS "appId", run.state, run.trigger = 'schedule' AS scheduled, run.reason,
          run.finished_at AS "finishedAt"
     FROM run JOIN action ON action.id = run.action_id
@@ -55,29 +55,29 @@ const ENDED = `
 const OVERDUE_SCHEDULES = `
   SELECT action.master_id AS "actionId", schedule.app_id AS "appId"
     FROM schedule JOIN action ON action.id = schedule.action_id JOIN app ON app.id = schedule.app_id
-   WHERE schedule.next_tick < $1::timestamptz - ${OVERDUE} AND app.published_at IS NOT NULL AND schedule.app_id = ANY ($2::bigint[])`;
+   WHERE schedule.next_tick < $1::timestamptz - ${OVERDUE_AFTER} AND app.published_at IS NOT NULL AND schedule.app_id = ANY ($2::bigint[])`;
 
 const OLDEST_QUEUED = `
   SELECT wanted.app_id AS "appId", extract(epoch FROM $1::timestamptz - first.queued_at)::float8 * 1000 AS ms
     FROM unnest($2::bigint[]) AS wanted (app_id)
     CROSS JOIN LATERAL (SELECT queued_at FROM run WHERE state = 'queued' AND run.app_id = wanted.app_id ORDER BY id LIMIT 1) AS first`;
 
-type Ended = EndedRun & { appId: number };
+type EndedAppRun = EndedRun & { appId: number };
 
 /** Current figures of all apps with rules. */
-interface Surroundings {
+interface ScheduleState {
   now: Date;
   overdue: readonly { actionId: number; appId: number }[];
   oldest: ReadonlyMap<number, number>;
 }
 
 /** A state under evaluation, and when it first fired in this check. */
-interface Case {
+interface AlertCase {
   rule: WatchedRule;
   actionId: number;
   before: StoredRuleState;
-  standing: Standing;
-  fired: Standing | null;
+  standing: AlertState;
+  fired: AlertState | null;
 }
 
 const keyOf = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
@@ -88,38 +88,40 @@ function subjectOf(rule: WatchedRule, actionId: number): number | null {
   return rule.condition === "failed" || rule.condition === "skipped" ? actionId : WHOLE_APP;
 }
 
-class Cases {
-  private readonly all = new Map<string, Case>();
+class AlertCases {
+  private readonly all = new Map<string, AlertCase>();
 
   constructor(
     readonly rules: readonly WatchedRule[],
-    known: readonly StoredRuleState[],
+    existingCase: readonly StoredRuleState[],
   ) {
     const byId = new Map(rules.map((rule) => [rule.id, rule]));
-    for (const before of known) this.open(byId.get(before.ruleId)!, before.actionId, before);
+    for (const before of existingCase) this.open(byId.get(before.ruleId)!, before.actionId, before);
     for (const rule of rules) {
       if (rule.actionId !== null) this.of(rule, rule.actionId);
       else if (rule.condition === "silent" || rule.condition === "queued") this.of(rule, WHOLE_APP);
     }
   }
 
-  private open(rule: WatchedRule, actionId: number, before: StoredRuleState): Case {
+  private open(rule: WatchedRule, actionId: number, before: StoredRuleState): AlertCase {
     const one = { rule, actionId, before, standing: before, fired: null };
     this.all.set(keyOf(rule.id, actionId), one);
     return one;
   }
 
-  private of(rule: WatchedRule, actionId: number): Case {
-    const known = this.all.get(keyOf(rule.id, actionId));
-    return known ?? this.open(rule, actionId, { ...FRESH, ruleId: rule.id, actionId, told: false, firedAt: null });
+  private of(rule: WatchedRule, actionId: number): AlertCase {
+    const existingCase = this.all.get(keyOf(rule.id, actionId));
+    return (
+      existingCase ?? this.open(rule, actionId, { ...FRESH, ruleId: rule.id, actionId, told: false, firedAt: null })
+    );
   }
 
-  private change(one: Case, next: Standing): void {
+  private change(one: AlertCase, next: AlertState): void {
     if (next.firing && !one.standing.firing) one.fired ??= next;
     one.standing = next;
   }
 
-  run(run: Ended): void {
+  run(run: EndedAppRun): void {
     for (const rule of this.rules) {
       const subject = rule.appId === run.appId && run.finishedAt >= rule.since ? subjectOf(rule, run.actionId) : null;
       if (subject === null) continue;
@@ -128,7 +130,7 @@ class Cases {
     }
   }
 
-  time({ now, overdue, oldest }: Surroundings): void {
+  time({ now, overdue, oldest }: ScheduleState): void {
     for (const { actionId, appId } of overdue) {
       for (const rule of this.rules)
         if (rule.appId === appId && rule.actionId === null) this.of(rule, subjectOf(rule, actionId)!);
@@ -138,58 +140,63 @@ class Cases {
       const isOverdue = overdue.some(
         (of) => of.appId === rule.appId && (actionId === WHOLE_APP || of.actionId === actionId),
       );
-      const present: Present = { now, since: rule.since, overdue: isOverdue, oldestMs: oldest.get(rule.appId) ?? 0 };
-      this.change(one, afterTime(rule, one.standing, present));
+      const alertMoment: AlertMoment = {
+        now,
+        since: rule.since,
+        overdue: isOverdue,
+        oldestMs: oldest.get(rule.appId) ?? 0,
+      };
+      this.change(one, afterTime(rule, one.standing, alertMoment));
     }
   }
 
-  list(): Case[] {
+  list(): AlertCase[] {
     return [...this.all.values()];
   }
 }
 
-export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now: () => number; log: Logger }) {
+export function createAlertWatch(options: { db: DataSource; tell: SendAlert; now: () => number; log: Logger }) {
   const { db, tell, now, log } = options;
 
-  async function surroundings(manager: EntityManager, appIds: readonly number[]): Promise<Surroundings> {
-    const moment = new Date(now());
-    const overdue = await rows<Surroundings["overdue"][number]>(manager, OVERDUE_SCHEDULES, [moment, appIds]);
-    const waiting = await rows<{ appId: number; ms: number }>(manager, OLDEST_QUEUED, [moment, appIds]);
-    return { now: moment, overdue, oldest: new Map(waiting.map(({ appId, ms }) => [appId, ms])) };
+  async function readScheduleState(manager: EntityManager, appIds: readonly number[]): Promise<ScheduleState> {
+    const dueBefore = new Date(now());
+    const overdue = await rows<ScheduleState["overdue"][number]>(manager, OVERDUE_SCHEDULES, [dueBefore, appIds]);
+    const oldestQueued = await rows<{ appId: number; ms: number }>(manager, OLDEST_QUEUED, [dueBefore, appIds]);
+    return { now: dueBefore, overdue, oldest: new Map(oldestQueued.map(({ appId, ms }) => [appId, ms])) };
   }
 
   async function namesOf(manager: EntityManager, ids: readonly number[]): Promise<Map<number, string>> {
     const sql = "SELECT id, name FROM action WHERE id = ANY ($1::bigint[])";
-    const found = await rows<{ id: number; name: string }>(manager, sql, [ids]);
-    return new Map(found.map(({ id, name }) => [id, name]));
+    const actionNames = await rows<{ id: number; name: string }>(manager, sql, [ids]);
+    return new Map(actionNames.map(({ id, name }) => [id, name]));
   }
 
   /** Sends messages that have not been sent, if the rule has any left for this hour. @returns true if people know that it fires */
-  async function settle(manager: EntityManager, one: Case, name: string | undefined): Promise<boolean> {
+  async function settleCase(manager: EntityManager, one: AlertCase, name: string | undefined): Promise<boolean> {
     const { rule, actionId, before, standing, fired } = one;
     const at = new Date(now());
     const action = actionId === WHOLE_APP || name === undefined ? null : { id: actionId, name };
-    let { told } = before;
-    const say = async (state: "firing" | "recovered", { reason, runId }: Standing) => {
-      rule.reportedAt = rule.reportedAt.filter((moment) => at.getTime() - moment.getTime() < HOUR_MS);
+    let { told: sendError } = before;
+    const say = async (state: "firing" | "recovered", { reason, runId }: AlertState) => {
+      rule.reportedAt = rule.reportedAt.filter((dueBefore) => at.getTime() - dueBefore.getTime() < HOUR_MS);
       if (rule.reportedAt.length >= MESSAGES_PER_HOUR) return;
       await tell(manager, rule, { rule, state, action, reason: reason ?? "", runId, at });
       rule.reportedAt.push(at);
-      told = state === "firing";
+      sendError = state === "firing";
       await rows(manager, "UPDATE alert_rule SET told_at = $2 WHERE id = $1", [rule.id, rule.reportedAt]);
     };
     // An alert that has recovered meanwhile is still reported.
     const first = fired ?? (standing.firing ? standing : null);
-    if (!told && first) await say("firing", first);
-    if (told && !standing.firing) await say("recovered", standing);
-    return told;
+    if (!sendError && first) await say("firing", first);
+    if (sendError && !standing.firing) await say("recovered", standing);
+    return sendError;
   }
 
-  async function fold(manager: EntityManager, rules: readonly WatchedRule[]): Promise<void> {
+  async function foldWindow(manager: EntityManager, rules: readonly WatchedRule[]): Promise<void> {
     const appIds = [...new Set(rules.map(({ appId }) => appId))];
-    const cases = new Cases(
+    const cases = new AlertCases(
       rules,
-      await standings(
+      await readRuleStates(
         manager,
         rules.map(({ id }) => id),
       ),
@@ -199,36 +206,36 @@ export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now
         manager,
         NEXT_WINDOW,
       )) as [{ start: string; until: string; more: boolean }];
-      for (const run of await rows<Ended>(manager, ENDED, [start, until, appIds])) cases.run(run);
+      for (const run of await rows<EndedAppRun>(manager, SELECT_ENDED_RUNS, [start, until, appIds])) cases.run(run);
       await rows(manager, "UPDATE alert_cursor SET looked_until = greatest(looked_until, $1::timestamptz)", [until]);
       if (!more) break;
     }
-    cases.time(await surroundings(manager, appIds));
+    cases.time(await readScheduleState(manager, appIds));
     const all = cases.list();
     const names = await namesOf(
       manager,
       all.map(({ actionId }) => actionId),
     );
-    for (const one of all) await keep(manager, one, names);
+    for (const one of all) await storeCase(manager, one, names);
   }
 
   /** If one app's settings make its message impossible, alerts of other apps are not affected. The next check tries again. */
-  async function keep(manager: EntityManager, one: Case, names: ReadonlyMap<number, string>): Promise<void> {
+  async function storeCase(manager: EntityManager, one: AlertCase, names: ReadonlyMap<number, string>): Promise<void> {
     const { rule, actionId, before, standing, fired } = one;
     if (actionId !== WHOLE_APP && !names.has(actionId)) {
       const sql = "DELETE FROM alert_state WHERE rule_id = $1 AND action_id = $2";
       await rows(manager, sql, [rule.id, actionId]);
       return;
     }
-    const told = await manager
-      .transaction((inner) => settle(inner, one, names.get(actionId)))
+    const sendError = await manager
+      .transaction((inner) => settleCase(inner, one, names.get(actionId)))
       .catch((error: unknown) => {
         log.warn({ err: error, ruleId: rule.id }, "an alert could not be sent");
         return before.told;
       });
-    if (standing === before && told === before.told) return;
+    if (standing === before && sendError === before.told) return;
     const firedAt = standing.firing ? (before.firing && !fired ? before.firedAt : new Date(now())) : null;
-    await storeRuleState(manager, { ...standing, ruleId: rule.id, actionId, told, firedAt });
+    await storeRuleState(manager, { ...standing, ruleId: rule.id, actionId, told: sendError, firedAt });
   }
 
   return {
@@ -237,7 +244,7 @@ export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now
       await db.transaction(async (manager) => {
         if ((await rows(manager, TAKE_CURSOR)).length === 0) return;
         const rules = await watchedRules(manager);
-        if (rules.length > 0) await fold(manager, rules);
+        if (rules.length > 0) await foldWindow(manager, rules);
         else await rows(manager, "UPDATE alert_cursor SET looked_until = now()");
         await rows(manager, "UPDATE alert_cursor SET looked_at = now()");
       });

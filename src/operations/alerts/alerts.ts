@@ -4,11 +4,11 @@ import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { lookupFor } from "../../engine/public-lookup.js";
-import type { Notice } from "../communicate/notices.js";
+import type { SendNotice } from "../communicate/notices.js";
 import type { Settings } from "../settings/settings.js";
 import { createAlertDelivery } from "./alert-delivery.js";
 import { createAlertRules } from "./alert-rules.js";
-import { createAlertTell } from "./alert-tell.js";
+import { createAlertSender } from "./alert-tell.js";
 import { createAlertWatch } from "./alert-watch.js";
 
 const HTTPS_PORT = 443;
@@ -18,7 +18,7 @@ export type Alerts = ReturnType<typeof createAlerts>;
 export function createAlerts(options: {
   db: DataSource;
   settings: Settings;
-  notice: Notice;
+  notice: SendNotice;
   allowPrivateNetwork: boolean;
   baseUrl: string;
   now: () => number;
@@ -30,11 +30,11 @@ export function createAlerts(options: {
     mayUsePort: (port) => allowPrivateNetwork || port === HTTPS_PORT,
     resolve: lookupFor(allowPrivateNetwork),
   });
-  const tell = createAlertTell({ notice, baseUrl });
+  const sendAlert = createAlertSender({ notice, baseUrl });
   const delivery = createAlertDelivery({ db, settings, connections, allowHttp: allowPrivateNetwork, log });
   return {
-    rules: createAlertRules({ db, delivery, tell, now }),
-    watch: createAlertWatch({ db, tell, now, log }),
+    rules: createAlertRules({ db, delivery, tell: sendAlert, now }),
+    watch: createAlertWatch({ db, tell: sendAlert, now, log }),
     delivery,
   };
 }

@@ -17,12 +17,12 @@ export interface AppTarget {
 
 type Field = (value: unknown, name: string) => unknown;
 
-function flag(value: unknown, name: string): boolean {
+function readFlag(value: unknown, name: string): boolean {
   if (typeof value === "boolean") return value;
   refuse(name, "true or false", value);
 }
 
-function structure(value: unknown, name: string): unknown {
+function readStructure(value: unknown, name: string): unknown {
   if (value !== null && typeof value !== "object") {
     refuse(name, "an object, an array or null", value);
   }
@@ -39,14 +39,14 @@ const optionalText: Field = (value, name) => (value === null ? null : requiredTe
 const FIELDS: Record<string, Field> = {
   name: requiredText,
   startingPageId: optionalId,
-  hooks: structure,
-  isTemplate: flag,
-  dependencies: structure,
+  hooks: readStructure,
+  isTemplate: readFlag,
+  dependencies: readStructure,
   icon: optionalText,
 };
 /** Fields that belong to one app: snapshots and manifests do not have them. */
-const OWN_FIELDS: Record<string, Field> = { ...FIELDS, requiresTests: flag };
-const ADMIN_FIELDS: Record<string, Field> = { ...OWN_FIELDS, isSystemTemplate: flag, isHidden: flag };
+const OWN_FIELDS: Record<string, Field> = { ...FIELDS, requiresTests: readFlag };
+const ADMIN_FIELDS: Record<string, Field> = { ...OWN_FIELDS, isSystemTemplate: readFlag, isHidden: readFlag };
 
 /** The body of a read; `settings` and fields that only administrators may set are ignored for others. */
 const READ_ONLY = ["id", "organizationId", "isPublished", "publishedAt", "settings", "createdAt", "updatedAt"];

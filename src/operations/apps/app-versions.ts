@@ -56,22 +56,22 @@ interface VersionRow extends SummaryRow {
  */
 const NAME = String.raw`substring(left(v.data::text, 2048) from '^\{"name":("(?:[^"\\]|\\.)*")')`;
 
-const SUMMARY = `
+const SUMMARY_COLUMNS = `
   v.id, v.created_at AS "createdAt", v.person_id AS "userId", v.action, ${NAME} AS name,
   ${personJson("p")} AS "user"`;
 const OF_APP = "FROM app_version v LEFT JOIN person p ON p.id = v.person_id WHERE v.app_id = $1";
 
 /** Older snapshots may contain protected settings: they are neither read nor restored. */
-const KEPT = "app_version_id = $1 AND left(key, 2) <> '__'";
+const IS_RESTORED_SETTING = "app_version_id = $1 AND left(key, 2) <> '__'";
 
-const REMOVE = `
+const DELETE_SETTINGS = `
   DELETE FROM setting WHERE app_id = $2 AND left(key, 2) <> '__'
     AND NOT EXISTS (SELECT FROM app_version_setting s WHERE s.app_version_id = $1 AND s.key = setting.key)
   RETURNING key`;
 
 const BRING_BACK = `
   INSERT INTO setting (app_id, key, value, sealed, not_secret, updated_by)
-  SELECT $2, key, value, sealed, not_secret, $3 FROM app_version_setting WHERE ${KEPT}
+  SELECT $2, key, value, sealed, not_secret, $3 FROM app_version_setting WHERE ${IS_RESTORED_SETTING}
   ON CONFLICT (app_id, key) DO UPDATE
     SET value = excluded.value, sealed = excluded.sealed, not_secret = excluded.not_secret, updated_at = now(),
         updated_by = excluded.updated_by
@@ -86,7 +86,7 @@ const SIZE = `
                         FROM setting WHERE app_id = app.id AND left(key, 2) <> '__'), 0))::float8 AS bytes
     FROM app WHERE id = $1`;
 
-const PRUNE = `
+const DELETE_OLD_VERSIONS = `
   DELETE FROM app_version WHERE app_id = $1 AND id <=
     (SELECT id FROM app_version WHERE app_id = $1 ORDER BY id DESC OFFSET ${APP_VERSIONS_KEPT} LIMIT 1)`;
 
@@ -113,7 +113,7 @@ export async function snapshotApp(
      SELECT $1, key, value, sealed, not_secret FROM setting WHERE app_id = $2 AND left(key, 2) <> '__'`,
     [made!.id, appId],
   );
-  await rows(manager, PRUNE, [appId]);
+  await rows(manager, DELETE_OLD_VERSIONS, [appId]);
   return made!.id;
 }
 
@@ -129,8 +129,11 @@ export function createAppVersions(options: {
 }) {
   const { db, settings, logEvents, intake, lock } = options;
 
-  async function find(appId: number, versionId: number): Promise<VersionRow> {
-    const [row] = await rows<VersionRow>(db, `SELECT ${SUMMARY}, v.data ${OF_APP} AND v.id = $2`, [appId, versionId]);
+  async function findVersion(appId: number, versionId: number): Promise<VersionRow> {
+    const [row] = await rows<VersionRow>(db, `SELECT ${SUMMARY_COLUMNS}, v.data ${OF_APP} AND v.id = $2`, [
+      appId,
+      versionId,
+    ]);
     if (!row) throw new ActionError("VERSION_NOT_FOUND");
     return row;
   }
@@ -145,9 +148,9 @@ export function createAppVersions(options: {
     const preRestoreVersionId = await snapshotApp(manager, caller, appId, "pre-restore");
     const changes = changesIn(snapshotFields(data), { asAdmin: false });
     await applyChanges(manager, appId, changes);
-    const removed = await rows<StoredSetting>(manager, REMOVE, [id, appId]);
-    const changed = await rows<StoredSetting>(manager, BRING_BACK, [id, appId, caller.personId]);
-    const keys = [...changed, ...removed].map(({ key }) => spokenKey(key));
+    const removedSettings = await rows<StoredSetting>(manager, DELETE_SETTINGS, [id, appId]);
+    const changedSettings = await rows<StoredSetting>(manager, BRING_BACK, [id, appId, caller.personId]);
+    const keys = [...changedSettings, ...removedSettings].map(({ key }) => spokenKey(key));
     if (keys.length > 0) await touchSettings(manager, appId);
     await audit(manager, caller, {
       appId,
@@ -171,19 +174,23 @@ export function createAppVersions(options: {
       const [count] = await rows<{ total: number }>(db, "SELECT count(*) AS total FROM app_version WHERE app_id = $1", [
         appId,
       ]);
-      const sql = `SELECT ${SUMMARY} ${OF_APP} ORDER BY v.id DESC LIMIT $2 OFFSET $3`;
-      const found = await rows<SummaryRow>(db, sql, [appId, limit, offset]);
+      const sql = `SELECT ${SUMMARY_COLUMNS} ${OF_APP} ORDER BY v.id DESC LIMIT $2 OFFSET $3`;
+      const summaryRows = await rows<SummaryRow>(db, sql, [appId, limit, offset]);
       const total = count!.total;
-      const pagination = { limit, offset, total, hasMore: offset + found.length < total };
-      return { versions: found.map(summaryOf), pagination };
+      const pagination = { limit, offset, total, hasMore: offset + summaryRows.length < total };
+      return { versions: summaryRows.map(summaryOf), pagination };
     },
 
     /** @throws VERSION_NOT_FOUND */
     async get(appId: number, versionId: number): Promise<AppVersionDetails> {
-      const row = await find(appId, versionId);
-      const sql = `SELECT key, value, sealed FROM app_version_setting WHERE ${KEPT} ORDER BY key`;
-      const copies = await rows<StoredSetting>(db, sql, [versionId]);
-      return { ...summaryOf(row), data: snapshotFields(row.data), settings: await settings.httpOf(appId, copies) };
+      const row = await findVersion(appId, versionId);
+      const sql = `SELECT key, value, sealed FROM app_version_setting WHERE ${IS_RESTORED_SETTING} ORDER BY key`;
+      const storedSettings = await rows<StoredSetting>(db, sql, [versionId]);
+      return {
+        ...summaryOf(row),
+        data: snapshotFields(row.data),
+        settings: await settings.httpOf(appId, storedSettings),
+      };
     },
 
     /** Creates a snapshot on request. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
@@ -196,7 +203,7 @@ export function createAppVersions(options: {
         await audit(manager, caller, { appId, type: "app.version.create", data: { versionId } });
         return versionId;
       });
-      return summaryOf(await find(appId, id));
+      return summaryOf(await findVersion(appId, id));
     },
 
     /**
@@ -205,7 +212,7 @@ export function createAppVersions(options: {
      * @throws VERSION_NOT_FOUND, RESOURCE_CHANGED
      */
     async restore(caller: Caller, { appId, precondition }: AppTarget, versionId: number): Promise<void> {
-      const version = await find(appId, versionId);
+      const version = await findVersion(appId, versionId);
       await db.transaction(async (manager) => {
         await lock(manager, appId, precondition);
         await bringBack(manager, caller, appId, version);

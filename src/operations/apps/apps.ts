@@ -77,7 +77,7 @@ export function createApps(options: {
 }) {
   const { db, credentials, organizationOf, settings, logEvents, intake } = options;
 
-  async function find(appId: number): Promise<AppRow> {
+  async function findApp(appId: number): Promise<AppRow> {
     const row = appId > 0 ? await db.getRepository(AppRow).findOneBy({ id: appId }) : null;
     if (!row) throw new ActionError("APP_NOT_FOUND");
     return row;
@@ -90,7 +90,7 @@ export function createApps(options: {
   }
 
   /** Changes fields, after the settings of `keys` have been written: one event reports both. */
-  async function change(
+  async function changeApp(
     manager: EntityManager,
     caller: Caller,
     appId: number,
@@ -103,8 +103,8 @@ export function createApps(options: {
       await applyChanges(manager, appId, changes);
       await audit(manager, caller, { appId, type: "app.update", data: { fields } });
     }
-    const changed = keys.length > 0 ? { fields: [...fields, "settings"], keys } : { fields };
-    if (changed.fields.length > 0) await logEvents.emit(manager, caller, appId, appUpdate(changed));
+    const auditedFields = keys.length > 0 ? { fields: [...fields, "settings"], keys } : { fields };
+    if (auditedFields.fields.length > 0) await logEvents.emit(manager, caller, appId, appUpdate(auditedFields));
   }
 
   async function setPublished(caller: Caller, { appId, precondition }: AppTarget, published: boolean): Promise<App> {
@@ -121,7 +121,7 @@ export function createApps(options: {
     });
     // Ends the sessions of the app's visitors.
     if (!published) await credentials.announce();
-    return toApp(await find(appId));
+    return toApp(await findApp(appId));
   }
 
   return {
@@ -134,23 +134,23 @@ export function createApps(options: {
       const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
       // Members of the organization now have a role on it.
       await credentials.announce();
-      return toApp(await find(made!.id));
+      return toApp(await findApp(made!.id));
     },
 
     /** The apps that the caller's credential reaches. */
     async list(caller: Caller): Promise<App[]> {
       const ids = caller.kind === "editor" ? [...caller.roles.keys()] : [caller.appId];
-      const found = await db
+      const appRow = await db
         .getRepository(AppRow)
         .createQueryBuilder("app")
         .where("(:all OR app.id = ANY (:ids))", { all: caller.kind === "admin", ids })
         .orderBy("app.id")
         .getMany();
-      return found.map((row) => (mayReadApp(caller, row.id) ? toApp(row) : toVisitor(toApp(row))));
+      return appRow.map((row) => (mayReadApp(caller, row.id) ? toApp(row) : toVisitor(toApp(row))));
     },
 
     /** Returns an app that is known to exist. */
-    get: async (appId: number): Promise<App> => toApp(await find(appId)),
+    get: async (appId: number): Promise<App> => toApp(await findApp(appId)),
 
     /**
      * Changes the app's own fields; other properties of the body, including `settings`, are ignored.
@@ -160,9 +160,9 @@ export function createApps(options: {
       const changes = changesIn(body, { asAdmin: mayEnter(caller, "administrate", appId) });
       await db.transaction(async (manager) => {
         await lock(manager, appId, precondition);
-        await change(manager, caller, appId, { changes });
+        await changeApp(manager, caller, appId, { changes });
       });
-      return toApp(await find(appId));
+      return toApp(await findApp(appId));
     },
 
     /**
@@ -176,9 +176,9 @@ export function createApps(options: {
       await db.transaction(async (manager) => {
         await lock(manager, appId, precondition);
         await settings.write(manager, caller, appId, entries);
-        await change(manager, caller, appId, { changes, keys: entries.map(([key]) => key) });
+        await changeApp(manager, caller, appId, { changes, keys: entries.map(([key]) => key) });
       });
-      return toApp(await find(appId));
+      return toApp(await findApp(appId));
     },
 
     /** Publishes the app and takes a snapshot. @throws RESOURCE_CHANGED */

@@ -13,10 +13,10 @@ import { StartError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
 import { serviceVersion } from "../../version.js";
 import { BACKUP_LOCK } from "../media/sweep.js";
-import { FORMAT, jsonPart, KEYS, MANIFEST, type Manifest, SUMMARY, type Summary } from "./manifest.js";
+import { type BackupSummary, FORMAT, jsonPart, KEYS, MANIFEST, type Manifest, SUMMARY_FILE } from "./manifest.js";
 import {
   PLAIN_VALUES,
-  quoted,
+  quoteName,
   readMigrations,
   readPartitions,
   readSequences,
@@ -50,24 +50,24 @@ export interface BackupReport {
 /** Splits the bytes into pieces of one size, at least one, with numbered names. */
 async function* piecesOf(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<Part> {
   let number = 0;
-  let held: Buffer[] = [];
+  let heldBytes: Buffer[] = [];
   let size = 0;
-  const part = (content: Buffer): Part => ({ name: `${prefix}/${String(++number).padStart(8, "0")}`, content });
+  const makePart = (content: Buffer): Part => ({ name: `${prefix}/${String(++number).padStart(8, "0")}`, content });
   for await (const chunk of bytes) {
-    held.push(chunk);
+    heldBytes.push(chunk);
     size += chunk.length;
     if (size < PIECE_BYTES) continue;
-    const all = Buffer.concat(held);
+    const all = Buffer.concat(heldBytes);
     let at = 0;
-    for (; all.length - at >= PIECE_BYTES; at += PIECE_BYTES) yield part(all.subarray(at, at + PIECE_BYTES));
-    held = [Buffer.from(all.subarray(at))];
+    for (; all.length - at >= PIECE_BYTES; at += PIECE_BYTES) yield makePart(all.subarray(at, at + PIECE_BYTES));
+    heldBytes = [Buffer.from(all.subarray(at))];
     size = all.length - at;
   }
-  if (size > 0 || number === 0) yield part(Buffer.concat(held));
+  if (size > 0 || number === 0) yield makePart(Buffer.concat(heldBytes));
 }
 
 class Snapshot {
-  private readonly summary: Summary = { rows: {}, sequences: [], lostBlobs: [], blobs: 0 };
+  private readonly summary: BackupSummary = { rows: {}, sequences: [], lostBlobs: [], blobs: 0 };
 
   constructor(
     private readonly client: Client,
@@ -88,7 +88,7 @@ class Snapshot {
     const { client } = this;
     if ((await readMigrations(client)) === null)
       throw new StartError("the database does not belong to this service: there is nothing to back up");
-    const names = (await readTables(client)).map(({ name }) => `public.${quoted(name)}`);
+    const names = (await readTables(client)).map(({ name }) => `public.${quoteName(name)}`);
     await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${PLAIN_VALUES}`);
     await client.query(`LOCK TABLE public.migration, ${names.join(", ")} IN ACCESS SHARE MODE`);
     const { rows } = await client.query<{ madeAt: Date; postgres: string }>(
@@ -115,30 +115,31 @@ class Snapshot {
   private async settingsKey(tables: readonly Table[]): Promise<string | null> {
     if (!tables.some(({ name }) => name === "settings_key")) return null;
     const { rows } = await this.client.query<{ fingerprint: string }>("SELECT fingerprint FROM public.settings_key");
-    const used = rows[0]?.fingerprint ?? null;
+    const storedFingerprint = rows[0]?.fingerprint ?? null;
     const { keys } = this.options;
-    if (keys === null || used === null || keys.some((key) => fingerprint(key) === used)) return used;
+    if (keys === null || storedFingerprint === null || keys.some((key) => fingerprint(key) === storedFingerprint))
+      return storedFingerprint;
     throw new StartError(
       "the available keys do not decrypt the database's settings: set SETTINGS_KEY or DATA_DIR as for the service, or use --without-keys",
     );
   }
 
   private async *table({ name, columns }: Table): AsyncGenerator<Part> {
-    const list = columns.map(quoted).join(", ");
-    const stream = this.client.query(copyTo(`COPY (SELECT ${list} FROM public.${quoted(name)}) TO STDOUT`));
+    const list = columns.map(quoteName).join(", ");
+    const stream = this.client.query(copyTo(`COPY (SELECT ${list} FROM public.${quoteName(name)}) TO STDOUT`));
     yield* piecesOf(`tables/${name}`, stream as AsyncIterable<Buffer>);
     this.summary.rows[name] = stream.rowCount;
   }
 
   private async *blobKeys(): AsyncGenerator<string> {
-    for (let after = ""; ; ) {
+    for (let lastKey = ""; ; ) {
       const { rows } = await this.client.query<{ key: string }>(
         `SELECT key FROM public.media_blob WHERE held_until IS NULL AND key > $1 ORDER BY key LIMIT ${KEYS_AT_ONCE}`,
-        [after],
+        [lastKey],
       );
       for (const { key } of rows) yield key;
       if (rows.length < KEYS_AT_ONCE) return;
-      after = rows.at(-1)!.key;
+      lastKey = rows.at(-1)!.key;
     }
   }
 
@@ -172,12 +173,12 @@ class Snapshot {
     if (manifest.tables.some(({ name }) => name === "media_store")) yield* this.blobs();
     // Sequences are not part of the snapshot: read last, they are beyond every row.
     this.summary.sequences = await readSequences(this.client);
-    yield jsonPart(SUMMARY, this.summary);
+    yield jsonPart(SUMMARY_FILE, this.summary);
   }
 }
 
 /** Writes the backup. @throws ArchiveError if it cannot be written; StartError if there is nothing to back up, or the keys are missing */
-export async function backup(options: BackupOptions): Promise<BackupReport> {
+export async function createBackup(options: BackupOptions): Promise<BackupReport> {
   const client = createClient(options.url, "svc-app-actions backup");
   await client.connect();
   try {

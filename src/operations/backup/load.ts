@@ -11,10 +11,18 @@ import { from as copyFrom } from "pg-copy-streams";
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { Part } from "../../engine/archive/tape.js";
 import { type BlobStore, isBlobKey } from "../../engine/blob-store/blob.js";
-import { type Manifest, readSummary, SUMMARY, type Summary } from "./manifest.js";
-import { type Bounds, PLAIN_VALUES, quoted, readPartitions, readSequences, readTables, type Table } from "./tables.js";
+import { type BackupSummary, type Manifest, readSummary, SUMMARY_FILE } from "./manifest.js";
+import {
+  type PartitionBounds,
+  PLAIN_VALUES,
+  quoteName,
+  readPartitions,
+  readSequences,
+  readTables,
+  type Table,
+} from "./tables.js";
 
-const foreign = (how: string): ArchiveError =>
+const foreignArchive = (how: string): ArchiveError =>
   new ArchiveError(`the backup does not fit the schema that it names: ${how}`);
 
 export interface LoadOptions {
@@ -51,7 +59,7 @@ class Run {
   }
 }
 
-export class Load {
+export class ArchiveLoader {
   private readonly copied = new Map<string, number>();
   private readonly put: string[] = [];
   private store: BlobStore | null = null;
@@ -65,29 +73,33 @@ export class Load {
     const own = await readTables(client);
     const text = new Map(manifest.tables.map((table) => [table.name, table]));
     for (const { name, columns } of own) {
-      const other = text.get(name);
-      if (!other) throw foreign(`it has no table ${name}`);
-      const same = other.columns.length === columns.length && columns.every((column) => other.columns.includes(column));
-      if (!same) throw foreign(`its table ${name} has other columns`);
+      const archivedTable = text.get(name);
+      if (!archivedTable) throw foreignArchive(`it has no table ${name}`);
+      const hasSameColumns =
+        archivedTable.columns.length === columns.length &&
+        columns.every((column) => archivedTable.columns.includes(column));
+      if (!hasSameColumns) throw foreignArchive(`its table ${name} has other columns`);
     }
     const names = new Set(own.map(({ name }) => name));
-    const strange = manifest.tables.filter(({ name }) => !names.has(name)).map(({ name }) => name);
-    if (strange.length > 0) warn(`tables that do not belong to the service are left out: ${strange.join(", ")}`);
+    const unknownTables = manifest.tables.filter(({ name }) => !names.has(name)).map(({ name }) => name);
+    if (unknownTables.length > 0)
+      warn(`tables that do not belong to the service are left out: ${unknownTables.join(", ")}`);
     this.tables = manifest.tables.filter(({ name }) => names.has(name));
   }
 
   /** Creates the backup's partitions, so that old rows are dropped at their usual time. */
   private async makePartitions(): Promise<void> {
     const { client, manifest } = this.options;
-    const there = Map.groupBy(await readPartitions(client), ({ table }) => table);
-    for (const [table, partitions] of there) {
-      const bounds = manifest.partitions[table];
-      if (!bounds || !isWhole(bounds)) throw foreign(`the partitions of ${table} do not follow each other`);
-      for (const { name } of partitions) await client.query(`DROP TABLE public.${quoted(name)}`);
-      for (const [low, high] of bounds) {
+    const existingPartitions = Map.groupBy(await readPartitions(client), ({ table }) => table);
+    for (const [table, partitions] of existingPartitions) {
+      const archivedBounds = manifest.partitions[table];
+      if (!archivedBounds || !coversAllRows(archivedBounds))
+        throw foreignArchive(`the partitions of ${table} do not follow each other`);
+      for (const { name } of partitions) await client.query(`DROP TABLE public.${quoteName(name)}`);
+      for (const [low, high] of archivedBounds) {
         const name = high === null ? `${table}_rest` : `${table}_p${low === null ? 1 : String(low).replace("-", "m")}`;
         await client.query(
-          `CREATE TABLE public.${quoted(name)} PARTITION OF public.${quoted(table)}
+          `CREATE TABLE public.${quoteName(name)} PARTITION OF public.${quoteName(table)}
              FOR VALUES FROM (${low ?? "MINVALUE"}) TO (${high ?? "MAXVALUE"})`,
         );
       }
@@ -99,35 +111,35 @@ export class Load {
     await client.query(`BEGIN; ${PLAIN_VALUES}`);
     await this.compare();
     await this.makePartitions();
-    const names = this.tables.map(({ name }) => `public.${quoted(name)}`);
+    const names = this.tables.map(({ name }) => `public.${quoteName(name)}`);
     // Removes the rows that migrations write into every database.
     await client.query(`TRUNCATE ${names.join(", ")}`);
     for (const name of names) await client.query(`ALTER TABLE ${name} DISABLE TRIGGER USER`);
   }
 
   private async copyTable(run: Run, table: Table | undefined): Promise<void> {
-    if (this.copied.has(run.name)) throw foreign(`its ${run.name} comes twice`);
+    if (this.copied.has(run.name)) throw foreignArchive(`its ${run.name} comes twice`);
     if (!table) {
       for await (const _skipped of run.contents());
       return;
     }
     const columns = this.options.manifest.tables
       .find(({ name }) => name === table.name)!
-      .columns.map(quoted)
+      .columns.map(quoteName)
       .join(", ");
-    const stream = this.options.client.query(copyFrom(`COPY public.${quoted(table.name)} (${columns}) FROM STDIN`));
-    const ended = once(stream, "finish");
+    const stream = this.options.client.query(copyFrom(`COPY public.${quoteName(table.name)} (${columns}) FROM STDIN`));
+    const streamEnd = once(stream, "finish");
     // Handled where it is awaited; the loop before it may fail first.
-    ended.catch(() => undefined);
+    streamEnd.catch(() => undefined);
     try {
       for await (const content of run.contents())
-        if (!stream.write(content)) await Promise.race([once(stream, "drain"), ended]);
+        if (!stream.write(content)) await Promise.race([once(stream, "drain"), streamEnd]);
     } catch (error) {
       stream.destroy(error as Error);
       throw error;
     }
     stream.end();
-    await ended;
+    await streamEnd;
     this.copied.set(run.name, stream.rowCount);
   }
 
@@ -137,7 +149,7 @@ export class Load {
     const { rows } = await client.query<{ space: string }>(
       "UPDATE public.media_store SET space = left(replace(gen_random_uuid()::text, '-', ''), 16) RETURNING space",
     );
-    if (!rows[0]) throw foreign("it has files, and no place for them");
+    if (!rows[0]) throw foreignArchive("it has files, and no place for them");
     await mkdir(incoming, { recursive: true, mode: 0o700 });
     const store = await openStore(rows[0].space);
     await store.check();
@@ -146,10 +158,10 @@ export class Load {
 
   private async putBlob(run: Run): Promise<void> {
     const key = run.name.slice("blobs/".length);
-    if (!isBlobKey(key)) throw foreign("one of its files has no possible key");
+    if (!isBlobKey(key)) throw foreignArchive("one of its files has no possible key");
     this.store ??= await this.openStore();
-    const draft = join(this.options.incoming, `restore-${randomBytes(8).toString("hex")}`);
-    const file = await open(draft, "wx", 0o600);
+    const temporaryPath = join(this.options.incoming, `restore-${randomBytes(8).toString("hex")}`);
+    const file = await open(temporaryPath, "wx", 0o600);
     try {
       for await (const content of run.contents()) await file.writeFile(content);
       await file.sync();
@@ -157,57 +169,59 @@ export class Load {
       await file.close();
     }
     this.put.push(key);
-    await this.store.put(key, draft);
+    await this.store.put(key, temporaryPath);
   }
 
   /** @returns the last part */
-  private async take(parts: AsyncIterator<Part>): Promise<Summary> {
+  private async take(parts: AsyncIterator<Part>): Promise<BackupSummary> {
     const byName = new Map(this.tables.map((table) => [`tables/${table.name}`, table]));
     const { value, done } = await parts.next();
     for (let part: Part | null = done ? null : value; part !== null; ) {
-      if (part.name === SUMMARY) return readSummary(part);
+      if (part.name === SUMMARY_FILE) return readSummary(part);
       const run = new Run(part.name.slice(0, part.name.lastIndexOf("/")), parts, part);
       if (run.name.startsWith("tables/")) await this.copyTable(run, byName.get(run.name));
       else if (run.name.startsWith("blobs/")) await this.putBlob(run);
-      else throw foreign(`it has a part ${part.name}`);
+      else throw foreignArchive(`it has a part ${part.name}`);
       part = run.next;
     }
-    throw foreign("it says nothing of its end");
+    throw foreignArchive("it says nothing of its end");
   }
 
   /** Checks that the file has what its summary says, and every file of the apps. */
-  private async check({ rows: text, blobs, lostBlobs, sequences }: Summary): Promise<void> {
+  private async check({ rows: text, blobs, lostBlobs, sequences }: BackupSummary): Promise<void> {
     const { client } = this.options;
     for (const { name } of this.tables) {
-      if (this.copied.get(`tables/${name}`) !== text[name]) throw foreign(`the table ${name} is not whole`);
+      if (this.copied.get(`tables/${name}`) !== text[name]) throw foreignArchive(`the table ${name} is not whole`);
     }
-    if (blobs !== this.put.length) throw foreign("its files are not all there");
-    const known = this.tables.some(({ name }) => name === "media_blob");
-    const missing = known
+    if (blobs !== this.put.length) throw foreignArchive("its files are not all there");
+    const hasMediaBlobs = this.tables.some(({ name }) => name === "media_blob");
+    const missingBlobs = hasMediaBlobs
       ? await client.query("SELECT FROM public.media_blob WHERE held_until IS NULL AND key <> ALL ($1) LIMIT 1", [
           [...this.put, ...lostBlobs],
         ])
       : null;
-    if (missing?.rowCount) throw foreign("files of apps are not in it");
+    if (missingBlobs?.rowCount) throw foreignArchive("files of apps are not in it");
     const own = new Set((await readSequences(client)).map(({ name }) => name));
     for (const { name, last, called } of sequences) {
-      if (own.has(name)) await client.query("SELECT setval($1, $2, $3)", [`public.${quoted(name)}`, last, called]);
+      if (own.has(name)) await client.query("SELECT setval($1, $2, $3)", [`public.${quoteName(name)}`, last, called]);
     }
-    const found = new Set(sequences.map(({ name }) => name));
-    const forgotten = [...own].filter((name) => !found.has(name));
-    if (forgotten.length > 0) throw foreign(`it does not say where ${forgotten.join(", ")} stands`);
+    const foundSequences = new Set(sequences.map(({ name }) => name));
+    const missingSequences = [...own].filter((name) => !foundSequences.has(name));
+    if (missingSequences.length > 0)
+      throw foreignArchive(`it does not say where ${missingSequences.join(", ")} stands`);
   }
 
   /** Writes everything; `beforeCommit` is called when all is written and nothing is visible yet. */
-  async run(parts: AsyncIterator<Part>, beforeCommit: () => Promise<void>): Promise<Summary> {
+  async run(parts: AsyncIterator<Part>, beforeCommit: () => Promise<void>): Promise<BackupSummary> {
     const { client } = this.options;
     try {
       await this.prepare();
       const summary = await this.take(parts);
       // The end of the file is behind its summary: only there it is known to be complete.
-      if (!(await parts.next()).done) throw foreign("something follows its end");
+      if (!(await parts.next()).done) throw foreignArchive("something follows its end");
       await this.check(summary);
-      for (const { name } of this.tables) await client.query(`ALTER TABLE public.${quoted(name)} ENABLE TRIGGER USER`);
+      for (const { name } of this.tables)
+        await client.query(`ALTER TABLE public.${quoteName(name)} ENABLE TRIGGER USER`);
       await beforeCommit();
       await client.query("COMMIT");
       return summary;
@@ -234,13 +248,13 @@ export class Load {
 }
 
 /** True if the bounds cover all numbers without a gap. */
-function isWhole(bounds: readonly Bounds[]): boolean {
-  const follows = ([low, high]: Bounds, at: number) =>
-    low === (at === 0 ? null : bounds[at - 1]![1]) && (low === null || high === null || high > low);
+function coversAllRows(archivedBounds: readonly PartitionBounds[]): boolean {
+  const followsPrevious = ([low, high]: PartitionBounds, at: number) =>
+    low === (at === 0 ? null : archivedBounds[at - 1]![1]) && (low === null || high === null || high > low);
   return (
-    bounds.length > 0 &&
-    bounds.at(-1)![1] === null &&
-    bounds.slice(0, -1).every(([, high]) => high !== null) &&
-    bounds.every(follows)
+    archivedBounds.length > 0 &&
+    archivedBounds.at(-1)![1] === null &&
+    archivedBounds.slice(0, -1).every(([, high]) => high !== null) &&
+    archivedBounds.every(followsPrevious)
   );
 }

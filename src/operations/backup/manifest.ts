@@ -2,12 +2,12 @@
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { Part } from "../../engine/archive/tape.js";
 import { isObject } from "../../rules/described.js";
-import { type Bounds, isName, type Sequence, type Table } from "./tables.js";
+import { isName, type PartitionBounds, type Sequence, type Table } from "./tables.js";
 
 export const FORMAT = 1;
 export const MANIFEST = "manifest.json";
 export const KEYS = "keys.json";
-export const SUMMARY = "summary.json";
+export const SUMMARY_FILE = "summary.json";
 
 /** First part of the file. */
 export interface Manifest {
@@ -21,13 +21,13 @@ export interface Manifest {
   migrations: string[];
   /** In the order of the file, which is the order of writing. */
   tables: Table[];
-  partitions: Record<string, Bounds[]>;
+  partitions: Record<string, PartitionBounds[]>;
   /** Fingerprint of the key that encrypts new settings; null if there is none yet. */
   settingsKey: string | null;
 }
 
 /** Last part of the file. */
-export interface Summary {
+export interface BackupSummary {
   rows: Record<string, number>;
   sequences: Sequence[];
   /** Files whose bytes the store had lost before. */
@@ -35,7 +35,7 @@ export interface Summary {
   blobs: number;
 }
 
-const MIGRATION = /^\w{1,100}$/;
+const MIGRATION_NAME = /^\w{1,100}$/;
 
 const isId = (value: unknown): boolean => Number.isSafeInteger(value);
 const isList = <T>(value: unknown, judge: (one: unknown) => boolean): value is T[] =>
@@ -56,7 +56,7 @@ const isRecord = (value: unknown, judge: (one: unknown) => boolean): boolean =>
 function isManifest(text: Record<string, unknown>): boolean {
   return (
     [text["madeAt"], text["service"], text["postgres"]].every(isText) &&
-    isList(text["migrations"], (name) => typeof name === "string" && MIGRATION.test(name)) &&
+    isList(text["migrations"], (name) => typeof name === "string" && MIGRATION_NAME.test(name)) &&
     isList(text["tables"], isTable) &&
     isRecord(text["partitions"], (bounds) => isList(bounds, isBounds)) &&
     (text["settingsKey"] === null || isText(text["settingsKey"]))
@@ -72,7 +72,7 @@ function isSummary(text: Record<string, unknown>): boolean {
   );
 }
 
-function parsed({ name, content }: Part): Record<string, unknown> {
+function parsePart({ name, content }: Part): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(content.toString());
     if (isObject(value)) return value;
@@ -85,7 +85,7 @@ function parsed({ name, content }: Part): Record<string, unknown> {
 /** @throws ArchiveError if the part is no manifest, or has another format */
 export function readManifest(part: Part | undefined): Manifest {
   if (part?.name !== MANIFEST) throw new ArchiveError("the file is not a backup of this service");
-  const text = parsed(part);
+  const text = parsePart(part);
   if (text["format"] !== FORMAT)
     throw new ArchiveError("the file has the format of another version: restore it with that version");
   if (isManifest(text)) return text as unknown as Manifest;
@@ -93,17 +93,17 @@ export function readManifest(part: Part | undefined): Manifest {
 }
 
 /** @throws ArchiveError if the part is no summary */
-export function readSummary(part: Part): Summary {
-  const text = parsed(part);
-  if (isSummary(text)) return text as unknown as Summary;
+export function readSummary(part: Part): BackupSummary {
+  const text = parsePart(part);
+  if (isSummary(text)) return text as unknown as BackupSummary;
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 
 /** The master keys of the settings. @throws ArchiveError if the part has none */
 export function readKeys(part: Part): Buffer[] {
-  const { keys } = parsed(part);
-  const read = isList<string>(keys, isText) ? keys.map((key) => Buffer.from(key, "base64")) : [];
-  if (read.length > 0 && read.every(({ length }) => length === 32)) return read;
+  const { keys } = parsePart(part);
+  const keyBytes = isList<string>(keys, isText) ? keys.map((key) => Buffer.from(key, "base64")) : [];
+  if (keyBytes.length > 0 && keyBytes.every(({ length }) => length === 32)) return keyBytes;
   throw new ArchiveError("the file is not a backup of this service: its keys.json has no keys");
 }
 

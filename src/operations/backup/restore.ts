@@ -10,11 +10,19 @@ import { readArchive } from "../../engine/archive.js";
 import type { BlobStore } from "../../engine/blob-store/blob.js";
 import { StartError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
-import { Load } from "./load.js";
-import { KEYS, type Manifest, readKeys, readManifest, readSummary, SUMMARY, type Summary } from "./manifest.js";
+import { ArchiveLoader } from "./load.js";
+import {
+  type BackupSummary,
+  KEYS,
+  type Manifest,
+  readKeys,
+  readManifest,
+  readSummary,
+  SUMMARY_FILE,
+} from "./manifest.js";
 
 /** Schema that holds the previous contents until the restore is complete. */
-const ASIDE = "svc_before_restore";
+const REPLACED_SCHEMA = "svc_before_restore";
 
 export interface RestoreOptions {
   url: string;
@@ -36,29 +44,32 @@ export interface RestoreOptions {
 
 export interface RestoreReport {
   manifest: Manifest;
-  summary: Summary;
+  summary: BackupSummary;
   /** True if the file contained the keys of the settings. */
   hadKeys: boolean;
 }
 
-interface Contents {
+interface BackupContents {
   manifest: Manifest;
   keys: Buffer[] | null;
 }
 
 /** Reads the whole file, its manifest and its summary. @throws ArchiveError */
-async function readThrough(path: string, secret: Secret | null): Promise<Contents> {
-  const contents: { manifest: Manifest | null } & Omit<Contents, "manifest"> = { manifest: null, keys: null };
+async function readThrough(path: string, secret: Secret | null): Promise<BackupContents> {
+  const backupContents: { manifest: Manifest | null } & Omit<BackupContents, "manifest"> = {
+    manifest: null,
+    keys: null,
+  };
   let last = "";
   for await (const part of readArchive(path, secret)) {
-    if (contents.manifest === null) contents.manifest = readManifest(part);
-    else if (part.name === KEYS) contents.keys = readKeys(part);
-    else if (part.name === SUMMARY) readSummary(part);
+    if (backupContents.manifest === null) backupContents.manifest = readManifest(part);
+    else if (part.name === KEYS) backupContents.keys = readKeys(part);
+    else if (part.name === SUMMARY_FILE) readSummary(part);
     last = part.name;
   }
-  if (contents.manifest === null || last !== SUMMARY)
+  if (backupContents.manifest === null || last !== SUMMARY_FILE)
     throw new ArchiveError("the file is not a backup of this service");
-  return { ...contents, manifest: contents.manifest };
+  return { ...backupContents, manifest: backupContents.manifest };
 }
 
 /** Returns the migrations of the backup's schema. @throws ArchiveError if this release lacks one */
@@ -72,17 +83,17 @@ function migrationsOf({ migrations, service }: Manifest): typeof MIGRATIONS {
 const OWN = `
   SELECT (SELECT count(*)::int FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
            AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')) AS things,
-         (SELECT count(*)::int FROM pg_namespace WHERE nspname = '${ASIDE}') AS aside,
+         (SELECT count(*)::int FROM pg_namespace WHERE nspname = '${REPLACED_SCHEMA}') AS aside,
          to_regclass('public.instance') IS NOT NULL AS "hasInstances"`;
 
 /** @throws StartError if the database cannot be restored into */
-async function makeRoom(client: Client, replace: boolean): Promise<void> {
+async function moveOldTablesAside(client: Client, replace: boolean): Promise<void> {
   const { rows } = await client.query<{ things: number; aside: number; hasInstances: boolean }>(OWN);
   const { things, aside, hasInstances } = rows[0]!;
   if (aside > 0) {
     throw new StartError(
-      `a restore was interrupted: the earlier data is in the schema ${ASIDE}. ` +
-        `Drop that schema, or drop public and rename ${ASIDE} to public; then try again`,
+      `a restore was interrupted: the earlier data is in the schema ${REPLACED_SCHEMA}. ` +
+        `Drop that schema, or drop public and rename ${REPLACED_SCHEMA} to public; then try again`,
     );
   }
   if (things === 0) return;
@@ -94,13 +105,13 @@ async function makeRoom(client: Client, replace: boolean): Promise<void> {
   if (living?.rowCount) throw new StartError("the service is running on this database: stop every process first");
   await client.query(`
     BEGIN;
-    ALTER SCHEMA public RENAME TO ${ASIDE};
+    ALTER SCHEMA public RENAME TO ${REPLACED_SCHEMA};
     CREATE SCHEMA public;
     COMMIT`);
 }
 
 /* Drops what this user created in the schema, except objects of extensions. */
-const CLEAR = `
+const DELETE_INSTANCE_ROWS = `
   DO $$
     DECLARE one record;
     BEGIN
@@ -115,20 +126,24 @@ const CLEAR = `
   $$`;
 
 /** Restores the previous contents. */
-async function undo(client: Client): Promise<void> {
-  await client.query(CLEAR);
+async function undoRestore(client: Client): Promise<void> {
+  await client.query(DELETE_INSTANCE_ROWS);
   const { rows } = await client.query<{ aside: number }>(OWN);
   if (rows[0]!.aside === 0) return;
-  await client.query(`BEGIN; DROP SCHEMA public; ALTER SCHEMA ${ASIDE} RENAME TO public; COMMIT`);
+  await client.query(`BEGIN; DROP SCHEMA public; ALTER SCHEMA ${REPLACED_SCHEMA} RENAME TO public; COMMIT`);
 }
 
-async function load(work: Load, options: RestoreOptions, { keys }: Contents): Promise<Summary> {
+async function loadParts(
+  loader: ArchiveLoader,
+  options: RestoreOptions,
+  { keys }: BackupContents,
+): Promise<BackupSummary> {
   const parts = readArchive(options.path, options.secret);
   try {
     // The second reading must return the same content as the first: the file's digest proves it.
     readManifest((await parts.next()).value ?? undefined);
     if (keys !== null) await parts.next();
-    return await work.run(parts, async () => {
+    return await loader.run(parts, async () => {
       if (keys !== null) await options.storeKeys(keys);
     });
   } finally {
@@ -139,32 +154,36 @@ async function load(work: Load, options: RestoreOptions, { keys }: Contents): Pr
 /** Returns the prefix of the replaced files in the store; null if there are none. */
 async function replacedPrefix(client: Client): Promise<string | null> {
   const { rows } = await client.query<{ isThere: boolean }>(
-    `SELECT to_regclass('${ASIDE}.media_store') IS NOT NULL AS "isThere"`,
+    `SELECT to_regclass('${REPLACED_SCHEMA}.media_store') IS NOT NULL AS "isThere"`,
   );
   if (!rows[0]!.isThere) return null;
-  const replaced = await client.query<{ space: string }>(`SELECT space FROM ${ASIDE}.media_store`);
-  return replaced.rows[0]?.space ?? null;
+  const replacedStores = await client.query<{ space: string }>(`SELECT space FROM ${REPLACED_SCHEMA}.media_store`);
+  return replacedStores.rows[0]?.space ?? null;
 }
 
 /** Creates the schema of the backup's release, its contents, then this release's schema; on a failure restores the previous contents. */
-async function fill(client: Client, options: RestoreOptions, contents: Contents): Promise<Summary> {
+async function fillDatabase(
+  client: Client,
+  options: RestoreOptions,
+  backupContents: BackupContents,
+): Promise<BackupSummary> {
   const { url, warn } = options;
-  const work = new Load({ ...options, client, manifest: contents.manifest });
+  const loader = new ArchiveLoader({ ...options, client, manifest: backupContents.manifest });
   try {
-    await bringSchema(url, migrationsOf(contents.manifest));
-    const summary = await load(work, options, contents);
+    await bringSchema(url, migrationsOf(backupContents.manifest));
+    const summary = await loadParts(loader, options, backupContents);
     await bringCurrentSchema(url, async (sql) => (await client.query(sql)).rows);
-    await client.query("UPDATE public.media_store SET identity = $1", [await work.storeIdentity()]);
-    const replaced = await replacedPrefix(client);
-    await client.query(`DROP SCHEMA IF EXISTS ${ASIDE} CASCADE`);
-    if (replaced !== null) await options.removeSpace(replaced);
+    await client.query("UPDATE public.media_store SET identity = $1", [await loader.storeIdentity()]);
+    const replacedStores = await replacedPrefix(client);
+    await client.query(`DROP SCHEMA IF EXISTS ${REPLACED_SCHEMA} CASCADE`);
+    if (replacedStores !== null) await options.removeSpace(replacedStores);
     return summary;
   } catch (error) {
-    await work.removeFiles();
-    await undo(client).catch(({ message }: Error) => warn(`what was begun could not be taken back: ${message}`));
+    await loader.removeFiles();
+    await undoRestore(client).catch(({ message }: Error) => warn(`what was begun could not be taken back: ${message}`));
     throw error;
   } finally {
-    work.stop();
+    loader.stop();
   }
 }
 
@@ -172,22 +191,22 @@ async function fill(client: Client, options: RestoreOptions, contents: Contents)
  * Restores the backup into an empty database, or into one whose contents are replaced.
  * @throws ArchiveError for a fault of the file, before anything has changed; StartError for a fault of the database
  */
-export async function restore(options: RestoreOptions): Promise<RestoreReport> {
+export async function restoreBackup(options: RestoreOptions): Promise<RestoreReport> {
   const { url, path, secret, replace } = options;
-  const contents = await readThrough(path, secret);
-  migrationsOf(contents.manifest);
+  const backupContents = await readThrough(path, secret);
+  migrationsOf(backupContents.manifest);
   const summary = await withSchemaLock(url, async () => {
     const client = createClient(url, "svc-app-actions restore");
     await client.connect();
     try {
-      await makeRoom(client, replace);
-      const filled = await fill(client, options, contents);
+      await moveOldTablesAside(client, replace);
+      const summary = await fillDatabase(client, options, backupContents);
       await client.query("ANALYZE");
-      return filled;
+      return summary;
     } finally {
       await client.end();
     }
   });
   await options.makeIndexes();
-  return { manifest: contents.manifest, summary, hadKeys: contents.keys !== null };
+  return { manifest: backupContents.manifest, summary, hadKeys: backupContents.keys !== null };
 }

@@ -13,13 +13,13 @@ export interface Table {
 }
 
 /** Ids from `low` up to but not including `high`; null: no bound. */
-export type Bounds = [low: number | null, high: number | null];
+export type PartitionBounds = [low: number | null, high: number | null];
 
 /** Name of a table, column or sequence of the service. Other names belong to other programs and are left out. */
 const NAME = /^[a-z][a-z0-9_]{0,62}$/;
 export const isName = (value: unknown): value is string => typeof value === "string" && NAME.test(value);
 
-export const quoted = pg.escapeIdentifier;
+export const quoteName = pg.escapeIdentifier;
 
 /** Settings that make values read the same in every version, on every machine. */
 export const PLAIN_VALUES = `
@@ -34,35 +34,35 @@ const TABLES = `
      AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')
    GROUP BY relname ORDER BY relname`;
 
-const REFERENCES = `
+const SELECT_REFERENCES = `
   SELECT source.relname AS "from", target.relname AS "to"
     FROM pg_constraint JOIN pg_class AS source ON source.oid = conrelid JOIN pg_class AS target ON target.oid = confrelid
    WHERE contype = 'f' AND source.oid <> target.oid AND source.relnamespace = 'public'::regnamespace`;
 
 /** Sorts referenced tables first. */
 function inOrder(tables: readonly Table[], references: readonly { from: string; to: string }[]): Table[] {
-  const done = new Set<Table>();
+  const doneTables = new Set<Table>();
   const put = (table: Table, way: readonly Table[]): void => {
-    if (done.has(table) || way.includes(table)) return;
+    if (doneTables.has(table) || way.includes(table)) return;
     for (const { from, to } of references) {
-      const other = from === table.name && tables.find(({ name }) => name === to);
-      if (other) put(other, [...way, table]);
+      const referencedTable = from === table.name && tables.find(({ name }) => name === to);
+      if (referencedTable) put(referencedTable, [...way, table]);
     }
-    done.add(table);
+    doneTables.add(table);
   };
   for (const table of tables) put(table, []);
-  return [...done];
+  return [...doneTables];
 }
 
 /** Every table of a backup, referenced tables first. */
 export async function readTables(client: Client): Promise<Table[]> {
   const { rows: tables } = await client.query<Table>(TABLES, [LEFT_OUT]);
-  const { rows: references } = await client.query<{ from: string; to: string }>(REFERENCES);
-  const named = tables.filter(({ name, columns }) => isName(name) && columns.every(isName));
-  return inOrder(named, references);
+  const { rows: references } = await client.query<{ from: string; to: string }>(SELECT_REFERENCES);
+  const namedTables = tables.filter(({ name, columns }) => isName(name) && columns.every(isName));
+  return inOrder(namedTables, references);
 }
 
-const PARTITIONS = `
+const SELECT_PARTITIONS = `
   SELECT parent.relname AS table, child.relname AS name,
          substring(bound FROM 'FROM \\(''?(-?\\d+)')::bigint AS low, substring(bound FROM 'TO \\(''?(-?\\d+)')::bigint AS high
     FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid JOIN pg_class AS parent ON parent.oid = inhparent
@@ -77,7 +77,7 @@ export interface Partition {
 }
 
 export const readPartitions = async (client: Client): Promise<Partition[]> =>
-  (await client.query<Partition>(PARTITIONS)).rows;
+  (await client.query<Partition>(SELECT_PARTITIONS)).rows;
 
 /** Position of a sequence: its last number, or the first that it will return. */
 export interface Sequence {
@@ -92,14 +92,14 @@ export async function readSequences(client: Client): Promise<Sequence[]> {
     `SELECT sequencename AS name FROM pg_sequences
       WHERE schemaname = 'public' AND sequencename <> 'migration_id_seq' ORDER BY sequencename`,
   );
-  const found: Sequence[] = [];
+  const sequences: Sequence[] = [];
   for (const { name } of rows.filter((row) => isName(row.name))) {
     const state = await client.query<Omit<Sequence, "name">>(
-      `SELECT last_value AS last, is_called AS called FROM public.${quoted(name)}`,
+      `SELECT last_value AS last, is_called AS called FROM public.${quoteName(name)}`,
     );
-    if (Number.isSafeInteger(state.rows[0]!.last)) found.push({ name, ...state.rows[0]! });
+    if (Number.isSafeInteger(state.rows[0]!.last)) sequences.push({ name, ...state.rows[0]! });
   }
-  return found;
+  return sequences;
 }
 
 /** Names of the applied migrations; null if the database does not belong to the service. */

@@ -16,17 +16,17 @@ const TYPES: readonly unknown[] = ANALYTICS_EVENT_TYPES;
 const EVENT_SHAPE = flat(["createdAt", "type", "data"]);
 
 function parseEvent(event: unknown, index: number): { input: LogEventInput; bytes: number } {
-  const where = `events[${index}]`;
-  if (!isObject(event)) refuse(where, "an object", event);
+  const eventPath = `events[${index}]`;
+  if (!isObject(event)) refuse(eventPath, "an object", event);
   const { createdAt, type, data } = event;
   if (!TYPES.includes(type)) {
-    refuse(`${where}.type`, TYPES.join(" or "), type);
+    refuse(`${eventPath}.type`, TYPES.join(" or "), type);
   }
   if (typeof createdAt !== "number" || !Number.isSafeInteger(createdAt) || createdAt < 0) {
-    throw new ActionError("REQUEST_INVALID", `${where}.createdAt must be a Unix time in milliseconds`);
+    throw new ActionError("REQUEST_INVALID", `${eventPath}.createdAt must be a Unix time in milliseconds`);
   }
   const input = parseLogEvent({ type: `app.${type}`, data });
-  return { input, bytes: eventBytes(event, where) };
+  return { input, bytes: eventBytes(event, eventPath) };
 }
 
 export type Analytics = ReturnType<typeof createAnalytics>;
@@ -49,15 +49,15 @@ export function createAnalytics(options: {
         const expected = `events must be an array of at most ${ANALYTICS_EVENTS_PER_REQUEST} events`;
         throw new ActionError("REQUEST_INVALID", expected);
       }
-      const parsed = events.map(parseEvent);
+      const parsedEvents = events.map(parseEvent);
       refuseUnknownFields(events, [EVENT_SHAPE], "events");
       reportUnknownField(caller);
       bound(caller);
       // All of them or none: a client would send a partly rejected batch again as a whole.
-      const bytes = parsed.reduce((sum, event) => sum + event.bytes, 0);
-      intake.take(caller, appId, bytes, parsed.length);
-      await Promise.all(parsed.map(({ input }) => logEvents.store(caller, appId, input)));
-      return { count: parsed.length };
+      const bytes = parsedEvents.reduce((sum, event) => sum + event.bytes, 0);
+      intake.take(caller, appId, bytes, parsedEvents.length);
+      await Promise.all(parsedEvents.map(({ input }) => logEvents.store(caller, appId, input)));
+      return { count: parsedEvents.length };
     },
   };
 }

@@ -44,13 +44,13 @@ interface ClientRow {
   access: string | null;
 }
 
-const PAUSED = `master_id IS NOT NULL AND EXISTS (SELECT FROM app WHERE app.id = action.app_id AND published_at IS NULL)`;
+const IS_PAUSED = `master_id IS NOT NULL AND EXISTS (SELECT FROM app WHERE app.id = action.app_id AND published_at IS NULL)`;
 const COLUMNS = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE 'production' END AS copy, name, code, active, environment,
-  action_version AS "actionVersion", triggers, assets, ${PAUSED} AS "isPaused", access::text AS access`;
+  action_version AS "actionVersion", triggers, assets, ${IS_PAUSED} AS "isPaused", access::text AS access`;
 
 /* Actions that a client of that version (draft or live) can run. */
-const RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
-  AND (master_id IS NULL) = ($2 = 'master') AND NOT (${PAUSED})`;
+const IS_RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
+  AND (master_id IS NULL) = ($2 = 'master') AND NOT (${IS_PAUSED})`;
 
 type AccessRow = Pick<ClientRow, "access" | "triggers">;
 
@@ -116,14 +116,14 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
   return {
     /** All actions that a client of that version can start on events, by id. */
     async ofCopy(appId: number, copy: Copy): Promise<ClientAction[]> {
-      const sql = `SELECT ${COLUMNS} FROM action WHERE ${RUNNABLE} ORDER BY id`;
-      const found = await rows<ClientRow>(db, sql, [appId, copy]);
-      return found.flatMap((row) => toClientAction(row) ?? []);
+      const sql = `SELECT ${COLUMNS} FROM action WHERE ${IS_RUNNABLE} ORDER BY id`;
+      const clientRows = await rows<ClientRow>(db, sql, [appId, copy]);
+      return clientRows.flatMap((row) => toClientAction(row) ?? []);
     },
 
     /** One of these actions; null if there is none with that id. */
     async one(appId: number, copy: Copy, id: number): Promise<ClientAction | null> {
-      const sql = `SELECT ${COLUMNS} FROM action WHERE ${RUNNABLE} AND id = $3`;
+      const sql = `SELECT ${COLUMNS} FROM action WHERE ${IS_RUNNABLE} AND id = $3`;
       const [row] = await rows<ClientRow>(db, sql, [appId, copy, id]);
       return row ? toClientAction(row) : null;
     },

@@ -29,13 +29,13 @@ export interface ClientChange {
   removed: number[];
 }
 
-type Listener = (change: ClientChange) => void;
+type ChangeListener = (change: ClientChange) => void;
 
 /** All subscribers in this process to the drafts or the live versions of one app. */
-interface Audience {
+interface FeedAudience {
   appId: number;
   copy: Copy;
-  listeners: Set<Listener>;
+  listeners: Set<ChangeListener>;
   /** The current actions; null until they have been read. */
   known: Map<number, ClientAction> | null;
   /** The first message for new subscribers, one object until something changes. */
@@ -49,23 +49,23 @@ export interface ClientFeed {
   follow(appId: number, copy: Copy): LiveSource<ClientChange>;
 }
 
-function snapshotOf(audience: Audience, known: Map<number, ClientAction>): ClientChange {
+function snapshotOf(audience: FeedAudience, known: Map<number, ClientAction>): ClientChange {
   audience.snapshot ??= { reset: true, actions: [...known.values()], removed: [] };
   return audience.snapshot;
 }
 
-function tell(audience: Audience, change: ClientChange): void {
+function notifyAudience(audience: FeedAudience, change: ClientChange): void {
   for (const listener of audience.listeners) listener(change);
 }
 
-function take(audience: Audience, id: number, action: ClientAction | null): void {
+function storeAction(audience: FeedAudience, id: number, action: ClientAction | null): void {
   const { known } = audience;
   if (!known) return;
   if (action ? JSON.stringify(action) === JSON.stringify(known.get(id)) : !known.has(id)) return;
   audience.snapshot = null;
   if (action) known.set(id, action);
   else known.delete(id);
-  tell(audience, { reset: false, actions: action ? [action] : [], removed: action ? [] : [id] });
+  notifyAudience(audience, { reset: false, actions: action ? [action] : [], removed: action ? [] : [id] });
 }
 
 export function createClientFeed(options: {
@@ -74,28 +74,28 @@ export function createClientFeed(options: {
   log: Logger;
 }): ClientFeed {
   const { clientActions, notifications, log } = options;
-  const audiences = new Map<string, Audience>();
+  const audiences = new Map<string, FeedAudience>();
 
   /** Runs reads in order. After a failure it reads everything again while there are subscribers. */
-  function inOrder(audience: Audience, read: () => Promise<void>): void {
+  function inOrder(audience: FeedAudience, read: () => Promise<void>): void {
     audience.order = audience.order.then(read).catch((error: unknown) => {
       log.warn({ err: error, appId: audience.appId }, "client actions could not be read");
       setTimeout(() => audience.listeners.size > 0 && inOrder(audience, () => readAll(audience)), RETRY_MS).unref();
     });
   }
 
-  async function readAll(audience: Audience): Promise<void> {
+  async function readAll(audience: FeedAudience): Promise<void> {
     const actions = await clientActions.ofCopy(audience.appId, audience.copy);
     audience.known = new Map(actions.map((action) => [action.id, action]));
     audience.snapshot = null;
-    tell(audience, snapshotOf(audience, audience.known));
+    notifyAudience(audience, snapshotOf(audience, audience.known));
   }
 
-  function audienceOf(appId: number, copy: Copy): Audience {
+  function audienceOf(appId: number, copy: Copy): FeedAudience {
     const key = `${appId}:${copy}`;
     const audience = audiences.get(key);
     if (audience) return audience;
-    const made: Audience = {
+    const newAudience: FeedAudience = {
       appId,
       copy,
       listeners: new Set(),
@@ -103,9 +103,9 @@ export function createClientFeed(options: {
       snapshot: null,
       order: Promise.resolve(),
     };
-    audiences.set(key, made);
-    inOrder(made, () => readAll(made));
-    return made;
+    audiences.set(key, newAudience);
+    inOrder(newAudience, () => readAll(newAudience));
+    return newAudience;
   }
 
   notifications.listen(ACTION_CHANNEL, (notice) => {
@@ -113,7 +113,7 @@ export function createClientFeed(options: {
     for (const audience of [audiences.get(`${appId}:master`), audiences.get(`${appId}:production`)]) {
       if (!audience) continue;
       if (id !== EVERY_ACTION)
-        inOrder(audience, async () => take(audience, id, await clientActions.one(appId, audience.copy, id)));
+        inOrder(audience, async () => storeAction(audience, id, await clientActions.one(appId, audience.copy, id)));
       else if (audience.copy === "production") inOrder(audience, () => readAll(audience));
     }
   });

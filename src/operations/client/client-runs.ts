@@ -40,11 +40,11 @@ const REPORT_SHAPE: Shape = {
 };
 
 /* Finds a run that was announced with that key. */
-const ANNOUNCED = `
+const SELECT_ANNOUNCED_RUN = `
   SELECT run.id, run.trigger FROM run_key JOIN run ON run.id = run_key.run_id
    WHERE run_key.action_id = $1 AND run_key.credential_id = $2 AND run_key.key = $3 AND run.app_id = $4`;
 
-function bounded(error: Record<string, unknown>, field: keyof ScriptError): string {
+function boundField(error: Record<string, unknown>, field: keyof ScriptError): string {
   const text = error[field] ?? "";
   if (typeof text !== "string") throw new ActionError("REQUEST_INVALID", `error.${field} must be a string`);
   return text.slice(0, ERROR_CHARACTERS[field]).toWellFormed();
@@ -53,9 +53,9 @@ function bounded(error: Record<string, unknown>, field: keyof ScriptError): stri
 function readError(error: unknown): ScriptError {
   if (!isObject(error)) throw new ActionError("REQUEST_INVALID", "error must be an object {name, message, stack}");
   return {
-    name: bounded(error, "name") || "Error",
-    message: bounded(error, "message"),
-    stack: bounded(error, "stack"),
+    name: boundField(error, "name") || "Error",
+    message: boundField(error, "message"),
+    stack: boundField(error, "stack"),
   };
 }
 
@@ -122,19 +122,19 @@ export function createClientRuns(options: {
   const { db, repository, timeoutMs, intake, clientActions, bound } = options;
 
   /** The time limit applies even if the browser lets an action run on. */
-  function judged(outcome: RunOutcome, duration: number): RunOutcome {
+  function limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
     if (!outcome.ok || duration <= timeoutMs + CLIENT_LATE_MS) return outcome;
     return timedOut(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
   }
 
-  async function announced(manager: Executor, { credentialId }: Caller, run: ClientRunReport) {
+  async function findAnnouncedRun(manager: Executor, { credentialId }: Caller, run: ClientRunReport) {
     if (run.idempotencyKey === null) return undefined;
     const key = [run.actionId, credentialId, run.idempotencyKey, run.appId];
-    return (await rows<{ id: number; trigger: TriggerType }>(manager, ANNOUNCED, key))[0];
+    return (await rows<{ id: number; trigger: TriggerType }>(manager, SELECT_ANNOUNCED_RUN, key))[0];
   }
 
   /** Writes the run as running in a browser, once for its key. @throws as `findReported` */
-  async function accept(manager: Executor, caller: Caller, report: ClientRunReport, payload: string) {
+  async function acceptReport(manager: Executor, caller: Caller, report: ClientRunReport, payload: string) {
     const { appId, actionId, idempotencyKey } = report;
     const { triggers } = await findReported(manager, caller, appId, actionId);
     const trigger: TriggerType = triggers.some((one) => one.trigger === "analytics") ? "analytics" : "manual";
@@ -162,7 +162,7 @@ export function createClientRuns(options: {
       const refusal = await clientActions.accessRefusal(caller, run.appId, run.actionId);
       if (refusal) throw refusal;
       return db.transaction(async (manager) => {
-        const { id } = await accept(manager, caller, run, payload);
+        const { id } = await acceptReport(manager, caller, run, payload);
         reportUnknownField(caller);
         return { runId: id };
       });
@@ -175,18 +175,18 @@ export function createClientRuns(options: {
      */
     async report(caller: Caller, report: ClientRunReport): Promise<{ runId: number }> {
       const { payload, duration: durationMs, outcome: reported } = readReport(report.body);
-      const outcome = judged(reported, durationMs);
+      const outcome = limitOutcome(reported, durationMs);
       bound(caller);
       intake.take(caller, report.appId, Buffer.byteLength(payload) + sizeOf(outcome), ROWS_OF_A_RUN);
       const refusal = await clientActions.accessRefusal(caller, report.appId, report.actionId);
       return db.transaction(async (manager) => {
         // A started run can end, whatever happened to its action meanwhile.
-        const started = await announced(manager, caller, report);
+        const started = await findAnnouncedRun(manager, caller, report);
         if (!started && refusal) throw refusal;
-        const run = started ?? (await accept(manager, caller, report, payload));
+        const run = started ?? (await acceptReport(manager, caller, report, payload));
         refuseUnknownFields(report.body, REPORT_SHAPE);
-        const ended = { trigger: run.trigger, actionId: report.actionId };
-        await repository.finish(run.id, BROWSER_HOLDER, browserEnding(ended, outcome, durationMs), manager);
+        const endedRun = { trigger: run.trigger, actionId: report.actionId };
+        await repository.finish(run.id, BROWSER_HOLDER, browserEnding(endedRun, outcome, durationMs), manager);
         return { runId: run.id };
       });
     },

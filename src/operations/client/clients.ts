@@ -22,10 +22,10 @@ import { createPageSessions } from "./page-sessions.js";
 import { createVisitors } from "./visitors.js";
 
 /** Rate limit of one credential, so that a visitor cannot fill an app's log. */
-function createBound(): (caller: Caller) => void {
-  const bucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
+function createSenderLimit(): (caller: Caller) => void {
+  const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
   return (caller) => {
-    const retryAfter = bucket.take(holderOf(caller));
+    const retryAfter = requestBucket.take(holderOf(caller));
     if (retryAfter > 0) throw tooOften("this client sends too much", retryAfter);
   };
 }
@@ -50,7 +50,7 @@ export function createClients(options: {
   const { db, credentials, notifications, repository, logEvents, intake, room } = options;
   const { addressed, userOf, timeoutMs, allowHttp, log } = options;
   const clientActions = createClientActions({ db, addressed, userOf });
-  const bound = createBound();
+  const limitSender = createSenderLimit();
   const sessions = createPageSessions({ db, credentials, logEvents, room });
   const { boundVisits, startVisit } = sessions;
   return {
@@ -58,7 +58,7 @@ export function createClients(options: {
     clientActions,
     clientFeed: createClientFeed({ clientActions, notifications, log }),
     sessions,
-    clientRuns: createClientRuns({ db, repository, timeoutMs, intake, clientActions, bound }),
-    analytics: createAnalytics({ logEvents, intake, bound }),
+    clientRuns: createClientRuns({ db, repository, timeoutMs, intake, clientActions, bound: limitSender }),
+    analytics: createAnalytics({ logEvents, intake, bound: limitSender }),
   };
 }

@@ -16,7 +16,7 @@ const threads = createThreads<string, LargeReport>({
 });
 const line = new FairSemaphore(AT_ONCE, 1);
 
-const FAULTS: Record<NonNullable<LargeReport["fault"]>, [Status, string]> = {
+const FAULT_MESSAGES: Record<NonNullable<LargeReport["fault"]>, [Status, string]> = {
   invalid: ["REQUEST_INVALID", "the body is not valid JSON"],
   deep: ["PAYLOAD_INVALID", `payload and result must not nest deeper than ${JSON_MAX_DEPTH} levels`],
   huge: ["REQUEST_INVALID", "the body must not contain a number above 1.8e308"],
@@ -24,14 +24,15 @@ const FAULTS: Record<NonNullable<LargeReport["fault"]>, [Status, string]> = {
 
 /** Returns the report as an object whose payload and result are JSON texts. @throws REQUEST_INVALID, PAYLOAD_INVALID */
 export async function readLargeReport(sender: string, text: string): Promise<Record<string, unknown>> {
-  const leave = await line.enter(sender);
+  const leaveQueue = await line.enter(sender);
   try {
-    const called = await threads.call(text);
-    if (!called.ok) throw new ActionError("PAYLOAD_TOO_LARGE", `the report passed the limit of ${called.limit}`);
-    const { value } = called;
-    if (value.fault !== null) throw new ActionError(...FAULTS[value.fault]);
+    const threadResult = await threads.call(text);
+    if (!threadResult.ok)
+      throw new ActionError("PAYLOAD_TOO_LARGE", `the report passed the limit of ${threadResult.limit}`);
+    const { value } = threadResult;
+    if (value.fault !== null) throw new ActionError(...FAULT_MESSAGES[value.fault]);
     return { ...value.fields, ...Object.fromEntries(value.texts.map(([name, json]) => [name, new JsonText(json)])) };
   } finally {
-    leave();
+    leaveQueue();
   }
 }

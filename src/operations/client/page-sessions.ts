@@ -39,12 +39,12 @@ export interface Preview {
 }
 
 /* Each new session removes a few ended ones. */
-const SWEEP = `
+const DELETE_OLD_PREVIEWS = `
   DELETE FROM credential WHERE id IN
     (SELECT id FROM credential WHERE page_session AND expires_at < now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
 
 /* One statement, so that a code can be used only once. */
-const REDEEM = `
+const REDEEM_PREVIEW = `
   UPDATE credential SET hash = $2
    WHERE hash = $1 AND page_session AND kind = 'viewer' AND app_id = $3 AND action_id IS NOT DISTINCT FROM $4::bigint
      AND created_at > now() - interval '${CODE_SECONDS} seconds' RETURNING id`;
@@ -58,14 +58,15 @@ export function createPageSessions(options: {
   room: DiskSpace;
 }) {
   const { db, credentials, logEvents, room } = options;
-  const mints = createTokenBucket({ limit: PAGE_SESSIONS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
-  const viewers = createTokenBucket({ limit: VIEWS_PER_VIEWER, windowMs: RATE_WINDOW_MS });
-  const makeRoom = createVisitorLimits();
-  const views = createTokenBucket({ limit: VIEWS_PER_APP, windowMs: RATE_WINDOW_MS });
+  const sessionBucket = createTokenBucket({ limit: PAGE_SESSIONS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
+  const viewerBucket = createTokenBucket({ limit: VIEWS_PER_VIEWER, windowMs: RATE_WINDOW_MS });
+  const makeRoomForVisitor = createVisitorLimits();
+  const viewBucket = createTokenBucket({ limit: VIEWS_PER_APP, windowMs: RATE_WINDOW_MS });
 
   /** Records the opening of a page, unless this viewer or all together open more pages than people do: the page is served all the same. */
   async function emitView(executor: Executor, emitter: Emitter, appId: number, viewer: string): Promise<void> {
-    if (room.level() !== "enough" || viewers.take(`${appId} ${viewer}`) > 0 || views.take(String(appId)) > 0) return;
+    if (room.level() !== "enough" || viewerBucket.take(`${appId} ${viewer}`) > 0 || viewBucket.take(String(appId)) > 0)
+      return;
     await logEvents.emit(executor, emitter, appId, appView(emitter.kind === "live" ? "live" : "viewer"));
   }
 
@@ -76,18 +77,18 @@ export function createPageSessions(options: {
   }
 
   function boundMinting(by: string): void {
-    const retryAfter = mints.take(by);
+    const retryAfter = sessionBucket.take(by);
     if (retryAfter > 0) throw tooOften("too many new sessions", retryAfter);
   }
 
   /** @param viewer the person who opens the page; null: none */
-  async function mint(
+  async function mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
     viewer: string | null,
   ): Promise<string> {
     return db.transaction(async (manager: Executor) => {
-      await rows(manager, SWEEP);
-      if (session.visitorBlock) await makeRoom(manager, session.appId, session.visitorBlock);
+      await rows(manager, DELETE_OLD_PREVIEWS);
+      if (session.visitorBlock) await makeRoomForVisitor(manager, session.appId, session.visitorBlock);
       const { id, token } = await credentials.issue({ ...session, pageSession: true }, manager);
       const { kind, appId, personId = null } = session;
       const emitter = { kind, credentialId: id, personId, runId: null };
@@ -96,7 +97,7 @@ export function createPageSessions(options: {
     });
   }
 
-  async function opened(token: string, app: { id: number; name: string }): Promise<PageSession> {
+  async function openSession(token: string, app: { id: number; name: string }): Promise<PageSession> {
     const caller = await credentials.resolve(token);
     if (!caller) throw new ActionError("NOT_FOUND");
     return { token, caller, app };
@@ -104,12 +105,12 @@ export function createPageSessions(options: {
 
   /** Creates a session of a visitor's page. */
   function mintVisit(appId: number, address: string, expiresAt: Date, viewer: string | null): Promise<string> {
-    const block = visitorBlock(appId, address);
-    return mint({ kind: "live", appId, name: "visitor", expiresAt, visitorBlock: block }, viewer);
+    const addressBlockBytes = visitorBlock(appId, address);
+    return mintCredential({ kind: "live", appId, name: "visitor", expiresAt, visitorBlock: addressBlockBytes }, viewer);
   }
 
   /** Checks that the caller may open the app's pages for editors. */
-  async function judge(
+  async function checkPreview(
     caller: Caller | null,
     { appId }: Preview,
   ): Promise<{ caller: Caller; app: PageSession["app"] }> {
@@ -127,13 +128,13 @@ export function createPageSessions(options: {
     const expiresAt = new Date(Date.now() + PREVIEW_MS);
     const name = actionId === null ? "app viewer" : "debug page";
     const viewer = actionId === null ? `person ${personId}` : null;
-    return mint({ kind: "viewer", appId, personId, parentId, actionId, name, expiresAt, secret }, viewer);
+    return mintCredential({ kind: "viewer", appId, personId, parentId, actionId, name, expiresAt, secret }, viewer);
   }
 
   return {
     /** @throws UNAUTHORIZED; FORBIDDEN to all except editors of the app; APP_NOT_FOUND (only to administrators) */
     async judge(caller: Caller | null, preview: Preview): Promise<void> {
-      await judge(caller, preview);
+      await checkPreview(caller, preview);
     },
 
     /**
@@ -146,7 +147,7 @@ export function createPageSessions(options: {
       const viewer = addressBlock(address);
       boundMinting(viewer);
       const expiresAt = new Date(Date.now() + VISIT_MS);
-      return opened(await mintVisit(appId, address, expiresAt, viewer), app);
+      return openSession(await mintVisit(appId, address, expiresAt, viewer), app);
     },
 
     /** Counts a request for a session from that address. @throws RATE_LIMIT_EXCEEDED */
@@ -157,8 +158,8 @@ export function createPageSessions(options: {
 
     /** Creates a viewer session of an editor of the app. @throws as `judge`; RATE_LIMIT_EXCEEDED */
     async preview(caller: Caller | null, preview: Preview): Promise<PageSession> {
-      const { caller: editor, app } = await judge(caller, preview);
-      return opened(await mintPreview(editor, preview), app);
+      const { caller: editor, app } = await checkPreview(caller, preview);
+      return openSession(await mintPreview(editor, preview), app);
     },
 
     /**
@@ -167,7 +168,7 @@ export function createPageSessions(options: {
      * @throws as `preview`
      */
     async handOver(caller: Caller | null, preview: Preview): Promise<string> {
-      const { caller: editor } = await judge(caller, preview);
+      const { caller: editor } = await checkPreview(caller, preview);
       return mintPreview(editor, preview, newSecret("once"));
     },
 
@@ -175,9 +176,9 @@ export function createPageSessions(options: {
     async redeem(code: string, { appId, actionId }: Preview): Promise<PageSession | null> {
       const token = newToken("viewer");
       const sql = [hashToken(code), hashToken(token), appId, actionId];
-      const redeemed = await rows(db, REDEEM, sql);
-      const app = redeemed.length > 0 ? await appOf(appId) : null;
-      return app && opened(token, app);
+      const redeemedRows = await rows(db, REDEEM_PREVIEW, sql);
+      const app = redeemedRows.length > 0 ? await appOf(appId) : null;
+      return app && openSession(token, app);
     },
 
     /** Ends every page that was opened from a sign-in. */

@@ -35,7 +35,7 @@ export interface VisitorRequest {
 const LISTED_MS = 5_000;
 const LISTED_MAX = 1_000;
 const ORIGIN_MAX_CHARACTERS = 300;
-const LISTED = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text] LIMIT 1";
+const SELECT_LISTED_ORIGIN = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text] LIMIT 1";
 
 /** Old sessions are removed a few at a time, so that no visitor waits for many. */
 const REMOVED_AT_ONCE = 100;
@@ -43,7 +43,7 @@ const REMOVED_AT_ONCE = 100;
 const APP_CHECKED_EVERY = 100;
 
 /* Sessions without a sign-in: their visitors lose nothing and get another session. */
-const UNUSED = "NOT EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id)";
+const HAS_NO_SESSION = "NOT EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id)";
 
 /* $1 app, $2 address block, $3 how many to return. Returns the number of the block's sessions. */
 const HELD_BY_ADDRESS = `
@@ -51,18 +51,18 @@ const HELD_BY_ADDRESS = `
     (SELECT FROM credential WHERE app_id = $1 AND visitor_block = $2 LIMIT $3) AS held`;
 const REMOVE_OF_ADDRESS = `
   DELETE FROM credential WHERE id IN (
-    SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block = $2 AND ${UNUSED}
+    SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block = $2 AND ${HAS_NO_SESSION}
      ORDER BY id LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
 /* $1 app, $2 number of sessions to keep. */
 const REMOVE_OF_APP = `
   DELETE FROM credential WHERE id IN (
-    SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block IS NOT NULL AND ${UNUSED}
+    SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block IS NOT NULL AND ${HAS_NO_SESSION}
        AND id <= (SELECT id FROM credential WHERE app_id = $1 AND visitor_block IS NOT NULL ORDER BY id DESC OFFSET $2 LIMIT 1)
      ORDER BY id LIMIT ${REMOVED_AT_ONCE * APP_CHECKED_EVERY} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
 /* $1 credential, $2 app, $3 milliseconds from now, $4 maximum milliseconds from its creation. */
-const RENEW = `
+const RENEW_VISITOR = `
   UPDATE credential SET expires_at = least(now() + $3::float8 * interval '1 millisecond',
                                             created_at + $4::float8 * interval '1 millisecond')
    WHERE id = $1 AND app_id = $2 AND visitor_block IS NOT NULL AND revoked_at IS NULL
@@ -88,7 +88,7 @@ const ORIGINS = `SELECT origins, updated_at AS "updatedAt" FROM app WHERE id = $
 const SET_ORIGINS = `UPDATE app SET origins = $2, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1
   RETURNING origins, updated_at AS "updatedAt"`;
 
-const shown = ({ origins, updatedAt }: StoredOrigins): ListedOrigins => ({
+const toListedOrigins = ({ origins, updatedAt }: StoredOrigins): ListedOrigins => ({
   origins,
   updatedAt: updatedAt.toISOString(),
 });
@@ -105,33 +105,34 @@ export function createVisitors(options: {
 }) {
   const { db, begin, bound, allowHttp } = options;
 
-  const listed = new LRUCache<string, boolean>({ max: LISTED_MAX, ttl: LISTED_MS });
+  const listedOrigins = new LRUCache<string, boolean>({ max: LISTED_MAX, ttl: LISTED_MS });
 
-  async function find(appId: number): Promise<{ origins: string[]; isPublished: boolean } | null> {
+  async function readOrigins(appId: number): Promise<{ origins: string[]; isPublished: boolean } | null> {
     const sql = `SELECT origins, published_at IS NOT NULL AS "isPublished" FROM app WHERE id = $1`;
     return (await rows<{ origins: string[]; isPublished: boolean }>(db, sql, [appId]))[0] ?? null;
   }
 
-  async function renewed(appId: number, { caller, token }: { caller: Caller; token: string }) {
+  async function renewVisitor(appId: number, { caller, token }: { caller: Caller; token: string }) {
     const values = [caller.credentialId, appId, VISIT_MS, VISIT_RENEWALS_MS];
-    const [found] = await rows<{ expiresAt: Date }>(db, RENEW, values);
-    return found ? { token, expiresAt: found.expiresAt.toISOString() } : null;
+    const [isListed] = await rows<{ expiresAt: Date }>(db, RENEW_VISITOR, values);
+    return isListed ? { token, expiresAt: isListed.expiresAt.toISOString() } : null;
   }
 
   return {
     /** True if any app lists the origin. */
     async isListed(origin: string): Promise<boolean> {
-      const known = listed.get(origin);
-      if (known !== undefined) return known;
-      const found = origin.length <= ORIGIN_MAX_CHARACTERS && (await rows(db, LISTED, [origin])).length > 0;
-      listed.set(origin, found);
-      return found;
+      const isKnownListed = listedOrigins.get(origin);
+      if (isKnownListed !== undefined) return isKnownListed;
+      const isListed =
+        origin.length <= ORIGIN_MAX_CHARACTERS && (await rows(db, SELECT_LISTED_ORIGIN, [origin])).length > 0;
+      listedOrigins.set(origin, isListed);
+      return isListed;
     },
 
     /** The listed origins of an app that is known to exist. Their state is that of the app. */
     async origins(appId: number): Promise<ListedOrigins> {
       const [app] = await rows<StoredOrigins>(db, ORIGINS, [appId]);
-      return shown(app!);
+      return toListedOrigins(app!);
     },
 
     /** Replaces the list. @throws REQUEST_INVALID, RESOURCE_CHANGED */
@@ -144,10 +145,10 @@ export function createVisitors(options: {
       reportUnknownField(caller);
       return db.transaction(async (manager) => {
         const [before] = await rows<StoredOrigins>(manager, `${ORIGINS} FOR NO KEY UPDATE`, [appId]);
-        mustBeAt(shown(before!), precondition);
+        mustBeAt(toListedOrigins(before!), precondition);
         const [app] = await rows<StoredOrigins>(manager, SET_ORIGINS, [appId, origins]);
         await audit(manager, caller, { appId, type: "app.origins", data: { origins } });
-        return shown(app!);
+        return toListedOrigins(app!);
       });
     },
 
@@ -157,13 +158,13 @@ export function createVisitors(options: {
      */
     async create({ appId, origin, address, current }: VisitorRequest): Promise<VisitorSession> {
       bound(address);
-      const app = await find(appId);
+      const app = await readOrigins(appId);
       if (origin === undefined || !app?.origins.includes(origin)) {
         throw new ActionError("FORBIDDEN", "the page's origin is not in the app's list of origins");
       }
       if (!app.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
-      const known = current?.caller.kind === "live" ? await renewed(appId, current) : null;
-      if (known) return known;
+      const renewedVisit = current?.caller.kind === "live" ? await renewVisitor(appId, current) : null;
+      if (renewedVisit) return renewedVisit;
       const expiresAt = new Date(Date.now() + VISIT_MS);
       return { token: await begin(appId, address, expiresAt), expiresAt: expiresAt.toISOString() };
     },
@@ -176,13 +177,14 @@ export function createVisitors(options: {
  * @throws RATE_LIMIT_EXCEEDED if app users are signed in to all of them
  */
 export function createVisitorLimits() {
-  let made = 0;
-  return async function makeRoom(executor: Executor, appId: number, block: Buffer): Promise<void> {
-    made += 1;
-    if (made % APP_CHECKED_EVERY === 0) await rows(executor, REMOVE_OF_APP, [appId, VISITORS_PER_APP]);
+  let visitorsMade = 0;
+  return async function makeRoomForVisitor(executor: Executor, appId: number, block: Buffer): Promise<void> {
+    visitorsMade += 1;
+    if (visitorsMade % APP_CHECKED_EVERY === 0) await rows(executor, REMOVE_OF_APP, [appId, VISITORS_PER_APP]);
     const [held] = await rows<{ count: number }>(executor, HELD_BY_ADDRESS, [appId, block, VISITORS_PER_ADDRESS]);
     if (held!.count < VISITORS_PER_ADDRESS) return;
-    const removed = await rows(executor, REMOVE_OF_ADDRESS, [appId, block]);
-    if (removed.length === 0) throw tooOften("too many sessions of visitors from this address", RATE_WINDOW_MS / 1000);
+    const removedVisitors = await rows(executor, REMOVE_OF_ADDRESS, [appId, block]);
+    if (removedVisitors.length === 0)
+      throw tooOften("too many sessions of visitors from this address", RATE_WINDOW_MS / 1000);
   };
 }

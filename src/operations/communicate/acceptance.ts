@@ -14,27 +14,27 @@ import type { Content, NewMessage, Outbox, Recipient } from "./outbox.js";
 import { eventData } from "./status-events.js";
 
 /** The immediate response to the sender of a message. */
-export interface Receipt {
+export interface MessageReceipt {
   id: number;
   status: "kept" | "queued";
 }
 
-export type Judged = Email | Sms;
+export type ValidatedMessage = Email | Sms;
 
 /** Purpose of a message: the second part of its log event's type (specification, Log events). */
-export type Purpose = "communicate" | "dataSourceHook" | "validate" | "2fa";
+export type MessagePurpose = "communicate" | "dataSourceHook" | "validate" | "2fa";
 
-const recipientsOf = (message: Judged): Recipient[] =>
+const recipientsOf = (message: ValidatedMessage): Recipient[] =>
   message.kind === "email"
     ? message.to.map(({ email, name, type }) => ({ address: email, name, type }))
     : [{ address: message.to, name: null, type: null }];
 
-function contentOf({ to: _, ...content }: Judged): Content {
+function contentOf({ to: _, ...content }: ValidatedMessage): Content {
   return content as Content;
 }
 
 /** False for verification: its subject may contain the code. */
-const mayNameSubject = (purpose: Purpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
+const mayNameSubject = (purpose: MessagePurpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
 
 /** The data source entry that caused a message. */
 export interface OfEntry {
@@ -43,7 +43,7 @@ export interface OfEntry {
   dataSourceEntryId: number;
 }
 
-export type Acceptance = ReturnType<typeof createAcceptance>;
+export type MessageAcceptance = ReturnType<typeof createAcceptance>;
 
 export function createAcceptance(options: {
   outbox: Outbox;
@@ -55,7 +55,7 @@ export function createAcceptance(options: {
   const { outbox, destinations, logEvents, intake, now } = options;
 
   /** @throws SETTINGS_INVALID if the setting with the destination is faulty */
-  async function statusFor(appId: number, kind: Judged["kind"]): Promise<Receipt["status"]> {
+  async function statusFor(appId: number, kind: ValidatedMessage["kind"]): Promise<MessageReceipt["status"]> {
     try {
       return (await (kind === "email" ? destinations.mail(appId) : destinations.sms(appId))) ? "queued" : "kept";
     } catch (error) {
@@ -65,35 +65,35 @@ export function createAcceptance(options: {
   }
 
   /** @returns its id, and the data of its log event */
-  async function write(
+  async function writeMessage(
     executor: Executor,
     { personId, runId }: Emitter,
     { appId, status, content, recipients }: Pick<NewMessage, "appId" | "status" | "content" | "recipients">,
-    purpose: Purpose,
+    purpose: MessagePurpose,
   ): Promise<{ id: number; data: Record<string, unknown> }> {
     const row: NewMessage = { appId, status, content, recipients, reference: randomUUID(), runId, personId };
     const id = await outbox.accept(executor, row, new Date(now()));
-    const named = content.kind === "email" && mayNameSubject(purpose) ? { subject: content.subject } : {};
-    return { id, data: { ...eventData(id, recipients, null), ...named } };
+    const subjectField = content.kind === "email" && mayNameSubject(purpose) ? { subject: content.subject } : {};
+    return { id, data: { ...eventData(id, recipients, null), ...subjectField } };
   }
 
   /**
    * Counts messages of one kind against the app's limits. Returns a function that stores them.
    * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
    */
-  async function prepare(
+  async function prepareMessage(
     emitter: Emitter,
     appId: number,
-    messages: readonly Judged[],
-    purpose: Purpose,
-  ): Promise<(executor: Executor) => Promise<Receipt[]>> {
+    messages: readonly ValidatedMessage[],
+    purpose: MessagePurpose,
+  ): Promise<(executor: Executor) => Promise<MessageReceipt[]>> {
     const status = await statusFor(appId, messages[0]!.kind);
     const rows = messages.map((message) => ({ content: contentOf(message), recipients: recipientsOf(message) }));
     intake.take(emitter, appId, Buffer.byteLength(JSON.stringify(rows)), 2 * rows.length);
     return async (executor) => {
-      const receipts: Receipt[] = [];
+      const receipts: MessageReceipt[] = [];
       for (const row of rows) {
-        const { id, data } = await write(executor, emitter, { appId, status, ...row }, purpose);
+        const { id, data } = await writeMessage(executor, emitter, { appId, status, ...row }, purpose);
         await logEvents.emit(executor, emitter, appId, { type: `${row.content.kind}.${purpose}`, data });
         receipts.push({ id, status });
       }
@@ -106,7 +106,7 @@ export function createAcceptance(options: {
     executor: Executor,
     emitter: Emitter,
     { appId, ...entry }: OfEntry,
-    kind: Judged["kind"],
+    kind: ValidatedMessage["kind"],
     data: Record<string, unknown>,
   ): Promise<void> {
     const ids = { userId: null, appNotificationId: null, sessionId: null, ...entry };
@@ -115,24 +115,29 @@ export function createAcceptance(options: {
 
   return {
     statusFor,
-    prepare,
+    prepare: prepareMessage,
 
     /** Stores a message of a data source's hook with its log event, in the transaction of the write. */
     async acceptHooked(
       executor: Executor,
       emitter: Emitter,
       entry: OfEntry,
-      message: Judged,
-      status: Receipt["status"],
+      message: ValidatedMessage,
+      status: MessageReceipt["status"],
     ): Promise<void> {
       const row = { appId: entry.appId, status, content: contentOf(message), recipients: recipientsOf(message) };
-      const { data } = await write(executor, emitter, row, "dataSourceHook");
+      const { data } = await writeMessage(executor, emitter, row, "dataSourceHook");
       await recordHooked(executor, emitter, entry, message.kind, data);
       if (status === "queued") await outbox.announce(executor);
     },
 
     /** Records that a hook has sent nothing, and the reason. */
-    refuseHooked: (executor: Executor, emitter: Emitter, entry: OfEntry, kind: Judged["kind"], fault: string) =>
-      recordHooked(executor, emitter, entry, kind, eventData(null, [], fault) as Record<string, unknown>),
+    refuseHooked: (
+      executor: Executor,
+      emitter: Emitter,
+      entry: OfEntry,
+      kind: ValidatedMessage["kind"],
+      fault: string,
+    ) => recordHooked(executor, emitter, entry, kind, eventData(null, [], fault) as Record<string, unknown>),
   };
 }

@@ -20,7 +20,7 @@ import { createSender } from "./sender.js";
 import { createSmsDelivery } from "./sms-delivery.js";
 
 /** Allowed ports of hosts that an app names: those of mail servers and web servers. */
-const PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
+const MAIL_PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
 
 export type Communicate = ReturnType<typeof createCommunicate>;
 
@@ -41,22 +41,32 @@ export function createCommunicate(options: {
   const { db, settings, scans, logEvents, intake, operator, allowPrivateNetwork, baseUrl, holder, now, log } = options;
   const outbox = createOutbox(db);
   const destinations = createDestinations({ settings, scans, operator });
-  const checked = createCheckedConnections({
+  const checkedConnections = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
-    mayUsePort: (port) => allowPrivateNetwork || PORTS.includes(port),
+    mayUsePort: (port) => allowPrivateNetwork || MAIL_PORTS.includes(port),
     resolve: lookupFor(allowPrivateNetwork),
   });
-  const free = createCheckedConnections({ mayReach: () => true, resolve: systemLookup });
+  const uncheckedConnections = createCheckedConnections({ mayReach: () => true, resolve: systemLookup });
   const smtp = createSmtp();
   const { protocol, hostname } = new URL(baseUrl);
-  const reportsAt = (appId: number) =>
+  const reportAddress = (appId: number) =>
     protocol === "https:" ? `${baseUrl}/v1/apps/${appId}/communicate/events` : null;
-  const deliver = {
-    email: createEmailDelivery({ smtp, destinations, connections: { checked, free }, host: hostname }),
-    sms: createSmsDelivery({ connections: checked, destinations, allowHttp: allowPrivateNetwork, reportsAt }),
+  const deliverByKind = {
+    email: createEmailDelivery({
+      smtp,
+      destinations,
+      connections: { checked: checkedConnections, free: uncheckedConnections },
+      host: hostname,
+    }),
+    sms: createSmsDelivery({
+      connections: checkedConnections,
+      destinations,
+      allowHttp: allowPrivateNetwork,
+      reportsAt: reportAddress,
+    }),
   };
   const acceptance = createAcceptance({ outbox, destinations, logEvents, intake, now });
-  const sender = createSender({ db, outbox, deliver, logEvents, holder, now, log });
+  const sender = createSender({ db, outbox, deliver: deliverByKind, logEvents, holder, now, log });
   return {
     messages: createMessages({ db, outbox, acceptance, now }),
     acceptance,
@@ -69,7 +79,7 @@ export function createCommunicate(options: {
       if (count > 0) log.warn({ count }, "released messages whose sending process has stopped");
     },
     /** Checked egress, for other parts that send to hosts named by apps. */
-    checked,
+    checked: checkedConnections,
     stop: () => smtp.stop(),
   };
 }

@@ -13,8 +13,8 @@ import { isEmailAddress } from "../../rules/message-fields.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Destinations } from "./destinations.js";
 import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
-import { signature } from "./sms-delivery.js";
-import { EVENT_OF, emitterOf, eventData } from "./status-events.js";
+import { signBody } from "./sms-delivery.js";
+import { EVENT_BY_STATUS, emitterOf, eventData } from "./status-events.js";
 
 /** The request as received: the signature covers its bytes. */
 export interface ReportRequest {
@@ -33,7 +33,7 @@ const SIGNED_WITHIN_SECONDS = 300;
 const DETAIL_MAX_CHARACTERS = 500;
 
 /** Types of reports, and their statuses. */
-const REPORTED = {
+const REPORTED_STATUSES = {
   delivered: "delivered",
   delayed: "delayed",
   bounced: "bounced",
@@ -44,7 +44,7 @@ const REPORTED = {
 } as const;
 
 /** Order of statuses: a report only advances a message. */
-const RANK: Partial<Record<MessageStatus, number>> = {
+const STATUS_RANKS: Partial<Record<MessageStatus, number>> = {
   sent: 0,
   unknown: 0,
   delivered: 1,
@@ -53,7 +53,7 @@ const RANK: Partial<Record<MessageStatus, number>> = {
   complained: 3,
 };
 
-const TWILIO_STATUS: Record<string, keyof typeof REPORTED> = {
+const TWILIO_STATUS: Record<string, keyof typeof REPORTED_STATUSES> = {
   delivered: "delivered",
   undelivered: "bounced",
   failed: "rejected",
@@ -62,12 +62,12 @@ const TWILIO_STATUS: Record<string, keyof typeof REPORTED> = {
 interface Report {
   id: number | null;
   providerId: string | null;
-  type: keyof typeof REPORTED;
+  type: keyof typeof REPORTED_STATUSES;
   recipient: string | null;
   detail: string | null;
 }
 
-interface Reported {
+interface ReportedStatus {
   id: number;
   kind: MessageKind;
   status: MessageStatus;
@@ -76,27 +76,27 @@ interface Reported {
   personId: number | null;
 }
 
-function equals(a: string, b: string): boolean {
+function equalsSafely(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-const unsigned = () => new ActionError("UNAUTHORIZED", "a valid signature is required");
+const signatureError = () => new ActionError("UNAUTHORIZED", "a valid signature is required");
 
 function parseReport(value: unknown, index: number): Report {
-  const where = `events[${index}]`;
-  if (!isObject(value)) refuse(where, "an object", value);
+  const eventPath = `events[${index}]`;
+  if (!isObject(value)) refuse(eventPath, "an object", value);
   const { id = null, providerId = null, type, recipient = null, detail = null } = value;
-  if (typeof type !== "string" || !Object.hasOwn(REPORTED, type)) {
-    refuse(`${where}.type`, "delivered, delayed, bounced, complaint or rejected", type);
+  if (typeof type !== "string" || !Object.hasOwn(REPORTED_STATUSES, type)) {
+    refuse(`${eventPath}.type`, "delivered, delayed, bounced, complaint or rejected", type);
   }
   if (id === null ? typeof providerId !== "string" : !Number.isSafeInteger(id) || (id as number) < 1) {
-    refuse(`${where}.id`, "the message's id, or providerId that of its provider", id);
+    refuse(`${eventPath}.id`, "the message's id, or providerId that of its provider", id);
   }
   if (recipient !== null && (typeof recipient !== "string" || !isEmailAddress(recipient))) {
-    refuse(`${where}.recipient`, "an e-mail address", recipient);
+    refuse(`${eventPath}.recipient`, "an e-mail address", recipient);
   }
-  if (detail !== null && typeof detail !== "string") refuse(`${where}.detail`, "a text", detail);
+  if (detail !== null && typeof detail !== "string") refuse(`${eventPath}.detail`, "a text", detail);
   return { id, providerId, type, recipient, detail } as Report;
 }
 
@@ -116,41 +116,44 @@ function parseReports(body: string): Report[] {
 }
 
 /* $3 and $4: the id of this service, or the provider's. */
-const FIND = `
+const SELECT_MESSAGE = `
   SELECT id, kind, status, recipients, run_id AS "runId", person_id AS "personId" FROM message
    WHERE app_id = $1 AND kind = ANY ($2::text[]) AND (id = $3 OR provider_id = $4) FOR UPDATE`;
 const REPORT = "UPDATE message SET status = $2, detail = coalesce($3, detail), updated_at = now() WHERE id = $1";
-const DELAY = "UPDATE message SET delayed_at = now() WHERE id = $1 AND delayed_at IS NULL RETURNING id";
+const MARK_DELAYED = "UPDATE message SET delayed_at = now() WHERE id = $1 AND delayed_at IS NULL RETURNING id";
 
 export type DeliveryReports = ReturnType<typeof createDeliveryReports>;
 
 export function createDeliveryReports(options: { db: DataSource; destinations: Destinations; logEvents: LogEvents }) {
   const { db, destinations, logEvents } = options;
-  const bucket = createTokenBucket({ limit: REPORTS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
+  const reportBucket = createTokenBucket({ limit: REPORTS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
 
   /** The kinds of message whose secret signed the request. @throws UNAUTHORIZED */
   async function signedKinds(appId: number, { body, signature: input }: ReportRequest): Promise<MessageKind[]> {
     const [, seconds = ""] = /^t=(\d{1,12}),v1=[0-9a-f]{64}$/.exec(input ?? "") ?? [];
     if (input === null || Math.abs(Date.now() / 1000 - Number(seconds || Number.NaN)) > SIGNED_WITHIN_SECONDS)
-      throw unsigned();
-    if (seconds === "") throw unsigned();
+      throw signatureError();
+    if (seconds === "") throw signatureError();
     const kinds: MessageKind[] = [];
     for (const kind of ["email", "sms"] as const) {
       const secret = await destinations.reportSecret(appId, kind, "secret");
-      if (secret !== null && equals(signature(secret, body, Number(seconds)), input)) kinds.push(kind);
+      if (secret !== null && equalsSafely(signBody(secret, body, Number(seconds)), input)) kinds.push(kind);
     }
-    if (kinds.length === 0) throw unsigned();
+    if (kinds.length === 0) throw signatureError();
     return kinds;
   }
 
   /** Reads Twilio's form and checks its signature. @throws UNAUTHORIZED */
   async function twilioReport(appId: number, { body, url, twilioSignature }: ReportRequest): Promise<Report[]> {
     const token = await destinations.reportSecret(appId, "sms", "token");
-    const form = [...new URLSearchParams(body)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-    const signed = url + form.map(([name, value]) => name + value).join("");
-    if (token === null || !equals(createHmac("sha1", token).update(signed).digest("base64"), twilioSignature!))
-      throw unsigned();
-    const fields = new Map(form);
+    const formFields = [...new URLSearchParams(body)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+    const signedText = url + formFields.map(([name, value]) => name + value).join("");
+    if (
+      token === null ||
+      !equalsSafely(createHmac("sha1", token).update(signedText).digest("base64"), twilioSignature!)
+    )
+      throw signatureError();
+    const fields = new Map(formFields);
     const type = TWILIO_STATUS[fields.get("MessageStatus") ?? ""];
     const providerId = fields.get("MessageSid") ?? "";
     const detail = fields.get("ErrorCode") ?? null;
@@ -158,28 +161,40 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
   }
 
   /** The report with secrets masked in its detail. The scan takes time, so it runs before a transaction holds a connection. */
-  async function masked(appId: number, report: Report): Promise<Report> {
+  async function maskReport(appId: number, report: Report): Promise<Report> {
     if (report.detail === null) return report;
     const detail = report.detail.slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();
     return { ...report, detail: await destinations.masked(appId, detail) };
   }
 
-  async function take(executor: Executor, appId: number, kinds: MessageKind[], report: Report): Promise<boolean> {
-    const [message] = await rows<Reported>(executor, FIND, [appId, kinds, report.id, report.providerId]);
+  async function applyReport(
+    executor: Executor,
+    appId: number,
+    kinds: MessageKind[],
+    report: Report,
+  ): Promise<boolean> {
+    const [message] = await rows<ReportedStatus>(executor, SELECT_MESSAGE, [
+      appId,
+      kinds,
+      report.id,
+      report.providerId,
+    ]);
     if (!message) return false;
     const { id, kind, status, recipients } = message;
     const { type: reported, detail } = report;
-    const to = REPORTED[reported];
+    const to = REPORTED_STATUSES[reported];
     if (to === "delayed") {
-      if (!(status in RANK) || (await rows(executor, DELAY, [id])).length === 0) return false;
+      if (!(status in STATUS_RANKS) || (await rows(executor, MARK_DELAYED, [id])).length === 0) return false;
     } else {
-      if (!(status in RANK) || RANK[to]! <= RANK[status]!) return false;
+      if (!(status in STATUS_RANKS) || STATUS_RANKS[to]! <= STATUS_RANKS[status]!) return false;
       await rows(executor, REPORT, [id, to, detail]);
     }
-    const type = EVENT_OF[to];
+    const type = EVENT_BY_STATUS[to];
     if (kind !== "email" || !type) return true;
-    const named = recipients.filter(({ address }) => report.recipient === null || address === report.recipient);
-    const data = eventData(id, named, detail);
+    const reportedRecipients = recipients.filter(
+      ({ address }) => report.recipient === null || address === report.recipient,
+    );
+    const data = eventData(id, reportedRecipients, detail);
     await logEvents.emit(executor, emitterOf(message), appId, { type, data });
     return true;
   }
@@ -187,18 +202,18 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
   return {
     /** Returns the number of new reports. @throws RATE_LIMIT_EXCEEDED per address, UNAUTHORIZED, REQUEST_INVALID */
     async report(appId: number, request: ReportRequest): Promise<{ taken: number }> {
-      const retryAfter = bucket.take(addressBlock(request.address));
+      const retryAfter = reportBucket.take(addressBlock(request.address));
       if (retryAfter > 0) throw new ActionError("RATE_LIMIT_EXCEEDED", "too many reports", { retryAfter });
       const isTwilio = request.twilioSignature !== null;
       const kinds: MessageKind[] = isTwilio ? ["sms"] : await signedKinds(appId, request);
       const reports = isTwilio ? await twilioReport(appId, request) : parseReports(request.body);
-      let taken = 0;
+      let appliedReports = 0;
       for (const report of reports) {
-        const clean = await masked(appId, report);
-        const isNews = await db.transaction((manager) => take(manager, appId, kinds, clean));
-        taken += isNews ? 1 : 0;
+        const maskedReport = await maskReport(appId, report);
+        const isNews = await db.transaction((manager) => applyReport(manager, appId, kinds, maskedReport));
+        appliedReports += isNews ? 1 : 0;
       }
-      return { taken };
+      return { taken: appliedReports };
     },
   };
 }

@@ -23,10 +23,10 @@ export interface OperatorMail {
 export function operatorMail({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "mailFrom">): OperatorMail {
   if (smtpUrl === null) return { server: null, from: mailFrom };
   const { protocol, hostname, port, username, password } = new URL(smtpUrl);
-  const secure = protocol === "smtps:";
-  const known = { host: hostname, port: Number(port) || (secure ? 465 : 587), secure };
+  const isSecure = protocol === "smtps:";
+  const smtpServer = { host: hostname, port: Number(port) || (isSecure ? 465 : 587), secure: isSecure };
   const credentials = { user: decodeURIComponent(username) || null, password: decodeURIComponent(password) || null };
-  return { server: { ...known, ...credentials }, from: mailFrom };
+  return { server: { ...smtpServer, ...credentials }, from: mailFrom };
 }
 
 /** `ours`: the operator's server, which may have any address. */
@@ -48,8 +48,8 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
 
   function secretsIn(key: string, value: unknown): { name: string; value: string; whole: boolean }[] {
     const fields = (typeof value === "object" && value !== null ? value : {}) as Record<string, unknown>;
-    const texts = SECRET_FIELDS.map((field) => fields[field]).filter((one) => typeof one === "string");
-    return texts
+    const secretTexts = SECRET_FIELDS.map((field) => fields[field]).filter((one) => typeof one === "string");
+    return secretTexts
       .filter((text) => text.length >= SECRET_MIN_CHARACTERS)
       .map((text) => ({ name: key, value: text, whole: false }));
   }

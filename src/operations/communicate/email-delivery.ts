@@ -7,15 +7,15 @@ import { DestinationFault } from "../../rules/message-destination.js";
 import type { Email } from "../../rules/message-input.js";
 import type { Destinations, MailDestination } from "./destinations.js";
 import type { ClaimedMessage, Recipient } from "./outbox.js";
-import { failed, type TryOutcome } from "./try-outcome.js";
+import { failedOutcome, type TryOutcome } from "./try-outcome.js";
 
-export type Handing = { mayBegin: () => Promise<boolean>; signal: AbortSignal };
+export type DeliveryControl = { mayBegin: () => Promise<boolean>; signal: AbortSignal };
 
-const addressed = (recipients: readonly Recipient[], type: string) =>
+const addressesOf = (recipients: readonly Recipient[], type: string) =>
   recipients.filter((one) => one.type === type).map(({ name, address }) => ({ name: name ?? "", address }));
 
 /** The composed message. All content is in the message; nothing is read from a file or a URL. */
-async function compose(
+async function composeMail(
   message: ClaimedMessage,
   email: Omit<Email, "to">,
   sender: MailDestination,
@@ -25,8 +25,8 @@ async function compose(
   const { subject, fromName, html, text, headers, attachments } = email;
   const composer = new MailComposer({
     from: { name: fromName ?? sender.fromName ?? "", address: sender.from },
-    to: addressed(recipients, "to"),
-    cc: addressed(recipients, "cc"),
+    to: addressesOf(recipients, "to"),
+    cc: addressesOf(recipients, "cc"),
     subject,
     messageId: `<${reference}@${host}>`,
     date: createdAt,
@@ -46,17 +46,23 @@ async function compose(
 }
 
 /** Each recipient with the outcome of this attempt. */
-function withOutcome(recipients: readonly Recipient[], delivery: Delivery, masks: Map<string, string>): Recipient[] {
-  const accepted = new Set(delivery.kind === "taken" ? delivery.accepted : []);
-  const refused = new Map("refused" in delivery ? delivery.refused.map((one) => [one.address, one] as const) : []);
+function withOutcome(
+  recipients: readonly Recipient[],
+  delivery: Delivery,
+  maskedTexts: Map<string, string>,
+): Recipient[] {
+  const acceptedAddresses = new Set(delivery.kind === "taken" ? delivery.accepted : []);
+  const refusedRecipients = new Map(
+    "refused" in delivery ? delivery.refused.map((one) => [one.address, one] as const) : [],
+  );
   return recipients.map((one) => {
     if (one.status) return one;
-    const refusal = refused.get(one.address);
+    const refusal = refusedRecipients.get(one.address);
     if (refusal) {
-      const detail = masks.get(refusal.detail) ?? "";
+      const detail = maskedTexts.get(refusal.detail) ?? "";
       return { ...one, detail, ...(refusal.permanent && { status: "rejected" as const }) };
     }
-    if (accepted.has(one.address)) return { ...one, status: "sent" as const };
+    if (acceptedAddresses.has(one.address)) return { ...one, status: "sent" as const };
     return one;
   });
 }
@@ -87,18 +93,21 @@ export function createEmailDelivery(options: {
   const domain = isIP(host.replace(/[[\]]/g, "")) !== 0 ? `[${host.replace(/[[\]]/g, "")}]` : host;
 
   /** @throws only errors of the database */
-  return async function deliver(message: ClaimedMessage, { mayBegin, signal }: Handing): Promise<TryOutcome> {
+  return async function deliverEmail(
+    message: ClaimedMessage,
+    { mayBegin, signal }: DeliveryControl,
+  ): Promise<TryOutcome> {
     const { appId, recipients } = message;
     let destination: MailDestination | null;
     try {
       destination = await destinations.mail(appId);
     } catch (error) {
       if (!(error instanceof DestinationFault)) throw error;
-      return failed(message, error.message);
+      return failedOutcome(message, error.message);
     }
-    if (!destination) return failed(message, "no mail server is configured any more");
+    if (!destination) return failedOutcome(message, "no mail server is configured any more");
     const email = message.content as Omit<Email, "to">;
-    const content = await compose(message, email, destination, domain);
+    const content = await composeMail(message, email, destination, domain);
     const { connect } = destination.ours ? connections.free : connections.checked;
     const owner = destination.ours ? "operator" : `app ${appId}`;
     const to = recipients.filter(({ status }) => !status).map(({ address }) => address);
@@ -107,9 +116,12 @@ export function createEmailDelivery(options: {
       { from: destination.from, to, content, mayBegin, signal },
     );
     if (delivery.kind === "fenced") return delivery;
-    const texts = [delivery.detail, ...("refused" in delivery ? delivery.refused.map(({ detail }) => detail) : [])];
-    const masks = new Map<string, string>();
-    for (const text of new Set(texts)) masks.set(text, await destinations.masked(appId, text));
-    return outcomeOf(withOutcome(recipients, delivery, masks), delivery, masks.get(delivery.detail)!);
+    const replyTexts = [
+      delivery.detail,
+      ...("refused" in delivery ? delivery.refused.map(({ detail }) => detail) : []),
+    ];
+    const maskedTexts = new Map<string, string>();
+    for (const text of new Set(replyTexts)) maskedTexts.set(text, await destinations.masked(appId, text));
+    return outcomeOf(withOutcome(recipients, delivery, maskedTexts), delivery, maskedTexts.get(delivery.detail)!);
   };
 }

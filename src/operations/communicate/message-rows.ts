@@ -52,7 +52,7 @@ export interface MessageList {
 
 const SHOWN_RECIPIENTS = 5;
 
-const SUMMARY = `id, kind, status, content->>'subject' AS subject, jsonb_array_length(recipients) AS recipients, attempts, detail,
+const SUMMARY_COLUMNS = `id, kind, status, content->>'subject' AS subject, jsonb_array_length(recipients) AS recipients, attempts, detail,
   due_at AS "dueAt", created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 interface Row extends Omit<MessageSummary, "to" | "dueAt" | "createdAt" | "updatedAt"> {
@@ -86,27 +86,31 @@ export async function listMessages(
   reserve?: Reserve,
 ): Promise<MessageList> {
   const { limit, offset } = page(query);
-  const which = [oneOf(query.kind, ["email", "sms"], "kind"), oneOf(query.status, MESSAGE_STATUSES, "status")];
-  const matching = "app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR status = $3)";
-  const values = [appId, ...which];
-  const [count] = await rows<{ total: number }>(db, `SELECT count(*) AS total FROM message WHERE ${matching}`, values);
-  // Size of a list row: a subject, five addresses, a server's reply.
-  const sized = await rows<Sized>(
+  const filterValues = [oneOf(query.kind, ["email", "sms"], "kind"), oneOf(query.status, MESSAGE_STATUSES, "status")];
+  const MATCHING_MESSAGES = "app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR status = $3)";
+  const values = [appId, ...filterValues];
+  const [count] = await rows<{ total: number }>(
     db,
-    `SELECT id, 4096 AS bytes FROM message WHERE ${matching} ORDER BY id DESC LIMIT $4 OFFSET $5`,
+    `SELECT count(*) AS total FROM message WHERE ${MATCHING_MESSAGES}`,
+    values,
+  );
+  // Size of a list row: a subject, five addresses, a server's reply.
+  const messageSizes = await rows<Sized>(
+    db,
+    `SELECT id, 4096 AS bytes FROM message WHERE ${MATCHING_MESSAGES} ORDER BY id DESC LIMIT $4 OFFSET $5`,
     [...values, limit, offset],
   );
   const first = `(SELECT coalesce(jsonb_agg(one ORDER BY place), '[]') FROM jsonb_array_elements(recipients) WITH ORDINALITY AS r (one, place)
                    WHERE place <= ${SHOWN_RECIPIENTS}) AS "to"`;
-  const sql = `SELECT ${SUMMARY}, ${first} FROM message WHERE id = ANY ($1::bigint[]) ORDER BY id DESC`;
-  const found = await rows<Row>(db, sql, [await pageOf(sized, reserve)]);
+  const sql = `SELECT ${SUMMARY_COLUMNS}, ${first} FROM message WHERE id = ANY ($1::bigint[]) ORDER BY id DESC`;
+  const messageRows = await rows<Row>(db, sql, [await pageOf(messageSizes, reserve)]);
   const { total } = count!;
-  return { messages: found.map(summaryOf), pagination: { total, hasMore: offset + found.length < total } };
+  return { messages: messageRows.map(summaryOf), pagination: { total, hasMore: offset + messageRows.length < total } };
 }
 
 /** @throws NOT_FOUND */
 export async function findMessage(executor: Executor, appId: number, id: number): Promise<StoredMessage> {
-  const sql = `SELECT ${SUMMARY}, recipients AS "to", content FROM message WHERE app_id = $1 AND id = $2`;
+  const sql = `SELECT ${SUMMARY_COLUMNS}, recipients AS "to", content FROM message WHERE app_id = $1 AND id = $2`;
   const [row] = await rows<Row & { content: Partial<StoredMessage> & { body?: string } }>(executor, sql, [appId, id]);
   if (!row) throw new ActionError("NOT_FOUND", "no such message");
   const { content, ...summary } = row;

@@ -10,49 +10,56 @@ import { refuse } from "../../rules/fields.js";
 import { parseBatch, parseEmail, parseSms } from "../../rules/message-input.js";
 import type { Reserve } from "../../rules/page.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
-import { once } from "../actions/idempotency.js";
+import { runOnce } from "../actions/idempotency.js";
 import { audit } from "../records/audit.js";
-import type { Acceptance, Judged, Receipt } from "./acceptance.js";
+import type { MessageAcceptance, MessageReceipt, ValidatedMessage } from "./acceptance.js";
 import { findMessage, listMessages, type MessageList, type MessageQuery, type StoredMessage } from "./message-rows.js";
 import type { Outbox } from "./outbox.js";
 
 /** Decisions about a message that may have been sent. */
-export const DECISIONS = ["sent", "again"] as const;
+export const MESSAGE_DECISIONS = ["sent", "again"] as const;
 
 export type Messages = ReturnType<typeof createMessages>;
 
-export function createMessages(options: { db: DataSource; outbox: Outbox; acceptance: Acceptance; now: () => number }) {
+export function createMessages(options: {
+  db: DataSource;
+  outbox: Outbox;
+  acceptance: MessageAcceptance;
+  now: () => number;
+}) {
   const { db, outbox, acceptance, now } = options;
 
   /** Stores all of them or none, each with its event. */
-  async function accept(
+  async function acceptMessage(
     caller: Caller,
     appId: number,
-    messages: readonly Judged[],
+    messages: readonly ValidatedMessage[],
     key: string | null,
-  ): Promise<Receipt[]> {
+  ): Promise<MessageReceipt[]> {
     const store = await acceptance.prepare(caller, appId, messages, "communicate");
-    return db.transaction((manager) => once(manager, caller, { appId, key, request: messages }, () => store(manager)));
+    return db.transaction((manager) =>
+      runOnce(manager, caller, { appId, key, request: messages }, () => store(manager)),
+    );
   }
 
   return {
     /** @throws REQUEST_INVALID, SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED: then nothing is stored */
-    async sendEmail(caller: Caller, appId: number, body: unknown, key: string | null): Promise<Receipt> {
-      return (await accept(caller, appId, [parseEmail(body)], key))[0]!;
+    async sendEmail(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt> {
+      return (await acceptMessage(caller, appId, [parseEmail(body)], key))[0]!;
     },
 
     /** The same for each of `[{options, data}]`: all or none. */
-    async sendEmails(caller: Caller, appId: number, body: unknown, key: string | null): Promise<Receipt[]> {
-      return accept(caller, appId, parseBatch(body, parseEmail), key);
+    async sendEmails(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt[]> {
+      return acceptMessage(caller, appId, parseBatch(body, parseEmail), key);
     },
 
     /** @throws as `sendEmail` */
-    async sendSms(caller: Caller, appId: number, body: unknown, key: string | null): Promise<Receipt> {
-      return (await accept(caller, appId, [parseSms(body)], key))[0]!;
+    async sendSms(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt> {
+      return (await acceptMessage(caller, appId, [parseSms(body)], key))[0]!;
     },
 
-    async sendSmsBatch(caller: Caller, appId: number, body: unknown, key: string | null): Promise<Receipt[]> {
-      return accept(caller, appId, parseBatch(body, parseSms), key);
+    async sendSmsBatch(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt[]> {
+      return acceptMessage(caller, appId, parseBatch(body, parseSms), key);
     },
 
     /** The app's outbox, newest first. @throws REQUEST_INVALID, and errors of `reserve` */
@@ -70,17 +77,17 @@ export function createMessages(options: { db: DataSource; outbox: Outbox; accept
      * @throws REQUEST_INVALID, NOT_FOUND; MESSAGE_DECIDED if its status has changed
      */
     async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {
-      if (!DECISIONS.some((one) => one === decision)) {
+      if (!MESSAGE_DECISIONS.some((one) => one === decision)) {
         refuse("decision", "sent or again", decision);
       }
       reportUnknownField(caller);
       await db.transaction(async (manager) => {
         const status = decision === "sent" ? "sent" : "queued";
         if (!(await outbox.decide(manager, appId, id, status, new Date(now())))) {
-          const found = await findMessage(manager, appId, id);
+          const message = await findMessage(manager, appId, id);
           throw new ActionError(
             "MESSAGE_DECIDED",
-            `the message is ${found.status}: only a message with an unknown status can be decided`,
+            `the message is ${message.status}: only a message with an unknown status can be decided`,
           );
         }
         await audit(manager, caller, { appId, type: "app.message.decide", data: { messageId: id, decision } });

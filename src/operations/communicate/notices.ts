@@ -6,13 +6,13 @@ import type { Destinations } from "./destinations.js";
 import type { Outbox } from "./outbox.js";
 
 /** Stores it in the caller's transaction, with the status `kept` if nothing is configured that would send it. */
-export type Notice = (
+export type SendNotice = (
   executor: Executor,
   appId: number,
   mail: { to: readonly string[]; subject: string; text: string },
 ) => Promise<{ id: number; status: "kept" | "queued" }>;
 
-export function createNotice(options: { outbox: Outbox; destinations: Destinations; now: () => number }): Notice {
+export function createNotice(options: { outbox: Outbox; destinations: Destinations; now: () => number }): SendNotice {
   const { outbox, destinations, now } = options;
 
   /** A faulty setting keeps the message in the outbox, where Studio shows it; the fault is shown with the setting. */

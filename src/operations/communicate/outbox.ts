@@ -71,7 +71,7 @@ export type Settlement = { recipients: readonly Recipient[]; detail: string } & 
 /** Attempts end this long after acceptance. */
 const TRY_FOR = "interval '24 hours'";
 
-const ACCEPT = `
+const INSERT_MESSAGE = `
   INSERT INTO message (app_id, kind, status, content, recipients, reference, run_id, person_id, created_at, updated_at, due_at,
                        give_up_at)
   SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9::timestamptz, $9::timestamptz, CASE WHEN $3 = 'queued' THEN $9::timestamptz END,
@@ -82,7 +82,7 @@ const ACCEPT = `
  * Claims due messages of the apps with the fewest in progress here; $2 and $3 are the apps and their numbers, $4 the
  * limit of one app, $5 the total, $6 the time.
  */
-const CLAIM = `
+const CLAIM_MESSAGES = `
   WITH RECURSIVE waiting (app_id) AS (
     (SELECT app_id FROM message WHERE status = 'queued' AND holder IS NULL ORDER BY app_id LIMIT 1)
     UNION ALL
@@ -115,7 +115,7 @@ const HAND_OVER = `
  * $1 message, $2 holder, $3 status, $4 recipients, $5 detail, $6 due, $7 provider's id. If a provider gives two
  * messages one id, the first keeps it.
  */
-const SETTLE = `
+const SETTLE_MESSAGE = `
   UPDATE message SET status = $3, recipients = $4, detail = $5, due_at = $6,
          provider_id = CASE WHEN EXISTS (SELECT FROM message AS other
                                           WHERE other.app_id = message.app_id AND other.provider_id = $7)
@@ -131,15 +131,15 @@ const LET_GO = `
          due_at = CASE WHEN handed_at IS NULL THEN due_at END, updated_at = now(),
          attempts = CASE WHEN handed_at IS NULL THEN attempts - 1 ELSE attempts END,
          detail = CASE WHEN handed_at IS NULL THEN detail ELSE 'the service ended while the message was being sent' END`;
-const LET_GO_LOST = `
+const RELEASE_LOST_MESSAGES = `
   ${LET_GO} WHERE holder IS NOT NULL
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = message.holder AND lease_until >= now()) RETURNING id`;
 /* $1 holder, $2 the messages that it knows: the response to a claim may have been lost. */
-const LET_GO_ORPHANS = `
+const RELEASE_ORPHAN_MESSAGES = `
   ${LET_GO} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
 
 /* Stores a person's decision. $1 app, $2 message, $3 status, $4 the time. */
-const DECIDE = `
+const DECIDE_MESSAGE = `
   UPDATE message SET status = $3, updated_at = now(), handed_at = NULL,
          due_at = CASE WHEN $3 = 'queued' THEN $4::timestamptz END,
          give_up_at = CASE WHEN $3 = 'queued' THEN $4::timestamptz + ${TRY_FOR} ELSE give_up_at END
@@ -154,9 +154,9 @@ export function createOutbox(db: DataSource) {
     /** Writes the message's row. @param now the time from which it is sent */
     async accept(executor: Executor, message: NewMessage, now: Date): Promise<number> {
       const { appId, status, content, recipients, reference, runId, personId } = message;
-      const texts = [JSON.stringify(content), JSON.stringify(recipients)];
-      const values = [appId, content.kind, status, ...texts, reference, runId, personId, now];
-      const [row] = await rows<{ id: number }>(executor, ACCEPT, values);
+      const jsonTexts = [JSON.stringify(content), JSON.stringify(recipients)];
+      const values = [appId, content.kind, status, ...jsonTexts, reference, runId, personId, now];
+      const [row] = await rows<{ id: number }>(executor, INSERT_MESSAGE, values);
       return row!.id;
     },
 
@@ -175,7 +175,7 @@ export function createOutbox(db: DataSource) {
         now,
       }: { held: [apps: number[], counts: number[]]; share: number; count: number; now: Date },
     ): Promise<ClaimedMessage[]> {
-      return rows(db, CLAIM, [holder, ...held, share, count, now]);
+      return rows(db, CLAIM_MESSAGES, [holder, ...held, share, count, now]);
     },
 
     /** Records that the content is being sent now. Returns false if another process holds the message: then nothing may be sent. */
@@ -189,7 +189,7 @@ export function createOutbox(db: DataSource) {
       const [dueAt, providerId] =
         settlement.status === "queued" ? [settlement.dueAt, null] : [null, settlement.providerId ?? null];
       const values = [id, holder, status, JSON.stringify(recipients), detail, dueAt, providerId];
-      return (await rows(executor, SETTLE, values)).length > 0;
+      return (await rows(executor, SETTLE_MESSAGE, values)).length > 0;
     },
 
     /**
@@ -197,9 +197,9 @@ export function createOutbox(db: DataSource) {
      * dead processes. Returns their number.
      */
     async letGo(holder: string, known: readonly number[], mayDeclareDead: boolean): Promise<number> {
-      const lost = mayDeclareDead ? await rows(db, LET_GO_LOST) : [];
-      const orphans = await rows(db, LET_GO_ORPHANS, [holder, known]);
-      return lost.length + orphans.length;
+      const lostMessages = mayDeclareDead ? await rows(db, RELEASE_LOST_MESSAGES) : [];
+      const orphanMessages = await rows(db, RELEASE_ORPHAN_MESSAGES, [holder, known]);
+      return lostMessages.length + orphanMessages.length;
     },
 
     /** Returns false unless the status is `unknown`. */
@@ -210,7 +210,7 @@ export function createOutbox(db: DataSource) {
       status: "sent" | "queued",
       now: Date,
     ): Promise<boolean> {
-      return (await rows(executor, DECIDE, [appId, id, status, now])).length > 0;
+      return (await rows(executor, DECIDE_MESSAGE, [appId, id, status, now])).length > 0;
     },
 
     /** Time at which the next message is due; null if none waits. */

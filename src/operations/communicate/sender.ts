@@ -4,35 +4,35 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createInHand } from "../in-hand.js";
 import type { LogEvents } from "../records/log-events.js";
-import type { Handing } from "./email-delivery.js";
+import type { DeliveryControl } from "./email-delivery.js";
 import type { ClaimedMessage, Outbox, Settlement } from "./outbox.js";
 import { emitStatus } from "./status-events.js";
 import type { TryOutcome } from "./try-outcome.js";
 
 /** Concurrent messages in this process. */
-const PLACES = 100;
+const SENDER_SLOTS = 100;
 /** Share of the free slots that one app can use, so that servers that never answer do not occupy all slots. */
-const APP_PART = 1 / 10;
+const APP_SHARE = 1 / 10;
 const FIRST_PAUSE_MS = 30_000;
 const LONGEST_PAUSE_MS = 3_600_000;
 /** Time for which writing a status is retried; afterwards the status counts as unknown. */
 const SETTLE_ATTEMPTS = 60;
 const SETTLE_AGAIN_MS = 500;
 
-type Deliver = (message: ClaimedMessage, handing: Handing) => Promise<TryOutcome>;
+type DeliverMessage = (message: ClaimedMessage, handing: DeliveryControl) => Promise<TryOutcome>;
 
 /** Doubles each time, up to an hour, with a random quarter, so that retries are spread out. */
 function pauseAfter(attempts: number): number {
-  const longest = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 10));
-  return longest * (0.75 + Math.random() / 4);
+  const longestPauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 10));
+  return longestPauseMs * (0.75 + Math.random() / 4);
 }
 
-export type Sender = ReturnType<typeof createSender>;
+export type MessageSender = ReturnType<typeof createSender>;
 
 export function createSender(options: {
   db: DataSource;
   outbox: Outbox;
-  deliver: Record<"email" | "sms", Deliver>;
+  deliver: Record<"email" | "sms", DeliverMessage>;
   logEvents: LogEvents;
   /** Holder id of this process. */
   holder: string;
@@ -40,7 +40,7 @@ export function createSender(options: {
   log: Logger;
 }) {
   const { db, outbox, deliver, logEvents, holder, now, log } = options;
-  const inHand = createInHand(PLACES);
+  const inHand = createInHand(SENDER_SLOTS);
 
   function settlementOf(message: ClaimedMessage, outcome: Exclude<TryOutcome, { kind: "fenced" }>): Settlement {
     const { recipients, detail } = outcome;
@@ -52,8 +52,8 @@ export function createSender(options: {
   }
 
   /** Writes status and event together; waits for the database if it is not available. */
-  async function settle(message: ClaimedMessage, settlement: Settlement): Promise<void> {
-    for (let left = SETTLE_ATTEMPTS - 1; ; left -= 1) {
+  async function settleMessage(message: ClaimedMessage, settlement: Settlement): Promise<void> {
+    for (let attemptsLeft = SETTLE_ATTEMPTS - 1; ; attemptsLeft -= 1) {
       try {
         await db.transaction(async (manager) => {
           if (await outbox.settle(manager, holder, message.id, settlement)) {
@@ -62,14 +62,14 @@ export function createSender(options: {
         });
         return;
       } catch (error) {
-        if (left === 0) throw error;
+        if (attemptsLeft === 0) throw error;
         await delay(SETTLE_AGAIN_MS);
       }
     }
   }
 
   /** One attempt. Every message gets an outcome: otherwise a message whose attempt failed unexpectedly would stay claimed. */
-  async function attempt(message: ClaimedMessage): Promise<TryOutcome> {
+  async function attemptDelivery(message: ClaimedMessage): Promise<TryOutcome> {
     let hasBegun = false;
     const mayBegin = async () => {
       hasBegun = await outbox.handOver(holder, message.id);
@@ -85,16 +85,16 @@ export function createSender(options: {
     }
   }
 
-  async function send(message: ClaimedMessage): Promise<void> {
-    const outcome = await attempt(message);
-    if (outcome.kind !== "fenced") await settle(message, settlementOf(message, outcome));
+  async function sendMessage(message: ClaimedMessage): Promise<void> {
+    const outcome = await attemptDelivery(message);
+    if (outcome.kind !== "fenced") await settleMessage(message, settlementOf(message, outcome));
   }
 
-  function begin(message: ClaimedMessage): void {
+  function startSending(message: ClaimedMessage): void {
     // No outcome is written: when the lease expires, the message is released according to its stored state.
-    const unsettled = (err: unknown) =>
+    const logUnsettled = (err: unknown) =>
       log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
-    inHand.take(message, send(message).catch(unsettled));
+    inHand.take(message, sendMessage(message).catch(logUnsettled));
   }
 
   return {
@@ -104,11 +104,16 @@ export function createSender(options: {
 
     /** Claims due messages while slots are free. Returns the Unix time in milliseconds of the next due message, or null. */
     async look(): Promise<number | null> {
-      for (let free = inHand.free(); free > 0; free = inHand.free()) {
-        const share = Math.max(1, Math.floor(free * APP_PART));
-        const claimed = await outbox.claim(holder, { held: inHand.byApp(), share, count: free, now: new Date(now()) });
-        for (const message of claimed) begin(message);
-        if (claimed.length === 0) break;
+      for (let freeSlots = inHand.free(); freeSlots > 0; freeSlots = inHand.free()) {
+        const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE));
+        const claimedMessages = await outbox.claim(holder, {
+          held: inHand.byApp(),
+          share: appShare,
+          count: freeSlots,
+          now: new Date(now()),
+        });
+        for (const message of claimedMessages) startSending(message);
+        if (claimedMessages.length === 0) break;
       }
       const next = await outbox.nextDue();
       // A message that is already due waits for a slot, and a free slot wakes this loop.

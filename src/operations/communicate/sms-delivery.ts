@@ -4,16 +4,16 @@ import { type CheckedConnections, NotConnectedError, type WebAnswer } from "../.
 import { DestinationFault, type SmsDestination } from "../../rules/message-destination.js";
 import type { Sms } from "../../rules/message-input.js";
 import type { Destinations } from "./destinations.js";
-import type { Handing } from "./email-delivery.js";
+import type { DeliveryControl } from "./email-delivery.js";
 import type { ClaimedMessage } from "./outbox.js";
-import { failed, type TryOutcome } from "./try-outcome.js";
+import { failedOutcome, type TryOutcome } from "./try-outcome.js";
 
 const DETAIL_MAX_CHARACTERS = 500;
 const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
 /** Certainly not accepted, and worth another attempt. */
 const REFUSED_FOR_NOW = [408, 425, 429, 503];
 
-interface Prepared {
+interface PreparedSms {
   url: URL;
   headers: Record<string, string>;
   body: string;
@@ -22,7 +22,7 @@ interface Prepared {
 }
 
 /** `t=<Unix seconds>,v1=<hex>`: HMAC-SHA256 of `<t>.<body>`. */
-export function signature(secret: string, body: string, seconds: number): string {
+export function signBody(secret: string, body: string, seconds: number): string {
   return `t=${seconds},v1=${createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex")}`;
 }
 
@@ -31,32 +31,32 @@ function twilioRequest(
   to: string,
   destination: SmsDestination & { provider: "twilio" },
   callback: string | null,
-): Prepared {
+): PreparedSms {
   const { sid, token, url } = destination;
   const { body, from } = message.content as Omit<Sms, "to">;
-  const form = new URLSearchParams({ To: to, From: from ?? destination.from, Body: body });
-  if (callback !== null) form.set("StatusCallback", callback);
+  const formBody = new URLSearchParams({ To: to, From: from ?? destination.from, Body: body });
+  if (callback !== null) formBody.set("StatusCallback", callback);
   const authorization = `Basic ${Buffer.from(`${sid}:${token}`).toString("base64")}`;
   const headers = { authorization, "content-type": "application/x-www-form-urlencoded" };
   const address = new URL(url);
   address.pathname = `${address.pathname.replace(/\/$/, "")}/2010-04-01/Accounts/${sid}/Messages.json`;
-  return { url: address, headers, body: form.toString(), idField: "sid" };
+  return { url: address, headers, body: formBody.toString(), idField: "sid" };
 }
 
 function webhookRequest(
   message: ClaimedMessage,
   to: string,
   destination: SmsDestination & { provider: "webhook" },
-): Prepared {
+): PreparedSms {
   const { appId, id, reference, content } = message;
   const { body: text, from } = content as Omit<Sms, "to">;
   const body = JSON.stringify({ id, appId, to, from, body: text });
-  const signed = signature(destination.secret, body, Math.floor(Date.now() / 1000));
-  const headers = { "content-type": "application/json", "svc-signature": signed, "idempotency-key": reference };
+  const signatureText = signBody(destination.secret, body, Math.floor(Date.now() / 1000));
+  const headers = { "content-type": "application/json", "svc-signature": signatureText, "idempotency-key": reference };
   return { url: new URL(destination.url), headers, body, idField: "id" };
 }
 
-function providerIdOf({ body }: WebAnswer, field: Prepared["idField"]): string | null {
+function providerIdOf({ body }: WebAnswer, field: PreparedSms["idField"]): string | null {
   try {
     const id = String((JSON.parse(body) as Record<string, unknown>)[field] ?? "");
     return PROVIDER_ID.test(id) ? id : null;
@@ -82,7 +82,7 @@ export function createSmsDelivery(options: {
   async function outcomeOf(
     message: ClaimedMessage,
     answer: WebAnswer,
-    idField: Prepared["idField"],
+    idField: PreparedSms["idField"],
   ): Promise<TryOutcome> {
     const { appId, recipients } = message;
     const { status } = answer;
@@ -97,25 +97,29 @@ export function createSmsDelivery(options: {
     return { kind: "done", status: status === 401 || status === 403 ? "failed" : "rejected", recipients, detail };
   }
 
-  return async function deliver(message: ClaimedMessage, { mayBegin, signal }: Handing): Promise<TryOutcome> {
+  return async function deliverSms(
+    message: ClaimedMessage,
+    { mayBegin, signal }: DeliveryControl,
+  ): Promise<TryOutcome> {
     const { appId, recipients, content } = message;
     let destination: SmsDestination | null;
     try {
       destination = await destinations.sms(appId);
     } catch (error) {
       if (!(error instanceof DestinationFault)) throw error;
-      return failed(message, error.message);
+      return failedOutcome(message, error.message);
     }
     const { provider } = content as Omit<Sms, "to">;
-    if (!destination) return failed(message, "no provider of text messages is configured any more");
-    if (provider !== null && provider !== destination.provider) return failed(message, `the app has no ${provider}`);
+    if (!destination) return failedOutcome(message, "no provider of text messages is configured any more");
+    if (provider !== null && provider !== destination.provider)
+      return failedOutcome(message, `the app has no ${provider}`);
     const to = recipients[0]!.address;
     const { url, headers, body, idField } =
       destination.provider === "twilio"
         ? twilioRequest(message, to, destination, reportsAt(appId))
         : webhookRequest(message, to, destination);
     if (url.protocol !== "https:" && !allowHttp)
-      return failed(message, "the setting __sms: url must be an https address");
+      return failedOutcome(message, "the setting __sms: url must be an https address");
     if (!(await mayBegin())) return { kind: "fenced" };
     try {
       return await outcomeOf(
@@ -126,7 +130,7 @@ export function createSmsDelivery(options: {
     } catch (error) {
       const detail = await detailOf(appId, (error as Error).message);
       if (!(error instanceof NotConnectedError)) return { kind: "done", status: "unknown", recipients, detail };
-      return error.forbidden ? failed(message, detail) : { kind: "later", recipients, detail };
+      return error.forbidden ? failedOutcome(message, detail) : { kind: "later", recipients, detail };
     }
   };
 }

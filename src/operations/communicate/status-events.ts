@@ -14,7 +14,7 @@ export const emitterOf = ({ runId, personId }: Pick<ClaimedMessage, "runId" | "p
 });
 
 /** Event type by the new status of the message. */
-export const EVENT_OF: Partial<Record<MessageStatus | "delayed", string>> = {
+export const EVENT_BY_STATUS: Partial<Record<MessageStatus | "delayed", string>> = {
   delivered: "email.delivered",
   delayed: "email.delayed",
   bounced: "email.bounced",
@@ -37,15 +37,15 @@ export async function emitStatus(
   const { id, appId, content, recipients: before, wasDelayed } = message;
   if (content.kind !== "email") return;
   const { status, recipients, detail } = settlement;
-  const known = new Set(before.filter((one) => one.status).map(({ address }) => address));
-  const refused = recipients.filter((one) => one.status === "rejected" && !known.has(one.address));
-  const emit = (type: string, of: readonly Recipient[]) =>
+  const settledBefore = new Set(before.filter((one) => one.status).map(({ address }) => address));
+  const newlyRejected = recipients.filter((one) => one.status === "rejected" && !settledBefore.has(one.address));
+  const emitEvent = (type: string, of: readonly Recipient[]) =>
     logEvents.emit(executor, emitterOf(message), appId, { type, data: eventData(id, of, detail) });
   if (status === "queued" && !wasDelayed)
-    await emit(
+    await emitEvent(
       "email.delayed",
       recipients.filter((one) => !one.status),
     );
-  if (refused.length > 0) await emit("email.rejected", refused);
-  else if (status === "rejected") await emit("email.rejected", recipients);
+  if (newlyRejected.length > 0) await emitEvent("email.rejected", newlyRejected);
+  else if (status === "rejected") await emitEvent("email.rejected", recipients);
 }

@@ -15,6 +15,6 @@ export type TryOutcome =
   | { kind: "fenced" };
 
 /** It cannot be sent with the current settings. */
-export function failed({ recipients }: ClaimedMessage, detail: string): TryOutcome {
+export function failedOutcome({ recipients }: ClaimedMessage, detail: string): TryOutcome {
   return { kind: "done", status: "failed", recipients, detail };
 }

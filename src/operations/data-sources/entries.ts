@@ -12,7 +12,7 @@ import type { Reserve } from "../../rules/page.js";
 import type { Precondition } from "../../rules/precondition.js";
 import type { Reference } from "../../rules/reference.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { type Admission, reportDeferred } from "../access/gate.js";
+import { type AdmittedRequest, reportDeferred } from "../access/gate.js";
 import type { LiveSource } from "../records/live-source.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { type Entry, entryView, type HeldEntry } from "./entry.js";
@@ -72,7 +72,7 @@ export function createEntries(options: {
    * Callers without any of the rights do not learn whether the data source exists, nor about faults of their request.
    * @param verbs the rules must grant at least one of them; trusted callers have all
    */
-  async function open(visit: Admission, { appId, ref }: Place, ...verbs: EntryVerb[]) {
+  async function open(visit: AdmittedRequest, { appId, ref }: Place, ...verbs: EntryVerb[]) {
     const rights = await options.rights.of(visit);
     const source = await sources.find(appId, ref).catch((error: unknown) => {
       throw rights.as.trusted || !(error instanceof ActionError) ? error : rights.refused();
@@ -94,24 +94,28 @@ export function createEntries(options: {
     open,
 
     /** @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND */
-    async get(visit: Admission, place: Place, id: number): Promise<Entry> {
+    async get(visit: AdmittedRequest, place: Place, id: number): Promise<Entry> {
       const { rights, source } = await open(visit, place, "select");
       return one(rights, source, id);
     },
 
     /** A page of entries, or the result of an aggregate. @throws as `get`; REQUEST_INVALID */
-    async find(visit: Admission, place: Place, query: unknown, reserve?: Reserve): Promise<Found> {
+    async find(visit: AdmittedRequest, place: Place, query: unknown, reserve?: Reserve): Promise<Found> {
       const { rights, source } = await open(visit, place, "select");
       return searches.find(rights, source, query, reserve);
     },
 
-    async distinct(visit: Admission, place: Place, columns: readonly string[]): Promise<Record<string, JsonText[]>> {
+    async distinct(
+      visit: AdmittedRequest,
+      place: Place,
+      columns: readonly string[],
+    ): Promise<Record<string, JsonText[]>> {
       const { rights, source } = await open(visit, place, "select");
       return searches.distinct(rights, source, columns);
     },
 
     /** Name of the data source, and the texts of all entries that the caller can see. @throws as `get` */
-    async export(visit: Admission, place: Place, wish: ExportWish) {
+    async export(visit: AdmittedRequest, place: Place, wish: ExportWish) {
       const { rights, source } = await open(visit, place, "select");
       const scope = rights.scope(source, null);
       return { name: source.name, texts: exports.exportRows(source, source.columns, scope, wish) };
@@ -119,7 +123,7 @@ export function createEntries(options: {
 
     /** Subscribes to changes as they are committed. @throws as `get`; REQUEST_INVALID */
     async follow(
-      visit: Admission,
+      visit: AdmittedRequest,
       place: Place,
       wish: { where: unknown; since: unknown },
     ): Promise<LiveSource<EntryNews>> {
@@ -128,7 +132,7 @@ export function createEntries(options: {
     },
 
     /** @param query `{where}` */
-    async removeWhere(visit: Admission, place: Place, query: object): Promise<{ deletedCount: number }> {
+    async removeWhere(visit: AdmittedRequest, place: Place, query: object): Promise<{ deletedCount: number }> {
       const { rights, source } = await open(visit, place, "delete");
       const { where } = query as { where?: unknown };
       if (!isObject(where)) {
@@ -138,13 +142,13 @@ export function createEntries(options: {
       return searches.remove(rights, source, where);
     },
 
-    async insert(visit: Admission, place: Place, body: unknown): Promise<Entry> {
+    async insert(visit: AdmittedRequest, place: Place, body: unknown): Promise<Entry> {
       const { rights, source } = await open(visit, place, "insert");
       return writes.insert(rights, source, columnsOf(body, "the entry"));
     },
 
     async update(
-      visit: Admission,
+      visit: AdmittedRequest,
       place: Place,
       id: number,
       body: unknown,
@@ -154,17 +158,17 @@ export function createEntries(options: {
       return writes.update(rights, source, { id, precondition }, columnsOf(body, "the entry"));
     },
 
-    async remove(visit: Admission, place: Place, id: number, precondition: Precondition): Promise<Entry> {
+    async remove(visit: AdmittedRequest, place: Place, id: number, precondition: Precondition): Promise<Entry> {
       const { rights, source } = await open(visit, place, "delete");
       return writes.remove(rights, source, { id, precondition });
     },
 
-    async commit(visit: Admission, place: Place, body: unknown): Promise<Committed> {
+    async commit(visit: AdmittedRequest, place: Place, body: unknown): Promise<Committed> {
       const { rights, source } = await open(visit, place, "insert", "update", "delete");
       return commits.commit(rights, source, parseCommit(body));
     },
 
-    async import(visit: Admission, place: Place, { append, rows, layout }: ImportFile): Promise<Imported> {
+    async import(visit: AdmittedRequest, place: Place, { append, rows, layout }: ImportFile): Promise<Imported> {
       const { rights, source } = await open(visit, place, "insert");
       return imports.import(rights, source, { append, rows: rows(), layout, operation: append ? "append" : "import" });
     },
@@ -180,7 +184,7 @@ export function createEntries(options: {
 
     /** @throws VERSION_NOT_FOUND */
     async restore(
-      visit: Admission,
+      visit: AdmittedRequest,
       place: Place,
       versionId: number,
       precondition?: Precondition,

@@ -9,7 +9,7 @@ import { rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { splitHashed } from "../../rules/entries/hashed-where.js";
-import type { Admission } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/gate.js";
 import { READER_CHANNEL } from "../notifications/reader.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 import { DATA_SOURCE_CHANNEL, type DataSourceRows, type StoredDataSource } from "./data-source-rows.js";
@@ -41,7 +41,7 @@ const SINCE = `
    WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id LIMIT ${TOGETHER}`;
 
 interface Follower {
-  visit: Admission;
+  visit: AdmittedRequest;
   where: unknown;
   /** Position up to which it has received changes; null until its first message. */
   position: number | null;
@@ -288,7 +288,7 @@ export function createEntryFeed(options: {
      * @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID
      */
     async follow(
-      visit: Admission,
+      visit: AdmittedRequest,
       source: StoredDataSource,
       { where, since }: { where: unknown; since: unknown },
     ): Promise<LiveSource<EntryNews>> {

@@ -19,7 +19,7 @@ import {
 } from "../../rules/entries/entry-access.js";
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import { parsePath } from "../../rules/entry-query/path.js";
-import type { Admission } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/gate.js";
 import type { Emitter } from "../records/log-events.js";
 import type { AppUser, AppUsers } from "./app-users.js";
 import type { StoredDataSource } from "./data-source-rows.js";
@@ -134,7 +134,7 @@ function rightsOf(
 
 export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
   return {
-    async of({ caller, isTrusted, address }: Admission): Promise<Rights> {
+    async of({ caller, isTrusted, address }: AdmittedRequest): Promise<Rights> {
       const user = isTrusted ? null : await appUsers.userOf(caller);
       const as: EntryCaller = isTrusted ? { trusted: true } : { trusted: false, user: user?.data ?? null };
       const emitter = { ...(caller ?? NOBODY), ...(address !== undefined && { address }) };

@@ -21,7 +21,7 @@ import {
   verificationRequest,
   verificationRules,
 } from "../../rules/verification.js";
-import type { Acceptance } from "../communicate/acceptance.js";
+import type { MessageAcceptance } from "../communicate/acceptance.js";
 import type { Settings } from "../settings/settings.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
@@ -64,7 +64,7 @@ export function createVerification(options: {
   appUsers: AppUsers;
   attempts: SignInAttempts;
   settings: Pick<Settings, "backend">;
-  acceptance: Acceptance;
+  acceptance: MessageAcceptance;
   /** Called when the user of a page changes or signs out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {

@@ -11,7 +11,7 @@ import { headersFor, parsedBody, valuesOf } from "../../rules/http/body.js";
 import { paramsOf } from "../../rules/http/path.js";
 import { eventIdOf } from "../../rules/http/signatures.js";
 import { routeKey } from "../../rules/http/where.js";
-import type { Gate, Visitor } from "../access/gate.js";
+import type { AccessGate, Visitor } from "../access/gate.js";
 import type { Logs, RunOutcome } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
 import { forgetEvent, type NamedRun } from "../runs/run-inserts.js";
@@ -115,7 +115,7 @@ export type HttpTriggers = ReturnType<typeof createHttpTriggers>;
 
 export function createHttpTriggers(options: {
   db: DataSource;
-  gate: Gate;
+  gate: AccessGate;
   endpoints: Endpoints;
   proofs: Proofs;
   refusals: Refusals;

@@ -6,7 +6,7 @@ import type { PictureFormat } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
 import { grants } from "../../rules/media-access.js";
 import type { ContentsForm } from "../../rules/media-fields.js";
-import type { Admission } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/gate.js";
 import type { Files } from "./files.js";
 import type { LinkClaim, Links } from "./links.js";
 import type { MediaCallers } from "./media-callers.js";
@@ -93,7 +93,7 @@ export function createContents(options: {
   return {
     /** @throws UNAUTHORIZED, FORBIDDEN, FILE_NOT_FOUND, REQUEST_INVALID */
     async of(
-      admission: Admission,
+      admission: AdmittedRequest,
       appId: number,
       id: number,
       form: ContentsForm,

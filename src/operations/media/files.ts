@@ -6,7 +6,7 @@ import { ActionError } from "../../errors.js";
 import { mediaChange } from "../../rules/media-fields.js";
 import { page } from "../../rules/page.js";
 import { mustBeAt, NEXT_UPDATED_AT } from "../../rules/precondition.js";
-import type { Admission } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/gate.js";
 import type { Intake } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
 import type { Folders } from "./folders.js";
@@ -36,7 +36,7 @@ export function createFiles(options: {
   }
 
   async function update(
-    admission: Admission,
+    admission: AdmittedRequest,
     { appId, id, precondition }: MediaTarget,
     body: unknown,
   ): Promise<MediaFile> {
@@ -65,7 +65,7 @@ export function createFiles(options: {
     });
   }
 
-  async function remove(admission: Admission, { appId, id, precondition }: MediaTarget): Promise<void> {
+  async function remove(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
     const grants = await callers.of(admission);
     grants.need((await known(grants, appId, id)).rules, "delete");
     const keys = await db.transaction(async (manager) => {
@@ -93,7 +93,7 @@ export function createFiles(options: {
     update,
     remove,
 
-    async get(admission: Admission, appId: number, id: number): Promise<MediaFile> {
+    async get(admission: AdmittedRequest, appId: number, id: number): Promise<MediaFile> {
       const grants = await callers.of(admission);
       const row = await known(grants, appId, id);
       grants.need(row.rules, "read");
@@ -101,7 +101,7 @@ export function createFiles(options: {
     },
 
     /** Files of the app that the caller may read, newest first. */
-    async list(admission: Admission, appId: number, paging: { limit?: number | null; offset?: number | null }) {
+    async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
       const grants = await callers.of(admission);
       const { limit, offset } = page(paging);
       const matching: Matching = { appId, files: "$2::text IS NULL", folders: "$2::text IS NULL", value: null };

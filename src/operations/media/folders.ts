@@ -10,7 +10,7 @@ import { folderIdIn, mediaChange, mediaName } from "../../rules/media-fields.js"
 import { page } from "../../rules/page.js";
 import { mustBeAt, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
-import type { Admission } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/gate.js";
 import type { Intake } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
 import { emitterOf, type Grants, type MediaCallers, type MediaRules } from "./media-callers.js";
@@ -179,7 +179,7 @@ export function createFolders(options: {
     }
   }
 
-  async function list(admission: Admission, appId: number, input: ListingOptions): Promise<FolderListing> {
+  async function list(admission: AdmittedRequest, appId: number, input: ListingOptions): Promise<FolderListing> {
     const grants = await callers.of(admission);
     const id = input.folderId === undefined ? null : namedFolder(grants, input.folderId);
     const row = id === null ? null : await known(grants, appId, id);
@@ -200,7 +200,7 @@ export function createFolders(options: {
     return listing;
   }
 
-  async function create(admission: Admission, appId: number, body: unknown): Promise<MediaFolder> {
+  async function create(admission: AdmittedRequest, appId: number, body: unknown): Promise<MediaFolder> {
     const grants = await callers.of(admission);
     const fields = isObject(body) ? body : {};
     const parentId = namedFolder(grants, fields["parentId"], "parentId");
@@ -229,7 +229,7 @@ export function createFolders(options: {
   }
 
   async function update(
-    admission: Admission,
+    admission: AdmittedRequest,
     { appId, id, precondition }: MediaTarget,
     body: unknown,
   ): Promise<MediaFolder> {
@@ -281,7 +281,7 @@ export function createFolders(options: {
     for (const { rules } of own) grants.need(rules, "delete");
   }
 
-  async function remove(admission: Admission, { appId, id, precondition }: MediaTarget): Promise<void> {
+  async function remove(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
     const grants = await callers.of(admission);
     grants.need((await known(grants, appId, id)).rules, "delete");
     const keys = await db.transaction(async (manager) => {

@@ -2,7 +2,7 @@
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { linkSeconds } from "../../rules/media-fields.js";
-import type { Admission } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/gate.js";
 import type { Files } from "./files.js";
 import type { MediaCallers } from "./media-callers.js";
 import { contentsUrl } from "./media-rows.js";
@@ -35,7 +35,7 @@ export function createLinks(options: { ring: KeyRing; callers: MediaCallers; fil
 
   return {
     /** @throws FILE_NOT_FOUND, REQUEST_INVALID */
-    async create(admission: Admission, appId: number, id: number, expiresIn: unknown): Promise<MediaLink> {
+    async create(admission: AdmittedRequest, appId: number, id: number, expiresIn: unknown): Promise<MediaLink> {
       const grants = await callers.of(admission);
       grants.need((await files.known(grants, appId, id)).rules, "read");
       const expires = Math.floor(Date.now() / 1000) + linkSeconds(expiresIn);

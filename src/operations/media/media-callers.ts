@@ -5,7 +5,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { UserData } from "../../rules/caller-rules.js";
 import { grants, MEDIA_RIGHTS, type MediaRight, type MediaRule } from "../../rules/media-access.js";
-import { type Admission, reportDeferred } from "../access/gate.js";
+import { type AdmittedRequest, reportDeferred } from "../access/gate.js";
 import type { Emitter } from "../records/log-events.js";
 
 export type MediaRules = readonly MediaRule[] | null;
@@ -26,7 +26,7 @@ export interface Grants {
 const NOBODY = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
 /** Returns the emitter for events of this caller. */
-export const emitterOf = ({ caller, address }: Admission): Emitter => ({
+export const emitterOf = ({ caller, address }: AdmittedRequest): Emitter => ({
   ...(caller ?? NOBODY),
   ...(address !== undefined && { address }),
 });
@@ -38,7 +38,7 @@ export type AppUserOf = (caller: Caller | null) => Promise<{ data: UserData } | 
 
 export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserOf: AppUserOf }) {
   /** Returns the user of a page: the app user who is signed in, or the person of its token. */
-  async function userOf({ caller }: Admission): Promise<UserData | null> {
+  async function userOf({ caller }: AdmittedRequest): Promise<UserData | null> {
     const signedIn = await appUserOf(caller);
     if (signedIn) return signedIn.data;
     if (caller?.personId == null) return null;
@@ -51,7 +51,7 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
   }
 
   return {
-    async of(admission: Admission): Promise<Grants> {
+    async of(admission: AdmittedRequest): Promise<Grants> {
       const { isTrusted, caller } = admission;
       const user = isTrusted ? null : await userOf(admission);
       const has = (rules: MediaRules, right: MediaRight) => isTrusted || grants(rules, right, user);

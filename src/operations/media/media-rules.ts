@@ -6,7 +6,7 @@ import { isObject } from "../../rules/described.js";
 import { parseMediaRules } from "../../rules/media-access.js";
 import { mustBeAt, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
-import type { Admission } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/gate.js";
 import { lockApp } from "../settings/settings.js";
 import type { Files } from "./files.js";
 import type { Folders } from "./folders.js";
@@ -35,7 +35,7 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
   const { db, callers, files, folders } = options;
 
   /** @throws UNAUTHORIZED or FORBIDDEN if the caller is not the app itself */
-  async function trustedGrants(admission: Admission): Promise<Grants> {
+  async function trustedGrants(admission: AdmittedRequest): Promise<Grants> {
     const grants = await callers.of(admission);
     if (!grants.isTrusted) throw grants.refusal();
     return grants;
@@ -48,12 +48,12 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
   }
 
   return {
-    async get(admission: Admission, kind: RuledKind, target: MediaTarget): Promise<OwnRules> {
+    async get(admission: AdmittedRequest, kind: RuledKind, target: MediaTarget): Promise<OwnRules> {
       return read(await trustedGrants(admission), kind, target);
     },
 
     /** Replaces them. @throws REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED */
-    async set(admission: Admission, kind: RuledKind, target: MediaTarget, body: unknown): Promise<OwnRules> {
+    async set(admission: AdmittedRequest, kind: RuledKind, target: MediaTarget, body: unknown): Promise<OwnRules> {
       const { appId, id, precondition } = target;
       const grants = await trustedGrants(admission);
       await read(grants, kind, target);

@@ -1,6 +1,6 @@
 /** Audit entries for changes of an app's media by people and back ends. Runs and visitors have other records. */
 import type { Executor } from "../../data/database.js";
-import type { Admission } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/gate.js";
 import { audit } from "../records/audit.js";
 
 const RECORDED = ["editor", "admin", "api"];
@@ -8,7 +8,7 @@ const RECORDED = ["editor", "admin", "api"];
 /** Call it in the transaction of the change. `data` has ids, names and fields, never contents. */
 export async function auditMedia(
   executor: Executor,
-  { caller }: Admission,
+  { caller }: AdmittedRequest,
   appId: number,
   type: string,
   data: Record<string, unknown>,

@@ -22,7 +22,7 @@ import {
   UPLOADS_OF_VISITORS_MAX,
 } from "../../limits.js";
 import { mediaName, uploadName } from "../../rules/media-fields.js";
-import type { Admission } from "../access/gate.js";
+import type { AdmittedRequest } from "../access/gate.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp } from "../settings/settings.js";
@@ -187,7 +187,7 @@ export function createUploads(options: UploadsOptions) {
 
   async function insert(
     manager: EntityManager,
-    admission: Admission,
+    admission: AdmittedRequest,
     appId: number,
     folderId: number | null,
     file: Stored,
@@ -232,7 +232,7 @@ export function createUploads(options: UploadsOptions) {
 
   /** The uploads of one request. */
   function upload(
-    admission: Admission,
+    admission: AdmittedRequest,
     appId: number,
     grants: Grants,
     length: number | null,
@@ -301,7 +301,7 @@ export function createUploads(options: UploadsOptions) {
 
   return {
     /** @param length Content-Length as an estimate of the files' size; null if absent @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
-    async begin(admission: Admission, appId: number, length: number | null): Promise<Upload> {
+    async begin(admission: AdmittedRequest, appId: number, length: number | null): Promise<Upload> {
       const grants = await callers.of(admission);
       intake.take(emitterOf(admission), appId, 0);
       return upload(admission, appId, grants, length, enter(appId, grants.isTrusted));

@@ -73,21 +73,21 @@ export interface PackagesOptions {
  * Results from before a save: assets by dependency, scripts for dependencies that had none, and the error of the first
  * that still has none.
  */
-export interface Resolved {
+export interface ResolvedPackages {
   assets: ReadonlyMap<string, StoredAsset>;
   late: readonly StoredAsset[];
   fault: unknown;
 }
 
 /** Resolved dependencies in an export: known scripts, and exact versions of others. */
-export interface Promised {
+export interface PromisedAssets {
   kept: readonly KeptAsset[];
   versions: ReadonlyMap<string, string>;
 }
 
-export const NOTHING_PROMISED: Promised = { kept: [], versions: new Map() };
+export const NOTHING_PROMISED: PromisedAssets = { kept: [], versions: new Map() };
 
-export const NOTHING_RESOLVED: Resolved = { assets: new Map(), late: [], fault: null };
+export const NOTHING_RESOLVED: ResolvedPackages = { assets: new Map(), late: [], fault: null };
 
 function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOptions) {
   const { hostname = "", port = "", protocol = "" } = npm ? new URL(npm.url) : {};
@@ -266,7 +266,7 @@ export function createPackages(options: PackagesOptions) {
     imports(
       dependencies: readonly string[],
       known: readonly StoredAsset[],
-      { assets, late }: Resolved,
+      { assets, late }: ResolvedPackages,
     ): Record<string, string> {
       const pairs = dependencies.flatMap((dependency): [string, string][] => {
         const entry = catalogue.get(dependency);
@@ -291,7 +291,7 @@ export function createPackages(options: PackagesOptions) {
       dependencies: readonly string[],
       before: readonly StoredAsset[],
       promised = NOTHING_PROMISED,
-    ): Promise<Resolved> {
+    ): Promise<ResolvedPackages> {
       const assets = new Map<string, StoredAsset>();
       const known = [...promised.kept, ...before];
       const had = new Set(storedScripts(before));
@@ -320,7 +320,11 @@ export function createPackages(options: PackagesOptions) {
      * Checks for scripts of URLs that could not be reached when the action listed them. `fault` is the error of the
      * first URL that answers without a script. Never rejects.
      */
-    async caughtUp(author: Author, dependencies: readonly string[], known: readonly StoredAsset[]): Promise<Resolved> {
+    async caughtUp(
+      author: Author,
+      dependencies: readonly string[],
+      known: readonly StoredAsset[],
+    ): Promise<ResolvedPackages> {
       const late: StoredAsset[] = [];
       let fault: unknown = null;
       const deadline = performance.now() + CATCH_UP_LIMIT_MS;
@@ -338,7 +342,7 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /** Reads the assets of an export; those that are invalid or do not fit their dependency are left out. */
-    async promised(assets: unknown): Promise<Promised> {
+    async promised(assets: unknown): Promise<PromisedAssets> {
       const entries = (Array.isArray(assets) ? assets.slice(0, PROMISES_MAX) : []).flatMap((one: unknown) => {
         const { name, version, integrity } = isObject(one) ? one : {};
         const sha256 = sha256In(integrity);
@@ -360,7 +364,7 @@ export function createPackages(options: PackagesOptions) {
      * Assets of dependencies, from resolved and existing ones. Makes no request.
      * @throws DEPENDENCY_UNRESOLVED, and the error that prevented the first of them from being resolved
      */
-    settle(dependencies: readonly string[], known: readonly StoredAsset[], resolved: Resolved): StoredAsset[] {
+    settle(dependencies: readonly string[], known: readonly StoredAsset[], resolved: ResolvedPackages): StoredAsset[] {
       const { assets, late, fault } = resolved;
       return [...new Set(dependencies)].map((dependency) => {
         const found = assets.get(dependency);
