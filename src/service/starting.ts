@@ -16,7 +16,7 @@ import { createTurns } from "../api/turns.js";
 import { createUpgradeReader } from "../api/upgrade-origin.js";
 import { runInBackground } from "../background.js";
 import { poolUse } from "../data/database.js";
-import { type Browsers, createBrowsers } from "../engine/browser/browsers.js";
+import { Browsers } from "../engine/browser/browsers.js";
 import type { DiskSpace } from "../engine/disk-room.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
@@ -133,7 +133,7 @@ export class Starting {
     first.close();
     const openings = new FairSemaphore(OPENINGS, 1);
     const onLoss = measures.browserLost;
-    const browsers = createBrowsers({ sources, log, openLane: egress.openLane, openings, onLoss });
+    const browsers = new Browsers({ sources, log, openLane: egress.openLane, openings, onLoss });
     releases.add("browsers", () => browsers.stop());
     await browsers.start();
     parts["browser"] = () => browsers.ready();

@@ -4,7 +4,7 @@ import { statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { pino } from "pino";
 import type { Config } from "../../config.js";
-import { createBrowsers } from "../../engine/browser/browsers.js";
+import { Browsers } from "../../engine/browser/browsers.js";
 import { localBrowser } from "../../engine/browser/processes/local-browser.js";
 import { createBundler } from "../../engine/bundler.js";
 import { findChromium, usualPaths } from "../../engine/chromium-path.js";
@@ -123,7 +123,7 @@ export async function browser({
   if (!path)
     return [ill("browser", "no Chromium was found", "apt-get install chromium-headless-shell, or set CHROME_PATH")];
   const log = pino({ level: "silent" });
-  const browsers = createBrowsers({
+  const browsers = new Browsers({
     sources: [localBrowser({ chromePath: path, sandbox: chromeSandbox, log })],
     log,
     openLane: null,

@@ -3,7 +3,7 @@
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { runInBackground } from "../../background.js";
 import { StartError } from "../../errors.js";
-import { BROWSER_START_TIMEOUT_MS, type BrowserSource } from "./browser-source.js";
+import { BROWSER_START_TIMEOUT_MS, type BrowserSource, type Chromium } from "./browser-source.js";
 import { createNeedsOfCode } from "./mode.js";
 import type { Slot } from "./pages/pool.js";
 import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
@@ -19,30 +19,11 @@ import {
   type PageScript,
 } from "./run.js";
 import { type Generation, Supervisor, type SupervisorOptions } from "./supervisor.js";
-import { createRememberedCode, createTrials, type TrialOf } from "./trials.js";
+import { RememberedCode, type TrialOf, Trials } from "./trials.js";
 
 export interface BrowsersOptions extends SupervisorOptions {
   /** One browser is kept running from each source. */
   sources: readonly BrowserSource[];
-}
-
-export interface Browsers {
-  /** Resolves when at least one browser is running. @throws StartError with instructions if none starts */
-  start(): Promise<void>;
-  /** Runs a script, and returns its outcome. Code with an effect runs at most once. Never rejects. */
-  run(request: PageRun): Promise<PageOutcome>;
-  /** True if a browser is running. */
-  ready(): boolean;
-  /** Number of active runs. */
-  busy(): number;
-  /** Number of running browsers, and of contexts: with a run, idle with a key, and opened in advance. */
-  figures(): { up: number; serving: number; warm: number; spare: number };
-  /** Sandbox state of the first running browser's processes; null for a remote browser. */
-  sandbox(): Promise<SandboxProof | null>;
-  /** Process id of that browser; null if there is none, or if it is remote. */
-  pid(): number | null;
-  /** Ends all runs, processes and connections. */
-  stop(): Promise<void>;
 }
 
 const ATTEMPTS_BEFORE_START = 3;
@@ -53,12 +34,16 @@ const PRESENT_POLL_MS = 20;
  * served the fewest. null if none has a browser.
  */
 function leastBusy(supervisors: readonly Supervisor[], tried: ReadonlySet<Supervisor>): Supervisor | null {
-  const rank = (one: Supervisor) => [Number(tried.has(one)), one.busy(), one.current?.runs ?? 0];
+  const rank = (supervisor: Supervisor) => [
+    Number(tried.has(supervisor)),
+    supervisor.busy(),
+    supervisor.current?.runs ?? 0,
+  ];
   const ranked = supervisors
     .filter(({ current }) => current !== null)
-    .map((one) => ({ one, rank: rank(one) }))
+    .map((supervisor) => ({ supervisor, rank: rank(supervisor) }))
     .sort((a, b) => a.rank.map((value, at) => value - b.rank[at]!).find((difference) => difference !== 0) ?? 0);
-  return ranked[0]?.one ?? null;
+  return ranked[0]?.supervisor ?? null;
 }
 
 /** Waits until a browser is running. @returns false if none is in time */
@@ -72,9 +57,9 @@ async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> 
 }
 
 const needsOfCode = createNeedsOfCode();
-const trials = createTrials();
+const trials = new Trials();
 /** Code that recently ended its page in a network isolate, or had too little stack there. It runs in a document. */
-const needDocument = createRememberedCode();
+const needDocument = new RememberedCode();
 
 /** Where a run is evaluated. `trialOf`: set if it is tried in `isolate` first. */
 interface Placement {
@@ -88,7 +73,7 @@ function placementOf(request: PageRun): Placement {
   const { packages, source } = request;
   if (request.mode !== undefined) {
     const network = hasNetwork(request.mode) && request.network !== false;
-    return { mode: request.mode, trialOf: trials.of(request, request.mode), network };
+    return { mode: request.mode, trialOf: trials.modeToTry(request, request.mode), network };
   }
   const defined = packages.flatMap((script) => ("source" in script && script.defines) || []);
   const ofSource = needsOfCode(source, defined);
@@ -98,7 +83,7 @@ function placementOf(request: PageRun): Placement {
   const isTooLarge = mode === "network-isolate" && needDocument.has(request);
   return {
     mode: isTooLarge ? "document" : mode,
-    trialOf: trials.of(request, mode, ofSource.mode),
+    trialOf: trials.modeToTry(request, mode, ofSource.mode),
     network: needs.some(({ network }) => network),
   };
 }
@@ -157,52 +142,6 @@ async function runIn(
   }
 }
 
-async function run(supervisors: readonly Supervisor[], asked: PageRun): Promise<PageOutcome> {
-  const { mode, trialOf, network } = placementOf(asked);
-  const { mayRequest: _mayRequest, onRequest: _onRequest, ...silent } = asked;
-  const request: PageRun = network ? asked : { ...silent, network };
-  if (trialOf !== null) {
-    const outcome = await trials.run(request, trialOf, (trial) => runAs(supervisors, trial, "isolate"));
-    if (outcome !== null) {
-      request.onMode?.("isolate");
-      return outcome;
-    }
-  }
-  if (mode === "isolate") return runInDocument(supervisors, request);
-  request.onMode?.(mode);
-  const begun = performance.now();
-  const outcome = await runAs(supervisors, request, mode);
-  if (mode !== "network-isolate" || outcome.ok) return outcome;
-  if (!ENDED_WITH_PAGE.includes(outcome.cause) && !hasOverflowed(outcome)) return outcome;
-  needDocument.add(request);
-  if (outcome.cause !== "retry") return outcome;
-  // The isolate ended before the run had made a request or printed a line, so it can be repeated.
-  return runInDocument(supervisors, {
-    ...request,
-    timeoutMs: Math.max(1, request.timeoutMs - (performance.now() - begun)),
-  });
-}
-
-function runInDocument(supervisors: readonly Supervisor[], request: PageRun): Promise<PageOutcome> {
-  request.onMode?.("document");
-  return runAs(supervisors, request, "document");
-}
-
-async function runAs(supervisors: readonly Supervisor[], request: PageRun, mode: Mode): Promise<PageOutcome> {
-  const tried = new Set<Supervisor>();
-  for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
-    if (request.signal?.aborted) return cancelledBefore();
-    if (!(await anyPresent(supervisors))) break;
-    // Chosen and counted without a pause, so that concurrent runs are spread.
-    const supervisor = leastBusy(supervisors, tried);
-    if (!supervisor?.current) continue;
-    const outcome = await runIn(supervisor, supervisor.current, request, mode);
-    if (outcome !== null) return outcome;
-    tried.add(supervisor);
-  }
-  return failed("browser", "Error", "No browser was available for the run");
-}
-
 async function start(supervisors: readonly Supervisor[]): Promise<void> {
   const down: { supervisor: Supervisor; fault: Error }[] = [];
   const open = (supervisor: Supervisor) =>
@@ -221,27 +160,100 @@ async function start(supervisors: readonly Supervisor[]): Promise<void> {
   }
 }
 
-export function createBrowsers(options: BrowsersOptions): Browsers {
-  const supervisors = options.sources.map((source) => new Supervisor(source, options));
-  const first = () => supervisors.find(({ current }) => current !== null)?.current?.chromium ?? null;
-  return {
-    start: () => start(supervisors),
-    run: (request) => run(supervisors, request),
-    ready: () => first() !== null,
-    busy: () => supervisors.reduce((sum, supervisor) => sum + supervisor.busy(), 0),
-    figures() {
-      const all = supervisors.map((one) => one.contexts());
-      const sum = (of: "serving" | "warm" | "spare") => all.reduce((total, one) => total + one[of], 0);
-      const up = supervisors.filter(({ current }) => current !== null).length;
-      return { up, serving: sum("serving"), warm: sum("warm"), spare: sum("spare") };
-    },
-    async sandbox() {
-      const chromium = first();
-      return chromium === null ? null : proveSandbox(chromium);
-    },
-    pid: () => first()?.pid ?? null,
-    async stop() {
-      await Promise.all(supervisors.map((supervisor) => supervisor.stop()));
-    },
+export class Browsers {
+  private readonly supervisors: readonly Supervisor[];
+
+  constructor(options: BrowsersOptions) {
+    this.supervisors = options.sources.map((source) => new Supervisor(source, options));
+  }
+
+  /** The first running browser. */
+  private get first(): Chromium | null {
+    return this.supervisors.find(({ current }) => current !== null)?.current?.chromium ?? null;
+  }
+
+  /** Resolves when at least one browser is running. @throws StartError with instructions if none starts */
+  start(): Promise<void> {
+    return start(this.supervisors);
+  }
+
+  /** Runs a script, and returns its outcome. Code with an effect runs at most once. Never rejects. */
+  readonly run = async (request: PageRun): Promise<PageOutcome> => {
+    const { mode, trialOf, network } = placementOf(request);
+    const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
+    const placed: PageRun = network ? request : { ...withoutRequests, network };
+    if (trialOf !== null) {
+      const outcome = await trials.run(placed, trialOf, (trial) => this.runAs(trial, "isolate"));
+      if (outcome !== null) {
+        placed.onMode?.("isolate");
+        return outcome;
+      }
+    }
+    if (mode === "isolate") return this.runInDocument(placed);
+    placed.onMode?.(mode);
+    const startedAt = performance.now();
+    const outcome = await this.runAs(placed, mode);
+    if (mode !== "network-isolate" || outcome.ok) return outcome;
+    if (!ENDED_WITH_PAGE.includes(outcome.cause) && !hasOverflowed(outcome)) return outcome;
+    needDocument.add(placed);
+    if (outcome.cause !== "retry") return outcome;
+    // The isolate ended before the run had made a request or printed a line, so it can be repeated.
+    const timeoutMs = Math.max(1, placed.timeoutMs - (performance.now() - startedAt));
+    return this.runInDocument({ ...placed, timeoutMs });
   };
+
+  /** True if a browser is running. */
+  ready(): boolean {
+    return this.first !== null;
+  }
+
+  /** Number of active runs. */
+  busy(): number {
+    return this.supervisors.reduce((sum, supervisor) => sum + supervisor.busy(), 0);
+  }
+
+  /** Number of running browsers, and of contexts: with a run, idle with a key, and opened in advance. */
+  readonly figures = (): { up: number; serving: number; warm: number; spare: number } => {
+    const contexts = this.supervisors.flatMap((supervisor) => supervisor.contexts());
+    const sum = (kind: "serving" | "warm" | "spare") => contexts.reduce((total, counts) => total + counts[kind], 0);
+    const up = this.supervisors.filter(({ current }) => current !== null).length;
+    return { up, serving: sum("serving"), warm: sum("warm"), spare: sum("spare") };
+  };
+
+  /** Sandbox state of the first running browser's processes; null for a remote browser. */
+  async sandbox(): Promise<SandboxProof | null> {
+    const { first } = this;
+    return first === null ? null : proveSandbox(first);
+  }
+
+  /** Process id of that browser; null if there is none, or if it is remote. */
+  pid(): number | null {
+    return this.first?.pid ?? null;
+  }
+
+  /** Ends all runs, processes and connections. */
+  async stop(): Promise<void> {
+    await Promise.all(this.supervisors.map((supervisor) => supervisor.stop()));
+  }
+
+  private runInDocument(request: PageRun): Promise<PageOutcome> {
+    request.onMode?.("document");
+    return this.runAs(request, "document");
+  }
+
+  private async runAs(request: PageRun, mode: Mode): Promise<PageOutcome> {
+    const { supervisors } = this;
+    const tried = new Set<Supervisor>();
+    for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
+      if (request.signal?.aborted) return cancelledBefore();
+      if (!(await anyPresent(supervisors))) break;
+      // Chosen and counted without a pause, so that concurrent runs are spread.
+      const supervisor = leastBusy(supervisors, tried);
+      if (!supervisor?.current) continue;
+      const outcome = await runIn(supervisor, supervisor.current, request, mode);
+      if (outcome !== null) return outcome;
+      tried.add(supervisor);
+    }
+    return failed("browser", "Error", "No browser was available for the run");
+  }
 }

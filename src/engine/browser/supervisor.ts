@@ -5,8 +5,8 @@ import { runInBackground } from "../../background.js";
 import type { BrowserSource, Chromium } from "./browser-source.js";
 import type { Lane } from "./network/lane.js";
 import { type Openings, Pool } from "./pages/pool.js";
-import { type BrowserWatch, watchBrowser } from "./watch/browser-watch.js";
-import { watchLaunches } from "./watch/launches.js";
+import { BrowserWatch } from "./watch/browser-watch.js";
+import { LaunchWatch } from "./watch/launches.js";
 
 export interface SupervisorOptions {
   log: Logger;
@@ -70,12 +70,12 @@ export class Supervisor {
 
   private follow(chromium: Chromium): Generation {
     const { openLane, openings = AT_ONCE, spares = 2, warmPages = 48 } = this.options;
-    const watch = watchBrowser(chromium, () => generation.active > 0);
-    const pool = new Pool({ chromium, blame: watch.blame, openLane, openings, spares, warmPages });
+    const watch = new BrowserWatch(chromium, () => generation.active > 0);
+    const pool = new Pool({ chromium, crashCause: () => watch.crashCause(), openLane, openings, spares, warmPages });
     const counts = { runs: 0, active: 0, retired: false };
     const generation: Generation = { chromium, pool, watch, ...counts };
     this.generations.add(generation);
-    const launches = watchLaunches(chromium, pool.hasPages, () =>
+    const launches = new LaunchWatch(chromium, pool.hasPages, () =>
       this.options.log.error({ browser: this.source.name }, "the browser can start no page; it is replaced"),
     );
     runInBackground(
@@ -175,11 +175,9 @@ export class Supervisor {
     return [...this.generations].reduce((sum, { active }) => sum + active, 0);
   }
 
-  /** Number of contexts, including those of browsers that are being replaced. */
-  contexts(): { serving: number; warm: number; spare: number } {
-    const all = [...this.generations].map(({ active, pool }) => ({ serving: active, ...pool.kept() }));
-    const sum = (of: "serving" | "warm" | "spare") => all.reduce((total, one) => total + one[of], 0);
-    return { serving: sum("serving"), warm: sum("warm"), spare: sum("spare") };
+  /** Number of contexts of each browser, including those that are being replaced. */
+  contexts(): { serving: number; warm: number; spare: number }[] {
+    return [...this.generations].map(({ active, pool }) => ({ serving: active, ...pool.idleCounts() }));
   }
 
   /** Reports that a run lost its page. */

@@ -44,69 +44,59 @@ const failedThere = (ended: PageOutcome, trialOf: TrialOf): boolean =>
   trialOf === "document" && !ended.ok && ended.cause === "script";
 
 /** Remembers code, by app. */
-export function createRememberedCode(perApp = REMEMBERED_PER_APP) {
-  const byApp = new LRUCache<string, LRUCache<string, true>>({ max: REMEMBERED_APPS });
-  return {
-    has: (request: PageRun): boolean => byApp.get(request.origin)?.has(keyOf(request)) ?? false,
-    add(request: PageRun): void {
-      const own = byApp.get(request.origin) ?? new LRUCache({ max: perApp, ttl: REMEMBERED_MS });
-      byApp.set(request.origin, own.set(keyOf(request), true));
-    },
-  };
+export class RememberedCode {
+  private readonly byApp = new LRUCache<string, LRUCache<string, true>>({ max: REMEMBERED_APPS });
+
+  constructor(private readonly perApp = REMEMBERED_PER_APP) {}
+
+  has(request: PageRun): boolean {
+    return this.byApp.get(request.origin)?.has(keyOf(request)) ?? false;
+  }
+
+  add(request: PageRun): void {
+    const ofApp = this.byApp.get(request.origin) ?? new LRUCache({ max: this.perApp, ttl: REMEMBERED_MS });
+    this.byApp.set(request.origin, ofApp.set(keyOf(request), true));
+  }
 }
 
-/** Holds the console lines of a trial until its outcome counts. @param end called if there are too many */
-function createHeldLines(end: () => void) {
-  const lines: ConsoleLine[] = [];
-  return {
-    print(line: ConsoleLine): void {
-      if (lines.length <= LINES_MAX && lines.push(line) > LINES_MAX) end();
-    },
-    areTooMany: (): boolean => lines.length > LINES_MAX,
-    passTo(onConsole: PageRun["onConsole"]): void {
-      if (onConsole) for (const line of lines) onConsole(line);
-    },
-  };
-}
+export class Trials {
+  private readonly needMore: RememberedCode;
 
-export type Trials = ReturnType<typeof createTrials>;
+  constructor(rememberedPerApp = REMEMBERED_PER_APP) {
+    this.needMore = new RememberedCode(rememberedPerApp);
+  }
 
-export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
-  const needMore = createRememberedCode(rememberedPerApp);
+  /** Returns `mode` if the run is to be tried in `isolate` first, or null. @param modeOfSource the mode that the source needs */
+  modeToTry(request: PageRun, mode: Mode, modeOfSource = mode): TrialOf | null {
+    if (modeOfSource !== "isolate" || this.needMore.has(request)) return null;
+    const mayBe = mode === "isolate" || request.packages.every(mayBeTried);
+    return mayBe && (mode !== "document" || areLookedThrough(request.packages)) ? mode : null;
+  }
 
-  return {
-    /** Returns `mode` if the run is to be tried in `isolate` first, or null. @param ofSource the mode that the source needs */
-    of(request: PageRun, mode: Mode, ofSource = mode): TrialOf | null {
-      if (ofSource !== "isolate" || needMore.has(request)) return null;
-      const mayBe = mode === "isolate" || request.packages.every(mayBeTried);
-      return mayBe && (mode !== "document" || areLookedThrough(request.packages)) ? mode : null;
-    },
-
-    /**
-     * Runs the trial.
-     * @param run runs a request in `isolate`
-     * @returns null if the run needs more; its code is remembered, and the caller repeats the run
-     */
-    async run(
-      request: PageRun,
-      trialOf: TrialOf,
-      run: (request: PageRun) => Promise<PageOutcome>,
-    ): Promise<PageOutcome | null> {
-      const ending = new AbortController();
-      const end = () => ending.abort();
-      const lines = createHeldLines(end);
-      if (request.signal?.aborted) end();
-      request.signal?.addEventListener("abort", end, { once: true });
-      const timeoutMs = Math.min(TRIAL_MAX_MS, request.timeoutMs * TRIAL_MAX_SHARE);
-      const { signal } = ending;
-      const outcome = await run({ ...request, onConsole: lines.print, signal, timeoutMs, trialOf });
-      request.signal?.removeEventListener("abort", end);
-      const needsMore =
-        lines.areTooMany() || hasOverflowed(outcome) || (!outcome.ok && NEEDS_MORE.includes(outcome.cause));
-      if (needsMore) needMore.add(request);
-      if (needsMore || failedThere(outcome, trialOf)) return null;
-      lines.passTo(request.onConsole);
-      return outcome;
-    },
-  };
+  /**
+   * Runs the trial, and holds its console lines until the outcome counts.
+   * @param run runs a request in `isolate`
+   * @returns null if the run needs more; its code is remembered, and the caller repeats the run
+   */
+  async run(
+    request: PageRun,
+    trialOf: TrialOf,
+    run: (request: PageRun) => Promise<PageOutcome>,
+  ): Promise<PageOutcome | null> {
+    const lines: ConsoleLine[] = [];
+    const tooManyLines = new AbortController();
+    const onConsole = (line: ConsoleLine) => {
+      if (lines.length < LINES_MAX) lines.push(line);
+      else tooManyLines.abort();
+    };
+    const signal = AbortSignal.any([tooManyLines.signal, ...(request.signal ? [request.signal] : [])]);
+    const timeoutMs = Math.min(TRIAL_MAX_MS, request.timeoutMs * TRIAL_MAX_SHARE);
+    const outcome = await run({ ...request, onConsole, signal, timeoutMs, trialOf });
+    const needsMore =
+      tooManyLines.signal.aborted || hasOverflowed(outcome) || (!outcome.ok && NEEDS_MORE.includes(outcome.cause));
+    if (needsMore) this.needMore.add(request);
+    if (needsMore || failedThere(outcome, trialOf)) return null;
+    for (const line of lines) request.onConsole?.(line);
+    return outcome;
+  }
 }

@@ -3,8 +3,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
-import { putIdle, takeFromIdle } from "../../../src/engine/browser/watch/idle-group.js";
-import { createPriorities } from "../../../src/engine/browser/watch/priorities.js";
+import { moveToIdleGroup, moveToServiceGroup } from "../../../src/engine/browser/watch/idle-group.js";
+import { Priorities } from "../../../src/engine/browser/watch/priorities.js";
 import { until } from "../../harness/until.js";
 
 /** Some windows of the watch. */
@@ -17,15 +17,15 @@ describe("the group of processes that compute where no other wants to", () => {
     const child = spawn("sleep", ["60"]);
     try {
       const before = groupOf(child.pid!);
-      const given = await putIdle(child.pid!);
+      const given = await moveToIdleGroup(child.pid!);
       expect(groupOf(child.pid!).includes(`svc-idle-${process.pid}`)).to.equal(given);
-      await takeFromIdle(child.pid!);
+      await moveToServiceGroup(child.pid!);
       expect(groupOf(child.pid!)).to.equal(before);
     } finally {
       child.kill();
       await once(child, "exit");
     }
-    expect(await putIdle(child.pid!)).to.equal(false);
+    expect(await moveToIdleGroup(child.pid!)).to.equal(false);
   });
 
   describe("takes a renderer that is in the way", () => {
@@ -42,7 +42,7 @@ describe("the group of processes that compute where no other wants to", () => {
      * @param more threads that the first one has from its second look on
      */
     async function lookUntil(shares: readonly [number, number], isIdle: boolean, more = 0): Promise<void> {
-      const priorities = createPriorities();
+      const priorities = new Priorities();
       const pids = shares.map(() => {
         const child = spawn("sleep", ["60"]);
         children.push(child);
@@ -53,7 +53,7 @@ describe("the group of processes that compute where no other wants to", () => {
       await until(() => {
         const spent = performance.now() - begun;
         const threads = 10 + (looks++ === 0 ? 0 : more);
-        priorities.look(pids.map((pid, at) => ({ pid, spent: spent * shares[at]!, threads })));
+        priorities.update(pids.map((pid, at) => ({ pid, spent: spent * shares[at]!, threads })));
         return spent > SETTLED_MS && groupOf(pids[0]!).includes("svc-idle-") === isIdle;
       });
     }
@@ -62,7 +62,7 @@ describe("the group of processes that compute where no other wants to", () => {
     async function hasGroup(): Promise<boolean> {
       const probe = spawn("sleep", ["60"]);
       children.push(probe);
-      return putIdle(probe.pid!);
+      return moveToIdleGroup(probe.pid!);
     }
 
     it("with a core while another one computes as well", async () => lookUntil([1, 0.05], await hasGroup()));

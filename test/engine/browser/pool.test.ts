@@ -23,12 +23,12 @@ describe("a pool whose browser starts no renderer", () => {
   it("counts a page that is being opened, so that the browser is replaced before the page's own limit", async () => {
     for (const pid of zygotesOf(chromium.pid!)) process.kill(pid, "SIGSTOP");
     const openings = { enter: async () => () => undefined };
-    const pool = new Pool({ chromium, blame: () => null, openLane: null, openings, spares: 1, warmPages: 4 });
+    const pool = new Pool({ chromium, crashCause: () => null, openLane: null, openings, spares: 1, warmPages: 4 });
     const filled = pool.fill();
     await until(pool.hasPages);
     await chromium.stop();
     await filled;
-    expect(pool.kept().spare).to.equal(0);
+    expect(pool.idleCounts().spare).to.equal(0);
     expect(pool.hasPages()).to.equal(false);
   });
 });
@@ -43,7 +43,7 @@ describe("a page that comes back from a run", () => {
   before(async () => {
     chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
     const openings = { enter: () => enter() };
-    pool = new Pool({ chromium, blame: () => null, openLane: null, openings, spares: 1, warmPages: 4 });
+    pool = new Pool({ chromium, crashCause: () => null, openLane: null, openings, spares: 1, warmPages: 4 });
     page = await pool.acquire(SLOT);
     const renew = page.renew.bind(page);
     page.renew = (...given) => {

@@ -209,7 +209,7 @@ describe("what the requests of a run leave", () => {
       it("is never waited for: where the page has to go, another is there before the next run", async () => {
         const pool = new Pool({
           chromium,
-          blame: () => null,
+          crashCause: () => null,
           openLane: () => proxy.openLane(),
           openings: { enter: async () => () => undefined },
           spares: 1,

@@ -1,6 +1,6 @@
 /** Helpers for tests of the browser: one browser per file, and runs described by their differences. */
 import pino from "pino";
-import { type Browsers, type BrowsersOptions, createBrowsers } from "../../../src/engine/browser/browsers.js";
+import { Browsers, type BrowsersOptions } from "../../../src/engine/browser/browsers.js";
 import type { ChromiumOptions } from "../../../src/engine/browser/processes/chromium.js";
 import { localBrowser } from "../../../src/engine/browser/processes/local-browser.js";
 import {
@@ -15,7 +15,7 @@ import { chromePath } from "../../harness/remote-chromium.js";
 export function testBrowsers(options: Partial<BrowsersOptions & ChromiumOptions> = {}): Browsers {
   const { log = pino({ level: "silent" }), sandbox = true, ...others } = options;
   const local = localBrowser({ chromePath: options.chromePath ?? chromePath(), sandbox, log });
-  return createBrowsers({ sources: [local], openLane: null, log, ...others });
+  return new Browsers({ sources: [local], openLane: null, log, ...others });
 }
 
 /** A browser that another process started. */

@@ -4,12 +4,12 @@ import { createContext, runInContext, runInNewContext } from "node:vm";
 import { expect } from "chai";
 import pino from "pino";
 import type { Protocol } from "puppeteer";
-import { type Browsers, createBrowsers } from "../../../src/engine/browser/browsers.js";
+import { Browsers } from "../../../src/engine/browser/browsers.js";
 import { NETWORK_ISOLATE_STAND_INS } from "../../../src/engine/browser/globals.js";
 import { standIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
 import { localBrowser } from "../../../src/engine/browser/processes/local-browser.js";
 import { type FailureCause, failed, type Mode, type PageRun } from "../../../src/engine/browser/run.js";
-import { createRememberedCode, createTrials } from "../../../src/engine/browser/trials.js";
+import { RememberedCode, Trials } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { reachableHost } from "./host.js";
 import { resultOf, runOf, seenOf, testBrowsers } from "./support.js";
@@ -66,10 +66,10 @@ describe("Which runs are tried", () => {
   const ok = { ok: true, data: "1" } as const;
 
   async function outcomes(causes: readonly (FailureCause | null)[], request: PageRun) {
-    const trials = createTrials(2);
+    const trials = new Trials(2);
     const seen: unknown[] = [];
     for (const cause of causes) {
-      const trialOf = trials.of(request, "network-isolate", "isolate");
+      const trialOf = trials.modeToTry(request, "network-isolate", "isolate");
       if (trialOf === null) seen.push("not tried");
       else {
         const outcome = await trials.run(request, trialOf, async () => (cause ? failed(cause, "Error", "x") : ok));
@@ -91,11 +91,11 @@ describe("Which runs are tried", () => {
   });
 
   it("is remembered by app: none drives out what is known of another's", () => {
-    const needMore = createRememberedCode(2);
+    const needMore = new RememberedCode(2);
     const of = (app: number, source: string) => runOf(source, { origin: `https://app-${app}.actions.internal` });
     needMore.add(of(1, "a"));
     for (const source of ["a", "b", "c"]) needMore.add(of(2, source));
-    const known = [of(1, "a"), of(2, "a"), of(2, "b"), of(2, "c"), of(3, "a")].map(needMore.has);
+    const known = [of(1, "a"), of(2, "a"), of(2, "b"), of(2, "c"), of(3, "a")].map((request) => needMore.has(request));
     expect(known).to.deep.equal([true, false, true, true, false]);
   });
 
@@ -104,7 +104,7 @@ describe("Which runs are tried", () => {
       [500, true],
       [501, false],
     ] as const) {
-      const trials = createTrials();
+      const trials = new Trials();
       const got: number[] = [];
       const request = runOf("a", { packages, onConsole: ({ at }) => got.push(at) });
       const outcome = await trials.run(request, "network-isolate", async ({ onConsole, signal }) => {
@@ -114,7 +114,7 @@ describe("Which runs are tried", () => {
       });
       expect(outcome).to.equal(held ? ok : null);
       expect(got).to.deep.equal(held ? Array.from({ length: count }, (_, at) => at) : []);
-      expect(trials.of(request, "network-isolate", "isolate")).to.equal(held ? "network-isolate" : null);
+      expect(trials.modeToTry(request, "network-isolate", "isolate")).to.equal(held ? "network-isolate" : null);
     }
   });
 
@@ -122,15 +122,15 @@ describe("Which runs are tried", () => {
     const cancelled = AbortSignal.abort();
     const request = runOf("a", { packages, signal: cancelled });
     const ended = failed("cancelled", "Error", "x");
-    const trials = createTrials();
+    const trials = new Trials();
     const outcome = await trials.run(request, "network-isolate", async ({ signal }) => (signal!.aborted ? ended : ok));
     expect(outcome).to.equal(ended);
   });
 
   it("are those of packages that may do with less, and of code that names the language alone", () => {
-    const trials = createTrials();
+    const trials = new Trials();
     const of = (changes: object, mode: Mode, ofSource: Mode = "isolate") =>
-      trials.of(runOf("a", { packages: [{ ...packages[0]!, ...changes }] }), mode, ofSource);
+      trials.modeToTry(runOf("a", { packages: [{ ...packages[0]!, ...changes }] }), mode, ofSource);
     expect(of({}, "network-isolate")).to.equal("network-isolate");
     expect(of({ mayDoWithLess: false }, "isolate")).to.equal("isolate");
     expect(of({}, "document")).to.equal("document");
@@ -260,7 +260,7 @@ describe("A browser without isolates", function () {
 
   it("runs code of the language, and what would be tried, in documents", async () => {
     const without = browserWith("delete self.ShadowRealm");
-    const browsers = createBrowsers({ sources: [without], openLane: null, log });
+    const browsers = new Browsers({ sources: [without], openLane: null, log });
     await browsers.start();
     try {
       const listens = "async function execute() { return typeof addEventListener }";

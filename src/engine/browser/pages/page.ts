@@ -67,22 +67,22 @@ export class Page {
   private constructor(
     private readonly connection: Connection,
     private readonly lane: Lane | null,
-    private readonly blame: () => Loss | null,
+    private readonly crashCause: () => Loss | null,
   ) {}
 
   /**
    * Opens a new context with an empty page.
-   * @param blame returns the cause of a crash that is reported now, if it is known
+   * @param crashCause returns the cause of a crash that is reported now, if it is known
    * @param onTarget receives the page as soon as it has a target, before its renderer answers
    * @throws Error if the browser does not open it in time
    */
   static async open(
     connection: Connection,
     lane: Lane | null,
-    blame: () => Loss | null,
+    crashCause: () => Loss | null,
     onTarget: (page: Page) => void = () => {},
   ): Promise<Page> {
-    const page = new Page(connection, lane, blame);
+    const page = new Page(connection, lane, crashCause);
     page.onTarget = onTarget;
     const made = page.make().catch(() => false);
     if (await page.within(OPEN_TIMEOUT_MS, () => made)) return page;
@@ -149,7 +149,7 @@ export class Page {
     if (this.usable) this.state = { kind: "crashed" };
     // Without a renderer, or before any code has run, there is no cause to search for.
     if (this.mode === null || status === FAILED_TO_LAUNCH) this.lose("crashed");
-    else runInBackground(this.causeOfCrash().then((loss) => this.lose(loss)));
+    else runInBackground(this.findCrashCause().then((loss) => this.lose(loss)));
   }
 
   private listenToConnection(): void {
@@ -192,12 +192,12 @@ export class Page {
     return !this.hadOutput && this.lane?.used() !== true;
   }
 
-  private async causeOfCrash(): Promise<Loss> {
+  private async findCrashCause(): Promise<Loss> {
     // The run is repeated in a document, whatever the cause, if it has had no effect.
     if (this.mode === "isolate" || (this.mode === "network-isolate" && this.hadNoEffect())) return "isolate";
     for (const deadline = Date.now() + CAUSE_WITHIN_MS; Date.now() < deadline && this.usable; ) {
       await delay(CAUSE_LOOK_MS);
-      const cause = this.blame();
+      const cause = this.crashCause();
       if (cause !== null) return cause;
     }
     return "crashed";

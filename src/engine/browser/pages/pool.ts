@@ -37,7 +37,7 @@ export interface Openings {
 export interface PoolOptions {
   chromium: Chromium;
   /** Returns the cause of a crash that is reported now, if it is known. */
-  blame: () => Loss | null;
+  crashCause: () => Loss | null;
   openLane: (() => Promise<Lane>) | null;
   openings: Openings;
   /** Number of contexts that are opened in advance. */
@@ -177,7 +177,7 @@ export class Pool {
   }
 
   /** Number of idle pages: with a key, and without one yet. */
-  kept(): { warm: number; spare: number } {
+  idleCounts(): { warm: number; spare: number } {
     return { warm: this.idleInOrder.size, spare: this.spare.length };
   }
 
@@ -205,7 +205,7 @@ export class Pool {
   }
 
   private async open(): Promise<Page> {
-    const { chromium, blame, openLane } = this.options;
+    const { chromium, crashCause, openLane } = this.options;
     const lane = openLane === null ? null : await openLane();
     let opening: Page | null = null;
     const add = (page: Page) => {
@@ -213,7 +213,7 @@ export class Pool {
       this.pages.add(page);
     };
     try {
-      const page = await Page.open(chromium.connection, lane, blame, add);
+      const page = await Page.open(chromium.connection, lane, crashCause, add);
       if (!chromium.alive()) page.lose("browser");
       return page;
     } catch (error) {

@@ -2,9 +2,9 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Chromium } from "../browser-source.js";
-import { watchFloods } from "./floods.js";
-import { boundMemory } from "./memory.js";
-import { createPriorities } from "./priorities.js";
+import { FloodWatch } from "./floods.js";
+import { MemoryLimits } from "./memory.js";
+import { Priorities } from "./priorities.js";
 import { measure } from "./processes.js";
 
 /** Interval of the checks that the browser answers, and of the measurements of its processes. */
@@ -15,70 +15,74 @@ const PRIORITY_INTERVAL_MS = 50;
 /** Shorter runs are not measured: a measurement would delay their end. */
 const LASTING_MS = 10;
 /** Crashes within this time after a kill are attributed to it. */
-const BLAME_MS = 5_000;
+const CAUSED_WITHIN_MS = 5_000;
 
-export interface BrowserWatch {
-  /** Cause of a crash that is reported now: memory (a kill by this watch, or V8 at its limit), a flood, or neither. */
-  blame(): "memory" | "flood" | null;
-  /** True if the browser's own processes, which serve all runs, hold so much memory that the browser should be replaced. */
-  overgrown(): boolean;
-  stop(): void;
-}
-
-/** For a remote browser: its process ids mean nothing here. */
-const BLIND: BrowserWatch = { blame: () => null, overgrown: () => false, stop: () => {} };
-
-/** Repeats `look`, never twice at once. Ignores failures: a process ended by itself, or the browser is ending. */
-function every(ms: number, look: () => Promise<void>): NodeJS.Timeout {
-  let looking = false;
+/** Repeats a check, never twice at once. Ignores failures: a process ended by itself, or the browser is ending. */
+function every(ms: number, check: () => Promise<void>): NodeJS.Timeout {
+  let isChecking = false;
   return setInterval(() => {
-    if (looking) return;
-    looking = true;
-    look()
+    if (isChecking) return;
+    isChecking = true;
+    check()
       .catch(() => {})
       .finally(() => {
-        looking = false;
+        isChecking = false;
       });
   }, ms);
 }
 
 /** True if a run is active now and after a short time, the same one or another. */
-export async function lasts(active: () => boolean): Promise<boolean> {
-  if (!active()) return false;
+export async function lasts(isActive: () => boolean): Promise<boolean> {
+  if (!isActive()) return false;
   await delay(LASTING_MS);
-  return active();
+  return isActive();
 }
 
-/** `active`: true while a run is active. Measures nothing where there is no /proc. */
-export function watchBrowser(chromium: Chromium, active: () => boolean): BrowserWatch {
-  const { pid: group } = chromium;
-  if (group === null) return BLIND;
-  const floods = watchFloods(chromium, group);
-  const memory = boundMemory(group, () => chromium.stop());
-  const priorities = createPriorities();
+/** Measures nothing where there is no /proc, and for a remote browser, whose process ids mean nothing here. */
+export class BrowserWatch {
+  private readonly floods: FloodWatch | null = null;
+  private readonly memory: MemoryLimits | null = null;
+  private readonly timers: readonly NodeJS.Timeout[] = [];
 
-  async function weigh(): Promise<void> {
-    if (await lasts(active)) await memory.look(await measure(floods.processes(), group!));
+  /** @param isActive true while a run is active */
+  constructor(
+    private readonly chromium: Chromium,
+    isActive: () => boolean,
+  ) {
+    const { pid: group } = chromium;
+    if (group === null) return;
+    const floods = new FloodWatch(chromium, group);
+    const memory = new MemoryLimits(group, () => chromium.stop());
+    const priorities = new Priorities();
+    this.floods = floods;
+    this.memory = memory;
+    this.timers = [
+      every(ANSWER_INTERVAL_MS, async () => floods.check(await lasts(isActive))),
+      every(MEASURE_INTERVAL_MS, async () => {
+        if (await lasts(isActive)) await memory.check(await measure(floods.processes, group));
+      }),
+      every(PRIORITY_INTERVAL_MS, async () => {
+        if (!(await lasts(isActive))) return;
+        const renderers = floods.processes.filter(({ renderer }) => renderer);
+        priorities.update(await measure(renderers, group));
+      }),
+    ];
   }
 
-  async function rank(): Promise<void> {
-    if (!(await lasts(active))) return;
-    const renderers = floods.processes().filter(({ renderer }) => renderer);
-    priorities.look(await measure(renderers, group!));
+  /** Cause of a crash that is reported now: memory (a kill by this watch, or V8 at its limit), a flood, or neither. */
+  crashCause(): "memory" | "flood" | null {
+    const { floods, memory, chromium } = this;
+    if (floods === null || memory === null) return null;
+    if (floods.causedCrash()) return "flood";
+    return Date.now() - Math.max(memory.endedAt, chromium.exhaustedAt()) < CAUSED_WITHIN_MS ? "memory" : null;
   }
 
-  const timers = [
-    every(ANSWER_INTERVAL_MS, async () => floods.look(await lasts(active))),
-    every(MEASURE_INTERVAL_MS, weigh),
-    every(PRIORITY_INTERVAL_MS, rank),
-  ];
+  /** True if the browser's own processes, which serve all runs, hold so much memory that the browser should be replaced. */
+  overgrown(): boolean {
+    return this.memory?.overgrown() ?? false;
+  }
 
-  return {
-    blame() {
-      if (floods.toBlame()) return "flood";
-      return Date.now() - Math.max(memory.endedAt(), chromium.exhaustedAt()) < BLAME_MS ? "memory" : null;
-    },
-    overgrown: memory.overgrown,
-    stop: () => timers.forEach(clearInterval),
-  };
+  stop(): void {
+    this.timers.forEach(clearInterval);
+  }
 }

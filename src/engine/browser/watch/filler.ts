@@ -19,41 +19,41 @@ interface Group {
   own: readonly number[];
 }
 
-const heldBy = ({ own, id }: Group) => residentBytesOf(own, id);
-const spentBy = async (pid: number, { id }: Group) => (await usageOf(pid, id))?.spent ?? 0;
+const bytesHeldBy = ({ own, id }: Group) => residentBytesOf(own, id);
+const timeSpentBy = async (pid: number, { id }: Group) => (await usageOf(pid, id))?.spent ?? 0;
 
 /** @returns the memory of the browser's own processes when it has stopped growing */
-async function settled(group: Group): Promise<number> {
-  let held = await heldBy(group);
+async function settledBytes(group: Group): Promise<number> {
+  let bytes = await bytesHeldBy(group);
   for (const deadline = Date.now() + SETTLE_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
-    const next = await heldBy(group);
-    if (next - held < STILL_BYTES) return next;
-    held = next;
+    const next = await bytesHeldBy(group);
+    if (next - bytes < STILL_BYTES) return next;
+    bytes = next;
   }
-  return held;
+  return bytes;
 }
 
 /** Continues one renderer. @returns true if the browser's processes grow with it */
 async function growsWith(pid: number, group: Group): Promise<boolean> {
-  const before = await settled(group);
-  const spent = await spentBy(pid, group);
+  const before = await settledBytes(group);
+  const spent = await timeSpentBy(pid, group);
   signal(pid, "SIGCONT");
   for (const deadline = Date.now() + TURN_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
-    if ((await heldBy(group)) - before > GROWTH_BYTES) return true;
-    if ((await spentBy(pid, group)) - spent > TURN_SPENT_MS) break;
+    if ((await bytesHeldBy(group)) - before > GROWTH_BYTES) return true;
+    if ((await timeSpentBy(pid, group)) - spent > TURN_SPENT_MS) break;
   }
-  return (await settled(group)) - before > GROWTH_BYTES;
+  return (await settledBytes(group)) - before > GROWTH_BYTES;
 }
 
-/** @returns null if the browser grows with none of them. All continue afterwards. */
-export async function findFiller(busiestFirst: readonly number[], group: Group): Promise<number | null> {
-  for (const pid of busiestFirst) signal(pid, "SIGSTOP");
+/** @param suspects renderers, the busiest first @returns null if the browser grows with none of them. All continue afterwards. */
+export async function findFiller(suspects: readonly number[], group: Group): Promise<number | null> {
+  for (const pid of suspects) signal(pid, "SIGSTOP");
   try {
-    for (const pid of busiestFirst) if (await growsWith(pid, group)) return pid;
+    for (const pid of suspects) if (await growsWith(pid, group)) return pid;
     return null;
   } finally {
-    for (const pid of busiestFirst) signal(pid, "SIGCONT");
+    for (const pid of suspects) signal(pid, "SIGCONT");
   }
 }

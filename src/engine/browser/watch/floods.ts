@@ -19,16 +19,8 @@ const SERVING_SHARE = 0.25;
 const FORGIVEN_AFTER_MS = 10_000;
 /** A browser that does not answer for this long is replaced. */
 const HUNG_MS = 5_000;
-const BLAME_MS = 2_000;
-
-export interface FloodWatch {
-  /** Call it ten times a second. Sends a question while a run is active, and judges a question without an answer. */
-  look(active: boolean): Promise<void>;
-  /** The browser's processes at the time of its last answer. */
-  processes(): readonly BrowserProcess[];
-  /** True if a crash that is reported now was caused by this watch. */
-  toBlame(): boolean;
-}
+/** Crashes within this time after the answer to the first question since a kill are attributed to it. */
+const CAUSED_WITHIN_MS = 2_000;
 
 /** Usage of the browser's processes at a time, by pid. */
 export interface UsageSample {
@@ -49,11 +41,11 @@ export function senderOf(before: UsageSample, after: UsageSample): number | null
   let most = SENDING_SHARE * window;
   let sender: number | null = null;
   for (const [pid, { spent, kernel, renderer }] of after.usages) {
-    const was = before.usages.get(pid);
-    if (was === undefined) continue;
-    const sending = kernel - was.kernel;
-    if (!renderer) serving += spent - was.spent;
-    else if (sending >= most && sending >= SENDING_OF_OWN * (spent - was.spent)) {
+    const earlier = before.usages.get(pid);
+    if (earlier === undefined) continue;
+    const sending = kernel - earlier.kernel;
+    if (!renderer) serving += spent - earlier.spent;
+    else if (sending >= most && sending >= SENDING_OF_OWN * (spent - earlier.spent)) {
       most = sending;
       sender = pid;
     }
@@ -61,67 +53,79 @@ export function senderOf(before: UsageSample, after: UsageSample): number | null
   return serving >= SERVING_SHARE * window ? sender : null;
 }
 
-/** `group`: the browser's process group. */
-export function watchFloods({ connection, stop }: Chromium, group: number): FloodWatch {
-  const paused = new Set<number>();
-  const warnedAt = new Map<number, number>();
-  let processes: BrowserProcess[] = [];
-  let question: Question | null = null;
-  let blameUntil = 0;
+export class FloodWatch {
+  /** The browser's processes at the time of its last answer. */
+  processes: readonly BrowserProcess[] = [];
+  private readonly paused = new Set<number>();
+  private readonly pausedAt = new Map<number, number>();
+  private question: Question | null = null;
+  /** Crashes until this time were caused by a kill of this watch. */
+  private causedUntil = 0;
 
-  function ask(): void {
-    question = { at: Date.now(), sample: null };
+  /** @param group the browser's process group */
+  constructor(
+    private readonly chromium: Chromium,
+    private readonly group: number,
+  ) {}
+
+  /** Sends a question while a run is active, and compares processor times if one has no answer. Call it ten times a second. */
+  async check(isActive: boolean): Promise<void> {
+    if (this.question !== null) await this.checkLate(this.question);
+    else if (isActive) this.sendQuestion();
+  }
+
+  /** True if a crash that is reported now was caused by this watch. */
+  causedCrash(): boolean {
+    return Date.now() < this.causedUntil;
+  }
+
+  private sendQuestion(): void {
+    const { connection } = this.chromium;
+    this.question = { at: Date.now(), sample: null };
     // The network service, which sends the requests of all runs, answers the second command.
     Promise.all([listProcesses(connection, 0), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
-      .then(([answer]) => {
-        processes = answer;
+      .then(([processes]) => {
+        this.processes = processes;
       })
       // The browser has ended.
       .catch(() => {})
-      .finally(() => {
-        question = null;
-        // The report of the kill may be queued behind the flood.
-        if (blameUntil === Number.POSITIVE_INFINITY) blameUntil = Date.now() + BLAME_MS;
-        for (const pid of paused) signal(pid, "SIGCONT");
-        paused.clear();
-      });
+      .finally(() => this.onAnswer());
   }
 
-  async function sample(): Promise<UsageSample> {
+  private onAnswer(): void {
+    this.question = null;
+    // The report of the kill may be queued behind the flood.
+    if (this.causedUntil === Number.POSITIVE_INFINITY) this.causedUntil = Date.now() + CAUSED_WITHIN_MS;
+    for (const pid of this.paused) signal(pid, "SIGCONT");
+    this.paused.clear();
+  }
+
+  private async sample(): Promise<UsageSample> {
     const at = Date.now();
-    const measured = await measure(processes, group);
-    return { at, usages: new Map(measured.map((one) => [one.pid, one])) };
+    const measured = await measure(this.processes, this.group);
+    return { at, usages: new Map(measured.map((usage) => [usage.pid, usage])) };
   }
 
-  function pauseOrKill(pid: number): void {
-    if (Date.now() - (warnedAt.get(pid) ?? 0) < FORGIVEN_AFTER_MS) {
-      blameUntil = Number.POSITIVE_INFINITY;
+  private pauseOrKill(pid: number): void {
+    if (Date.now() - (this.pausedAt.get(pid) ?? 0) < FORGIVEN_AFTER_MS) {
+      this.causedUntil = Number.POSITIVE_INFINITY;
       signal(pid, "SIGKILL");
       return;
     }
-    warnedAt.set(pid, Date.now());
-    paused.add(pid);
+    this.pausedAt.set(pid, Date.now());
+    this.paused.add(pid);
     signal(pid, "SIGSTOP");
   }
 
   /** @param late a question without an answer, although this process has read its messages since */
-  async function judge(late: Question): Promise<void> {
+  private async checkLate(late: Question): Promise<void> {
     const now = Date.now();
-    if (now - late.at > HUNG_MS) await stop();
+    if (now - late.at > HUNG_MS) await this.chromium.stop();
     if (now - late.at < LATE_MS || (late.sample !== null && now - late.sample.at < WINDOW_MS)) return;
     const before = late.sample;
-    late.sample = await sample();
-    if (before === null || question !== late) return;
+    late.sample = await this.sample();
+    if (before === null || this.question !== late) return;
     const sender = senderOf(before, late.sample);
-    if (sender !== null && !paused.has(sender)) pauseOrKill(sender);
+    if (sender !== null && !this.paused.has(sender)) this.pauseOrKill(sender);
   }
-
-  return {
-    async look(active) {
-      if (question !== null) await judge(question);
-      else if (active) ask();
-    },
-    processes: () => processes,
-    toBlame: () => Date.now() < blameUntil,
-  };
 }

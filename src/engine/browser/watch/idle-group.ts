@@ -6,51 +6,37 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileS
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
-const MOUNTS = "/proc/self/mountinfo";
-const OWN_GROUPS = "/proc/self/cgroup";
+const MOUNT = "/sys/fs/cgroup";
+/** Groups of this process. Lines are `<number>:<controllers, comma-separated>:<path>`, in version 2 `0::<path>`. */
+const GROUPS_OF_SERVICE = "/proc/self/cgroup";
 const PREFIX = "svc-idle-";
 /** A twentieth of the default weight. A lower one would starve a run on a machine that is never idle. */
 const WEIGHT = "5";
 const SHARES = "51";
 
-/** Path of this process's group. Lines are `<number>:<controllers, comma-separated>:<path>`, in version 2 `0::<path>`. */
-function pathOf(groups: string, type: string): string | undefined {
-  const lines = groups.split("\n").map((line) => line.split(":"));
-  const found = lines.find(([number, controllers]) =>
-    type === "cgroup2" ? number === "0" && controllers === "" : controllers?.split(",").includes("cpu"),
-  );
-  return found?.slice(2).join(":");
-}
-
 /** Folder of this process's group in the hierarchy that divides processor time; null if there is none. */
-function ownGroup(): string | null {
-  for (const line of readFileSync(MOUNTS, "utf8").split("\n")) {
-    const [before = "", after = ""] = line.split(" - ");
-    const [, , , root = "", mount = ""] = before.split(" ");
-    const [type = "", , options = ""] = after.split(" ");
-    const divides = type === "cgroup2" || (type === "cgroup" && options.split(",").includes("cpu"));
-    if (!divides) continue;
-    const path = pathOf(readFileSync(OWN_GROUPS, "utf8"), type);
-    if (path === undefined) continue;
-    const group = join(mount, path.startsWith(root) ? path.slice(root.length) : path);
-    if (existsSync(join(group, "cgroup.procs")) && hasProcessorTime(group, type)) return group;
+function findServiceGroup(): string | null {
+  for (const line of readFileSync(GROUPS_OF_SERVICE, "utf8").split("\n")) {
+    const [number, controllers = "", ...path] = line.split(":");
+    const isVersion2 = number === "0" && controllers === "";
+    if (!isVersion2 && !controllers.split(",").includes("cpu")) continue;
+    const mount = isVersion2 ? MOUNT : join(MOUNT, "cpu");
+    // In a container, the mount itself may be the group, while the path is that of the host.
+    const folders = [join(mount, path.join(":")), mount];
+    const group = folders.find((folder) => existsSync(join(folder, "cgroup.procs")));
+    if (group !== undefined && (!isVersion2 || dividesProcessorTime(group))) return group;
   }
   return null;
 }
 
-/** True if the group can divide processor time. */
-function hasProcessorTime(group: string, type: string): boolean {
-  return type === "cgroup" || readFileSync(join(group, "cgroup.controllers"), "utf8").split(/\s/).includes("cpu");
-}
-
-function isAlive(pid: number): boolean {
-  return existsSync(`/proc/${pid}`);
+function dividesProcessorTime(group: string): boolean {
+  return readFileSync(join(group, "cgroup.controllers"), "utf8").split(/\s/).includes("cpu");
 }
 
 /** Removes the groups of services that were killed. */
-function sweep(parent: string): void {
+function removeOldGroups(parent: string): void {
   for (const name of readdirSync(parent)) {
-    if (name.startsWith(PREFIX) && !isAlive(Number(name.slice(PREFIX.length)))) remove(join(parent, name));
+    if (name.startsWith(PREFIX) && !existsSync(`/proc/${name.slice(PREFIX.length)}`)) remove(join(parent, name));
   }
 }
 
@@ -62,57 +48,47 @@ function remove(group: string): void {
   }
 }
 
-function make(): { group: string; parent: string } | null {
+/** Creates the group. Returns null if it is not possible. */
+function createGroups(): { idle: string; service: string } | null {
   try {
-    const parent = ownGroup();
-    if (parent === null) return null;
-    sweep(parent);
-    const control = join(parent, "cgroup.subtree_control");
+    const service = findServiceGroup();
+    if (service === null) return null;
+    removeOldGroups(service);
+    const control = join(service, "cgroup.subtree_control");
     if (existsSync(control)) writeFileSync(control, "+cpu");
-    const group = join(parent, `${PREFIX}${process.pid}`);
-    mkdirSync(group, { recursive: true });
-    if (existsSync(join(group, "cpu.weight"))) writeFileSync(join(group, "cpu.weight"), WEIGHT);
-    else writeFileSync(join(group, "cpu.shares"), SHARES);
-    return { group, parent };
+    const idle = join(service, `${PREFIX}${process.pid}`);
+    mkdirSync(idle, { recursive: true });
+    process.once("exit", () => remove(idle));
+    if (existsSync(join(idle, "cpu.weight"))) writeFileSync(join(idle, "cpu.weight"), WEIGHT);
+    else writeFileSync(join(idle, "cpu.shares"), SHARES);
+    return { idle, service };
   } catch {
     return null;
   }
 }
 
-/** The group of this process, created at first use. */
-let made: ReturnType<typeof make> | undefined;
+/** The groups of this process, created at first use. */
+let groups: ReturnType<typeof createGroups> | undefined;
 
 /** Moves are queued and asynchronous: the kernel may take hundreds of milliseconds for one. */
-let moves: Promise<unknown> = Promise.resolve();
+let lastMove: Promise<unknown> = Promise.resolve();
 
-async function moveTo(group: string, pid: number): Promise<boolean> {
-  const move = moves.then(() =>
-    writeFile(join(group, "cgroup.procs"), String(pid)).then(
+async function moveTo(group: "idle" | "service", pid: number): Promise<boolean> {
+  if (groups === undefined) groups = createGroups();
+  if (groups === null) return false;
+  const file = join(groups[group], "cgroup.procs");
+  const move = lastMove.then(() =>
+    writeFile(file, String(pid)).then(
       () => true,
       () => false,
     ),
   );
-  moves = move;
+  lastMove = move;
   return move;
 }
 
-function groups(): ReturnType<typeof make> {
-  if (made === undefined) {
-    made = make();
-    const { group } = made ?? {};
-    if (group !== undefined) process.once("exit", () => remove(group));
-  }
-  return made;
-}
-
 /** Moves the process to the group. @returns false if there is no group, or the process has ended */
-export async function putIdle(pid: number): Promise<boolean> {
-  const found = groups();
-  return found !== null && moveTo(found.group, pid);
-}
+export const moveToIdleGroup = (pid: number): Promise<boolean> => moveTo("idle", pid);
 
 /** Moves the process back to the group of this service. */
-export async function takeFromIdle(pid: number): Promise<void> {
-  const found = groups();
-  if (found !== null) await moveTo(found.parent, pid);
-}
+export const moveToServiceGroup = (pid: number): Promise<boolean> => moveTo("service", pid);

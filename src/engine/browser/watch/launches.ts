@@ -20,62 +20,59 @@ const FAILURES_WITHIN_MS = 5_000;
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
 const CHECK_INTERVAL_MS = 250;
 
-export interface LaunchWatch {
-  stop(): void;
-}
-
-/**
- * @param hasPages returns true while a page is open, or being opened, that has not crashed
- * @param onBroken called once, before the browser is ended
- */
-export function watchLaunches(
-  { connection, stop }: Chromium,
-  hasPages: () => boolean,
-  onBroken: () => void,
-): LaunchWatch {
-  let failures: number[] = [];
+export class LaunchWatch {
+  private failures: number[] = [];
   /** Number of checks since the last one that found a renderer, or no page that needs one. */
-  let checksWithoutRenderer = 0;
-  let isChecking = false;
-  let isOver = false;
+  private checksWithoutRenderer = 0;
+  private isChecking = false;
+  private isStopped = false;
+  private readonly timer = setInterval(() => runInBackground(this.check()), CHECK_INTERVAL_MS);
 
-  function replace(): void {
-    if (isOver) return;
-    end();
-    onBroken();
-    runInBackground(stop());
+  /**
+   * @param hasPages returns true while a page is open, or being opened, that has not crashed
+   * @param onBroken called once, before the browser is ended
+   */
+  constructor(
+    private readonly chromium: Chromium,
+    private readonly hasPages: () => boolean,
+    private readonly onBroken: () => void,
+  ) {
+    chromium.connection.on("Target.targetCrashed", this.onCrash);
   }
 
-  function onCrash({ status }: Protocol.Target.TargetCrashedEvent): void {
+  stop(): void {
+    this.isStopped = true;
+    clearInterval(this.timer);
+    this.chromium.connection.off("Target.targetCrashed", this.onCrash);
+  }
+
+  private replace(): void {
+    if (this.isStopped) return;
+    this.stop();
+    this.onBroken();
+    runInBackground(this.chromium.stop());
+  }
+
+  private readonly onCrash = ({ status }: Protocol.Target.TargetCrashedEvent): void => {
     if (status !== FAILED_TO_LAUNCH) return;
     const now = performance.now();
-    failures = [...failures.filter((at) => now - at < FAILURES_WITHIN_MS), now];
-    if (failures.length >= FAILURES_MAX) replace();
-  }
+    this.failures = [...this.failures.filter((at) => now - at < FAILURES_WITHIN_MS), now];
+    if (this.failures.length >= FAILURES_MAX) this.replace();
+  };
 
-  async function check(): Promise<void> {
-    if (isChecking) return;
-    isChecking = true;
+  private async check(): Promise<void> {
+    if (this.isChecking) return;
+    this.isChecking = true;
     try {
-      const processes = await listProcesses(connection, 0);
+      const processes = await listProcesses(this.chromium.connection, 0);
       // After the answer: a page that has closed meanwhile needs no renderer.
-      const isIntact = !hasPages() || processes.some(({ renderer }) => renderer);
-      checksWithoutRenderer = isIntact ? 0 : checksWithoutRenderer + 1;
-      if (checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) replace();
+      const isIntact = !this.hasPages() || processes.some(({ renderer }) => renderer);
+      this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
+      if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.replace();
     } catch {
       // The browser is about to end.
     } finally {
-      isChecking = false;
+      this.isChecking = false;
     }
   }
-
-  function end(): void {
-    isOver = true;
-    clearInterval(timer);
-    connection.off("Target.targetCrashed", onCrash);
-  }
-
-  connection.on("Target.targetCrashed", onCrash);
-  const timer = setInterval(() => runInBackground(check()), CHECK_INTERVAL_MS);
-  return { stop: end };
 }

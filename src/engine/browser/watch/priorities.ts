@@ -6,7 +6,7 @@
 import { readdir } from "node:fs/promises";
 import { setPriority } from "node:os";
 import { runInBackground } from "../../../background.js";
-import { putIdle, takeFromIdle } from "./idle-group.js";
+import { moveToIdleGroup, moveToServiceGroup } from "./idle-group.js";
 import type { MeasuredProcess } from "./processes.js";
 
 /** Priority of the browser's own processes, and of renderers that compute little. */
@@ -32,7 +32,8 @@ const MORE_THREADS = 8;
 
 type Renderer = Pick<MeasuredProcess, "pid" | "spent" | "threads">;
 
-interface Seen {
+/** The last measurement of a renderer. */
+interface Measurement {
   at: number;
   spent: number;
   /** Minimum number of threads so far. */
@@ -55,51 +56,52 @@ async function setAll(pid: number, priority: number): Promise<void> {
 }
 
 /** Moves a renderer to the idle group or back. @returns its new `idleUntil` */
-function idleUntil(pid: number, isInTheWay: boolean, at: number, until: number): number {
+function moveRenderer(pid: number, isInTheWay: boolean, at: number, idleUntil: number): number {
   if (isInTheWay) {
-    if (until === 0) runInBackground(putIdle(pid));
+    if (idleUntil === 0) runInBackground(moveToIdleGroup(pid));
     return at + IDLE_MS;
   }
-  if (until === 0 || at < until) return until;
-  runInBackground(takeFromIdle(pid));
+  if (idleUntil === 0 || at < idleUntil) return idleUntil;
+  runInBackground(moveToServiceGroup(pid));
   return 0;
 }
 
-export function createPriorities(): { look(renderers: readonly Renderer[]): void } {
-  const seen = new Map<number, Seen>();
+export class Priorities {
+  private readonly measurements = new Map<number, Measurement>();
 
-  const anotherComputes = (pid: number, at: number) =>
-    [...seen].some(([other, { computedAt }]) => other !== pid && at - computedAt < IDLE_MS);
+  /** Sets the priority of each renderer by the processor time that it has used since the last call. */
+  update(renderers: readonly Renderer[]): void {
+    const present = new Set(renderers.map(({ pid }) => pid));
+    for (const pid of this.measurements.keys()) if (!present.has(pid)) this.measurements.delete(pid);
+    const at = performance.now();
+    for (const renderer of renderers) this.updateOne(renderer, at);
+  }
 
-  function lookAt({ pid, spent, threads }: Renderer, at: number): void {
-    const before = seen.get(pid) ?? {
-      at,
-      spent,
-      threads,
-      computedAt: -IDLE_MS,
-      priority: BROWSER_PRIORITY,
-      idleUntil: 0,
-    };
-    if (!seen.has(pid)) seen.set(pid, before);
+  private anotherComputes(pid: number, at: number): boolean {
+    return [...this.measurements].some(([other, { computedAt }]) => other !== pid && at - computedAt < IDLE_MS);
+  }
+
+  private updateOne({ pid, spent, threads }: Renderer, at: number): void {
+    const before = this.measurements.get(pid);
+    if (before === undefined) {
+      const idle = { computedAt: -IDLE_MS, priority: BROWSER_PRIORITY, idleUntil: 0 };
+      this.measurements.set(pid, { at, spent, threads, ...idle });
+      return;
+    }
     const cores = (spent - before.spent) / (at - before.at);
     const hasMore = threads >= before.threads + MORE_THREADS;
     if (at - before.at < (cores >= THREADS_CORES || hasMore ? THREADS_WINDOW_MS : WINDOW_MS)) return;
     const priority = priorityOf(cores);
-    const isInTheWay = cores >= (hasMore ? CROWDED_CORES : IDLE_CORES) && anotherComputes(pid, at);
-    const until = idleUntil(pid, isInTheWay, at, before.idleUntil);
-    const computedAt = cores > 0 ? at : before.computedAt;
-    const least = Math.min(threads, before.threads);
-    seen.set(pid, { at, spent, threads: least, computedAt, priority, idleUntil: until });
+    const isInTheWay = cores >= (hasMore ? CROWDED_CORES : IDLE_CORES) && this.anotherComputes(pid, at);
+    this.measurements.set(pid, {
+      at,
+      spent,
+      threads: Math.min(threads, before.threads),
+      computedAt: cores > 0 ? at : before.computedAt,
+      priority,
+      idleUntil: moveRenderer(pid, isInTheWay, at, before.idleUntil),
+    });
     // Fails if the process has ended, or if the account may not raise the priority again.
     if (priority !== before.priority) setAll(pid, priority).catch(() => {});
   }
-
-  return {
-    look(renderers) {
-      const present = new Set(renderers.map(({ pid }) => pid));
-      for (const pid of seen.keys()) if (!present.has(pid)) seen.delete(pid);
-      const at = performance.now();
-      for (const renderer of renderers) lookAt(renderer, at);
-    },
-  };
 }
