@@ -52,7 +52,7 @@ describe("forged calls of the service", () => {
     it(`are answered that there is no answer: ${what}`, async () => {
       const { calls, way, sent, replies } = underAttack();
       calls.begin({ service: way });
-      await calls.take(payload);
+      await calls.receive(payload);
       expect(sent).to.deep.equal([]);
       expect(replies).to.deep.equal([[1, null, null, true]]);
     });
@@ -62,7 +62,7 @@ describe("forged calls of the service", () => {
     it(`are not heard without a number: ${JSON.stringify(payload)}`, async () => {
       const { calls, way, sent, replies } = underAttack();
       calls.begin({ service: way });
-      await calls.take(payload);
+      await calls.receive(payload);
       expect([sent, replies]).to.deep.equal([[], []]);
     });
   }
@@ -70,28 +70,28 @@ describe("forged calls of the service", () => {
   it("have six places, however many come, and those again when they are free", async () => {
     const { calls, way, sent, replies, answers } = underAttack();
     calls.begin({ service: way });
-    const taken = Array.from({ length: 1_000 }, (_, n) => calls.take(call(n, "GET", `${BASE}${n}`)));
+    const taken = Array.from({ length: 1_000 }, (_, n) => calls.receive(call(n, "GET", `${BASE}${n}`)));
     await Promise.all(taken.slice(6));
     expect(sent.length).to.equal(6);
     expect(replies.length).to.equal(994);
     for (const answer of answers) answer();
     await Promise.all(taken);
-    void calls.take(call(1_001, "GET", `${BASE}x`));
+    void calls.receive(call(1_001, "GET", `${BASE}x`));
     await new Promise((resolve) => setImmediate(resolve));
     expect(sent.length).to.equal(7);
   });
 
   it("before a run, after it and of a run without a service are not heard", async () => {
     const { calls, way, sent, replies } = underAttack();
-    await calls.take(call(1, "GET", `${BASE}before`));
+    await calls.receive(call(1, "GET", `${BASE}before`));
     calls.begin({ service: way });
-    const open = calls.take(call(2, "GET", `${BASE}during`));
+    const open = calls.receive(call(2, "GET", `${BASE}during`));
     await new Promise((resolve) => setImmediate(resolve));
     calls.end();
     await open;
-    await calls.take(call(3, "GET", `${BASE}after`));
+    await calls.receive(call(3, "GET", `${BASE}after`));
     calls.begin({});
-    await calls.take(call(4, "GET", `${BASE}without`));
+    await calls.receive(call(4, "GET", `${BASE}without`));
     expect(sent.map(({ url }) => url)).to.deep.equal([`${BASE}during`]);
     expect(replies).to.deep.equal([]);
   });
@@ -105,7 +105,7 @@ describe("forged calls of the service", () => {
       });
     const calls = new ServiceCalls(admit as never, async () => {});
     calls.begin({ service: way });
-    const late = calls.take(call(1, "GET", `${BASE}x`));
+    const late = calls.receive(call(1, "GET", `${BASE}x`));
     calls.end();
     calls.begin({ service: way });
     judged();

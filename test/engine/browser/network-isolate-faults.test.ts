@@ -5,19 +5,21 @@ import { expect } from "chai";
 import { NetworkIsolate } from "../../../src/engine/browser/pages/network-isolate.js";
 
 describe("a page with a network isolate", () => {
-  it("ends no process where its browser goes as the worker is looked at", async () => {
-    const gone = async () => Promise.reject(new Error("Target closed"));
-    const worker = Object.assign(new EventEmitter(), { send: gone });
-    const session = Object.assign(new EventEmitter(), { connection: () => ({ session: () => worker }), send: gone });
-    const unheard: unknown[] = [];
-    const hear = (reason: unknown) => unheard.push(reason);
-    process.on("unhandledRejection", hear);
+  it("reports that its browser ended while a worker started, and leaves no rejection unhandled", async () => {
+    const closed = async () => Promise.reject(new Error("Target closed"));
+    const worker = Object.assign(new EventEmitter(), { send: closed });
+    const send = async () => ({ result: {} });
+    const session = Object.assign(new EventEmitter(), { connection: () => ({ session: () => worker }), send });
+    const unhandled: unknown[] = [];
+    const onRejection = (reason: unknown) => unhandled.push(reason);
+    process.on("unhandledRejection", onRejection);
     const sandbox = new NetworkIsolate({ session, origin: "https://app-1.actions.internal", lane: null } as never);
+    const start = sandbox["replaceThread"]();
     session.emit("Target.attachedToTarget", { sessionId: "1" });
+    expect(await start.catch((error: Error) => error.message)).to.equal("Target closed");
     await turn();
-    await turn();
-    process.off("unhandledRejection", hear);
+    process.off("unhandledRejection", onRejection);
     sandbox.stop();
-    expect(unheard).to.deep.equal([]);
+    expect(unhandled).to.deep.equal([]);
   });
 });

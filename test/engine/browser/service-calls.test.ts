@@ -82,7 +82,7 @@ describe("a call of the service", () => {
         async (_id, _head, part, last) => void order.push(`${part} ${last}`),
       );
       calls.begin({ service: { base: "http://service.example/", send } });
-      await calls.take('1:["GET","http://service.example/",{},null]');
+      await calls.receive('1:["GET","http://service.example/",{},null]');
       expect(order).to.deep.equal(isAnswered ? ["200 undefined", "x true"] : ["null no answer", "null true"]);
     }
   });

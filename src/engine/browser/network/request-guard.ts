@@ -63,7 +63,7 @@ export class RequestGuard {
   }
 
   /** Listens to the ends of a child's requests, which are paused at the page. */
-  listen(child: CDPSession): void {
+  listenToChild(child: CDPSession): void {
     this.followed.listen(child);
   }
 

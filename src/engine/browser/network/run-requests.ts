@@ -2,8 +2,8 @@
  * The requests of one page's runs. The lane is open while a run is active, the guard checks each address, failures are explained, and nothing
  * of a request is left for the next run.
  */
-import type { CDPSession, Protocol } from "puppeteer";
-import type { PageOutcome, PageRequest, PageRun } from "../run.js";
+import type { CDPSession } from "puppeteer";
+import type { PageRequest, PageRun } from "../run.js";
 import type { Lane } from "./lane.js";
 import { BLOCKED, RequestFaults } from "./request-faults.js";
 import { hostOf, NO_BUFFERS, RequestGuard } from "./request-guard.js";
@@ -26,8 +26,8 @@ interface RunRequestsOptions {
 }
 
 export class RunRequests {
-  private readonly guard: RequestGuard;
-  private readonly faults: RequestFaults;
+  readonly guard: RequestGuard;
+  readonly faults: RequestFaults;
   private runs = 0;
   private follow: PageRun["onRequest"];
   private contact: (host: string) => void = () => {};
@@ -59,7 +59,7 @@ export class RunRequests {
   /** Listens to the requests of a session. */
   readonly watch = (session: CDPSession): Promise<unknown> => {
     this.faults.watch(session);
-    if (session !== this.options.session) this.guard.listen(session);
+    if (session !== this.options.session) this.guard.listenToChild(session);
     return session.send("Network.enable", NO_BUFFERS);
   };
 
@@ -83,21 +83,6 @@ export class RunRequests {
     };
   };
 
-  /** Guards the requests of a child of the page. */
-  guardChild(child: CDPSession): Promise<void> {
-    return this.guard.guardChild(child);
-  }
-
-  /** Continues or blocks a paused request. */
-  answer(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void {
-    this.guard.answer(session, event);
-  }
-
-  /** True if this many calls of `fetch` have been reported and no request is active. */
-  over(fetches: number): boolean {
-    return this.faults.over(fetches);
-  }
-
   /** Resolves when no request of the run is active. Rejects if one stays active. */
   settled(): Promise<void> {
     return this.faults.settled(SETTLED_WITHIN_MS);
@@ -117,16 +102,7 @@ export class RunRequests {
   }
 
   /** True if anything was sent after the end of the run. */
-  late(): boolean {
+  hasLateRequest(): boolean {
     return this.options.lane?.usedLate() === true;
-  }
-
-  /** True if events that explain the outcome may still arrive. */
-  isPending(outcome: PageOutcome): boolean {
-    return this.faults.isPending(outcome);
-  }
-
-  explain(outcome: PageOutcome): PageOutcome {
-    return this.faults.explain(outcome);
   }
 }

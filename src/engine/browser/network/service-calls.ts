@@ -78,24 +78,17 @@ export class ServiceCalls {
    * Performs a message of the page: an id, a colon, and the JSON of method, address, headers and body; or `outgoing ` and the JSON of the
    * options of a request to another service. Never rejects.
    */
-  async take(payload: string): Promise<void> {
-    const { service, run } = this;
-    const id = CALL_ID.exec(payload);
-    if (id === null) return;
-    const content = payload.slice(id[0].length);
-    if (content.startsWith(OUTGOING_MARK)) {
-      await this.takeOutgoing(Number(id[1]), content.slice(OUTGOING_MARK.length));
-      return;
-    }
+  async receive(payload: string): Promise<void> {
+    const prefix = CALL_ID.exec(payload);
+    if (prefix === null) return;
+    const id = Number(prefix[1]);
+    const content = payload.slice(prefix[0].length);
+    if (content.startsWith(OUTGOING_MARK)) return this.performOutgoing(id, content.slice(OUTGOING_MARK.length));
+    const { service } = this;
     if (service === undefined) return;
     const request = readRequest(content, service.base);
-    if (request === null || this.active >= AT_ONCE_MAX) {
-      // If this fails, the page has closed.
-      await this.reply(Number(id[1]), null, null, true).catch(() => {});
-      return;
-    }
-    this.active += 1;
-    await this.perform(Number(id[1]), request, service, run);
+    if (request === null || this.active >= AT_ONCE_MAX) return this.reject(id);
+    await this.perform(id, request, service);
   }
 
   /** Aborts all active requests. Later messages are ignored. */
@@ -105,7 +98,15 @@ export class ServiceCalls {
     this.run.abort(ENDED);
   }
 
-  private async perform(id: number, request: ServiceRequest, way: ServiceWay, { signal }: AbortController) {
+  /** Reports that there is no answer. */
+  private async reject(id: number): Promise<void> {
+    // If this fails, the page has closed.
+    await this.reply(id, null, null, true).catch(() => {});
+  }
+
+  private async perform(id: number, request: ServiceRequest, service: ServiceWay): Promise<void> {
+    const { signal } = this.run;
+    this.active += 1;
     let admitted: Admitted | null = null;
     let status: number | null = null;
     let head: string | null = null;
@@ -126,7 +127,7 @@ export class ServiceCalls {
         await last(null);
         return;
       }
-      const answer = await way.send({ ...request, headers: { ...request.headers, ...admitted.headers } }, signal);
+      const answer = await service.send({ ...request, headers: { ...request.headers, ...admitted.headers } }, signal);
       status = answer.status;
       head = JSON.stringify([status, answer.headers]);
       let part = "";
@@ -154,25 +155,20 @@ export class ServiceCalls {
     }
   }
 
-  private takeOutgoing(id: number, options: string): Promise<unknown> {
-    const { sendOutgoing: send, run } = this;
+  private async performOutgoing(id: number, options: string): Promise<void> {
+    const { sendOutgoing, run } = this;
     const isTooMuch = options.length > OUTGOING_MAX_CHARACTERS || this.outgoingActive >= OUTGOING_AT_ONCE_MAX;
-    // If this fails, the page has closed.
-    if (send === undefined || isTooMuch) return this.reply(id, null, null, true).catch(() => {});
-    return this.performOutgoing(id, options, send, run);
-  }
-
-  private async performOutgoing(id: number, options: string, send: SendOutgoing, { signal }: AbortController) {
+    if (sendOutgoing === undefined || isTooMuch) return this.reject(id);
     this.outgoingActive += 1;
     try {
-      const { head, text } = await send(options, signal);
+      const { head, text } = await sendOutgoing(options, run.signal);
       let from = 0;
       while (text.length - from > PART_CHARACTERS) {
         const to = endOfPart(text, from + PART_CHARACTERS);
         await this.reply(id, from === 0 ? head : null, text.slice(from, to), false);
         from = to;
       }
-      if (!signal.aborted) this.outgoingActive -= 1;
+      if (!run.signal.aborted) this.outgoingActive -= 1;
       await this.reply(id, from === 0 ? head : null, text.slice(from), true);
     } catch {
       // The run has ended, or its page is gone.

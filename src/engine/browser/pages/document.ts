@@ -53,7 +53,7 @@ export class DocumentSandbox implements Sandbox {
     );
     this.children = new Children(session, (child, type) =>
       Promise.all([
-        this.requests.guardChild(child),
+        this.requests.guard.guardChild(child),
         type === "worker" ? this.prepareWorker(child) : boundDocuments(child),
       ]),
     );
@@ -95,7 +95,7 @@ export class DocumentSandbox implements Sandbox {
     // Fails right after the commit, when the page may not count as active yet.
     await session.send("Page.resetNavigationHistory");
     // Checked last: all that the old document sent has been reported by now.
-    return !hasTraces && !holdsMuch && !this.hasLateRequest && !traces.found() && !requests.late();
+    return !hasTraces && !holdsMuch && !this.hasLateRequest && !traces.found() && !requests.hasLateRequest();
   }
 
   async execute(request: PageRun): Promise<unknown> {
@@ -125,7 +125,7 @@ export class DocumentSandbox implements Sandbox {
   }
 
   async explain(outcome: PageOutcome): Promise<PageOutcome> {
-    return this.requests.explain(outcome);
+    return this.requests.faults.explain(outcome);
   }
 
   stop(): void {
@@ -146,7 +146,7 @@ export class DocumentSandbox implements Sandbox {
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
       if (name !== CONSOLE_BINDING || !payload.startsWith(CALL_MARK)) return;
       onAsked();
-      runInBackground(this.calls.take(payload.slice(CALL_MARK.length)));
+      runInBackground(this.calls.receive(payload.slice(CALL_MARK.length)));
     });
     session.on("Fetch.requestPaused", (event) => this.onRequestPaused(event));
   }
@@ -155,7 +155,7 @@ export class DocumentSandbox implements Sandbox {
     const { session, origin } = this.options;
     const isOwn = event.resourceType === "Document" && event.request.url.startsWith(`${origin}/`);
     if (isOwn) answerDocument(session, event.requestId);
-    else this.requests.answer(session, event);
+    else this.requests.guard.answer(session, event);
   }
 
   /** The commands are sent together, so that all of them take effect before the worker's first line. */

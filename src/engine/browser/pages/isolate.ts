@@ -1,41 +1,103 @@
-/** Sandbox of the mode `isolate`: a ShadowRealm for each run, on one thread without an origin or a network. */
+/**
+ * Sandbox of the mode `isolate`: a ShadowRealm for each run, on one worker thread without an origin or a network. The page around the thread
+ * belongs to the service. Replaces the thread when it holds too much memory or has served its share of runs (in-page/realm-worker.ts).
+ */
+import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome, PageRun } from "../run.js";
-import { NEEDS_MORE } from "./answer.js";
-import { ISOLATE_THREAD } from "./harness.js";
-import { SILENT_POLICY } from "./host-page.js";
+import {
+  answerDocument,
+  CONSOLE_BINDING,
+  callHarness,
+  installHarness,
+  navigate,
+  textInParts,
+} from "./fresh-document.js";
+import { ISOLATE_THREAD, PAUSE_MS, READY_WITHIN_MS } from "./harness.js";
+import type { ThreadStep } from "./in-page/messages.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
-import { IsolateThread } from "./thread.js";
+import { StoredTexts } from "./stored-texts.js";
 
-/** A lower limit replaces the thread after a few runs with a large package, which is then compiled again. */
-const HELD_MAX_BYTES = 48 * 1024 * 1024;
+export interface IsolateKind {
+  /** Harnesses of the page and of its worker. */
+  harnesses: { page: string; worker: string };
+  /** Directives of the page's Content-Security-Policy, which allows nothing else. */
+  policy: string;
+  /** Maximum memory of a thread that serves another run: V8 frees the memory of a realm only with its thread. */
+  heldMaxBytes: number;
+}
+
+const WITHOUT_NETWORK: IsolateKind = {
+  harnesses: ISOLATE_THREAD,
+  policy: "worker-src data:",
+  // A lower limit replaces the thread after a few runs with a large package, which is then compiled again.
+  heldMaxBytes: 48 * 1024 * 1024,
+};
+
+/** The thread's reply to `run` if it has no realm. */
+const LATE = "late";
+/** Maximum wait for a busy thread. */
+const CATCH_UP_MS = 200;
+/** A thread without a realm for the next run this long after the last one creates none any more. */
+const STUCK_AFTER_MS = PAUSE_MS + READY_WITHIN_MS + 250;
+/** An ended worker holds 40 to 100 KB of memory until the page collects its garbage, which it does late. */
+const COLLECT_EVERY_RUNS = 50;
+
+interface Worker {
+  session: CDPSession;
+  harnessId: string;
+  texts: StoredTexts;
+  /** Number of answered runs. */
+  runs: number;
+}
 
 export class Isolate implements Sandbox {
-  private readonly thread: IsolateThread;
+  private pageHarnessId = "";
+  private pageRuns = 0;
+  private worker: Worker | null = null;
+  /** Resolves when the thread that was requested last is ready. */
+  private starting: Promise<void> = Promise.resolve();
+  private onAttached: (session: CDPSession) => void = () => {};
+  private step: ThreadStep = "reuse";
+  private endedAt = 0;
+  /** Receives an answer, or the length of a long one. */
+  private onAnswer: (answer: string | number) => void = () => {};
+  private stuckTimer: NodeJS.Timeout | null = null;
 
-  constructor(options: SandboxOptions) {
-    this.thread = new IsolateThread(options, ISOLATE_THREAD, HELD_MAX_BYTES);
+  constructor(
+    protected readonly options: SandboxOptions,
+    private readonly kind = WITHOUT_NETWORK,
+  ) {
+    options.session.on("Target.attachedToTarget", ({ sessionId }) => {
+      const session = options.session.connection()?.session(sessionId);
+      if (session) this.onAttached(session);
+    });
   }
 
   async prepare(): Promise<void> {
-    await this.thread.open(SILENT_POLICY);
-    await this.thread.replace();
+    await this.openPage();
+    await this.replaceThread();
   }
 
   async reset(): Promise<boolean> {
-    await this.thread.reset();
+    const { step, kind, options } = this;
+    const mustReplace = step === "replace" || (step === "measure" && (await this.heldBytes()) > kind.heldMaxBytes);
+    if (mustReplace) await this.replaceThread();
+    this.pageRuns += 1;
+    if (this.pageRuns % COLLECT_EVERY_RUNS === 0) await options.session.send("HeapProfiler.collectGarbage");
     return true;
   }
 
   execute(request: PageRun): Promise<unknown> {
-    return this.thread.run(request);
+    return this.evaluate(request, "");
   }
 
   unreadyMs(): number {
-    return this.thread.unreadyMs();
+    return Math.max(0, this.endedAt + STUCK_AFTER_MS - performance.now());
   }
 
   end(): void {
-    this.thread.onRunEnd();
+    this.endedAt = performance.now();
+    this.checkLater(STUCK_AFTER_MS);
   }
 
   async explain(outcome: PageOutcome): Promise<PageOutcome> {
@@ -43,17 +105,128 @@ export class Isolate implements Sandbox {
   }
 
   stop(): void {
-    this.thread.stop();
+    clearTimeout(this.stuckTimer ?? undefined);
+  }
+
+  /** Called for each worker before a run uses it. */
+  protected async watchWorker(_worker: CDPSession): Promise<unknown> {
+    return undefined;
+  }
+
+  /** Receives a request of a run to the service. */
+  protected onCall(_payload: string): void {}
+
+  /** Navigates the page to its document, and installs the harness. */
+  protected async openPage(): Promise<void> {
+    const { session, origin } = this.options;
+    const value = `default-src 'none'; script-src 'unsafe-eval'; ${this.kind.policy}`;
+    const header = { name: "Content-Security-Policy", value };
+    const answer = ({ requestId }: Protocol.Fetch.RequestPausedEvent) => answerDocument(session, requestId, [header]);
+    await session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
+    session.on("Fetch.requestPaused", answer);
+    await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
+    const { loaded } = await navigate(session, `${origin}/`);
+    [this.pageHarnessId] = await Promise.all([installHarness(session, this.kind.harnesses.page), loaded]);
+    // While it is enabled, each worker and each request starts more slowly, whatever the pattern.
+    await session.send("Fetch.disable");
+    session.off("Fetch.requestPaused", answer);
+  }
+
+  /** Starts a new worker with a realm for the next run, and ends the one before. */
+  protected replaceThread(): Promise<void> {
+    this.starting = this.startThread();
+    return this.starting;
+  }
+
+  /** Resolves when all events that the worker had sent have arrived. Rejects if it is busy. */
+  protected async catchUp(): Promise<void> {
+    await this.worker?.session.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_MS });
+  }
+
+  /** Calls a method of the worker's harness. */
+  protected async callWorker(method: string, ...values: readonly unknown[]): Promise<unknown> {
+    if (this.worker === null) throw new Error("the page has no worker");
+    return callHarness(this.worker.session, this.worker.harnessId, method, values);
+  }
+
+  /** Evaluates the run's code in the realm that was created for it. @param base address of the service @returns the harness's answer */
+  protected async evaluate(request: PageRun, base: string): Promise<string | undefined> {
+    const worker = this.worker!;
+    const answer = await new Promise<string | number>((resolve) => {
+      this.onAnswer = resolve;
+      // The loss of the worker is reported as the loss of its page.
+      this.callWorker("run", ...worker.texts.valuesOf(request), base).then(
+        (reply) => reply === LATE && resolve(reply),
+        () => {},
+      );
+    });
+    if (answer === LATE) {
+      this.options.lose("unready");
+      return undefined;
+    }
+    worker.runs += 1;
+    if (typeof answer !== "number") return this.readStep(answer);
+    return this.readStep(await textInParts(answer, (from, to) => this.callWorker("part", from, to)));
+  }
+
+  /** Stores the next step, with which an answer starts. @returns the rest of the answer */
+  private readStep(answer: string | undefined): string | undefined {
+    const end = answer?.indexOf(" ") ?? 0;
+    this.step = (answer?.slice(0, end) ?? "replace") as ThreadStep;
+    return answer?.slice(end + 1);
+  }
+
+  private async startThread(): Promise<void> {
+    const attached = new Promise<CDPSession>((resolve) => {
+      this.onAttached = resolve;
+    });
+    await callHarness(this.options.session, this.pageHarnessId, "replaceThread", []);
+    const session = await attached;
+    const worker: Worker = { session, harnessId: "", texts: new StoredTexts(), runs: 0 };
+    this.worker = worker;
+    session.on("Runtime.bindingCalled", ({ name, payload }) => {
+      if (name === CONSOLE_BINDING && worker === this.worker) this.receive(payload);
+    });
+    const harness = installHarness(session, this.kind.harnesses.worker);
+    [worker.harnessId] = await Promise.all([harness, this.watchWorker(session)]);
+    await this.callWorker("begin", CONSOLE_BINDING);
+  }
+
+  /** Receives a message of the type ThreadMessage. */
+  private receive(payload: string): void {
+    const end = payload.indexOf(" ");
+    const [tag, content] = [payload.slice(0, end), payload.slice(end + 1)];
+    if (tag === "console") this.options.print(content);
+    else if (tag === "service") this.onCall(content);
+    else this.onAnswer(tag === "long-answer" ? Number(content) : content);
+  }
+
+  private checkLater(ms: number): void {
+    this.stuckTimer ??= setTimeout(() => {
+      // The page has closed.
+      this.checkStuck().catch(() => {});
+    }, ms);
+    this.stuckTimer.unref();
+  }
+
+  /** Ends the use of the page if code of the last run keeps the thread busy, so that the next run would never start. */
+  private async checkStuck(): Promise<void> {
+    this.stuckTimer = null;
+    const rest = this.endedAt + STUCK_AFTER_MS - performance.now();
+    if (rest > 0) return this.checkLater(rest);
+    const { starting } = this;
+    await starting;
+    // A thread that is being replaced creates no more realms.
+    if (this.step === "replace" || starting !== this.starting) return;
+    const { session } = this.options;
+    const hasRealm = await callHarness(session, this.pageHarnessId, "hasMade", [this.worker!.runs + 1]);
+    if (hasRealm === false) this.options.lose("unready");
+  }
+
+  /** Memory in bytes, including the platform's objects, buffers and garbage. */
+  private async heldBytes(): Promise<number> {
+    if (this.worker === null) throw new Error("the page has no worker");
+    const usage = await this.worker.session.send("Runtime.getHeapUsage");
+    return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
   }
 }
-
-/** Used in either isolate mode if the browser has no ShadowRealm: every run is repeated in a document. */
-export const createMissingIsolate = (): Sandbox => ({
-  prepare: async () => {},
-  reset: async () => true,
-  execute: async () => NEEDS_MORE,
-  unreadyMs: () => 0,
-  end: () => {},
-  explain: async (outcome) => outcome,
-  stop: () => {},
-});

@@ -10,10 +10,10 @@ import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
 import { DocumentSandbox } from "./document.js";
 import { CALL_MARK, CONSOLE_BINDING } from "./fresh-document.js";
-import { createMissingIsolate, Isolate } from "./isolate.js";
+import { Isolate } from "./isolate.js";
 import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
 import { NetworkIsolate } from "./network-isolate.js";
-import type { Sandbox, SandboxOptions } from "./sandbox.js";
+import { MISSING_ISOLATE, type Sandbox, type SandboxOptions } from "./sandbox.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
 /** A renderer that dies while its page is opened leaves commands unanswered. */
@@ -257,7 +257,7 @@ export class Page {
     this.mode = mode;
     const settle = async () => {
       const isMissing = mode !== "document" && !(await this.hasIsolates());
-      this.sandbox = isMissing ? createMissingIsolate() : new SANDBOXES[mode](options);
+      this.sandbox = isMissing ? MISSING_ISOLATE : new SANDBOXES[mode](options);
       await this.sandbox.prepare();
       return true;
     };
@@ -271,27 +271,24 @@ export class Page {
     this.runs += 1;
     this.isHurried = performance.now() - this.endedAt < HURRIED_MS;
     this.print = request.onConsole ? createLineReader(request.onConsole, request.sourceName) : null;
-    const outcome = await new Promise<PageOutcome>((resolve) => {
-      const { timeoutMs } = request;
-      const timer = setTimeout(() => resolve(timedOut(timeoutMs)), timeoutMs + this.sandbox.unreadyMs());
-      const cancel = () => resolve(failed("cancelled", "AbortError", "The run was cancelled"));
-      request.signal?.addEventListener("abort", cancel, { once: true });
-      const lost = () => resolve(outcomeOfLoss(this.loss));
-      this.onLost = lost;
-      this.sandbox
-        .execute(request)
-        .then((answer) => readAnswer(answer, request.sourceName))
-        .then(resolve, () => runInBackground(this.whenLossIsKnown().then(lost)));
-      if (request.signal?.aborted) cancel();
-      this.release = () => {
-        clearTimeout(timer);
-        request.signal?.removeEventListener("abort", cancel);
-      };
-    });
+    const { timeoutMs, signal, sourceName } = request;
+    const { promise, resolve } = Promise.withResolvers<PageOutcome>();
+    const timer = setTimeout(() => resolve(timedOut(timeoutMs)), timeoutMs + this.sandbox.unreadyMs());
+    const cancel = () => resolve(failed("cancelled", "AbortError", "The run was cancelled"));
+    signal?.addEventListener("abort", cancel, { once: true });
+    const reportLoss = () => resolve(outcomeOfLoss(this.loss));
+    this.onLost = reportLoss;
+    this.sandbox
+      .execute(request)
+      .then((answer) => readAnswer(answer, sourceName))
+      .then(resolve, () => runInBackground(this.whenLossIsKnown().then(reportLoss)));
+    if (signal?.aborted) cancel();
+    const outcome = await promise;
     // Before the outcome is reported: what the page sends from now on belongs to no run.
     this.lane?.end();
     this.sandbox.end();
-    this.release();
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", cancel);
     this.endedAt = performance.now();
     this.onLost = null;
     this.print = null;
@@ -307,8 +304,6 @@ export class Page {
     if (this.usable) await delay(LOSS_REPORTED_WITHIN_MS);
     while (this.state.kind === "crashed") await delay(CAUSE_LOOK_MS);
   }
-
-  private release: () => void = () => {};
 
   /** Disposes of the context with all its processes, timers, workers, windows and storage. */
   async discard(): Promise<void> {

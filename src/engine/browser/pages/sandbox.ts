@@ -2,6 +2,7 @@
 import type { CDPSession, Connection } from "puppeteer";
 import type { Lane } from "../network/lane.js";
 import type { PageOutcome, PageRun } from "../run.js";
+import { NEEDS_MORE } from "./answer.js";
 import type { Loss } from "./loss.js";
 
 export interface Sandbox {
@@ -36,3 +37,14 @@ export interface SandboxOptions {
   /** Receives a console line, as the JSON of a ConsoleLine, from a worker. */
   print(payload: string): void;
 }
+
+/** Used in either isolate mode if the browser has no ShadowRealm: every run is repeated in a document. */
+export const MISSING_ISOLATE: Sandbox = {
+  prepare: async () => {},
+  reset: async () => true,
+  execute: async () => NEEDS_MORE,
+  unreadyMs: () => 0,
+  end: () => {},
+  explain: async (outcome) => outcome,
+  stop: () => {},
+};

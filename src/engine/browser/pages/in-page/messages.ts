@@ -1,6 +1,6 @@
 /**
  * Messages between an isolate, its thread and the service: a tag, a space, and the content. Senders in the browser are typed with them; the
- * receivers are realm-worker.ts, thread.ts and answer.ts.
+ * receivers are realm-worker.ts, isolate.ts and answer.ts.
  */
 
 /** Result of a run: no data, the JSON of the data, or the JSON of a HarnessFailure. */
