@@ -24,10 +24,11 @@ const COLUMNS = `
 const REFERENCED = `SELECT DISTINCT confrelid::regclass::text AS name FROM pg_constraint WHERE contype = 'f' ORDER BY 1`;
 
 const SOURCES = fileURLToPath(new URL("../../../src/", import.meta.url));
+const sourceFiles = () =>
+  readdirSync(SOURCES, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
 /** The table of each `FOR UPDATE` that waits for other transactions; a lock with `SKIP LOCKED` waits for none. */
 function tablesLockedForUpdate(): { file: string; table: string }[] {
-  const files = readdirSync(SOURCES, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".ts"));
-  return files.flatMap((file) => {
+  return sourceFiles().flatMap((file) => {
     const statements = readFileSync(join(SOURCES, file), "utf8").split(/\bFOR UPDATE\b(?! (?:OF \w+ )?SKIP LOCKED)/);
     return statements.slice(0, -1).map((text) => {
       const table = text.slice(text.lastIndexOf("FROM ") + "FROM ".length).match(/^\w+/)?.[0];
@@ -75,5 +76,8 @@ describe("rows", () => {
         referenced.includes(table) && !(file === BLOCKS_NEW_ROWS.file && table === BLOCKS_NEW_ROWS.table),
     );
     expect(deadlocking).to.deep.equal([]);
+    expect(
+      sourceFiles().filter((file) => readFileSync(join(SOURCES, file), "utf8").includes("pessimistic_")),
+    ).to.deep.equal([]);
   });
 });

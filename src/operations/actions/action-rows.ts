@@ -91,7 +91,7 @@ export async function findAction(
   const row = isStorableId(id)
     ? await manager.findOne(ActionRow, {
         where: { id, appId },
-        ...(lock && { lock: { mode: "pessimistic_write" as const } }),
+        ...(lock && { lock: { mode: "for_no_key_update" as const } }),
       })
     : null;
   if (!row) throw new ActionError("ACTION_NOT_FOUND");

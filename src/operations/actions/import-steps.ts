@@ -88,7 +88,7 @@ export function createImportSteps(options: {
         .where("action.appId = :appId AND action.masterId IS NULL", { appId })
         .andWhere("(:all OR action.name = ANY (:names))", { all: names === null, names: names ?? [] })
         .orderBy("action.id")
-        .setLock("pessimistic_write")
+        .setLock("for_no_key_update")
         .getMany();
       return new Map(actionRows.map((row) => [row.name, row]));
     },

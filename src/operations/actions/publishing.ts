@@ -32,17 +32,26 @@ export interface Publication extends Target {
   tested: boolean;
 }
 
-const PUBLISHED_APP =
-  'SELECT requires_tests AS "requiresTests" FROM app WHERE id = $1 AND published_at IS NOT NULL FOR SHARE';
+const LOCK_PUBLISHING_APP = `SELECT requires_tests AS "requiresTests", published_at IS NOT NULL AS "isPublished" FROM app WHERE id = $1 FOR SHARE`;
+
+type PublishingApp = { requiresTests: boolean; isPublished: boolean };
 
 /**
- * Locked until the end: unpublishing an app waits for its actions, or they wait for it. A rollback, to a state that was live
- * before, needs no tests.
- * @throws APP_NOT_PUBLISHED, TESTS_REQUIRED
+ * Locks the app until the transaction ends: unpublishing an app waits for its actions, or they wait for it. Call it before
+ * the action is locked, as changes of a whole app lock the app before its actions.
  */
-async function mayPublish(manager: EntityManager, { appId, tested }: Publication, master: ActionRow): Promise<void> {
-  const [app] = await rows<{ requiresTests: boolean }>(manager, PUBLISHED_APP, [appId]);
-  if (!app) throw new ActionError("APP_NOT_PUBLISHED");
+async function lockPublishingApp(manager: EntityManager, appId: number): Promise<PublishingApp | undefined> {
+  return (await rows<PublishingApp>(manager, LOCK_PUBLISHING_APP, [appId]))[0];
+}
+
+/** A rollback, to a state that was live before, needs no tests. @throws APP_NOT_PUBLISHED, TESTS_REQUIRED */
+async function checkPublishable(
+  manager: EntityManager,
+  app: PublishingApp | undefined,
+  { tested }: Publication,
+  master: ActionRow,
+): Promise<void> {
+  if (!app?.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
   if (app.requiresTests && !tested && !(await wasPublished(manager, master))) throw new ActionError("TESTS_REQUIRED");
 }
 
@@ -80,8 +89,9 @@ export function createPublishing(options: {
     resolved: ResolvedPackages,
   ): Promise<Action> {
     const { appId, id } = target;
+    const app = await lockPublishingApp(manager, appId);
     const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
-    await mayPublish(manager, target, master);
+    await checkPublishable(manager, app, target, master);
     // The draft may be older than a catalogue without its package, with which no run could succeed.
     const publishedAction = judgement.published(master, resolved);
     // Draft and live version share one script, which is in the history.

@@ -7,7 +7,6 @@ import { rows } from "../../data/database.js";
 import { open, seal } from "../../engine/cipher.js";
 import { type Caller, mayEnter } from "../../rules/access.js";
 import type { DataKeys } from "../settings/data-keys.js";
-import { lockApp } from "../settings/settings.js";
 import { httpWheres, type Route } from "./routes.js";
 
 /** URL of one HTTP trigger. */
@@ -54,14 +53,13 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     return secret;
   }
 
-  /** Writes a new secret of a draft; with `replaces` false only if it has none. Locks the app's row. */
+  /** Writes a new secret of a draft; with `replaces` false only if it has none. */
   async function writeSecret(
     manager: EntityManager,
     appId: number,
     masterId: number,
     replaces: boolean,
   ): Promise<void> {
-    await lockApp(manager, appId);
     const dataKey = await dataKeys.findOrMake(appId, manager);
     const sealed = seal(dataKey, randomBytes(SECRET_BYTES).toString("base64url"), bound(masterId));
     await rows(manager, WRITE, [masterId, sealed, replaces]);

@@ -98,12 +98,12 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
       return key;
     },
 
-    /** Returns the app's data key, and creates it if there is none. Call it in a transaction that has locked the app's row. */
+    /** Returns the app's data key; if there is none, locks the app's row and creates the key. Call it in a transaction. */
     async findOrMake(appId: number, executor: Executor): Promise<KeyObject> {
       const hit = known.get(appId);
       if (hit) return hit;
       // Not cached here, because the transaction may be rolled back.
-      const wrapped = await wrappedKey(appId, executor);
+      const wrapped = (await wrappedKey(appId, executor)) ?? (await wrappedKey(appId, executor, "FOR NO KEY UPDATE"));
       if (wrapped) return opened(appId, wrapped);
       const key = newDataKey();
       const master = masterKey(await keyInForce(executor));

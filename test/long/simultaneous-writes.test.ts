@@ -1,0 +1,121 @@
+/**
+ * Many changes of one app at once, of every route with a body and of deletions: none causes a 5xx, and no transaction
+ * deadlocks. WRITES sets their number, 6,000 unless set; SEED their order.
+ */
+import { expect } from "chai";
+import fc from "fast-check";
+import { rows } from "../../src/data/database.js";
+import { addressOf, BODY_SAMPLES, filled, type Ids, prepareSamples } from "../api/body-samples.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const WRITES = Number(process.env["WRITES"] ?? 6_000);
+const SEED = Number(process.env["SEED"] ?? 1);
+const TOGETHER = 16;
+/** Routes whose response waits for a run or for another service. */
+const LEFT_OUT = /runWithResult|\/ai\/|secret-bindings\/test|sign-in|\/auth\/reset|communicate/;
+
+/** Changes without a body that would end the test: of the whole app, of the caller, or of all schedules. */
+const ENDS = /\/auth\/|DELETE \/v1\/(admin\/)?apps\/\{appId\}$|editors|unpublish|oauth|hooks/;
+
+/** Tables of the IDs in the samples. */
+const TABLE_OF: Record<string, string> = {
+  action: "action",
+  actionId: "action",
+  nameOrId: "action",
+  client: "action",
+  runId: "run",
+  ds: "data_source",
+  users: "data_source",
+  entryId: "data_source_entry",
+  folder: "media_folder",
+  file: "media_file",
+  notificationId: "notification",
+  alertId: "alert_rule",
+  versionId: "app_version",
+};
+
+interface Document {
+  paths: Record<string, Record<string, { requestBody?: unknown }>>;
+}
+
+describe("changes of one app at the same moment", function () {
+  this.timeout(0);
+  let service: TestService;
+  let ids: Ids;
+  let routes: string[];
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api,runner,scheduler" });
+    ids = await prepareSamples(service);
+    const { paths } = (await service.rest("GET", "/v1/openapi.json")).body as Document;
+    const withoutBody = Object.entries(paths)
+      .flatMap(([path, methods]) =>
+        Object.entries(methods).map(([method, { requestBody }]) => ({ path, method, requestBody })),
+      )
+      .filter(({ method, requestBody }) => method !== "get" && !requestBody)
+      .map(({ path, method }) => `${method.toUpperCase()} ${path}`)
+      .filter((route) => !ENDS.test(route));
+    routes = [...Object.keys(BODY_SAMPLES).filter((route) => !LEFT_OUT.test(route)), ...withoutBody];
+  });
+  after(() => service.stop());
+
+  it(`none of ${WRITES} gets a 5xx, and none deadlocks`, async () => {
+    const numbers = fc.sample(fc.nat(), { seed: SEED, numRuns: WRITES * 25 });
+    let drawn = 0;
+    const draw = () => numbers[drawn++ % numbers.length]!;
+    const faults: string[] = [];
+    const answers: Record<string, number> = {};
+    let sent = 0;
+    const unique = (body: unknown, number: number): unknown => {
+      if (typeof body !== "object" || body === null || Array.isArray(body)) return body;
+      const name = "name" in body && { name: `n${number % 40}` };
+      const email = "email" in body && { email: `p${number}@example.com` };
+      const where = { path: `n${number % 40}`, auth: { type: "secret" } };
+      const triggers = "triggers" in body && number % 2 === 0 && { triggers: [{ trigger: "http", where }] };
+      return { ...body, ...name, ...email, ...triggers };
+    };
+    // Rows that exist, newest first: read again after every fifty requests, because half of the requests delete and create them.
+    let present: Record<string, number[]> = {};
+    const near = (): Ids =>
+      Object.fromEntries(
+        Object.entries(ids).map(([name, id]) => {
+          const found = present[TABLE_OF[name] ?? ""] ?? [];
+          return [name, found.length > 0 ? found[draw() % Math.min(found.length, 4)]! : id];
+        }),
+      );
+    const look = async () => {
+      const entries = Object.values(TABLE_OF).map(async (table) => {
+        const found = await rows<{ id: number }>(
+          service.db,
+          `SELECT id FROM ${table} WHERE app_id = 1 ORDER BY id DESC LIMIT 8`,
+        );
+        return [table, found.map(({ id }) => id)] as const;
+      });
+      present = Object.fromEntries(await Promise.all(entries));
+    };
+    const write = async (number: number) => {
+      if (number % 50 === 0) await look();
+      const of = near();
+      const route = routes[draw() % routes.length]!;
+      const sample = BODY_SAMPLES[route];
+      const body = sample && unique(filled(sample.body, of), number);
+      const [method] = route.split(" ");
+      const answer = await service.rest(method!, addressOf(route, of), {
+        as: "admin",
+        ...(body !== undefined && { body }),
+      });
+      const key = `${answer.http}`;
+      answers[key] = (answers[key] ?? 0) + 1;
+      if (answer.http >= 500 && answer.http !== 503) faults.push(`${route}: ${JSON.stringify(answer.body)}`);
+    };
+    const writer = async () => {
+      for (; sent < WRITES; ) await write(sent++);
+    };
+    await Promise.all(Array.from({ length: TOGETHER }, writer));
+    process.stdout.write(`      ${JSON.stringify(answers)}\n`);
+    expect(faults).to.deep.equal([]);
+    const sql = "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()";
+    const [{ deadlocks }] = (await rows<{ deadlocks: number }>(service.db, sql)) as [{ deadlocks: number }];
+    expect(deadlocks).to.equal(0);
+  });
+});
