@@ -160,9 +160,9 @@ describe("Studio's editor", () => {
 
   it("keeps a payload with the action by name, and fills it from there or from a past run", async () => {
     await studio.replace("#payload", '{ "seat": "window" }');
-    await studio.button("Keep this payload");
+    await studio.button("Save this payload");
     await studio.replace('input[aria-label="Name of this payload"]', "by the window");
-    await studio.button("Keep");
+    await studio.button("Save payload");
     await page.waitForSelector("::-p-xpath(//button[contains(., 'by the window')])");
     await studio.replace("#payload", "{}");
     await page.focus(".presets select");
@@ -175,7 +175,53 @@ describe("Studio's editor", () => {
     const { body } = await service.rest("GET", `/v3/apps/${service.appId}/actions/${actionId}/presets`);
     expect(body.presets.map(({ name }: { name: string }) => name)).to.deep.equal(["by the window"]);
     await page.click("::-p-xpath(//button[contains(., 'Delete “by the window”')])");
-    await page.waitForFunction("!document.querySelector(\".presets optgroup[label='Kept with the action']\")");
+    await page.waitForFunction("!document.querySelector(\".presets optgroup[label='Sample payloads']\")");
+    expect(watch.errors).to.deep.equal([]);
+  });
+
+  it("tests the draft with all sample payloads, and marks a payload whose outcome is another than before", async () => {
+    await (await page.waitForSelector('#dock [data-tab="Test"]'))!.click();
+    await studio.button("Write a payload");
+    for (const [name, payload] of [
+      ["one guest", { guests: 1 }],
+      ["no guest", { guests: 0 }],
+    ] as const) {
+      await studio.replace("#payload", JSON.stringify(payload));
+      await studio.button("Save this payload");
+      await studio.replace('input[aria-label="Name of this payload"]', name);
+      await studio.button("Save payload");
+      await page.waitForSelector(`::-p-xpath(//button[contains(., 'Delete “${name}”')])`);
+    }
+    await studio.write(
+      'async function execute({ payload }) {\n  if (payload.guests === 0) throw new Error("no guest");\n  return payload;\n}',
+    );
+    await (await page.waitForSelector('#dock [data-tab="Test"]'))!.click();
+    const summary = (text: string) =>
+      page.waitForSelector(studio.withText("*[@role='status']", text, "//*[contains(@class,'test-panel')]"));
+    await studio.button("Save and run all");
+    await summary("2 sample payloads, 1 completed, 1 failed");
+    const tests = () =>
+      page.$$eval(".payload-tests > li", (all) =>
+        all.map((one) => [
+          one.querySelector("b")!.textContent,
+          one.querySelector(".state")!.textContent,
+          one.querySelector(".result")!.textContent!.replace(/\s+/g, ""),
+          one.querySelector(".chip")?.textContent ?? "",
+        ]),
+      );
+    expect(await tests()).to.deep.equal([
+      ["no guest", "failed", "Error:noguest", ""],
+      ["one guest", "completed", '{"guests":1}', ""],
+    ]);
+    await studio.write("async function execute({ payload }) {\n  return { guests: payload.guests || 1 };\n}");
+    await page.waitForSelector(studio.withText("span", "before your last change"));
+    await studio.button("Save and run all");
+    await summary("2 sample payloads, 2 completed");
+    expect(await tests()).to.deep.equal([
+      ["no guest", "completed", '{"guests":1}', "another outcome than before"],
+      ["one guest", "completed", '{"guests":1}', ""],
+    ]);
+    expect(await studio.textOf('[aria-label="Tests in files"] pre')).to.match(/^npx svc pull\nnpx svc test /);
     expect(watch.errors).to.deep.equal([]);
   });
 });

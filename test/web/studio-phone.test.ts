@@ -79,7 +79,7 @@ for (const width of [390, 640]) {
       await page.waitForSelector('.outcome[data-state="completed"]');
       await page.waitForSelector(".console li");
       await fits();
-      for (const tab of ["Log", "Publish", "Versions", "Run"]) {
+      for (const tab of ["Test", "Log", "Publish", "Versions", "Run"]) {
         await studio.button(tab, '//*[@role="tablist"]');
         const opened = { Log: ".entry button", Versions: ".versions li button" }[tab];
         if (opened) await (await page.waitForSelector(opened))!.click();

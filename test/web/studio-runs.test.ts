@@ -390,6 +390,30 @@ describe("runs in Studio", () => {
     expect(paused[0].at).to.be.a("date");
     await studio.button("Resume all schedules");
     await page.waitForSelector(studio.withText("span", "on"));
+    const state = (word: string) => page.waitForSelector(studio.withText("span", word, "//tr[contains(., 'nightly')]"));
+    const isLive = async () =>
+      (await service.db.query("SELECT active FROM action WHERE id IN ($1, $2) ORDER BY id", [id, copy])).map(
+        ({ active }: { active: boolean }) => active,
+      );
+    await page.click('button[aria-label="Pause: nightly"]');
+    await studio.button("Pause", "//dialog");
+    await state("inactive");
+    expect(await isLive()).to.deep.equal([false, false]);
+    await page.waitForSelector(".week .due", { hidden: true });
+    // Other changes of the draft are not published by the way.
+    const update = (timezone: string) =>
+      service.rest("PUT", `${path()}/actions/${id}`, { body: { timezone } }).then(({ http }) => http);
+    expect(await update("Asia/Tokyo")).to.equal(200);
+    await page.click('button[aria-label="Resume: nightly"]');
+    await page.waitForSelector("::-p-xpath(//*[@role='alert'][starts-with(., 'The draft has other changes')])");
+    expect(await isLive()).to.deep.equal([false, false]);
+    expect(await update("")).to.equal(200);
+    // The page may not have read the action since.
+    await page.reload();
+    await (await page.waitForSelector('button[aria-label="Resume: nightly"]'))!.click();
+    await state("on");
+    expect(await isLive()).to.deep.equal([true, true]);
+    await page.waitForSelector(".week .due");
     expect(await studio.textOf(".missed .missed-line")).to.match(/skipped.*nightly.*still running/s);
     await page.click(".missed .missed-line");
     await page.waitForSelector(".run-head .run-state.skipped");

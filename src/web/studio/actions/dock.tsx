@@ -1,7 +1,7 @@
-/** Below the code: run, call, log, publish, versions, one at a time. Owns the run, so that it outlives a look at another panel. */
+/** Below the code: run, test, call, log, publish, versions, one at a time. Owns the runs, so that they continue while another panel is open. */
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";
-import type { CodeProblem } from "../shared/model.js";
+import type { CodeProblem, Preset } from "../shared/model.js";
 import { Tabbed } from "../shared/tab-list.js";
 import { type Command, useCommands } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
@@ -10,12 +10,14 @@ import type { Draft } from "./draft.js";
 import { parsedPayload } from "./payload-text.js";
 import { PublishPanel } from "./publish-panel.js";
 import { RunPanel } from "./run-panel.js";
+import { TestPanel } from "./test-panel.js";
 import type { Editor } from "./use-editor.js";
+import { usePayloadTests } from "./use-payload-tests.js";
 import { type Run, useRun } from "./use-run.js";
 import { VersionPanel } from "./version-panel.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
-const TABS = ["Run", "Call", "Log", "Publish", "Versions"] as const;
+const TABS = ["Run", "Test", "Call", "Log", "Publish", "Versions"] as const;
 type Tab = (typeof TABS)[number];
 
 /** Ctrl+Enter, before Monaco makes a line of it. */
@@ -94,6 +96,11 @@ export function Dock(props: DockProps) {
     setRan(`${action.code}\n${payload}`);
     await start(action.id, parsed.payload);
   }, [payload, running, save, start, tabs]);
+  const tester = usePayloadTests(api, appId);
+  const saveAndTest = async (presets: readonly Preset[]) => {
+    const action = await save();
+    if (action) await tester.start(action, presets);
+  };
   const runNow = useCallback(() => void saveAndRun(), [saveAndRun]);
   useRunKey(runNow);
   const whole = saved !== null;
@@ -121,6 +128,16 @@ export function Dock(props: DockProps) {
         blocked={editor.others.theirs !== null}
       />
     ),
+    Test: () =>
+      saved && (
+        <TestPanel
+          {...{ api, app: props.app, saved, draft, dirty }}
+          runner={tester}
+          start={(presets) => void saveAndTest(presets)}
+          blocked={editor.others.theirs !== null}
+          writePayload={() => setTab("Run")}
+        />
+      ),
     Call: () =>
       saved && (
         <CallPanel

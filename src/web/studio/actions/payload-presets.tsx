@@ -1,11 +1,12 @@
-/** Fills the payload from what is kept with the action or from a past run, and keeps what stands there under a name. */
-import { useCallback, useEffect, useState } from "react";
-import { DeletePreset, FindRuns, ListPresets, ReadRun, SavePreset } from "../documents.js";
+/** Fills the payload from a sample payload or from a past run, and saves the current one as a sample under a name. */
+import { useState } from "react";
+import { DeletePreset, FindRuns, ReadRun, SavePreset } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import { moment } from "../shared/format.js";
-import type { Preset, RunRow } from "../shared/model.js";
+import type { RunRow } from "../shared/model.js";
 import { Changes } from "../shell/role.js";
 import { parsedPayload } from "./payload-text.js";
+import { usePresets } from "./use-presets.js";
 
 const PAST_RUNS = 10;
 
@@ -18,33 +19,16 @@ interface PayloadPresetsProps {
   setPayload: (text: string) => void;
 }
 
-function usePresets(api: Api, appId: number, actionId: number) {
-  const [presets, setPresets] = useState<Preset[]>([]);
-  const [fault, setFault] = useState<string | null>(null);
-  const take = useCallback(async (asked: Promise<{ presets: Preset[] }>): Promise<boolean> => {
-    try {
-      setPresets((await asked).presets);
-      setFault(null);
-      return true;
-    } catch (error) {
-      setFault(asApiError(error).message);
-      return false;
-    }
-  }, []);
-  useEffect(() => void take(api.ask(ListPresets, { appId, actionId })), [api, appId, actionId, take]);
-  return { presets, fault, setFault, take };
-}
-
 const indented = (payload: unknown) => JSON.stringify(payload, null, 2);
 
-function KeepAs({ keep, close }: { keep: (name: string) => Promise<boolean>; close: () => void }) {
+function SaveAs({ save, close }: { save: (name: string) => Promise<boolean>; close: () => void }) {
   const [name, setName] = useState("");
   return (
     <form
       className="row"
       onSubmit={(event) => {
         event.preventDefault();
-        void keep(name).then((kept) => kept && close());
+        void save(name).then((isSaved) => isSaved && close());
       }}
     >
       <input
@@ -57,7 +41,7 @@ function KeepAs({ keep, close }: { keep: (name: string) => Promise<boolean>; clo
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
-      <button type="submit">Keep</button>
+      <button type="submit">Save payload</button>
       <button type="button" className="quiet" onClick={close}>
         Cancel
       </button>
@@ -66,7 +50,8 @@ function KeepAs({ keep, close }: { keep: (name: string) => Promise<boolean>; clo
 }
 
 export function PayloadPresets({ api, appId, actionId, payload, setPayload }: PayloadPresetsProps) {
-  const { presets, fault, setFault, take } = usePresets(api, appId, actionId);
+  const { presets: stored, fault, setFault, replaceBy } = usePresets(api, appId, actionId);
+  const presets = stored ?? [];
   const [past, setPast] = useState<RunRow[]>([]);
   const [chosen, setChosen] = useState("");
   const [isNaming, setNaming] = useState(false);
@@ -74,7 +59,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const lookBack = () =>
     api.ask(FindRuns, { appId, actionId, limit: PAST_RUNS }).then(
       ({ found }) => setPast(found.runs.filter(({ finishedAt, state }) => finishedAt !== null && state !== "skipped")),
-      // What is kept can still be chosen.
+      // Sample payloads can still be chosen.
       () => undefined,
     );
   const fill = async (value: string) => {
@@ -90,29 +75,31 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
       setFault(asApiError(error).message);
     }
   };
-  const keep = async (name: string) => {
+  const save = async (name: string) => {
     const parsed = parsedPayload(payload);
     if ("fault" in parsed) {
       setFault(parsed.fault);
       return false;
     }
     const ifUpdatedAt = presets.find((one) => one.name === name.trim())?.updatedAt ?? null;
-    const kept = await take(api.ask(SavePreset, { appId, actionId, name, payload: parsed.payload, ifUpdatedAt }));
-    if (kept) setChosen(`preset ${name.trim()}`);
-    return kept;
+    const isSaved = await replaceBy(
+      api.ask(SavePreset, { appId, actionId, name, payload: parsed.payload, ifUpdatedAt }),
+    );
+    if (isSaved) setChosen(`preset ${name.trim()}`);
+    return isSaved;
   };
   const preset = presets.find(({ name }) => chosen === `preset ${name}`);
   const remove = async () => {
     if (
       preset &&
-      (await take(api.ask(DeletePreset, { appId, actionId, name: preset.name, ifUpdatedAt: preset.updatedAt })))
+      (await replaceBy(api.ask(DeletePreset, { appId, actionId, name: preset.name, ifUpdatedAt: preset.updatedAt })))
     )
       setChosen("");
   };
   return (
     <div className="presets">
       {isNaming ? (
-        <KeepAs keep={keep} close={() => setNaming(false)} />
+        <SaveAs save={save} close={() => setNaming(false)} />
       ) : (
         <div className="row">
           <select
@@ -123,7 +110,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
           >
             <option value="">Fill from…</option>
             {presets.length > 0 && (
-              <optgroup label="Kept with the action">
+              <optgroup label="Sample payloads">
                 {presets.map(({ name }) => (
                   <option key={name} value={`preset ${name}`}>
                     {name}
@@ -143,7 +130,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
           </select>
           <Changes>
             <button type="button" className="link" onClick={() => setNaming(true)}>
-              Keep this payload
+              Save this payload
             </button>
           </Changes>
           {preset && (

@@ -12,8 +12,8 @@ import type { Draft } from "./draft.js";
 import { PayloadPresets } from "./payload-presets.js";
 import type { Run, Runner } from "./use-run.js";
 
-/** Why the service would refuse a run on demand, in words. */
-function obstacle({ active, environment, triggers }: Draft): string | null {
+/** Why the service would reject a run on demand, in words. */
+export function obstacle({ active, environment, triggers }: Draft): string | null {
   if (environment === "client") return "A client action runs in the user's browser only, not from here.";
   if (!active) return "The action is inactive: switch it on to run it.";
   if (!triggers.some(({ trigger }) => trigger === "manual")) return "Running on demand needs the trigger “On demand”.";

@@ -24,11 +24,11 @@ export interface Runner {
   cancel(): Promise<void>;
 }
 
-/** How often a run is asked after that has no connection to be followed on. */
-const LOOK_MS = 1_000;
+/** Interval of the requests that wait for the end of a run. */
+const POLL_MS = 1_000;
 
-/** The run once it has ended. @throws ApiError */
-async function ended(api: Api, appId: number, runId: number, signal: AbortSignal): Promise<Partial<Run> | null> {
+/** Waits for the end of a run and returns it; null if `signal` is aborted first. @throws ApiError */
+export async function endOf(api: Api, appId: number, runId: number, signal: AbortSignal): Promise<Partial<Run> | null> {
   for (;;) {
     const { run } = await api.ask(GetRun, { appId, runId });
     if (signal.aborted) return null;
@@ -39,7 +39,7 @@ async function ended(api: Api, appId: number, runId: number, signal: AbortSignal
       if (log.error) return { state: "failed", error: log.error, took };
       return { state: "completed", result: (log.result as { data?: unknown } | null)?.data, took };
     }
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
 }
 
@@ -70,7 +70,7 @@ export function useRun(api: Api, appId: number): Runner {
             end();
           });
         });
-        const outcome = await ended(api, appId, runId, signal);
+        const outcome = await endOf(api, appId, runId, signal);
         if (outcome) change(outcome);
       } catch (error) {
         const { status, message } = asApiError(error);

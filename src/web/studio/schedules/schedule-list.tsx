@@ -1,4 +1,4 @@
-/** List of scheduled actions: the schedule in words, time zone, next and last run, state, and a button that runs the action now. */
+/** List of scheduled actions: the schedule in words, time zone, next and last run, state, and buttons that run and pause the action. */
 import { useState } from "react";
 import { RunAction } from "../documents.js";
 import { asApiError } from "../shared/api.js";
@@ -6,7 +6,8 @@ import { ago, exact, inZone } from "../shared/format.js";
 import type { ActionSummary, Week } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
-import { Operations } from "../shell/role.js";
+import { Changes, Operations } from "../shell/role.js";
+import { PauseAction } from "./pause-action.js";
 
 type Scheduled = Week["scheduled"][number];
 
@@ -18,7 +19,7 @@ interface ScheduleRow {
   state: { words: string; tone: "live" | "failed" | "" };
 }
 
-interface ListProps extends Pick<PageProps, "api" | "app" | "appId" | "actions"> {
+interface ListProps extends Pick<PageProps, "api" | "app" | "appId" | "actions" | "ask"> {
   week: Week;
   /** True if all schedules of the app are paused. */
   isPaused: boolean;
@@ -93,6 +94,7 @@ function RunNow({ api, appId, action }: Pick<ListProps, "api" | "appId"> & { act
 function Row({ row, list }: { row: ScheduleRow; list: ListProps }) {
   const { action, scheduled, lastRunAt, state } = row;
   const { api, appId } = list;
+  const copy = list.actions.copyOf(action.id);
   const next = scheduled && nextIn(scheduled);
   return (
     <tr>
@@ -131,7 +133,14 @@ function Row({ row, list }: { row: ScheduleRow; list: ListProps }) {
       </td>
       <Operations>
         <td>
-          <div className="row">{list.actions.copyOf(action.id) && <RunNow {...{ api, appId, action }} />}</div>
+          {copy && (
+            <div className="row">
+              <RunNow {...{ api, appId, action }} />
+              <Changes>
+                <PauseAction {...list} {...{ action, copy }} />
+              </Changes>
+            </div>
+          )}
         </td>
       </Operations>
     </tr>
@@ -165,7 +174,7 @@ export function ScheduleList(list: ListProps) {
             <th scope="col">State</th>
             <Operations>
               <th scope="col">
-                <span className="unseen">Run now</span>
+                <span className="unseen">Run and pause</span>
               </th>
             </Operations>
           </tr>

@@ -36,7 +36,7 @@ function usePause({ api, appId }: Pick<PageProps, "api" | "appId">) {
 
 export function SchedulePage(props: PageProps) {
   const { api, app, appId, actions, ask } = props;
-  const { week, fault } = useWeek(api, appId, actions.tail);
+  const { week, fault } = useWeek(api, appId, actions);
   const pause = usePause(props);
   const { pausedAt } = pause;
   const onToggle = async () => {

@@ -1,0 +1,168 @@
+/** Tests an action: runs the draft with its sample payloads, and says how to run tests that are files. */
+import { serviceAddress } from "../../service-address.js";
+import type { Api } from "../shared/api.js";
+import { counted, lasted } from "../shared/format.js";
+import type { Action, App, Preset } from "../shared/model.js";
+import { hrefOf } from "../shell/place.js";
+import type { Draft } from "./draft.js";
+import { obstacle } from "./run-panel.js";
+import { inputOf, type PayloadTest, type PayloadTests } from "./use-payload-tests.js";
+import { usePresets } from "./use-presets.js";
+
+const EXCERPT_CHARACTERS = 300;
+
+interface TestPanelProps {
+  api: Api;
+  app: App;
+  saved: Action;
+  draft: Draft;
+  dirty: boolean;
+  runner: PayloadTests;
+  /** Saves the draft if it has changed, and runs it. */
+  start: (presets: readonly Preset[]) => void;
+  /** Another person's version is newer. Nothing is saved or run before the person has chosen. */
+  blocked: boolean;
+  /** Opens the panel in which payloads are written. */
+  writePayload: () => void;
+}
+
+function Outcome({ test, isOld, appId }: { test: PayloadTest | undefined; isOld: boolean; appId: number }) {
+  if (!test) return <span className="hint">not run yet</span>;
+  const { state, runId, took, isChanged } = test;
+  return (
+    <span className="row">
+      <span className={`state ${state}`}>{state}</span>
+      {took !== null && <span className="hint">after {lasted(took)}</span>}
+      {runId !== null && <a href={hrefOf({ appId, view: "runs", item: String(runId) })}>run {runId}</a>}
+      {isChanged && <span className="chip behind">another outcome than before</span>}
+      {isOld && <span className="chip behind">before your last change</span>}
+    </span>
+  );
+}
+
+interface SamplesProps extends Omit<TestPanelProps, "api" | "writePayload"> {
+  presets: readonly Preset[];
+  isReady: boolean;
+}
+
+function Samples({ app, draft, runner, presets, start, isReady }: SamplesProps) {
+  return (
+    <ul className="payload-tests" aria-label="Sample payloads">
+      {presets.map((preset) => {
+        const { name, payload } = preset;
+        const test = runner.tests.get(name);
+        const isOld = test !== undefined && test.input !== inputOf(draft.code, preset);
+        return (
+          <li key={name}>
+            <b>{name}</b>
+            <Outcome test={test} isOld={isOld} appId={app.id} />
+            <button
+              type="button"
+              className="small"
+              aria-label={`Run with ${name}`}
+              disabled={!isReady}
+              onClick={() => start([preset])}
+            >
+              Run
+            </button>
+            <code className="payload-excerpt">{JSON.stringify(payload).slice(0, EXCERPT_CHARACTERS)}</code>
+            {test && test.text !== "" && (
+              <pre className={test.state === "failed" ? "result failed" : "result"}>
+                {test.text.slice(0, EXCERPT_CHARACTERS)}
+                {test.text.length > EXCERPT_CHARACTERS && " …"}
+              </pre>
+            )}
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+function summaryOf(tests: PayloadTests["tests"], presets: readonly Preset[]): string {
+  const states = presets.flatMap(({ name }) => tests.get(name)?.state ?? []);
+  const count = (state: PayloadTest["state"]) => states.filter((one) => one === state).length;
+  const parts = (["completed", "failed", "running"] as const)
+    .map((state) => [count(state), state] as const)
+    .filter(([number]) => number > 0)
+    .map(([number, state]) => `${number} ${state}`);
+  return [counted(presets.length, "sample payload", "sample payloads"), ...parts].join(", ");
+}
+
+function TestFiles({ app, name }: { app: App; name: string }) {
+  const docs = serviceAddress("/docs/reference/command-line").href;
+  return (
+    <section aria-label="Tests in files">
+      <h3>Tests in files</h3>
+      {app.requiresTests && (
+        <p className="notice">
+          This app publishes actions only after their tests pass: <code>svc publish --tested</code>
+        </p>
+      )}
+      <p>
+        Tests that check results are files in the project's folder, such as <code>actions/{name}/action.test.js</code>.
+        They run in a temporary app with empty data sources, from your computer or from CI, not from Studio.
+      </p>
+      <pre className="result">{`npx svc pull\nnpx svc test ${/^[\w-]+$/.test(name) ? name : JSON.stringify(name)}`}</pre>
+      <p>
+        <a href={`${docs}#write-a-test`} target="_blank" rel="noreferrer">
+          Write a test
+        </a>
+      </p>
+    </section>
+  );
+}
+
+export function TestPanel(props: TestPanelProps) {
+  const { api, app, saved, draft, dirty, runner, start, blocked, writePayload } = props;
+  const { presets, fault } = usePresets(api, app.id, saved.id);
+  const why = obstacle(draft);
+  const isReady = !blocked && !runner.isBusy && why === null;
+  const isEmpty = presets?.length === 0;
+  return (
+    <div className="test-panel">
+      <section aria-label="Runs with sample payloads">
+        <h3>Sample payloads</h3>
+        {isEmpty ? (
+          <div className="empty-state">
+            <p>
+              <b>No sample payloads yet</b>
+            </p>
+            <p className="hint">
+              Write a payload in the panel Run and save it under a name. Here the draft runs with all.
+            </p>
+            <button type="button" onClick={writePayload}>
+              Write a payload
+            </button>
+          </div>
+        ) : (
+          <div className="row">
+            {runner.isBusy ? (
+              <button type="button" onClick={runner.stop}>
+                Stop
+              </button>
+            ) : (
+              <button
+                type="button"
+                className="primary"
+                disabled={!isReady || presets === null}
+                onClick={() => start(presets!)}
+              >
+                {dirty ? "Save and run all" : "Run all"}
+              </button>
+            )}
+            <span className="hint" role="status">
+              {presets && summaryOf(runner.tests, presets)}
+            </span>
+          </div>
+        )}
+        {why && <p className="hint">{why}</p>}
+        <p className="fault" role="alert">
+          {fault}
+        </p>
+        {presets && <Samples {...props} presets={presets} isReady={isReady} />}
+      </section>
+      <TestFiles app={app} name={saved.name} />
+    </div>
+  );
+}

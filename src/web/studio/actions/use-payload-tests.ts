@@ -1,0 +1,107 @@
+/** Runs an action's draft with its sample payloads, one after the other, and holds the last outcome of each. Draws nothing. */
+import { useCallback, useEffect, useRef, useState } from "react";
+import { CancelRun, RunAction } from "../documents.js";
+import { type Api, asApiError } from "../shared/api.js";
+import { shown } from "../shared/format.js";
+import type { Action, Preset } from "../shared/model.js";
+import { endOf } from "./use-run.js";
+
+export interface PayloadTest {
+  state: "running" | "completed" | "failed" | "cancelled";
+  /** null until the service has accepted the run. */
+  runId: number | null;
+  /** Beginning of the result or the error; "" until the run has ended. */
+  text: string;
+  /** Milliseconds that the run took. */
+  took: number | null;
+  /** True if the previous test with this payload ended with another result or error. */
+  isChanged: boolean;
+  /** Code and payload of the run, to find out if they have changed since. */
+  input: string;
+}
+
+export interface PayloadTests {
+  /** By the name of the payload. */
+  tests: ReadonlyMap<string, PayloadTest>;
+  isBusy: boolean;
+  start(action: Action, presets: readonly Preset[]): Promise<void>;
+  /** Cancels the run in progress and starts no others. */
+  stop(): void;
+}
+
+/** Characters of a result that are compared and stored. */
+const TEXT_CHARACTERS = 20_000;
+
+export const inputOf = (code: string, { payload }: Preset): string => `${code}\n${JSON.stringify(payload)}`;
+
+type Outcome = Pick<PayloadTest, "state" | "text" | "took">;
+
+async function outcomeOf(api: Api, appId: number, runId: number, signal: AbortSignal): Promise<Outcome> {
+  const { state = "cancelled", result, error, took = null } = (await endOf(api, appId, runId, signal)) ?? {};
+  const message = error && ("name" in error ? `${error.name}: ${error.message}` : error.message);
+  const text = message ?? (state === "completed" ? shown(result) : "");
+  return { state, text: text.slice(0, TEXT_CHARACTERS), took };
+}
+
+const NEW_TEST = { state: "running", runId: null, text: "", took: null, isChanged: false } as const;
+
+const isOver = ({ state }: Outcome): boolean => state === "completed" || state === "failed";
+
+export function usePayloadTests(api: Api, appId: number): PayloadTests {
+  const [tests, setTests] = useState<ReadonlyMap<string, PayloadTest>>(new Map());
+  const stored = useRef(new Map<string, PayloadTest>());
+  const [isBusy, setBusy] = useState(false);
+  const current = useRef(new AbortController());
+  useEffect(() => () => current.current.abort(), []);
+
+  const put = useCallback((name: string, test: PayloadTest) => {
+    stored.current.set(name, test);
+    setTests(new Map(stored.current));
+  }, []);
+
+  const runOne = useCallback(
+    async ({ id, code }: Action, preset: Preset, signal: AbortSignal) => {
+      const { name, payload } = preset;
+      const before = stored.current.get(name);
+      let test: PayloadTest = { ...NEW_TEST, input: inputOf(code, preset) };
+      put(name, test);
+      const end = (outcome: Outcome) => {
+        const isChanged = before !== undefined && isOver(before) && isOver(outcome) && before.text !== outcome.text;
+        put(name, { ...test, ...outcome, isChanged });
+      };
+      try {
+        const { runId } = (await api.ask(RunAction, { appId, id, payload, copy: "master" })).run;
+        test = { ...test, runId };
+        put(name, test);
+        const cancel = () => void api.ask(CancelRun, { appId, runId }).catch(() => undefined);
+        if (signal.aborted) cancel();
+        else signal.addEventListener("abort", cancel);
+        end(await outcomeOf(api, appId, runId, signal));
+        signal.removeEventListener("abort", cancel);
+      } catch (error) {
+        end({ state: "failed", text: asApiError(error).message, took: null });
+      }
+    },
+    [api, appId, put],
+  );
+
+  const start = useCallback(
+    async (action: Action, presets: readonly Preset[]) => {
+      current.current.abort();
+      current.current = new AbortController();
+      const { signal } = current.current;
+      setBusy(true);
+      for (const preset of presets) {
+        if (signal.aborted) return;
+        await runOne(action, preset, signal);
+      }
+      if (!signal.aborted) setBusy(false);
+    },
+    [runOne],
+  );
+  const stop = useCallback(() => {
+    current.current.abort();
+    setBusy(false);
+  }, []);
+  return { tests, isBusy, start, stop };
+}

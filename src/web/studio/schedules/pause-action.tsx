@@ -1,0 +1,59 @@
+/** Button that pauses or resumes one scheduled action: it saves the action as inactive or active, and publishes it. */
+import { useState } from "react";
+import { CompareCopies, PublishAction, UpdateAction } from "../documents.js";
+import { asApiError } from "../shared/api.js";
+import type { ActionSummary, PublishedCopy } from "../shared/model.js";
+import type { PageProps } from "../shell/page-props.js";
+
+interface PauseActionProps extends Pick<PageProps, "api" | "app" | "appId" | "actions" | "ask"> {
+  action: ActionSummary;
+  copy: PublishedCopy;
+}
+
+const PAUSE_TEXT = "The action is saved as inactive and published. All of its triggers stop until you resume it.";
+const OTHER_CHANGES = "The draft has other changes that are not live. Publish or undo them first.";
+
+export function PauseAction({ api, app, appId, actions, ask, action, copy }: PauseActionProps) {
+  const [busy, setBusy] = useState(false);
+  const [fault, setFault] = useState<string | null>(null);
+  const { id, name } = action;
+  const active = !copy.active;
+  const set = async () => {
+    const { diff } = await api.ask(CompareCopies, { appId, id });
+    // Publishing would make these changes live too.
+    if (diff.code !== null || diff.fields.some((field) => field !== "active")) return setFault(OTHER_CHANGES);
+    let { updatedAt } = action;
+    if (action.active !== active) {
+      const { saved } = await api.ask(UpdateAction, { appId, id, data: { active }, ifUpdatedAt: updatedAt });
+      updatedAt = saved.updatedAt;
+    }
+    await api.ask(PublishAction, { appId, id, ifUpdatedAt: updatedAt });
+    setFault(null);
+    await actions.reload();
+  };
+  const toggle = async () => {
+    if (!active && !(await ask({ title: `Pause ${name}?`, text: PAUSE_TEXT, yes: "Pause" }))) return;
+    setBusy(true);
+    await set().catch((error: unknown) => setFault(asApiError(error).message));
+    setBusy(false);
+  };
+  const word = active ? "Resume" : "Pause";
+  return (
+    <>
+      <button
+        type="button"
+        aria-label={`${word}: ${name}`}
+        title={app.requiresTests ? "This app publishes actions only after their tests pass." : undefined}
+        disabled={busy || !app.isPublished || app.requiresTests}
+        onClick={() => void toggle()}
+      >
+        {word}
+      </button>
+      {fault && (
+        <span className="fault" role="alert">
+          {fault}
+        </span>
+      )}
+    </>
+  );
+}
