@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { FILES_PER_UPLOAD } from "../limits.js";
 import { reportDeferred } from "../operations/access/gate.js";
-import type { Contents } from "../operations/media/contents.js";
+import type { MediaContents } from "../operations/media/contents.js";
 import type { Upload } from "../operations/media/uploads.js";
 import { contentsForm, folderIdIn } from "../rules/media-fields.js";
 import { contentDisposition, namesTag, rangeIn, servingOf } from "../rules/media-serving.js";
@@ -70,7 +70,7 @@ const CONTENTS_HEADERS = {
   vary: "Auth-token, Authorization, Cookie",
 } as const;
 
-function headersOf({ name, contentType, isReadable, isPublic, tag }: Contents, isSaved: boolean) {
+function headersOf({ name, contentType, isReadable, isPublic, tag }: MediaContents, isSaved: boolean) {
   const serving = servingOf(contentType, isReadable);
   return {
     ...CONTENTS_HEADERS,
@@ -82,7 +82,11 @@ function headersOf({ name, contentType, isReadable, isPublic, tag }: Contents, i
   };
 }
 
-async function sendContents(request: FastifyRequest, reply: FastifyReply, contents: Contents): Promise<FastifyReply> {
+async function sendContents(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  contents: MediaContents,
+): Promise<FastifyReply> {
   const { headers, method } = request;
   const { tag, bytes } = contents;
   if (namesTag(headers["if-none-match"], tag)) return reply.code(304).send();

@@ -13,7 +13,7 @@ import type { OpenId } from "../operations/accounts/open-id.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
 import type { HttpTriggers } from "../operations/http/http-triggers.js";
-import type { Oauth } from "../operations/oauth/oauth.js";
+import type { OAuthServer } from "../operations/oauth/oauth.js";
 import type { StoredScripts } from "../operations/packages/kept-scripts.js";
 import type { Measures } from "../operations/watch/measures.js";
 import type { Tracing } from "../operations/watch/tracing.js";
@@ -67,7 +67,7 @@ export interface ApiOptions {
   sessions: PageSessions;
   reports: DeliveryReports;
   toolCalls: ToolCalls;
-  oauth: Oauth;
+  oauth: OAuthServer;
   scripts: StoredScripts;
   /** The service's address for people and browsers, without a trailing slash. */
   baseUrl: string;

@@ -6,7 +6,7 @@ import { createAlerts } from "./alerts/alerts.js";
 import type { MessageAcceptance } from "./communicate/acceptance.js";
 import { createCommunicate } from "./communicate/communicate.js";
 import { operatorMail } from "./communicate/destinations.js";
-import type { Outlet } from "./data-sources/hook-messages.js";
+import type { MessageOutlet } from "./data-sources/hook-messages.js";
 import type { Store } from "./data-sources/store.js";
 import { createVerification } from "./data-sources/verification.js";
 import { createNotify } from "./notifications/notify.js";
@@ -31,11 +31,11 @@ export function createMessaging(
   const { settings, store, intake, userChanged, holder } = parts;
   const { sessionOf } = store;
   const { allowPrivateNetwork, mailFrom } = config;
-  const shared = { db, allowPrivateNetwork, baseUrl, now, log };
-  const communicate = createCommunicate({ ...shared, ...parts, operator: operatorMail(config) });
+  const sharedParts = { db, allowPrivateNetwork, baseUrl, now, log };
+  const communicate = createCommunicate({ ...sharedParts, ...parts, operator: operatorMail(config) });
   const connections = communicate.checked;
   const notify = createNotify({
-    ...shared,
+    ...sharedParts,
     notices: notifications,
     settings,
     sessionOf,
@@ -49,7 +49,7 @@ export function createMessaging(
     communicate,
     notify,
     verification: createVerification({ db, ...store, settings, userChanged, acceptance }),
-    alerts: createAlerts({ ...shared, settings, notice: communicate.notice }),
+    alerts: createAlerts({ ...sharedParts, settings, notice: communicate.notice }),
 
     /** Releases messages that this process holds without its knowledge and, if `mayDeclareDead`, those of dead processes. */
     async recover(mayDeclareDead: boolean): Promise<void> {
@@ -60,7 +60,7 @@ export function createMessaging(
 }
 
 /** Destination of messages from data sources' hooks. @param acceptance is set after the data sources are created, because it needs them */
-export function outletOf(gate: AccessGate, acceptance: () => MessageAcceptance): Outlet {
+export function outletOf(gate: AccessGate, acceptance: () => MessageAcceptance): MessageOutlet {
   return {
     count: gate.countMessages,
     statusFor: (appId, kind) => acceptance().statusFor(appId, kind),

@@ -34,7 +34,7 @@ import { createEditors } from "./members/editors.js";
 import { createInvitations } from "./members/invitations.js";
 import { createMembers } from "./members/members.js";
 import { createMessaging, outletOf } from "./messaging.js";
-import { Oauth } from "./oauth/oauth.js";
+import { OAuthServer } from "./oauth/oauth.js";
 import { createPackageProbe } from "./packages/package-probe.js";
 import { createPackages } from "./packages/packages.js";
 import { listAudit, type Trail } from "./records/audit.js";
@@ -177,9 +177,9 @@ function triggersByHttp(
 }
 
 /** OAuth programs, and the tools of agents. */
-const programsOf = (parts: Parameters<typeof createToolCalls>[0] & ConstructorParameters<typeof Oauth>[0]) => ({
+const programsOf = (parts: Parameters<typeof createToolCalls>[0] & ConstructorParameters<typeof OAuthServer>[0]) => ({
   toolCalls: createToolCalls(parts),
-  oauth: new Oauth(parts),
+  oauth: new OAuthServer(parts),
 });
 
 /** Requests to other services, and language models. */

@@ -6,7 +6,7 @@ import { POOL_CONNECTIONS, rows } from "../../src/data/database.js";
 import type { MediaFile } from "../../src/data/media-types.js";
 import { createKeyRing } from "../../src/engine/key-ring.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
-import { createLinks, type Links } from "../../src/operations/media/links.js";
+import { createLinks, type MediaLinks } from "../../src/operations/media/links.js";
 import { lockApp } from "../../src/operations/settings/settings.js";
 import type { MediaRight } from "../../src/rules/media-access.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -275,7 +275,7 @@ describe("media: who may", () => {
       files: { known: async () => ({ rules: [] }) },
       baseUrl: "http://127.0.0.1",
     } as unknown as Parameters<typeof createLinks>[0]);
-    const { url, expiresAt } = await links.create({} as Parameters<Links["create"]>[0], 1, 2, 60);
+    const { url, expiresAt } = await links.create({} as Parameters<MediaLinks["create"]>[0], 1, 2, 60);
     const { searchParams } = new URL(url);
     const claim = { expires: searchParams.get("expires")!, signature: searchParams.get("signature")! };
     expect(links.holds(1, 2, claim)).to.equal(true);

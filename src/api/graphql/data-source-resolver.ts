@@ -1,7 +1,7 @@
 /** Data sources and their snapshots over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
-import type { AccessTrials, Trial } from "../../operations/data-sources/access-trials.js";
+import type { AccessTrial, AccessTrials } from "../../operations/data-sources/access-trials.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
 import type { DataSources } from "../../operations/data-sources/data-sources.js";
 import type { Entries } from "../../operations/data-sources/entries.js";
@@ -133,7 +133,7 @@ export class DataSourceResolver {
     @Arg("trial", () => AccessTrialInput, { nullable: true, description: "User, access rules and filter to evaluate." })
     trial: unknown,
     @By() _by?: ReferenceKind | null,
-  ): Promise<Trial> {
+  ): Promise<AccessTrial> {
     await this.gate.enter(context, "readEntries", appId);
     return this.trials.try({ appId, ref }, trial, context.answer?.reserve);
   }

@@ -7,11 +7,11 @@ import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "ty
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { Entries, ImportFile } from "../../operations/data-sources/entries.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
-import type { Committed } from "../../operations/data-sources/entry-commits.js";
+import type { CommitResult } from "../../operations/data-sources/entry-commits.js";
 import type { ExportWish } from "../../operations/data-sources/entry-export.js";
 import type { EntryNews } from "../../operations/data-sources/entry-feed.js";
-import type { Imported } from "../../operations/data-sources/entry-imports.js";
-import type { Found } from "../../operations/data-sources/entry-reads.js";
+import type { ImportResult } from "../../operations/data-sources/entry-imports.js";
+import type { FoundEntries } from "../../operations/data-sources/entry-reads.js";
 import { guarded } from "../../operations/records/live-source.js";
 import { type Reference, type ReferenceKind, referenceOf } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
@@ -148,7 +148,7 @@ export class EntryResolver {
   }
 
   /** With the response of REST. */
-  async find(context: RequestContext, appId: number, ref: Reference, query: unknown): Promise<Found> {
+  async find(context: RequestContext, appId: number, ref: Reference, query: unknown): Promise<FoundEntries> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.find(visit, { appId, ref }, query, context.answer?.reserve);
   }
@@ -200,7 +200,7 @@ export class EntryResolver {
     @Arg("commit", () => CommitInput, { nullable: true, description: "Entries to insert, update and delete." })
     commit: unknown,
     @By() _by?: ReferenceKind | null,
-  ): Promise<Committed> {
+  ): Promise<CommitResult> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.commit(visit, { appId, ref }, commit);
   }
@@ -219,7 +219,7 @@ export class EntryResolver {
     })
     append?: boolean,
     @By() _by?: ReferenceKind | null,
-  ): Promise<Imported> {
+  ): Promise<ImportResult> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     const rows = async function* () {
       yield* entries;
@@ -234,7 +234,7 @@ export class EntryResolver {
   }
 
   /** Imports a file, as REST sends it. */
-  async importFile(context: RequestContext, appId: number, ref: Reference, file: ImportFile): Promise<Imported> {
+  async importFile(context: RequestContext, appId: number, ref: Reference, file: ImportFile): Promise<ImportResult> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.import(visit, { appId, ref }, file);
   }

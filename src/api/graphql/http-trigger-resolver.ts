@@ -1,7 +1,7 @@
 /** Requests to HTTP triggers that did not become runs, over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
-import type { Refusals, RefusedRequests } from "../../operations/http/refusals.js";
+import type { RefusalCounter, RefusedRequests } from "../../operations/http/refusals.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
@@ -22,7 +22,7 @@ class RefusedRequestsType implements RefusedRequests {
 export class HttpTriggerResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly refusals: Refusals,
+    private readonly refusals: RefusalCounter,
   ) {}
 
   @Query(() => [RefusedRequestsType], {

@@ -3,7 +3,7 @@ import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { PAGE_MAX } from "../../limits.js";
 import type { AccessGate } from "../../operations/access/gate.js";
-import type { Contents } from "../../operations/media/contents.js";
+import type { MediaContents } from "../../operations/media/contents.js";
 import type { FolderListing, ListingOptions } from "../../operations/media/folders.js";
 import type { LinkClaim, MediaLink } from "../../operations/media/links.js";
 import type { Media } from "../../operations/media/media.js";
@@ -278,7 +278,7 @@ export class MediaResolver {
     id: number,
     form: ContentsForm,
     link: LinkClaim | null,
-  ): Promise<Contents> {
+  ): Promise<MediaContents> {
     return this.media.contents.of(await this.gate.admit(context, "readMedia", appId), appId, id, form, link);
   }
 }

@@ -8,7 +8,7 @@ import type { AccessGate } from "../../operations/access/gate.js";
 import type { User } from "../../operations/access/people.js";
 import type { PeopleAccounts } from "../../operations/accounts/people-accounts.js";
 import type { Invitation } from "../../operations/members/invitation-rows.js";
-import type { Accepted, Invitations } from "../../operations/members/invitations.js";
+import type { AcceptedInvitation, Invitations } from "../../operations/members/invitations.js";
 import type { Member, Members, Organization } from "../../operations/members/members.js";
 import { type Caller, mayEnterOrganization, type Operation } from "../../rules/access.js";
 import { optionalId } from "../../rules/fields.js";
@@ -236,7 +236,7 @@ export class MemberResolver {
   }
 
   /** With the body of REST: also for people without an account. */
-  async accept(context: RequestContext, body: Record<string, unknown>): Promise<Accepted> {
+  async accept(context: RequestContext, body: Record<string, unknown>): Promise<AcceptedInvitation> {
     const { caller, address, browser } = context;
     const accepted = await this.service.invitations.accept({ caller, address, userAgent: browser?.userAgent }, body);
     if (accepted.session) browser?.setSession(accepted.session);

@@ -2,8 +2,8 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
-import type { Sessions } from "../../operations/data-sources/sessions.js";
-import type { CodeAsked, Verification } from "../../operations/data-sources/verification.js";
+import type { AppUserSessions } from "../../operations/data-sources/sessions.js";
+import type { CodeSentAnswer, Verification } from "../../operations/data-sources/verification.js";
 import type { AppSession } from "../../rules/env-script.js";
 import type { Reference, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
@@ -32,7 +32,7 @@ class VerificationAnswerType {
 export class SessionResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly service: Sessions,
+    private readonly service: AppUserSessions,
     private readonly verification: Verification,
   ) {}
 
@@ -103,7 +103,11 @@ export class SessionResolver {
   }
 
   /** With the body of REST: without a code it sends one, with a code it opens the session. */
-  async verify(context: RequestContext, appId: number, body: unknown): Promise<CodeAsked | { session: AppSession }> {
+  async verify(
+    context: RequestContext,
+    appId: number,
+    body: unknown,
+  ): Promise<CodeSentAnswer | { session: AppSession }> {
     const caller = await this.gate.enter(context, "verifyAppUser", appId);
     const requested = await this.verification.verify(caller, appId, body);
     return requested ?? { session: await this.service.session(caller, appId) };

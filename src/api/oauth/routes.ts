@@ -2,10 +2,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
-import { checkResource, type Oauth } from "../../operations/oauth/oauth.js";
+import { checkResource, type OAuthServer } from "../../operations/oauth/oauth.js";
 import { GRANT_TYPES, type OauthClient } from "../../operations/oauth/oauth-clients.js";
 import { OauthFailure } from "../../operations/oauth/oauth-failure.js";
-import type { Decision } from "../../operations/oauth/oauth-grants.js";
+import type { GrantDecision } from "../../operations/oauth/oauth-grants.js";
 import { SCOPES, type Scope } from "../../rules/access.js";
 import { isObject } from "../../rules/described.js";
 import { errorReply } from "../error-reply.js";
@@ -14,7 +14,7 @@ import type { WebPages } from "../web-assets.js";
 const FORM_MAX_BYTES = 32 * 1024;
 
 export interface OauthOptions {
-  oauth: Oauth;
+  oauth: OAuthServer;
   pages: WebPages;
   /** Returns the address by which this reader reaches the service. */
   addressFor: (request: FastifyRequest) => string;
@@ -148,7 +148,7 @@ const registered = ({ id, name, redirectUris, grantTypes }: OauthClient) => ({
 });
 
 /** The person who decides, and the token if it is not a session's. */
-type Decider = Pick<Decision, "personId" | "makerId">;
+type Decider = Pick<GrantDecision, "personId" | "makerId">;
 
 /** Returns the signed-in person. @throws UNAUTHORIZED, FORBIDDEN if the credential does not belong to a person */
 function deciderOf({ context: { caller } }: FastifyRequest): Decider {
@@ -160,7 +160,7 @@ function deciderOf({ context: { caller } }: FastifyRequest): Decider {
 }
 
 /** @throws REQUEST_INVALID */
-function decisionOf(body: unknown, decider: Decider): Decision | null {
+function decisionOf(body: unknown, decider: Decider): GrantDecision | null {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the body must be a JSON object");
   const { allow, appId, scopes } = body;
   if (allow === false) return null;

@@ -14,14 +14,14 @@ import type { Reserve } from "../../rules/page.js";
 import { referenceOf } from "../../rules/reference.js";
 import { flat, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
-import type { Place } from "./entries.js";
-import { visible } from "./entry.js";
-import type { Found } from "./entry-reads.js";
+import type { DataSourceTarget } from "./entries.js";
+import { visibleColumns } from "./entry.js";
+import type { FoundEntries } from "./entry-reads.js";
 import { type EntryRights, hashedOf, type Rights } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 
 /** Maximum entries in the result. */
-const SHOWN = 20;
+const EXAMPLE_ENTRIES = 20;
 
 /** Decision of the rules about one verb. */
 export interface TriedVerb {
@@ -37,12 +37,12 @@ export interface TriedVerb {
   reason: string | null;
 }
 
-export interface Trial {
+export interface AccessTrial {
   /** The user without hashed columns; null for an anonymous visitor. */
   user: UserData | null;
   verbs: TriedVerb[];
   /** The first matching entries; null if reading is not allowed. */
-  entries: Found["entries"] | null;
+  entries: FoundEntries["entries"] | null;
   /** Reason why reading is not allowed. */
   reason: string | null;
 }
@@ -81,7 +81,7 @@ export function createAccessTrials(options: {
     const values = [appId, source.id, entryId(input["entryId"], "user.entryId")];
     const [entry] = await rows<{ data: EntryData }>(db, ONE, values);
     if (!entry) throw new ActionError("ENTRY_NOT_FOUND");
-    return visible(entry.data, (column) => !source.hashedColumns.includes(column));
+    return visibleColumns(entry.data, (column) => !source.hashedColumns.includes(column));
   }
 
   function triedVerb(of: Rights, source: StoredDataSource, user: UserData | null, verb: EntryVerb): TriedVerb {
@@ -89,8 +89,8 @@ export function createAccessTrials(options: {
     const rule = at < 0 ? null : at;
     try {
       const { mayTouch, required } = of.grant(source, verb);
-      const hidden = verb === "select" || verb === "delete" ? hashedOf(source) : new Set<string>();
-      const columns = source.columns.filter((column) => mayTouch(column) && !hidden.has(column));
+      const hiddenColumns = verb === "select" || verb === "delete" ? hashedOf(source) : new Set<string>();
+      const columns = source.columns.filter((column) => mayTouch(column) && !hiddenColumns.has(column));
       return { verb, allowed: true, rule, columns, required, reason: null };
     } catch {
       const reason = rule === null ? null : "the user has not what the rule asks for";
@@ -98,16 +98,21 @@ export function createAccessTrials(options: {
     }
   }
 
-  async function shown(
+  async function visibleEntries(
     of: Rights,
     source: StoredDataSource,
     input: unknown,
     reserve?: Reserve,
-  ): Promise<Pick<Trial, "entries" | "reason">> {
+  ): Promise<Pick<AccessTrial, "entries" | "reason">> {
     try {
       // A user's page must name the required columns in its where; the test adds them unless the request has a where.
-      const where = input ?? testsAsWhere(of.grant(source, "select").tests);
-      const { entries } = await searches.find(of, source, { ...(where !== null && { where }), limit: SHOWN }, reserve);
+      const testedWhere = input ?? testsAsWhere(of.grant(source, "select").tests);
+      const { entries } = await searches.find(
+        of,
+        source,
+        { ...(testedWhere !== null && { where: testedWhere }), limit: EXAMPLE_ENTRIES },
+        reserve,
+      );
       return { entries, reason: null };
     } catch (error) {
       return { entries: null, reason: reasonOf(error) };
@@ -119,15 +124,15 @@ export function createAccessTrials(options: {
      * @param body `{user, accessRules, where}`; defaults: an anonymous visitor, the stored rules, and what the rules require
      * @throws REQUEST_INVALID naming the field, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
      */
-    async try({ appId, ref }: Place, body: unknown, reserve?: Reserve): Promise<Trial> {
-      const { user: whom, accessRules, where } = isObject(body) ? body : {};
+    async try({ appId, ref }: DataSourceTarget, body: unknown, reserve?: Reserve): Promise<AccessTrial> {
+      const { user: whom, accessRules, where: testedWhere } = isObject(body) ? body : {};
       const stored = await sources.find(appId, ref);
       const source = accessRules == null ? stored : { ...stored, accessRules: parseAccessRules(accessRules) };
       const user = await userOf(appId, whom);
       refuseUnknownFields(body, TRIAL_SHAPE);
       const of = rights.ofPage(user);
-      const verbs = ENTRY_VERBS.map((verb) => triedVerb(of, source, user, verb));
-      return { user, verbs, ...(await shown(of, source, where, reserve)) };
+      const triedVerbs = ENTRY_VERBS.map((verb) => triedVerb(of, source, user, verb));
+      return { user, verbs: triedVerbs, ...(await visibleEntries(of, source, testedWhere, reserve)) };
     },
   };
 }

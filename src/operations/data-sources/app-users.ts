@@ -13,7 +13,7 @@ import { parseSignIn } from "../../rules/entries/sign-in.js";
 import type { VerifiedBy } from "../../rules/verification.js";
 import { type HashTurn, hashTurn, matches } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import { visible } from "./entry.js";
+import { visibleColumns } from "./entry.js";
 import { digest, type SignInAttempts } from "./sign-in-attempts.js";
 
 /** The user who is signed in to a page: an entry, without its hashed columns. */
@@ -39,7 +39,7 @@ export interface AddressProof {
  */
 const HOLDS_USERS = "(source.is_users OR session.verified <> '{}')";
 
-const FIND = `
+const SELECT_APP_USER = `
   SELECT entry.id, entry.data_source_id AS "dataSourceId", entry.data, source.hashed_columns AS hashed, session.columns, session.proof,
          session.verified, session.pending
     FROM app_user_session AS session
@@ -52,7 +52,7 @@ const FIND = `
  * Takes the oldest entry, so that a later entry with the same address does not take over. Searches all matches, so that
  * a missing entry takes as long.
  */
-const CANDIDATE = `
+const SELECT_CANDIDATE = `
   WITH found AS MATERIALIZED (
     SELECT id, "order" FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND doc @> $3::jsonb)
   SELECT id, data FROM data_source_entry
@@ -79,7 +79,7 @@ const ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data
 const proofOf = (data: EntryData, columns: readonly string[]): Buffer =>
   digest(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
 
-const wrong = (): ActionError => new ActionError("UNAUTHORIZED", "no user with these values");
+const wrongValuesError = (): ActionError => new ActionError("UNAUTHORIZED", "no user with these values");
 
 interface AppUserRow extends AppUser {
   verified: Partial<Record<VerifiedBy, string>>;
@@ -103,13 +103,13 @@ export function createAppUsers(options: {
   const { db, attempts, needsSecondFactor } = options;
 
   /** True if every secret matches the entry. All are computed, also for a missing entry, so that both take as long. */
-  async function proves(secrets: EntryData, found: EntryData | undefined, turn: HashTurn): Promise<boolean> {
-    let proven = found !== undefined;
+  async function provesIdentity(secrets: EntryData, found: EntryData | undefined, turn: HashTurn): Promise<boolean> {
+    let isProven = found !== undefined;
     for (const [column, value] of Object.entries(secrets)) {
       const stored = found && Object.hasOwn(found, column) ? found[column] : undefined;
-      if (!(await matches(String(value), stored, turn))) proven = false;
+      if (!(await matches(String(value), stored, turn))) isProven = false;
     }
-    return proven;
+    return isProven;
   }
 
   /**
@@ -121,11 +121,17 @@ export function createAppUsers(options: {
     appId: number,
   ): Promise<(AppUser & { pending: boolean }) | null> {
     if (credentialId === null) return null;
-    const [found] = await preparedRows<AppUserRow>(db, "app-user", FIND, [credentialId, appId]);
+    const [found] = await preparedRows<AppUserRow>(db, "app-user", SELECT_APP_USER, [credentialId, appId]);
     if (!found?.proof.equals(proofOf(found.data, found.columns))) return null;
-    const { id, dataSourceId, data, hashed, verified, pending } = found;
-    const shown = visible(data, (column) => !hashed.includes(column));
-    return { id, dataSourceId, data: shown, ...(Object.keys(verified).length > 0 && { verified }), pending };
+    const { id, dataSourceId, data, hashed, verified, pending: needsCode } = found;
+    const visibleData = visibleColumns(data, (column) => !hashed.includes(column));
+    return {
+      id,
+      dataSourceId,
+      data: visibleData,
+      ...(Object.keys(verified).length > 0 && { verified }),
+      pending: needsCode,
+    };
   }
 
   /** The page's user. */
@@ -136,16 +142,16 @@ export function createAppUsers(options: {
     return user;
   }
 
-  async function begin(
+  async function beginSession(
     { credentialId }: Caller,
     { appId, id }: StoredDataSource,
     { id: entryId, data }: { id: number; data: EntryData },
     columns: readonly string[],
     verified: AppUser["verified"] = {},
   ): Promise<void> {
-    const pending = await needsSecondFactor(appId);
+    const needsCode = await needsSecondFactor(appId);
     const session = [credentialId, appId, id, entryId, JSON.stringify(columns), proofOf(data, columns)];
-    await rows(db, SIGN_IN, [...session, JSON.stringify(verified), pending]);
+    await rows(db, SIGN_IN, [...session, JSON.stringify(verified), needsCode]);
   }
 
   const provenNow = (by: VerifiedBy) => ({ [by]: new Date().toISOString() });
@@ -175,22 +181,22 @@ export function createAppUsers(options: {
      * @throws UNAUTHORIZED, the same for a wrong password and an unknown user; RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async signIn(caller: Caller, { source, known, secrets, subjects }: SignInRequest): Promise<AppUser> {
-      const normal = textHooks(source.hooks, null);
-      const named = normal(known);
-      const guessed = subjects.map((one) => [source.id, normal(one)]);
+      const normalize = textHooks(source.hooks, null);
+      const normalizedNames = normalize(known);
+      const guessedSubjects = subjects.map((one) => [source.id, normalize(one)]);
       let found: { id: number; data: EntryData } | undefined;
-      const proven = await attempts.counted(source.appId, guessed, caller, async () => {
-        const values = [source.appId, source.id, JSON.stringify(named)];
-        [found] = await rows<{ id: number; data: EntryData }>(db, CANDIDATE, values);
-        return proves(normal(secrets), found?.data, hashTurn(source.appId, caller));
+      const user = await attempts.counted(source.appId, guessedSubjects, caller, async () => {
+        const values = [source.appId, source.id, JSON.stringify(normalizedNames)];
+        [found] = await rows<{ id: number; data: EntryData }>(db, SELECT_CANDIDATE, values);
+        return provesIdentity(normalize(secrets), found?.data, hashTurn(source.appId, caller));
       });
-      if (!proven) throw wrong();
-      await begin(caller, source, found!, Object.keys(secrets));
+      if (!user) throw wrongValuesError();
+      await beginSession(caller, source, found!, Object.keys(secrets));
       const hashed = source.hashedColumns;
       return {
         id: found!.id,
         dataSourceId: source.id,
-        data: visible(found!.data, (column) => !hashed.includes(column)),
+        data: visibleColumns(found!.data, (column) => !hashed.includes(column)),
       };
     },
 
@@ -199,7 +205,7 @@ export function createAppUsers(options: {
       const { entryId, column, address, by } = proof;
       const [entry] = await rows<{ id: number; data: EntryData }>(db, ENTRY, [source.appId, source.id, entryId]);
       if (!entry || !Object.hasOwn(entry.data, column) || entry.data[column] !== address) return false;
-      await begin(caller, source, entry, [column], provenNow(by));
+      await beginSession(caller, source, entry, [column], provenNow(by));
       return true;
     },
 

@@ -6,12 +6,12 @@ import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 const EVERY_MS = 60_000;
 const BATCH = 1_000;
 /** Longer than a position is valid (entry-positions.ts). */
-const KEPT = "15 minutes";
+const CHANGES_KEPT_FOR = "15 minutes";
 
 /* Stores the position first up to which changes are removed: subscriptions cannot resume from earlier positions. */
 const FORGET_CHANGES = `
   WITH old AS (
-    SELECT id, app_id, data_source_id FROM data_source_change WHERE created_at < now() - interval '${KEPT}'
+    SELECT id, app_id, data_source_id FROM data_source_change WHERE created_at < now() - interval '${CHANGES_KEPT_FOR}'
      ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED),
   last AS (SELECT app_id, data_source_id, max(id) AS id FROM old GROUP BY app_id, data_source_id ORDER BY app_id, data_source_id),
   told AS (
@@ -25,11 +25,11 @@ const FORGET_FAILURES = `
      ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
 export function createChangeUpkeep({ db }: { db: Database }) {
-  let stopped = false;
+  let isStopped = false;
 
   async function dropAll(batch: string): Promise<void> {
-    let dropped = BATCH;
-    while (dropped === BATCH && !stopped) dropped = (await rows(db, batch)).length;
+    let droppedChanges = BATCH;
+    while (droppedChanges === BATCH && !isStopped) droppedChanges = (await rows(db, batch)).length;
   }
 
   return {
@@ -41,7 +41,7 @@ export function createChangeUpkeep({ db }: { db: Database }) {
     },
     /** Stops a running cleanup after its batch. */
     stop(): void {
-      stopped = true;
+      isStopped = true;
     },
   };
 }

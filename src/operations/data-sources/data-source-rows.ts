@@ -44,7 +44,7 @@ export const FIELDS = `
   id, app_id AS "appId", organization_id AS "organizationId", name, columns, access_rules AS "accessRules", hooks,
   hashed_columns AS "hashedColumns", indexes, is_users AS "isUsers", created_at AS "createdAt", updated_at AS "updatedAt"`;
 
-const FIND = `
+const SELECT_DATA_SOURCE = `
   SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND (name = $2 OR id = $3::bigint)`;
 
 export function viewOf({ hashedColumns: _, createdAt, updatedAt, ...row }: StoredDataSource): DataSourceView {
@@ -96,14 +96,14 @@ export const deleteSource = sourceCheck(`DELETE FROM data_source WHERE app_id = 
 export type DataSourceRows = ReturnType<typeof createDataSourceRows>;
 
 export function createDataSourceRows({ db, notifications }: { db: Database; notifications: Notifications }) {
-  const known = new Map<string, { row: StoredDataSource; until: number }>();
+  const cachedSources = new Map<string, { row: StoredDataSource; until: number }>();
   let epoch = 0;
-  const forget = () => {
+  const forgetSources = () => {
     epoch += 1;
-    known.clear();
+    cachedSources.clear();
   };
-  notifications.listen(DATA_SOURCE_CHANNEL, forget);
-  notifications.onGap(forget);
+  notifications.listen(DATA_SOURCE_CHANNEL, forgetSources);
+  notifications.onGap(forgetSources);
 
   return {
     /** Makes every process read the app's data sources again, when the transaction of `executor` commits. */
@@ -112,20 +112,20 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
     },
 
     /** Clears this process's cache. Call it after a change has been committed. */
-    forget,
+    forget: forgetSources,
 
     /** @throws DATA_SOURCE_NOT_FOUND */
     async find(appId: number, ref: Reference): Promise<StoredDataSource> {
       const key = `${appId}:${referenceKey(ref)}`;
-      const hit = known.get(key);
+      const hit = cachedSources.get(key);
       const now = Date.now();
       if (hit && hit.until > now && notifications.healthy()) return hit.row;
       const epochBefore = epoch;
       const values = [appId, ...referenceParameters(ref)];
-      const [row] = await preparedRows<StoredDataSource>(db, "find-data-source", FIND, values);
+      const [row] = await preparedRows<StoredDataSource>(db, "find-data-source", SELECT_DATA_SOURCE, values);
       if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
-      if (known.size >= KNOWN_MAX) known.clear();
-      if (epochBefore === epoch) known.set(key, { row, until: now + KNOWN_MS });
+      if (cachedSources.size >= KNOWN_MAX) cachedSources.clear();
+      if (epochBefore === epoch) cachedSources.set(key, { row, until: now + KNOWN_MS });
       return row;
     },
   };

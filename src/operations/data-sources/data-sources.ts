@@ -36,7 +36,7 @@ const SIZE = `
   SELECT coalesce(sum(octet_length(name) + octet_length(columns::text) + octet_length(access_rules::text) + octet_length(hooks::text)), 0)::float8
          AS bytes FROM data_source WHERE app_id = $1`;
 
-const EVERYTHING = { mayTouch: () => true, required: [], tests: {}, fingerprint: "everything" };
+const UNRESTRICTED_GRANT = { mayTouch: () => true, required: [], tests: {}, fingerprint: "everything" };
 
 /** A duplicate name as the error that callers get; other errors unchanged. */
 export function nameTaken(error: unknown): unknown {
@@ -62,17 +62,17 @@ export function createDataSources(options: {
   const { db, sources, definitions, intake } = options;
   const { withIndexes } = definitions;
 
-  async function judged(
+  async function validatedEntries(
     source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
     entries: readonly EntryData[],
     turn: HashTurn,
   ): Promise<ReadyEntry[]> {
-    const judge = createEntryValidator(source, "insert", { grant: EVERYTHING, trusted: true, turn });
-    const made: ReadyEntry[] = [];
+    const validateEntry = createEntryValidator(source, "insert", { grant: UNRESTRICTED_GRANT, trusted: true, turn });
+    const readyEntries: ReadyEntry[] = [];
     for (const [at, data] of entries.entries()) {
-      made.push(await judge(data, `entries[${at}]`));
+      readyEntries.push(await validateEntry(data, `entries[${at}]`));
     }
-    return made;
+    return readyEntries;
   }
 
   async function checkCount(appId: number): Promise<void> {
@@ -103,29 +103,31 @@ export function createDataSources(options: {
       const { isUsers = false } = more;
       checkUsersMark(isUsers, { before: false, mayMark: isPerson(caller), hashed: hashedColumns });
       await checkCount(appId);
-      const first = await judged({ hooks, hashedColumns }, entries, hashTurn(appId, caller));
+      const first = await validatedEntries({ hooks, hashedColumns }, entries, hashTurn(appId, caller));
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
       const met = new MetColumns(columns);
       for (const { data } of first) met.meet(data);
       checkPlaceholders(hooks, [...columns, ...met.added]);
       const all = [...columns, ...met.added];
       const definition = { name, columns: all, accessRules, hooks, hashedColumns, indexes: wishes, isUsers };
-      const made = await db
+      const readyEntries = await db
         .transaction(async (manager) => {
-          const texts = first.map(({ text }) => text);
-          return definitions.insert(manager, caller, appId, definition, texts);
+          const entryTexts = first.map(({ text }) => text);
+          return definitions.insert(manager, caller, appId, definition, entryTexts);
         })
         .catch((error: unknown) => {
           throw nameTaken(error);
         });
       sources.forget();
       if (wishes.length > 0) {
-        await withIndexes([{ key: made, wishes, before: [] }], async () => undefined).catch(async (error: unknown) => {
-          await this.remove(caller, { appId, ref: { id: made.id } });
-          throw error;
-        });
+        await withIndexes([{ key: readyEntries, wishes, before: [] }], async () => undefined).catch(
+          async (error: unknown) => {
+            await this.remove(caller, { appId, ref: { id: readyEntries.id } });
+            throw error;
+          },
+        );
       }
-      return this.get(appId, made);
+      return this.get(appId, readyEntries);
     },
 
     /** Changes the fields that are passed. @throws as `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
@@ -143,10 +145,10 @@ export function createDataSources(options: {
       checkUsersMark(fields.isUsers, { before: isUsers, mayMark: isPerson(caller), hashed });
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)));
       const target = { appId, id, precondition };
-      const save = () => db.transaction((manager) => definitions.change(manager, caller, target, fields));
+      const saveDefinition = () => db.transaction((manager) => definitions.change(manager, caller, target, fields));
       try {
         const key = { appId, id };
-        await withIndexes(wishes ? [{ key, wishes, before }] : [], save);
+        await withIndexes(wishes ? [{ key, wishes, before }] : [], saveDefinition);
       } catch (error) {
         throw nameTaken(error);
       }

@@ -15,22 +15,22 @@ import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { type AdmittedRequest, reportDeferred } from "../access/gate.js";
 import type { LiveSource } from "../records/live-source.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
-import { type Entry, entryView, type HeldEntry } from "./entry.js";
+import { type Entry, entryView, type StoredEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
-import type { Committed, EntryCommits } from "./entry-commits.js";
+import type { CommitResult, EntryCommits } from "./entry-commits.js";
 import type { EntryExport, ExportWish } from "./entry-export.js";
 import type { EntryFeed, EntryNews } from "./entry-feed.js";
-import type { EntryImports, Imported } from "./entry-imports.js";
-import type { Found } from "./entry-reads.js";
+import type { EntryImports, ImportResult } from "./entry-imports.js";
+import type { FoundEntries } from "./entry-reads.js";
 import type { EntryRights, Rights } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 import type { EntryVersion, EntryVersions } from "./entry-versions.js";
 import type { EntryWrites } from "./entry-writes.js";
 import type { RecentQueries, RecentQuery } from "./recent-queries.js";
-import type { Layout } from "./row-streams.js";
+import type { CsvLayout } from "./row-streams.js";
 
 /** An app and one of its data sources. */
-export interface Place {
+export interface DataSourceTarget {
   appId: number;
   ref: Reference;
 }
@@ -41,7 +41,7 @@ export interface ImportFile {
   /** Called after the caller's right has been checked. */
   rows: () => AsyncIterable<unknown>;
   /** Form of the file, set while it is read. */
-  layout?: Layout;
+  layout?: CsvLayout;
 }
 
 const REMOVAL_SHAPE = flat(["type", "where"]);
@@ -72,7 +72,7 @@ export function createEntries(options: {
    * Callers without any of the rights do not learn whether the data source exists, nor about faults of their request.
    * @param verbs the rules must grant at least one of them; trusted callers have all
    */
-  async function open(visit: AdmittedRequest, { appId, ref }: Place, ...verbs: EntryVerb[]) {
+  async function openSource(visit: AdmittedRequest, { appId, ref }: DataSourceTarget, ...verbs: EntryVerb[]) {
     const rights = await options.rights.of(visit);
     const source = await sources.find(appId, ref).catch((error: unknown) => {
       throw rights.as.trusted || !(error instanceof ActionError) ? error : rights.refused();
@@ -85,38 +85,43 @@ export function createEntries(options: {
   async function one(rights: Rights, source: StoredDataSource, id: number): Promise<Entry> {
     const grant = rights.grant(source, "select");
     if (!mayNameById(grant)) throw denied();
-    const [entry] = await rows<HeldEntry>(db, ONE, [source.appId, source.id, id]);
+    const [entry] = await rows<StoredEntry>(db, ONE, [source.appId, source.id, id]);
     if (!entry || !meets(entry.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
     return entryView(entry, source.id, rights.scopeOfOne(source)!.sees);
   }
 
   return {
-    open,
+    open: openSource,
 
     /** @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND */
-    async get(visit: AdmittedRequest, place: Place, id: number): Promise<Entry> {
-      const { rights, source } = await open(visit, place, "select");
+    async get(visit: AdmittedRequest, place: DataSourceTarget, id: number): Promise<Entry> {
+      const { rights, source } = await openSource(visit, place, "select");
       return one(rights, source, id);
     },
 
     /** A page of entries, or the result of an aggregate. @throws as `get`; REQUEST_INVALID */
-    async find(visit: AdmittedRequest, place: Place, query: unknown, reserve?: Reserve): Promise<Found> {
-      const { rights, source } = await open(visit, place, "select");
+    async find(
+      visit: AdmittedRequest,
+      place: DataSourceTarget,
+      query: unknown,
+      reserve?: Reserve,
+    ): Promise<FoundEntries> {
+      const { rights, source } = await openSource(visit, place, "select");
       return searches.find(rights, source, query, reserve);
     },
 
     async distinct(
       visit: AdmittedRequest,
-      place: Place,
+      place: DataSourceTarget,
       columns: readonly string[],
     ): Promise<Record<string, JsonText[]>> {
-      const { rights, source } = await open(visit, place, "select");
+      const { rights, source } = await openSource(visit, place, "select");
       return searches.distinct(rights, source, columns);
     },
 
     /** Name of the data source, and the texts of all entries that the caller can see. @throws as `get` */
-    async export(visit: AdmittedRequest, place: Place, wish: ExportWish) {
-      const { rights, source } = await open(visit, place, "select");
+    async export(visit: AdmittedRequest, place: DataSourceTarget, wish: ExportWish) {
+      const { rights, source } = await openSource(visit, place, "select");
       const scope = rights.scope(source, null);
       return { name: source.name, texts: exports.exportRows(source, source.columns, scope, wish) };
     },
@@ -124,16 +129,20 @@ export function createEntries(options: {
     /** Subscribes to changes as they are committed. @throws as `get`; REQUEST_INVALID */
     async follow(
       visit: AdmittedRequest,
-      place: Place,
+      place: DataSourceTarget,
       wish: { where: unknown; since: unknown },
     ): Promise<LiveSource<EntryNews>> {
-      const { source } = await open(visit, place, "select");
+      const { source } = await openSource(visit, place, "select");
       return feed.follow(visit, source, wish);
     },
 
     /** @param query `{where}` */
-    async removeWhere(visit: AdmittedRequest, place: Place, query: object): Promise<{ deletedCount: number }> {
-      const { rights, source } = await open(visit, place, "delete");
+    async removeWhere(
+      visit: AdmittedRequest,
+      place: DataSourceTarget,
+      query: object,
+    ): Promise<{ deletedCount: number }> {
+      const { rights, source } = await openSource(visit, place, "delete");
       const { where } = query as { where?: unknown };
       if (!isObject(where)) {
         throw new ActionError("REQUEST_INVALID", "where must be an object: {} for all entries");
@@ -142,54 +151,63 @@ export function createEntries(options: {
       return searches.remove(rights, source, where);
     },
 
-    async insert(visit: AdmittedRequest, place: Place, body: unknown): Promise<Entry> {
-      const { rights, source } = await open(visit, place, "insert");
+    async insert(visit: AdmittedRequest, place: DataSourceTarget, body: unknown): Promise<Entry> {
+      const { rights, source } = await openSource(visit, place, "insert");
       return writes.insert(rights, source, columnsOf(body, "the entry"));
     },
 
     async update(
       visit: AdmittedRequest,
-      place: Place,
+      place: DataSourceTarget,
       id: number,
       body: unknown,
       precondition: Precondition,
     ): Promise<Entry> {
-      const { rights, source } = await open(visit, place, "update");
+      const { rights, source } = await openSource(visit, place, "update");
       return writes.update(rights, source, { id, precondition }, columnsOf(body, "the entry"));
     },
 
-    async remove(visit: AdmittedRequest, place: Place, id: number, precondition: Precondition): Promise<Entry> {
-      const { rights, source } = await open(visit, place, "delete");
+    async remove(
+      visit: AdmittedRequest,
+      place: DataSourceTarget,
+      id: number,
+      precondition: Precondition,
+    ): Promise<Entry> {
+      const { rights, source } = await openSource(visit, place, "delete");
       return writes.remove(rights, source, { id, precondition });
     },
 
-    async commit(visit: AdmittedRequest, place: Place, body: unknown): Promise<Committed> {
-      const { rights, source } = await open(visit, place, "insert", "update", "delete");
+    async commit(visit: AdmittedRequest, place: DataSourceTarget, body: unknown): Promise<CommitResult> {
+      const { rights, source } = await openSource(visit, place, "insert", "update", "delete");
       return commits.commit(rights, source, parseCommit(body));
     },
 
-    async import(visit: AdmittedRequest, place: Place, { append, rows, layout }: ImportFile): Promise<Imported> {
-      const { rights, source } = await open(visit, place, "insert");
+    async import(
+      visit: AdmittedRequest,
+      place: DataSourceTarget,
+      { append, rows, layout }: ImportFile,
+    ): Promise<ImportResult> {
+      const { rights, source } = await openSource(visit, place, "insert");
       return imports.import(rights, source, { append, rows: rows(), layout, operation: append ? "append" : "import" });
     },
 
-    async listVersions({ appId, ref }: Place): Promise<EntryVersion[]> {
+    async listVersions({ appId, ref }: DataSourceTarget): Promise<EntryVersion[]> {
       return versions.list(await sources.find(appId, ref));
     },
 
     /** Kinds of recent queries, with the indexes that serve them. */
-    async listQueries({ appId, ref }: Place): Promise<RecentQuery[]> {
+    async listQueries({ appId, ref }: DataSourceTarget): Promise<RecentQuery[]> {
       return recent.list(await sources.find(appId, ref));
     },
 
     /** @throws VERSION_NOT_FOUND */
     async restore(
       visit: AdmittedRequest,
-      place: Place,
+      place: DataSourceTarget,
       versionId: number,
       precondition?: Precondition,
     ): Promise<{ inserted: number }> {
-      const { rights, source } = await open(visit, place);
+      const { rights, source } = await openSource(visit, place);
       return { inserted: await versions.restore(changes, source, rights.writer, versionId, precondition) };
     },
   };

@@ -19,8 +19,8 @@ import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
-import type { HeldEntry } from "./entry.js";
-import type { Gone } from "./entry-statements.js";
+import type { StoredEntry } from "./entry.js";
+import type { DeletedEntries } from "./entry-statements.js";
 import type { HookMessages, HookMessenger } from "./hook-messages.js";
 import { isUniqueName, uniqueColumns } from "./index-definitions.js";
 
@@ -42,7 +42,7 @@ const NEW_COLUMNS = `
  * entry, null for none, $9 the person, $10 the credential. The row with the counts is locked before the change gets its
  * number: a reader of one change knows all earlier ones.
  */
-const FINISH = `
+const UPDATE_SOURCE_SIZE = `
   WITH tally AS (
     INSERT INTO data_source_tally (app_id, data_source_id, entries, bytes) VALUES ($1, $2, $3, $4)
     ON CONFLICT (app_id, data_source_id) DO UPDATE
@@ -60,14 +60,14 @@ const FINISH = `
     FROM tally`;
 
 /** The writer: the emitter of its events, and the page's user. */
-export interface Writer {
+export interface EntryWriter {
   emitter: Emitter;
   userEmail: string | null;
   /** True if an error may name the column to the writer. */
   mayName(source: StoredDataSource, column: string): boolean;
 }
 
-interface Told {
+interface ChangeNotice {
   event: EntryEvent;
   id: number;
   columns: readonly string[];
@@ -76,7 +76,7 @@ interface Told {
 /** Collects what one transaction has done. */
 export class EntryChange {
   readonly met: MetColumns;
-  readonly events: Told[] = [];
+  readonly events: ChangeNotice[] = [];
   readonly inserted: number[] = [];
   /** Earlier states of entries, each as JSON. */
   readonly replaced: string[] = [];
@@ -124,7 +124,7 @@ export class EntryChange {
   }
 
   /** @param columns written columns */
-  addUpdated(before: HeldEntry, data: Record<string, unknown>, columns: readonly string[], bytes: number): void {
+  addUpdated(before: StoredEntry, data: Record<string, unknown>, columns: readonly string[], bytes: number): void {
     this.counts.updated += 1;
     this.bytes += bytes;
     this.met.meet(data);
@@ -134,7 +134,7 @@ export class EntryChange {
     this.events.push({ event: "update", id: before.id, columns });
   }
 
-  addRemoved(before: HeldEntry, bytes: number): void {
+  addRemoved(before: StoredEntry, bytes: number): void {
     this.counts.deleted += 1;
     this.bytes -= bytes;
     this.keep(before, true);
@@ -144,7 +144,7 @@ export class EntryChange {
   }
 
   /** Counts entries that were removed together. @param images earlier states, as in `replaced`; null if they exceed `room` */
-  addGone({ count, bytes, images }: Gone): void {
+  addGone({ count, bytes, images }: DeletedEntries): void {
     this.addCounted({ deleted: count }, -bytes);
     for (const image of images ?? []) {
       this.replacedBytes += image.length;
@@ -169,7 +169,7 @@ export class EntryChange {
     this.bytes += bytes;
   }
 
-  private keep({ id, data, order, createdAt, updatedAt }: HeldEntry, removed: boolean): void {
+  private keep({ id, data, order, createdAt, updatedAt }: StoredEntry, removed: boolean): void {
     if (this.replacedBytes > REPLACED_MAX_BYTES || this.replaced.length >= LISTED_ENTRIES) return;
     const image = JSON.stringify({ id, data, order, createdAt, updatedAt, removed });
     this.replacedBytes += image.length;
@@ -178,7 +178,7 @@ export class EntryChange {
 }
 
 /** Error for values that must be unique. It names no values, and only columns that the writer may access. */
-function duplicateOf(source: StoredDataSource, { mayName }: Writer, index: string | undefined): ActionError {
+function duplicateOf(source: StoredDataSource, { mayName }: EntryWriter, index: string | undefined): ActionError {
   const columns = uniqueColumns(source, source.indexes, index);
   if (!columns?.every((column) => mayName(source, column))) return new ActionError("ENTRY_ALREADY_EXISTS");
   const names = columns.map((column) => JSON.stringify(column)).join(", ");
@@ -186,10 +186,10 @@ function duplicateOf(source: StoredDataSource, { mayName }: Writer, index: strin
 }
 
 /** Translates the database's error for entries that it cannot store. */
-function refusalOf(error: unknown, source: StoredDataSource, writer: Writer): unknown {
+function refusalOf(error: unknown, source: StoredDataSource, writer: EntryWriter): unknown {
   if (isMissing(error)) return new ActionError("DATA_SOURCE_NOT_FOUND");
-  const duplicate = duplicatedIndex(error);
-  if (duplicate !== null && isUniqueName(duplicate)) return duplicateOf(source, writer, duplicate);
+  const duplicateIndex = duplicatedIndex(error);
+  if (duplicateIndex !== null && isUniqueName(duplicateIndex)) return duplicateOf(source, writer, duplicateIndex);
   if (!isRefusedData(error)) return error;
   return new ActionError("REQUEST_INVALID", "a value is too large for the database or the index of its column");
 }
@@ -206,11 +206,16 @@ export function createEntryChanges(options: {
 }) {
   const { db, logEvents, sources, messenger, quotaBytes } = options;
 
-  async function tell(change: EntryChange, { emitter, userEmail }: Writer): Promise<void> {
+  async function emitEntryEvent(change: EntryChange, { emitter, userEmail }: EntryWriter): Promise<void> {
     const { executor, source, events, counts, operation } = change;
-    const about = { userId: emitter.personId, appNotificationId: null, sessionId: null, dataSourceId: source.id };
+    const eventSubject = {
+      userId: emitter.personId,
+      appNotificationId: null,
+      sessionId: null,
+      dataSourceId: source.id,
+    };
     const store = (event: { type: string; data: Record<string, unknown> }, dataSourceEntryId: number | null) =>
-      logEvents.store(emitter, source.appId, { ...event, ...about, dataSourceEntryId }, executor);
+      logEvents.store(emitter, source.appId, { ...event, ...eventSubject, dataSourceEntryId }, executor);
     if (change.isBulk) {
       const columns = [...source.columns, ...change.met.added];
       await store(importEvent({ operation: operation ?? "commit", ...counts }, columns, userEmail), null);
@@ -219,18 +224,20 @@ export function createEntryChanges(options: {
     for (const { event, id, columns } of events) await store(entryEvent(event, columns, userEmail), id);
   }
 
-  async function finish(change: EntryChange, { emitter }: Writer): Promise<void> {
+  async function finishChange(change: EntryChange, { emitter }: EntryWriter): Promise<void> {
     const { executor, source, counts, met, bytes } = change;
-    const place = [source.appId, source.id];
-    if (met.added.length > 0) await rows(executor, NEW_COLUMNS, [...place, JSON.stringify(met.added)]);
-    const more = counts.inserted - counts.deleted;
-    const told = change.isListed ? [false, change.inserted, `[${change.replaced.join(",")}]`] : [true, [], "[]"];
+    const sourceKey = [source.appId, source.id];
+    if (met.added.length > 0) await rows(executor, NEW_COLUMNS, [...sourceKey, JSON.stringify(met.added)]);
+    const addedEntries = counts.inserted - counts.deleted;
+    const changeNotice = change.isListed
+      ? [false, change.inserted, `[${change.replaced.join(",")}]`]
+      : [true, [], "[]"];
     // Writes of pages are only in the log events, so that a visitor cannot push other entries out of the audit log.
-    const head = isVisitor(emitter) ? null : JSON.stringify(changeHead(source.id, change));
-    const by = [head, emitter.personId, emitter.credentialId || null];
-    const values = [...place, more, bytes, ...told, ...by];
-    const [tally] = await rows<{ entries: number; bytes: number }>(executor, FINISH, values);
-    if (more > 0 && tally!.entries > ENTRIES_PER_DATA_SOURCE) {
+    const changeHeadJson = isVisitor(emitter) ? null : JSON.stringify(changeHead(source.id, change));
+    const by = [changeHeadJson, emitter.personId, emitter.credentialId || null];
+    const values = [...sourceKey, addedEntries, bytes, ...changeNotice, ...by];
+    const [tally] = await rows<{ entries: number; bytes: number }>(executor, UPDATE_SOURCE_SIZE, values);
+    if (addedEntries > 0 && tally!.entries > ENTRIES_PER_DATA_SOURCE) {
       const message = `a data source may have ${ENTRIES_PER_DATA_SOURCE} entries; with these it would have ${tally!.entries}`;
       throw new ActionError("REQUEST_INVALID", message);
     }
@@ -248,7 +255,7 @@ export function createEntryChanges(options: {
      */
     async commit<T>(
       source: StoredDataSource,
-      writer: Writer,
+      writer: EntryWriter,
       work: (change: EntryChange) => Promise<T>,
       sends: readonly HookVerb[] = [],
     ): Promise<T> {
@@ -259,9 +266,9 @@ export function createEntryChanges(options: {
         const done = await work(made);
         const { inserted, updated, deleted } = made.counts;
         if (inserted + updated + deleted === 0 && made.operation === null) return done;
-        await tell(made, writer);
+        await emitEntryEvent(made, writer);
         if (!made.isBulk) await messages.store(manager);
-        await finish(made, writer);
+        await finishChange(made, writer);
         columnsAdded = made.met.added.length > 0;
         if (columnsAdded) await sources.announce(manager, source.appId);
         return done;

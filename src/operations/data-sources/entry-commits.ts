@@ -23,36 +23,36 @@ import {
   updateTexts,
 } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
-import { replaced, requireUnchangedEntry, viewFor } from "./entry-writes.js";
+import { replacementData, requireUnchangedEntry, viewFor } from "./entry-writes.js";
 
 /** Response to a commit: the written entries, or their number. */
-export type Committed = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
+export type CommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
 
 /** Bytes that are validated before other work may run: some milliseconds. */
 const JUDGED_AT_ONCE_BYTES = 256 * 1024;
-const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
+const nextEventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Maximum JSON of entries in the response to a commit; larger ones are not returned. */
 const RETURNED_MAX_BYTES = 8 * 1024 * 1024;
 
-interface Grants {
+interface CommitGrants {
   insert: EntryGrant | null;
   update: EntryGrant | null;
   delete: EntryGrant | null;
 }
 
 /** Checks exactly the rights that the commit needs. @throws DATA_SOURCE_ACCESS_DENIED */
-function grantsOf(rights: Rights, source: StoredDataSource, commit: Commit): Grants {
-  const removes = commit.deletes.length > 0 || !commit.append;
-  const grants = {
+function grantsOf(rights: Rights, source: StoredDataSource, commit: Commit): CommitGrants {
+  const hasRemovals = commit.deletes.length > 0 || !commit.append;
+  const commitGrants = {
     insert: commit.inserts.length > 0 ? rights.grant(source, "insert") : null,
     update: commit.updates.length > 0 ? rights.grant(source, "update") : null,
-    delete: removes ? rights.grant(source, "delete") : null,
+    delete: hasRemovals ? rights.grant(source, "delete") : null,
   };
   // An empty commit must not reveal whether the data source exists.
-  if (!grants.insert && !grants.update && !grants.delete) rights.grant(source, "insert");
-  if (grants.delete) refuseUnnamed(grants.delete, commit.append);
-  return grants;
+  if (!commitGrants.insert && !commitGrants.update && !commitGrants.delete) rights.grant(source, "insert");
+  if (commitGrants.delete) refuseUnnamed(commitGrants.delete, commit.append);
+  return commitGrants;
 }
 
 /** Without a where, columns that the rule requires are not named, and a removal of all other entries exceeds the rule. */
@@ -61,9 +61,9 @@ function refuseUnnamed(grant: EntryGrant, append: boolean): void {
 }
 
 /** The error is the same for missing ids and for ids that the rule hides from the caller. */
-function mustAllBeThere(found: ReadonlyMap<number, LockedEntry>, ids: readonly number[]): void {
-  const missing = ids.find((id) => !found.has(id));
-  if (missing !== undefined) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${missing}`);
+function requireAllFound(lockedEntries: ReadonlyMap<number, LockedEntry>, ids: readonly number[]): void {
+  const missingId = ids.find((id) => !lockedEntries.has(id));
+  if (missingId !== undefined) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${missingId}`);
 }
 
 export type EntryCommits = ReturnType<typeof createEntryCommits>;
@@ -77,31 +77,31 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     let bytes = 0;
     return {
       entries,
-      add(entry: Parameters<typeof viewFor>[2], text: string, written: readonly string[]) {
+      add(entry: Parameters<typeof viewFor>[2], text: string, writtenData: readonly string[]) {
         if (!wanted) return;
         bytes += text.length;
         if (bytes > RETURNED_MAX_BYTES) {
           const message = `a commit gives back ${RETURNED_MAX_BYTES} bytes at most: leave returnEntries out`;
           throw new ActionError("REQUEST_INVALID", message);
         }
-        entries.push(viewFor(rights, source, entry, written));
+        entries.push(viewFor(rights, source, entry, writtenData));
       },
     };
   }
 
-  type Returned = ReturnType<typeof createReturned>;
+  type ReturnedEntries = ReturnType<typeof createReturned>;
 
   async function insertAll(
     change: EntryChange,
     made: readonly ReadyEntry[],
     input: readonly EntryData[],
-    returned: Returned,
+    returnedEntries: ReturnedEntries,
   ) {
-    const texts = made.map(({ text }) => text);
-    const stored = await insertTexts(change.executor, change.source, texts);
+    const entryTexts = made.map(({ text }) => text);
+    const stored = await insertTexts(change.executor, change.source, entryTexts);
     for (const [at, { data, text }] of made.entries()) {
       change.addInserted(stored[at]!.id, data, Buffer.byteLength(text));
-      returned.add({ ...stored[at]!, data }, text, Object.keys(input[at]!));
+      returnedEntries.add({ ...stored[at]!, data }, text, Object.keys(input[at]!));
     }
   }
 
@@ -109,42 +109,49 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     change: EntryChange,
     { rights, grant, commit }: { rights: Rights; grant: EntryGrant; commit: Commit },
     judged: ReadonlyMap<number, EntryData>,
-    found: ReadonlyMap<number, LockedEntry>,
-    returned: Returned,
+    lockedEntries: ReadonlyMap<number, LockedEntry>,
+    returnedEntries: ReturnedEntries,
   ): Promise<void> {
     const { source, executor } = change;
-    const wishes = new Map(commit.updates.map((update) => [update.id, update]));
-    const entries = [...wishes.keys()].map((id) => found.get(id)!).sort((a, b) => a.id - b.id);
+    const updatesById = new Map(commit.updates.map((update) => [update.id, update]));
+    const entries = [...updatesById.keys()].map((id) => lockedEntries.get(id)!).sort((a, b) => a.id - b.id);
     for (const batch of batches(entries, ({ bytes }) => bytes)) {
-      const texts: { id: number; text: string; done: (updatedAt: Date) => void }[] = [];
+      const entryTexts: { id: number; text: string; done: (updatedAt: Date) => void }[] = [];
       for (const before of await dataOf(executor, source, batch)) {
-        const { data: input, precondition } = wishes.get(before.id)!;
+        const { data: input, precondition } = updatesById.get(before.id)!;
         if (!meets(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
         requireUnchangedEntry(rights, source, before, precondition);
-        const written = judged.get(before.id)!;
-        const whole = commit.extend ? { ...before.data, ...written } : replaced(source, before.data, written);
+        const writtenData = judged.get(before.id)!;
+        const wholeData = commit.extend
+          ? { ...before.data, ...writtenData }
+          : replacementData(source, before.data, writtenData);
         // Columns that the caller cannot see are kept.
-        const merged = commit.extend ? whole : { ...hiddenFrom(grant, before.data), ...whole };
-        const { data, text } = ready(merged, `entry ${before.id}`);
+        const mergedData = commit.extend ? wholeData : { ...hiddenFrom(grant, before.data), ...wholeData };
+        const { data, text } = ready(mergedData, `entry ${before.id}`);
         const done = (updatedAt: Date) => {
-          change.addUpdated(before, data, Object.keys(input), Buffer.byteLength(text) - found.get(before.id)!.bytes);
-          returned.add({ ...before, data, updatedAt }, text, Object.keys(input));
+          change.addUpdated(
+            before,
+            data,
+            Object.keys(input),
+            Buffer.byteLength(text) - lockedEntries.get(before.id)!.bytes,
+          );
+          returnedEntries.add({ ...before, data, updatedAt }, text, Object.keys(input));
         };
-        texts.push({ id: before.id, text, done });
+        entryTexts.push({ id: before.id, text, done });
       }
-      const times = await updateTexts(executor, source, texts);
-      for (const { id, done } of texts) done(times.get(id)!);
+      const updateTimes = await updateTexts(executor, source, entryTexts);
+      for (const { id, done } of entryTexts) done(updateTimes.get(id)!);
     }
   }
 
   /** Removes locked entries. Returns their data if subscribers receive each. */
   async function removeAll(change: EntryChange, entries: readonly LockedEntry[], grant: EntryGrant): Promise<void> {
     const { source, executor } = change;
-    const tested = Object.keys(grant.tests).length > 0;
+    const hasTests = Object.keys(grant.tests).length > 0;
     for (const batch of batches(entries, ({ bytes }) => bytes)) {
       const { entries: most, bytes: mostBytes } = change.room;
       const isListed = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
-      if (tested || isListed || change.counts.deleted + batch.length <= BULK_ENTRIES) {
+      if (hasTests || isListed || change.counts.deleted + batch.length <= BULK_ENTRIES) {
         for (const [at, before] of (await dataOf(executor, source, batch)).entries()) {
           if (!meets(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
           change.addRemoved(before, batch[at]!.bytes);
@@ -160,40 +167,46 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     }
   }
 
-  async function apply(change: EntryChange, rights: Rights, commit: Commit, judged: Judged): Promise<Returned> {
+  async function applyCommit(
+    change: EntryChange,
+    rights: Rights,
+    commit: Commit,
+    judged: ValidatedCommit,
+  ): Promise<ReturnedEntries> {
     const { source, executor } = change;
-    const { grants, inserts, updates } = judged;
-    const returned = createReturned(rights, source, commit.returnEntries);
-    const named = [...commit.updates.map(({ id }) => id), ...commit.deletes];
+    const { grants: commitGrants, inserts: insertedEntries, updates } = judged;
+    const returnedEntries = createReturned(rights, source, commit.returnEntries);
+    const namedIds = [...commit.updates.map(({ id }) => id), ...commit.deletes];
     if (!commit.append) {
       await shareWholeSource(executor, source.appId, source.id);
       await versions.snapshot(change, rights.writer, "commit");
       // Locks the named ones too, so that all entries are locked in the order of their ids.
-      change.addGone(await removeOthers(executor, source, named, change.room));
+      change.addGone(await removeOthers(executor, source, namedIds, change.room));
     }
-    const found = await lockEntries(executor, source, named);
-    mustAllBeThere(found, named);
-    if (grants.delete)
+    const lockedEntries = await lockEntries(executor, source, namedIds);
+    requireAllFound(lockedEntries, namedIds);
+    if (commitGrants.delete)
       await removeAll(
         change,
-        commit.deletes.map((id) => found.get(id)!).sort((a, b) => a.id - b.id),
-        grants.delete,
+        commit.deletes.map((id) => lockedEntries.get(id)!).sort((a, b) => a.id - b.id),
+        commitGrants.delete,
       );
-    if (grants.update) await updateAll(change, { rights, grant: grants.update, commit }, updates, found, returned);
-    await insertAll(change, inserts, commit.inserts, returned);
-    return returned;
+    if (commitGrants.update)
+      await updateAll(change, { rights, grant: commitGrants.update, commit }, updates, lockedEntries, returnedEntries);
+    await insertAll(change, insertedEntries, commit.inserts, returnedEntries);
+    return returnedEntries;
   }
 
-  async function judge(rights: Rights, source: StoredDataSource, commit: Commit): Promise<Judged> {
-    const grants = grantsOf(rights, source, commit);
+  async function validateCommit(rights: Rights, source: StoredDataSource, commit: Commit): Promise<ValidatedCommit> {
+    const commitGrants = grantsOf(rights, source, commit);
     const { trusted } = rights.as;
-    const inserts: ReadyEntry[] = [];
+    const insertedEntries: ReadyEntry[] = [];
     const updates = new Map<number, EntryData>();
     const turn = hashTurn(source.appId, rights.writer.emitter);
     const validateInsert =
-      grants.insert && createEntryValidator(source, "insert", { grant: grants.insert, trusted, turn });
+      commitGrants.insert && createEntryValidator(source, "insert", { grant: commitGrants.insert, trusted, turn });
     const validateUpdate =
-      grants.update && createEntryValidator(source, "update", { grant: grants.update, trusted, turn });
+      commitGrants.update && createEntryValidator(source, "update", { grant: commitGrants.update, trusted, turn });
     let bytes = 0;
     let untilPause = JUDGED_AT_ONCE_BYTES;
     const count = async ({ text }: ReadyEntry) => {
@@ -201,11 +214,11 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
       untilPause -= text.length;
       if (untilPause > 0) return;
       untilPause = JUDGED_AT_ONCE_BYTES;
-      await nextTurn();
+      await nextEventLoopTurn();
     };
     for (const [at, data] of commit.inserts.entries()) {
       const judged = await validateInsert!(data, `entry ${at + 1} to insert`);
-      inserts.push(judged);
+      insertedEntries.push(judged);
       await count(judged);
     }
     for (const { id, data } of commit.updates) {
@@ -213,21 +226,21 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
       updates.set(id, judged.data);
       await count(judged);
     }
-    return { grants, inserts, updates, bytes };
+    return { grants: commitGrants, inserts: insertedEntries, updates, bytes };
   }
 
   return {
     removeAll,
 
     /** @throws as an insert, an update and a removal: then nothing is written */
-    async commit(rights: Rights, source: StoredDataSource, commit: Commit): Promise<Committed> {
-      const judged = await judge(rights, source, commit);
+    async commit(rights: Rights, source: StoredDataSource, commit: Commit): Promise<CommitResult> {
+      const judged = await validateCommit(rights, source, commit);
       intake.take(rights.writer.emitter, source.appId, judged.bytes, commit.inserts.length + commit.updates.length);
       return changes.commit(
         source,
         rights.writer,
         async (change) => {
-          const { entries } = await apply(change, rights, commit, judged);
+          const { entries } = await applyCommit(change, rights, commit, judged);
           return commit.returnEntries ? { entries } : { ...change.counts };
         },
         sendsOf(commit),
@@ -237,13 +250,13 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
 }
 
 /** Operations whose hooks send messages: the requested ones among those of the commit. */
-function sendsOf({ inserts, updates, runHooks }: Commit): HookVerb[] {
-  const done = { insert: inserts.length > 0, update: updates.length > 0 };
+function sendsOf({ inserts: insertedEntries, updates, runHooks }: Commit): HookVerb[] {
+  const done = { insert: insertedEntries.length > 0, update: updates.length > 0 };
   return runHooks.filter((verb) => done[verb]);
 }
 
-interface Judged {
-  grants: Grants;
+interface ValidatedCommit {
+  grants: CommitGrants;
   inserts: ReadyEntry[];
   updates: Map<number, EntryData>;
   /** Size of all entries as JSON. */

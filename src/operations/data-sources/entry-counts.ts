@@ -2,14 +2,14 @@
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import { type DataSourceKey, entriesOf } from "./entry-rows.js";
-import type { Read } from "./read-pool.js";
+import type { ReadRows } from "./read-pool.js";
 
-export interface Counted {
+export interface CountedEntries {
   total: number;
   about?: true;
 }
 
-interface Which {
+interface CountFilter {
   scope: EntryScope;
   where: unknown;
   ids?: readonly number[] | undefined;
@@ -23,22 +23,22 @@ const SAMPLE_RUN = 5;
 /** Larger entries would be decompressed only for an estimate. */
 const SAMPLED_MAX_BYTES = 64 * 1024;
 /** Its multiples are evenly spread, and not in step with patterns in the entries. */
-const GOLDEN = "0.6180339887498949";
+const GOLDEN_RATIO = "0.6180339887498949";
 
-interface Plan {
+interface QueryPlan {
   "QUERY PLAN": { Plan: { "Total Cost": number; "Plan Rows": number } }[];
 }
 
 /** Returns the planner's estimate of all entries, and whether counting the matching ones is cheap. */
-export function createEntryCounts(read: Read) {
-  async function plan(appId: number, select: string, values: readonly unknown[]) {
-    const [row] = await read<Plan>(appId, `EXPLAIN (FORMAT JSON) ${select}`, values);
+export function createEntryCounts(read: ReadRows) {
+  async function explainPlan(appId: number, select: string, values: readonly unknown[]) {
+    const [row] = await read<QueryPlan>(appId, `EXPLAIN (FORMAT JSON) ${select}`, values);
     const { "Total Cost": cost, "Plan Rows": rows } = row!["QUERY PLAN"][0]!.Plan;
     return { cost, rows };
   }
 
   /** Reads entries at positions spread over the order. Returns how many were read, and how many match. */
-  async function sample(key: DataSourceKey, condition: string, statement: Statement) {
+  async function sampleEntries(key: DataSourceKey, condition: string, statement: Statement) {
     const entries = `data_source_entry WHERE app_id = ${statement.bind(key.appId, "bigint")} AND data_source_id = ${statement.bind(key.id, "integer")}`;
     const sql = `
       WITH ends AS (
@@ -47,7 +47,7 @@ export function createEntryCounts(read: Read) {
       e AS MATERIALIZED (
         SELECT DISTINCT ON (run.id) run.* FROM ends CROSS JOIN generate_series(0, ${SAMPLE_PLACES - 1}) AS place
          CROSS JOIN LATERAL (
-           SELECT * FROM ${entries} AND "order" >= low + (high - low) * mod(place * ${GOLDEN}, 1)::float8
+           SELECT * FROM ${entries} AND "order" >= low + (high - low) * mod(place * ${GOLDEN_RATIO}, 1)::float8
             ORDER BY "order", id LIMIT ${SAMPLE_RUN}) run)
       SELECT count(*) AS seen, count(*) FILTER (WHERE ${condition}) AS matching FROM e WHERE bytes <= ${SAMPLED_MAX_BYTES}`;
     const [row] = await read<{ seen: number; matching: number }>(key.appId, sql, statement.values);
@@ -58,23 +58,27 @@ export function createEntryCounts(read: Read) {
     /** @param further further conditions on `e` */
     async count(
       key: DataSourceKey,
-      which: Which,
+      which: CountFilter,
       further: (statement: Statement) => Promise<string[]>,
-    ): Promise<Counted> {
+    ): Promise<CountedEntries> {
       const statement = new Statement();
       const conditions = [entriesOf(key, which, statement, "e"), ...(await further(statement))];
-      const from = `FROM data_source_entry e WHERE ${conditions.join(" AND ")}`;
-      const matching = await plan(key.appId, `SELECT 1 ${from}`, statement.values);
-      if (matching.cost <= EXACT_COST_MAX) {
-        const [row] = await read<{ total: number }>(key.appId, `SELECT count(*) AS total ${from}`, statement.values);
+      const fromClause = `FROM data_source_entry e WHERE ${conditions.join(" AND ")}`;
+      const matchingPlan = await explainPlan(key.appId, `SELECT 1 ${fromClause}`, statement.values);
+      if (matchingPlan.cost <= EXACT_COST_MAX) {
+        const [row] = await read<{ total: number }>(
+          key.appId,
+          `SELECT count(*) AS total ${fromClause}`,
+          statement.values,
+        );
         return row!;
       }
       const all = new Statement();
-      const whole = `SELECT 1 FROM data_source_entry e WHERE ${entriesOf(key, { scope: { sees: () => true, filter: null }, where: null }, all, "e")}`;
-      const { rows } = await plan(key.appId, whole, all.values);
-      const { seen, matching: matched } = await sample(key, conditions.join(" AND "), statement);
+      const wholeQuery = `SELECT 1 FROM data_source_entry e WHERE ${entriesOf(key, { scope: { sees: () => true, filter: null }, where: null }, all, "e")}`;
+      const { rows } = await explainPlan(key.appId, wholeQuery, all.values);
+      const { seen, matching: matched } = await sampleEntries(key, conditions.join(" AND "), statement);
       // A sample without a match is less precise than the planner's estimate.
-      const total = matched === 0 ? Math.min(matching.rows, rows / Math.max(1, seen)) : (rows * matched) / seen;
+      const total = matched === 0 ? Math.min(matchingPlan.rows, rows / Math.max(1, seen)) : (rows * matched) / seen;
       return { total: Math.round(total), about: true };
     },
   };

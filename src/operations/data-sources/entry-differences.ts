@@ -8,13 +8,13 @@ import { Statement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { type EntryView, type RawRow, sourceOf, viewOf } from "./entry-rows.js";
-import type { Read } from "./read-pool.js";
+import type { ReadRows } from "./read-pool.js";
 
 /** Maximum number of entries in one message, counted after the follower's rights and `where`. */
 const TOLD_ENTRIES = 1_000;
 
 /** An entry as it was before a change. */
-interface Image {
+interface EntryImage {
   id: number;
   data: object;
   order: number;
@@ -27,10 +27,10 @@ export interface StoredChange {
   id: number;
   bulk: boolean;
   inserted: number[];
-  replaced: Image[];
+  replaced: EntryImage[];
 }
 
-export interface Differences {
+export interface EntryDifferences {
   inserted: EntryView[];
   updated: EntryView[];
   /** The last visible state of deleted entries. */
@@ -40,17 +40,17 @@ export interface Differences {
 type Row = RawRow & { was: boolean; is: boolean; changed: string[] | null };
 
 /** Entries in the changes, each with its state before the first of them; null for a new one. */
-function touched(changes: readonly StoredChange[]): Map<number, Image | null> {
-  const found = new Map<number, Image | null>();
+function touchedEntries(changes: readonly StoredChange[]): Map<number, EntryImage | null> {
+  const imagesById = new Map<number, EntryImage | null>();
   for (const { inserted, replaced } of changes) {
     // A restore removes entries and inserts them again under the same ids.
-    for (const image of replaced) if (!found.has(image.id)) found.set(image.id, image);
-    for (const id of inserted) if (!found.has(id)) found.set(id, null);
+    for (const image of replaced) if (!imagesById.has(image.id)) imagesById.set(image.id, image);
+    for (const id of inserted) if (!imagesById.has(id)) imagesById.set(id, null);
   }
-  return found;
+  return imagesById;
 }
 
-function condition(
+function matchCondition(
   alias: string,
   { scope, where }: { scope: EntryScope; where: unknown },
   statement: Statement,
@@ -60,7 +60,7 @@ function condition(
 }
 
 /** Top-level columns that differ, in the database's own comparison. */
-const CHANGED = `
+const SELECT_CHANGED_ENTRIES = `
   ARRAY(SELECT key FROM jsonb_each(b.doc) AS old (key, was) FULL JOIN jsonb_each(e.doc) AS new (key, is_now) USING (key)
          WHERE old.was IS DISTINCT FROM new.is_now)`;
 
@@ -68,16 +68,16 @@ const CHANGED = `
  * @param requested `onlyVisible`: leaves out entries whose visible columns and order are unchanged
  * @returns null if there are more than fit into one message
  */
-export async function differences(
-  read: Read,
+export async function readDifferences(
+  read: ReadRows,
   source: StoredDataSource,
   requested: { scope: EntryScope; where: unknown; onlyVisible: boolean },
   changes: readonly StoredChange[],
-): Promise<Differences | null> {
-  const images = touched(changes);
+): Promise<EntryDifferences | null> {
+  const touchedImages = touchedEntries(changes);
   if (changes.some(({ bulk }) => bulk)) return null;
   const statement = new Statement(
-    JSON.stringify([...images].map(([id, image]) => image ?? { id })),
+    JSON.stringify([...touchedImages].map(([id, image]) => image ?? { id })),
     source.appId,
     source.id,
   );
@@ -88,34 +88,34 @@ export async function differences(
       SELECT (one ->> 'id')::bigint AS id, (one -> 'data')::jsonb AS doc, one ->> 'data' AS text, (one ->> 'order')::float8 AS "order",
              (one ->> 'createdAt')::timestamptz AS created_at, (one ->> 'updatedAt')::timestamptz AS updated_at
         FROM json_array_elements($1::json) AS one)
-    SELECT b.id AS of, ${columns}, e.data::text AS data, e.id IS NOT NULL AND (${condition("e", requested, statement)}) AS is,
-           b.doc IS NOT NULL AND (${condition("b", requested, statement)}) AS was,
-           CASE WHEN ${requested.onlyVisible} AND e.id IS NOT NULL AND b."order" = e."order" THEN ${CHANGED} END AS changed,
+    SELECT b.id AS of, ${columns}, e.data::text AS data, e.id IS NOT NULL AND (${matchCondition("e", requested, statement)}) AS is,
+           b.doc IS NOT NULL AND (${matchCondition("b", requested, statement)}) AS was,
+           CASE WHEN ${requested.onlyVisible} AND e.id IS NOT NULL AND b."order" = e."order" THEN ${SELECT_CHANGED_ENTRIES} END AS changed,
            b.text AS old_data, b."order" AS old_order, b.created_at AS old_created_at, b.updated_at AS old_updated_at
       FROM b LEFT JOIN data_source_entry e ON e.app_id = $2 AND e.data_source_id = $3 AND e.id = b.id ORDER BY b.id`;
   const rows = await read<Row & Record<string, unknown>>(source.appId, sql, statement.values);
-  const view = (row: RawRow) => viewOf(row, source.id, requested.scope, null);
+  const toEntryView = (row: RawRow) => viewOf(row, source.id, requested.scope, null);
   const old = (row: Record<string, unknown>) =>
-    view({
+    toEntryView({
       id: row["of"],
       order: row["old_order"],
       created_at: row["old_created_at"],
       updated_at: row["old_updated_at"],
       data: row["old_data"],
     } as RawRow);
-  const found: Differences = { inserted: [], updated: [], deleted: [] };
+  const result: EntryDifferences = { inserted: [], updated: [], deleted: [] };
   let bytes = 0;
   let count = 0;
   for (const row of rows) {
     if (!row.was && !row.is) continue;
     if (row.was && row.is && row.changed && !row.changed.some(requested.scope.sees)) continue;
-    const entry = row.is ? view(row) : old(row);
+    const entry = row.is ? toEntryView(row) : old(row);
     bytes += entry.data.text.length;
     count += 1;
     if (bytes > PAGE_MAX_BYTES || count > TOLD_ENTRIES) return null;
-    if (!row.is) found.deleted.push(entry);
-    else if (row.was) found.updated.push(entry);
-    else found.inserted.push(entry);
+    if (!row.is) result.deleted.push(entry);
+    else if (row.was) result.updated.push(entry);
+    else result.inserted.push(entry);
   }
-  return found;
+  return result;
 }

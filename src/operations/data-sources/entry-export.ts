@@ -4,8 +4,8 @@ import Papa from "papaparse";
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import { refuse } from "../../rules/fields.js";
-import { bounded, type DataSourceKey, entriesOf, type RawRow, rowColumns, viewOf } from "./entry-rows.js";
-import type { Read } from "./read-pool.js";
+import { boundBySize, type DataSourceKey, entriesOf, type RawRow, rowColumns, viewOf } from "./entry-rows.js";
+import type { ReadRows } from "./read-pool.js";
 
 export interface ExportWish {
   format: ExportFormat;
@@ -27,12 +27,12 @@ export function exportFormat(value: unknown): ExportFormat {
 }
 
 /** A cell: strings unchanged, missing values and null empty, all else as JSON. */
-function cell(value: unknown): unknown {
+function toCell(value: unknown): unknown {
   if (value === undefined || value === null) return "";
   return typeof value === "object" ? JSON.stringify(value) : value;
 }
 
-interface Writer {
+interface RowWriter {
   begin: string;
   /** @param data JSON texts, at least one */
   some(data: readonly string[], first: boolean): string;
@@ -40,12 +40,12 @@ interface Writer {
 }
 
 /** Papa Parse's own expression misses formulas of several lines. */
-const FORMULA = /^[=+\-@\t\r]/;
+const FORMULA_START = /^[=+\-@\t\r]/;
 
 /** @param spreadsheet true: texts and names of columns that a spreadsheet would run as formulas get a leading `'` */
-function csv(columns: readonly string[], spreadsheet: boolean): Writer {
+function csv(columns: readonly string[], spreadsheet: boolean): RowWriter {
   const line = (cells: readonly unknown[]) => {
-    const text = Papa.unparse([[...cells]], { escapeFormulae: spreadsheet && FORMULA });
+    const text = Papa.unparse([[...cells]], { escapeFormulae: spreadsheet && FORMULA_START });
     // An import would ignore an empty line.
     return `${text === "" ? '""' : text}\r\n`;
   };
@@ -55,37 +55,37 @@ function csv(columns: readonly string[], spreadsheet: boolean): Writer {
       data
         .map((text) => {
           const entry = JSON.parse(text) as Record<string, unknown>;
-          return line(columns.map((column) => cell(Object.hasOwn(entry, column) ? entry[column] : undefined)));
+          return line(columns.map((column) => toCell(Object.hasOwn(entry, column) ? entry[column] : undefined)));
         })
         .join(""),
     end: "",
   };
 }
 
-const JSON_LIST: Writer = {
+const JSON_LIST: RowWriter = {
   begin: "[",
   some: (data, first) => `${first ? "" : ","}\n${data.join(",\n")}`,
   end: "\n]\n",
 };
-const JSON_LINES: Writer = { begin: "", some: (data) => `${data.join("\n")}\n`, end: "" };
+const JSON_LINES: RowWriter = { begin: "", some: (data) => `${data.join("\n")}\n`, end: "" };
 
 export type EntryExport = ReturnType<typeof createEntryExport>;
 
-export function createEntryExport({ read }: { read: Read }) {
+export function createEntryExport({ read }: { read: ReadRows }) {
   /** Data of the entries in their order, in pages, including entries that are appended meanwhile. */
   async function* pages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {
     let last: RawRow | undefined;
     for (;;) {
       const statement = new Statement();
-      const where = [entriesOf(key, { scope, where: null }, statement, "e")];
+      const conditions = [entriesOf(key, { scope, where: null }, statement, "e")];
       if (last) {
-        where.push(
+        conditions.push(
           `(e."order", e.id) > (${statement.bind(last.order, "float8")}, ${statement.bind(last.id, "bigint")})`,
         );
       }
-      const select = `SELECT ${rowColumns("e")} FROM data_source_entry e WHERE ${where.join(" AND ")}
+      const select = `SELECT ${rowColumns("e")} FROM data_source_entry e WHERE ${conditions.join(" AND ")}
         ORDER BY e."order", e.id LIMIT ${ENTRIES_AT_ONCE}`;
-      const rows = await read<RawRow>(key.appId, bounded(select, ENTRIES_AT_ONCE), statement.values);
+      const rows = await read<RawRow>(key.appId, boundBySize(select, ENTRIES_AT_ONCE), statement.values);
       if (rows.length === 0) return;
       yield rows.map((row) => viewOf(row, key.id, scope, null).data.text);
       last = rows.at(-1)!;
@@ -100,15 +100,16 @@ export function createEntryExport({ read }: { read: Read }) {
       scope: EntryScope,
       { format, spreadsheet }: ExportWish,
     ): AsyncGenerator<string> {
-      const seen = columns.filter((column) => scope.sees(column));
-      const writer = format === "csv" ? csv(seen, spreadsheet) : format === "json" ? JSON_LIST : JSON_LINES;
-      yield writer.begin;
+      const visibleColumns = columns.filter((column) => scope.sees(column));
+      const rowWriter =
+        format === "csv" ? csv(visibleColumns, spreadsheet) : format === "json" ? JSON_LIST : JSON_LINES;
+      yield rowWriter.begin;
       let first = true;
       for await (const data of pages(key, scope)) {
-        yield writer.some(data, first);
+        yield rowWriter.some(data, first);
         first = false;
       }
-      yield writer.end;
+      yield rowWriter.end;
     },
   };
 }

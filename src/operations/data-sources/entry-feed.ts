@@ -14,33 +14,33 @@ import { READER_CHANNEL } from "../notifications/reader.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 import { DATA_SOURCE_CHANNEL, type DataSourceRows, type StoredDataSource } from "./data-source-rows.js";
 import { ENTRY_CHANNEL } from "./entry-changes.js";
-import { type Differences, differences, type StoredChange } from "./entry-differences.js";
+import { type EntryDifferences, readDifferences, type StoredChange } from "./entry-differences.js";
 import { type EntryPositions, POSITION_EVERY_MS, type Position } from "./entry-positions.js";
 import type { EntryRights, Rights } from "./entry-rights.js";
 import { createEntryUserWatch } from "./entry-user-watch.js";
-import type { Read } from "./read-pool.js";
+import type { ReadRows } from "./read-pool.js";
 
 /** Maximum changes per message: each may hold 2 MB of earlier states. */
-const TOGETHER = 10;
+const SUBSCRIBERS_TOGETHER = 10;
 /** Delay before a failed read is repeated. */
 const RETRY_MS = 1_000;
 
 /** With `reset` more has changed than is listed, or the position is too old: read the entries again. */
-export interface EntryNews extends Differences {
+export interface EntryNews extends EntryDifferences {
   reset: boolean;
   /** Position from which a later subscription can resume. */
   position: string;
 }
 
-const NEWEST = `
+const SELECT_NEWEST_CHANGE = `
   SELECT greatest((SELECT max(id) FROM data_source_change WHERE app_id = $1 AND data_source_id = $2), forgotten) AS newest, forgotten
     FROM data_source_tally WHERE app_id = $1 AND data_source_id = $2`;
 
 const SINCE = `
   SELECT id, bulk, inserted, replaced FROM data_source_change
-   WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id LIMIT ${TOGETHER}`;
+   WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id LIMIT ${SUBSCRIBERS_TOGETHER}`;
 
-interface Follower {
+interface FeedSubscriber {
   visit: AdmittedRequest;
   where: unknown;
   /** Position up to which it has received changes; null until its first message. */
@@ -49,15 +49,15 @@ interface Follower {
   since: Position | null;
   /** Fingerprint of its visible columns and entries. */
   shown: string;
-  push: (news: EntryNews) => void;
+  push: (groupNews: EntryNews) => void;
   end: (reason: ActionError) => void;
 }
 
 /** The subscribers of one data source. */
-interface Room {
+interface SourceFeed {
   appId: number;
   id: number;
-  followers: Set<Follower>;
+  followers: Set<FeedSubscriber>;
   /** Serializes reads. */
   order: Promise<void>;
 }
@@ -67,11 +67,11 @@ interface Group {
   rights: Rights;
   position: number;
   where: unknown;
-  followers: Follower[];
+  followers: FeedSubscriber[];
 }
 
-const NOTHING: Differences = { inserted: [], updated: [], deleted: [] };
-const isEmpty = ({ inserted, updated, deleted }: Differences): boolean =>
+const NO_DIFFERENCES: EntryDifferences = { inserted: [], updated: [], deleted: [] };
+const isEmpty = ({ inserted, updated, deleted }: EntryDifferences): boolean =>
   inserted.length + updated.length + deleted.length === 0;
 
 /** @throws DATA_SOURCE_ACCESS_DENIED */
@@ -90,7 +90,7 @@ export type EntryFeed = ReturnType<typeof createEntryFeed>;
 
 export function createEntryFeed(options: {
   db: Database;
-  read: Read;
+  read: ReadRows;
   notifications: Notifications;
   sources: DataSourceRows;
   rights: EntryRights;
@@ -98,33 +98,37 @@ export function createEntryFeed(options: {
   log: Logger;
 }) {
   const { db, read, notifications, sources, positions, log } = options;
-  const rooms = new Map<string, Room>();
-  const keyOf = ({ appId, id }: Pick<Room, "appId" | "id">): string => `${appId}:${id}`;
-  const roomOfFollower = new Map<Follower, Room>();
-  const users = createEntryUserWatch<Follower>({ db, notifications, log, onChanged: examineThose });
+  const feedsBySource = new Map<string, SourceFeed>();
+  const keyOf = ({ appId, id }: Pick<SourceFeed, "appId" | "id">): string => `${appId}:${id}`;
+  const roomOfFollower = new Map<FeedSubscriber, SourceFeed>();
+  const users = createEntryUserWatch<FeedSubscriber>({ db, notifications, log, onChanged: examineThose });
 
   /** Reads in order. After a failure it reads everything again while there are subscribers. */
-  function inOrder(room: Room, work: () => Promise<void>): void {
+  function inOrder(room: SourceFeed, work: () => Promise<void>): void {
     room.order = room.order.then(work).catch((error: unknown) => {
       log.warn({ err: error, appId: room.appId }, "changes of entries could not be read");
       setTimeout(() => room.followers.size > 0 && checkSubscribers(room), RETRY_MS).unref();
     });
   }
 
-  function newsOf(room: Room, { visit, position }: Pick<Follower, "visit" | "position">, found: Differences | null) {
+  function newsOf(
+    room: SourceFeed,
+    { visit, position }: Pick<FeedSubscriber, "visit" | "position">,
+    found: EntryDifferences | null,
+  ) {
     const text = positions.textOf(room, position!, visit.isTrusted);
-    return { ...(found ?? NOTHING), reset: found === null, position: text };
+    return { ...(found ?? NO_DIFFERENCES), reset: found === null, position: text };
   }
 
-  const startedFollowers = ({ followers }: Room): Follower[] =>
+  const startedFollowers = ({ followers }: SourceFeed): FeedSubscriber[] =>
     [...followers].filter(({ position }) => position !== null);
 
-  function end(room: Room, follower: Follower, reason: ActionError): void {
+  function end(room: SourceFeed, follower: FeedSubscriber, reason: ActionError): void {
     if (room.followers.has(follower)) follower.end(reason);
   }
 
   /** Returns the data source; if it is gone, ends all subscriptions and returns null. */
-  async function sourceOf(room: Room): Promise<StoredDataSource | null> {
+  async function sourceOf(room: SourceFeed): Promise<StoredDataSource | null> {
     const source = await sources.find(room.appId, { id: room.id }).catch((error: unknown) => {
       if (error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND") return null;
       throw error;
@@ -135,15 +139,15 @@ export function createEntryFeed(options: {
   }
 
   /** Ends a subscription that has lost its right, and resets one whose visible data has changed. */
-  async function examine(room: Room, source: StoredDataSource, follower: Follower): Promise<void> {
+  async function checkAccess(room: SourceFeed, source: StoredDataSource, follower: FeedSubscriber): Promise<void> {
     const rights = await options.rights.of(follower.visit);
     if (!room.followers.has(follower)) return;
     users.set(follower, room.appId, rights.user);
     try {
       rights.scope(source, follower.where);
-      const shown = shownBy(rights, source);
-      const hasChanged = shown !== follower.shown;
-      follower.shown = shown;
+      const visibilityKey = shownBy(rights, source);
+      const hasChanged = visibilityKey !== follower.shown;
+      follower.shown = visibilityKey;
       if (hasChanged && follower.position !== null) follower.push(newsOf(room, follower, null));
     } catch (error) {
       end(room, follower, refusalIn(error));
@@ -151,25 +155,25 @@ export function createEntryFeed(options: {
   }
 
   /** Sends the first message of a subscription. */
-  async function begin(room: Room, follower: Follower): Promise<void> {
+  async function startSubscriber(room: SourceFeed, follower: FeedSubscriber): Promise<void> {
     const source = await sourceOf(room);
-    if (source) await examine(room, source, follower);
+    if (source) await checkAccess(room, source, follower);
     if (!room.followers.has(follower)) return;
-    const [tally] = await rows<{ newest: number; forgotten: number }>(db, NEWEST, [room.appId, room.id]);
+    const [tally] = await rows<{ newest: number; forgotten: number }>(db, SELECT_NEWEST_CHANGE, [room.appId, room.id]);
     const { newest, forgotten } = tally ?? { newest: 0, forgotten: 0 };
     const number = follower.since?.number ?? null;
-    const resumes = number !== null && number >= forgotten && number <= newest;
-    follower.position = resumes ? number : newest;
-    if (!resumes) follower.push(newsOf(room, follower, follower.since ? null : NOTHING));
+    const canResume = number !== null && number >= forgotten && number <= newest;
+    follower.position = canResume ? number : newest;
+    if (!canResume) follower.push(newsOf(room, follower, follower.since ? null : NO_DIFFERENCES));
   }
 
   /** Starts subscriptions that have not started, including those whose start failed before. */
-  async function startWaiting(room: Room): Promise<void> {
-    for (const follower of [...room.followers]) if (follower.position === null) await begin(room, follower);
+  async function startWaiting(room: SourceFeed): Promise<void> {
+    for (const follower of [...room.followers]) if (follower.position === null) await startSubscriber(room, follower);
   }
 
   /** Subscribers with the same current rights, the same where and the same position. */
-  async function groups(followers: readonly Follower[]): Promise<Iterable<Group>> {
+  async function groups(followers: readonly FeedSubscriber[]): Promise<Iterable<Group>> {
     const found = new Map<string, Group>();
     for (const follower of followers) {
       const rights = await options.rights.of(follower.visit);
@@ -185,32 +189,37 @@ export function createEntryFeed(options: {
   /** Returns the changes as the group sees them; null: the group must read again. @throws as `scope` */
   async function differencesFor(source: StoredDataSource, group: Group, changes: readonly StoredChange[]) {
     const { rights, position, where } = group;
-    const later = changes.filter(({ id }) => id > position);
+    const laterChanges = changes.filter(({ id }) => id > position);
     const scope = rights.scope(source, where);
     try {
-      return await differences(read, source, { scope, where, onlyVisible: !rights.as.trusted }, later);
+      return await readDifferences(read, source, { scope, where, onlyVisible: !rights.as.trusted }, laterChanges);
     } catch (error) {
       if (!(error instanceof ActionError)) throw error;
       return null;
     }
   }
 
-  async function tell(room: Room, source: StoredDataSource, group: Group, changes: readonly StoredChange[]) {
+  async function notifyGroup(
+    room: SourceFeed,
+    source: StoredDataSource,
+    group: Group,
+    changes: readonly StoredChange[],
+  ) {
     try {
       const found = await differencesFor(source, group, changes);
       const followers = group.followers.filter((follower) => room.followers.has(follower));
       for (const follower of followers) follower.position = changes.at(-1)!.id;
       if (followers.length === 0 || (found && isEmpty(found))) return;
       // One object for all, so that it is serialized once.
-      const news = newsOf(room, followers[0]!, found);
-      for (const follower of followers) follower.push(news);
+      const groupNews = newsOf(room, followers[0]!, found);
+      for (const follower of followers) follower.push(groupNews);
     } catch (error) {
       const refusal = refusalIn(error);
       for (const follower of group.followers) end(room, follower, refusal);
     }
   }
 
-  async function advance(room: Room): Promise<void> {
+  async function advanceFeed(room: SourceFeed): Promise<void> {
     for (;;) {
       const followers = startedFollowers(room);
       if (followers.length === 0) return;
@@ -220,66 +229,66 @@ export function createEntryFeed(options: {
       const source = newest === undefined ? null : await sourceOf(room);
       if (newest === undefined || !source) return;
       for (const group of await groups(followers.filter(({ position }) => position! < newest)))
-        await tell(room, source, group, changes);
-      if (changes.length < TOGETHER) return;
+        await notifyGroup(room, source, group, changes);
+      if (changes.length < SUBSCRIBERS_TOGETHER) return;
     }
   }
 
-  function roomOf(appId: number, id: number): Room {
+  function roomOf(appId: number, id: number): SourceFeed {
     const key = keyOf({ appId, id });
-    const room = rooms.get(key) ?? { appId, id, followers: new Set(), order: Promise.resolve() };
-    rooms.set(key, room);
+    const room = feedsBySource.get(key) ?? { appId, id, followers: new Set(), order: Promise.resolve() };
+    feedsBySource.set(key, room);
     return room;
   }
 
-  const advanceRoom = (room: Room) => inOrder(room, () => advance(room));
+  const advanceRoom = (room: SourceFeed) => inOrder(room, () => advanceFeed(room));
 
   /** Checks the rights of the subscribers for which `whom` returns true, and sends them new changes. */
-  function checkSubscribers(room: Room, whom: (follower: Follower) => boolean = () => true): void {
+  function checkSubscribers(room: SourceFeed, whom: (follower: FeedSubscriber) => boolean = () => true): void {
     inOrder(room, async () => {
       const source = await sourceOf(room);
       if (!source) return;
-      for (const follower of startedFollowers(room).filter(whom)) await examine(room, source, follower);
+      for (const follower of startedFollowers(room).filter(whom)) await checkAccess(room, source, follower);
       await startWaiting(room);
-      await advance(room);
+      await advanceFeed(room);
     });
   }
 
-  function examineThose(followers: readonly Follower[]): void {
-    const chosen = new Set(followers);
-    const theirs = new Set(followers.flatMap((follower) => roomOfFollower.get(follower) ?? []));
-    for (const room of theirs) checkSubscribers(room, (follower) => chosen.has(follower));
+  function examineThose(followers: readonly FeedSubscriber[]): void {
+    const chosenSubscribers = new Set(followers);
+    const theirFeeds = new Set(followers.flatMap((follower) => roomOfFollower.get(follower) ?? []));
+    for (const room of theirFeeds) checkSubscribers(room, (follower) => chosenSubscribers.has(follower));
   }
 
   notifications.listen(ENTRY_CHANNEL, (notice) => {
-    const room = rooms.get(notice);
+    const room = feedsBySource.get(notice);
     if (room) advanceRoom(room);
   });
   notifications.listen(DATA_SOURCE_CHANNEL, (notice) => {
-    for (const room of rooms.values()) if (room.appId === Number(notice)) checkSubscribers(room);
+    for (const room of feedsBySource.values()) if (room.appId === Number(notice)) checkSubscribers(room);
   });
   notifications.listen(READER_CHANNEL, (notice) => {
     const [appId, credentialId] = notice.split(":").map(Number);
-    for (const room of rooms.values())
+    for (const room of feedsBySource.values())
       if (room.appId === appId) checkSubscribers(room, ({ visit }) => visit.caller?.credentialId === credentialId);
   });
   // Notifications may have been missed; the changes are still stored.
   notifications.onGap(() => {
-    for (const room of rooms.values()) checkSubscribers(room);
+    for (const room of feedsBySource.values()) checkSubscribers(room);
   });
 
   /** Runs at intervals, whether or not anything changes, so that it reveals nothing. */
-  function renewPositions(room: Room): void {
+  function renewPositions(room: SourceFeed): void {
     inOrder(room, async () => {
-      const alike = Map.groupBy(startedFollowers(room), ({ position, visit }) => `${position} ${visit.isTrusted}`);
-      for (const followers of alike.values()) {
-        const news = newsOf(room, followers[0]!, NOTHING);
-        for (const follower of followers) follower.push(news);
+      const sameVisits = Map.groupBy(startedFollowers(room), ({ position, visit }) => `${position} ${visit.isTrusted}`);
+      for (const followers of sameVisits.values()) {
+        const groupNews = newsOf(room, followers[0]!, NO_DIFFERENCES);
+        for (const follower of followers) follower.push(groupNews);
       }
     });
   }
-  const renewing = setInterval(() => {
-    for (const room of rooms.values()) renewPositions(room);
+  const renewalTimer = setInterval(() => {
+    for (const room of feedsBySource.values()) renewPositions(room);
   }, POSITION_EVERY_MS).unref();
 
   return {
@@ -300,26 +309,34 @@ export function createEntryFeed(options: {
       }
       // An invalid where is rejected now instead of at the first change.
       const requested = { scope, where, onlyVisible: true };
-      await differences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
-      const shown = shownBy(rights, source);
+      await readDifferences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
+      const visibilityKey = shownBy(rights, source);
       return liveSource<EntryNews>(source.appId, (push, end) => {
         const room = roomOf(source.appId, source.id);
-        const follower: Follower = { visit, where, position: null, since: position, shown, push, end };
+        const follower: FeedSubscriber = {
+          visit,
+          where,
+          position: null,
+          since: position,
+          shown: visibilityKey,
+          push,
+          end,
+        };
         room.followers.add(follower);
         roomOfFollower.set(follower, room);
         inOrder(room, async () => {
           await startWaiting(room);
-          await advance(room);
+          await advanceFeed(room);
         });
         return () => {
           room.followers.delete(follower);
           roomOfFollower.delete(follower);
           users.remove(follower);
-          if (room.followers.size === 0 && rooms.get(keyOf(room)) === room) rooms.delete(keyOf(room));
+          if (room.followers.size === 0 && feedsBySource.get(keyOf(room)) === room) feedsBySource.delete(keyOf(room));
         };
       });
     },
 
-    stop: () => clearInterval(renewing),
+    stop: () => clearInterval(renewalTimer),
   };
 }

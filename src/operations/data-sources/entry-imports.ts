@@ -19,7 +19,7 @@ import type { Rights } from "./entry-rights.js";
 import { insertedIds, insertTexts, newestId, removeOthers } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { isUnique } from "./index-definitions.js";
-import type { Layout } from "./row-streams.js";
+import type { CsvLayout } from "./row-streams.js";
 
 /** Concurrent large imports: each holds a database connection until its last row. An app can have one. */
 const AT_ONCE = 3;
@@ -29,7 +29,7 @@ const RETRY_SECONDS = 10;
 const COPY_CHARACTERS = 256 * 1024;
 const ROOM_BYTES = 16 * 1024 * 1024;
 
-const COPY = "COPY data_source_entry (app_id, data_source_id, data) FROM STDIN";
+const COPY_ENTRIES = "COPY data_source_entry (app_id, data_source_id, data) FROM STDIN";
 
 export interface ImportWish {
   rows: AsyncIterable<unknown>;
@@ -38,10 +38,10 @@ export interface ImportWish {
   /** Name of the operation in the audit log. */
   operation: string;
   /** Form of the file, set while it is read. */
-  layout?: Layout;
+  layout?: CsvLayout;
 }
 
-export interface Imported {
+export interface ImportResult {
   inserted: number;
   /** A CSV's header; otherwise the columns of the rows, in order of first appearance. */
   columns: string[];
@@ -49,20 +49,20 @@ export interface Imported {
   delimiter: string | null;
 }
 
-type Ready = AsyncGenerator<ReadyEntry & { bytes: number }>;
+type ReadyEntries = AsyncGenerator<ReadyEntry & { bytes: number }>;
 
 /** The received beginning of a file, and the rest of it. */
-interface Came {
+interface ReceivedEntries {
   first: (ReadyEntry & { bytes: number })[];
   more: boolean;
-  ready: Ready;
+  ready: ReadyEntries;
 }
 
 /** Returns the first entries, and whether more follow. */
-async function take(ready: Ready, most: number) {
+async function takeEntries(readyEntries: ReadyEntries, most: number) {
   const first: (ReadyEntry & { bytes: number })[] = [];
   while (first.length <= most) {
-    const { value, done } = await ready.next();
+    const { value, done } = await readyEntries.next();
     if (done) return { first, more: false };
     first.push(value);
   }
@@ -73,54 +73,62 @@ export type EntryImports = ReturnType<typeof createEntryImports>;
 
 export function createEntryImports(options: { changes: EntryChanges; intake: Intake; versions: EntryVersions }) {
   const { changes, intake, versions } = options;
-  const working = new Set<number>();
+  const importingApps = new Set<number>();
 
   /** @throws OVERLOADED */
-  function enter(appId: number): () => void {
-    if (working.has(appId) || working.size >= AT_ONCE) {
+  function enterImport(appId: number): () => void {
+    if (importingApps.has(appId) || importingApps.size >= AT_ONCE) {
       throw new ActionError("OVERLOADED", "other imports are under way", { retryAfter: RETRY_SECONDS });
     }
-    working.add(appId);
+    importingApps.add(appId);
     return () => {
-      working.delete(appId);
+      importingApps.delete(appId);
     };
   }
 
-  async function* readied(rights: Rights, source: StoredDataSource, wish: ImportWish, met: MetColumns): Ready {
+  async function* readied(rights: Rights, source: StoredDataSource, wish: ImportWish, met: MetColumns): ReadyEntries {
     const { trusted } = rights.as;
     const turn = hashTurn(source.appId, rights.writer.emitter);
-    const judge = createEntryValidator(source, "insert", { grant: rights.grant(source, "insert"), trusted, turn });
+    const validateEntry = createEntryValidator(source, "insert", {
+      grant: rights.grant(source, "insert"),
+      trusted,
+      turn,
+    });
     let row = 0;
-    let unlooked = 0;
+    let uncheckedEntries = 0;
     for await (const input of wish.rows) {
       row += 1;
       const place = `entry ${row} of the import`;
       // The header of a CSV lists columns, also one named `data`.
       const isCsv = wish.layout !== undefined && wish.layout.columns !== null;
       const data = isCsv ? (input as EntryData) : columnsOf(input, place);
-      const ready = await judge(data, place);
+      const readyEntry = await validateEntry(data, place);
       met.meet(data);
-      const bytes = Buffer.byteLength(ready.text);
+      const bytes = Buffer.byteLength(readyEntry.text);
       // The app's own imports are limited by the disk and its quota, those of pages by the page's quota.
       if (!trusted) intake.take(rights.writer.emitter, source.appId, bytes);
-      unlooked += bytes;
-      if (unlooked > ROOM_BYTES) {
+      uncheckedEntries += bytes;
+      if (uncheckedEntries > ROOM_BYTES) {
         intake.checkRoom();
-        unlooked = 0;
+        uncheckedEntries = 0;
       }
-      yield { ...ready, bytes };
+      yield { ...readyEntry, bytes };
     }
   }
 
   /** Lines in COPY's text format: JSON escapes all tabs and line breaks. */
-  async function* copyLines(change: EntryChange, first: readonly (ReadyEntry & { bytes: number })[], rest: Ready) {
+  async function* copyLines(
+    change: EntryChange,
+    first: readonly (ReadyEntry & { bytes: number })[],
+    rest: ReadyEntries,
+  ) {
     const { appId, id } = change.source;
-    const head = `${appId}\t${id}\t`;
+    const rowStart = `${appId}\t${id}\t`;
     let text = "";
     const add = ({ data, text: json, bytes }: ReadyEntry & { bytes: number }) => {
       change.met.meet(data);
       change.addCounted({ inserted: 1 }, bytes);
-      text += `${head}${json.replaceAll("\\", "\\\\")}\n`;
+      text += `${rowStart}${json.replaceAll("\\", "\\\\")}\n`;
     };
     for (const entry of first) add(entry);
     for await (const entry of rest) {
@@ -135,20 +143,20 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   async function copyAll(
     change: EntryChange,
     first: readonly (ReadyEntry & { bytes: number })[],
-    rest: Ready,
+    rest: ReadyEntries,
   ): Promise<void> {
     const manager = change.executor as EntityManager;
     const client = (await manager.queryRunner!.connect()) as PoolClient;
     // The statement may take as long as the import, because it waits for the sender.
     await rowsOf(change.executor, `SET LOCAL statement_timeout = ${IMPORT_LIMIT_MS}`);
-    await pipeline(Readable.from(copyLines(change, first, rest)), client.query(copyFrom(COPY)));
+    await pipeline(Readable.from(copyLines(change, first, rest)), client.query(copyFrom(COPY_ENTRIES)));
     await rowsOf(change.executor, "SET LOCAL statement_timeout = DEFAULT");
   }
 
-  async function store(change: EntryChange, { first, more, ready }: Came): Promise<void> {
+  async function store(change: EntryChange, { first, more, ready: readyEntries }: ReceivedEntries): Promise<void> {
     if (more) {
       const newest = await newestId(change.executor, change.source);
-      await copyAll(change, first, ready);
+      await copyAll(change, first, readyEntries);
       const { inserted } = change.counts;
       if (inserted <= LISTED_ENTRIES) {
         change.addIds(await insertedIds(change.executor, change.source, newest, LISTED_ENTRIES));
@@ -167,20 +175,25 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     change.addGone(await removeOthers(change.executor, change.source, [], change.room));
   }
 
-  async function load(change: EntryChange, rights: Rights, wish: ImportWish, received: Came): Promise<void> {
+  async function loadEntries(
+    change: EntryChange,
+    rights: Rights,
+    wish: ImportWish,
+    received: ReceivedEntries,
+  ): Promise<void> {
     const { append, operation } = wish;
     if (!append) await shareWholeSource(change.executor, change.source.appId, change.source.id);
-    const keep = () => versions.snapshot(change, rights.writer, operation);
+    const storeVersion = () => versions.snapshot(change, rights.writer, operation);
     // Unique values are compared with the replaced entries, unless these are removed first: then their rows stay locked
     // while the file arrives.
     if (!append && change.source.indexes.some(isUnique)) {
-      await keep();
+      await storeVersion();
       await removeOld(change);
       return store(change, received);
     }
     await store(change, received);
     // The file has arrived: only now rows are locked that others write.
-    if (!append || received.more) await keep();
+    if (!append || received.more) await storeVersion();
     if (!append) await removeOld(change);
   }
 
@@ -195,26 +208,26 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
      * Creates an entry for each row, or none if one is rejected.
      * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID that names the row, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
-    async import(rights: Rights, source: StoredDataSource, wish: ImportWish): Promise<Imported> {
+    async import(rights: Rights, source: StoredDataSource, wish: ImportWish): Promise<ImportResult> {
       rights.grant(source, "insert");
       if (!wish.append) mayReplace(rights, source);
       intake.checkRoom();
       const met = new MetColumns([]);
-      const ready = readied(rights, source, wish, met);
+      const readyEntries = readied(rights, source, wish, met);
       // A small file has arrived completely before it uses a connection.
-      const received = { ...(await take(ready, BULK_ENTRIES)), ready };
-      const leave = received.more ? enter(source.appId) : () => undefined;
+      const received = { ...(await takeEntries(readyEntries, BULK_ENTRIES)), ready: readyEntries };
+      const leaveImport = received.more ? enterImport(source.appId) : () => undefined;
       try {
         return await changes.commit(source, rights.writer, async (change) => {
           change.operation = wish.operation;
-          await load(change, rights, wish, received);
+          await loadEntries(change, rights, wish, received);
           const { columns = null, delimiter = null } = wish.layout ?? {};
           return { inserted: change.counts.inserted, columns: columns ?? met.added, delimiter };
         });
       } finally {
-        leave();
+        leaveImport();
         // Does not wait for the sender of the rest.
-        await ready.return(undefined);
+        await readyEntries.return(undefined);
       }
     },
   };

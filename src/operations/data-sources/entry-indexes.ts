@@ -6,7 +6,14 @@ import { isDuplicate, isRefusedData } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
 import type { DataSourceKey } from "./entry-rows.js";
-import { definitions, type IndexWish, isCounted, isStatistics, keyOfName, type Made } from "./index-definitions.js";
+import {
+  definitions,
+  type IndexStatements,
+  type IndexWish,
+  isCounted,
+  isStatistics,
+  keyOfName,
+} from "./index-definitions.js";
 
 export type IndexState = "ready" | "missing";
 
@@ -89,7 +96,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
   };
 
   /** @throws ENTRY_ALREADY_EXISTS, REQUEST_INVALID if a unique index cannot be created; others are skipped */
-  async function make(client: pg.Client, { name, create, unique }: Made): Promise<void> {
+  async function make(client: pg.Client, { name, create, unique }: IndexStatements): Promise<void> {
     try {
       await client.query(create);
     } catch (error) {
@@ -111,7 +118,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     changes: readonly IndexChange[],
     save: () => Promise<unknown>,
   ): Promise<void> {
-    const missing: Made[] = [];
+    const missing: IndexStatements[] = [];
     const surplus: string[] = [];
     for (const { key, wishes } of changes) {
       const held = await existing(client, key);

@@ -11,7 +11,7 @@ import { keyAt, parsePath, valueAt } from "../../rules/entry-query/path.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import { JsonText } from "../../rules/json-text.js";
 import {
-  bounded,
+  boundBySize,
   type DataSourceKey,
   type EntryView,
   entriesOf,
@@ -20,7 +20,7 @@ import {
   sourceOf,
   viewOf,
 } from "./entry-rows.js";
-import type { Read } from "./read-pool.js";
+import type { ReadRows } from "./read-pool.js";
 
 /** Finds joined data sources, and the caller's view of them. */
 export interface JoinSources<Source extends DataSourceKey> {
@@ -53,7 +53,7 @@ function forms(text: string): string[] {
   return isOther ? [asText, text] : [asText];
 }
 
-export function createEntryJoins(read: Read) {
+export function createEntryJoins(read: ReadRows) {
   async function open<Source extends DataSourceKey>(
     key: DataSourceKey,
     join: Join,
@@ -142,7 +142,7 @@ export function createEntryJoins(read: Read) {
     const select = `SELECT * FROM (${numbered}) found WHERE nth <= ${statement.bind(join.limit, "bigint")} ORDER BY at, nth`;
     const rows = await read<JoinedRow & { found: number }>(
       key.appId,
-      bounded(select, Number.POSITIVE_INFINITY, ["at", "found"]),
+      boundBySize(select, Number.POSITIVE_INFINITY, ["at", "found"]),
       statement.values,
     );
     if (rows.length > 0 && rows[0]!.found > rows.length)

@@ -8,7 +8,7 @@ import { described } from "../../rules/described.js";
 import { createSealedTexts } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
-const PURPOSE = "svc entry position 1";
+const POSITION_PURPOSE = "svc entry position 1";
 /** Shorter than changes are stored (change-upkeep.ts), so that only time decides whether an encrypted position is too old. */
 const SEALED_VALID_MS = 13 * 60_000;
 const NUMBER_DIGITS = 15;
@@ -24,7 +24,7 @@ export const POSITION_EVERY_MS = 2 * 60_000;
 export type EntryPositions = ReturnType<typeof createEntryPositions>;
 
 export function createEntryPositions({ ring }: { ring: KeyRing }) {
-  const texts = createSealedTexts({ ring, purpose: PURPOSE });
+  const sealedTexts = createSealedTexts({ ring, purpose: POSITION_PURPOSE });
   const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
 
   return {
@@ -32,7 +32,7 @@ export function createEntryPositions({ ring }: { ring: KeyRing }) {
     textOf(source: DataSourceKey, number: number, isTrusted: boolean): string {
       if (isTrusted) return String(number);
       const text = `${String(number).padStart(NUMBER_DIGITS, "0")} ${Date.now()}`;
-      return texts.seal(text, boundTo(source));
+      return sealedTexts.seal(text, boundTo(source));
     },
 
     /** @returns null if the caller starts from now @throws REQUEST_INVALID */
@@ -43,7 +43,7 @@ export function createEntryPositions({ ring }: { ring: KeyRing }) {
         const message = `since must be a position of this subscription (got ${described(since)})`;
         throw new ActionError("REQUEST_INVALID", message);
       }
-      const [number, at] = (texts.unseal(since, boundTo(source)) ?? "").split(" ");
+      const [number, at] = (sealedTexts.unseal(since, boundTo(source)) ?? "").split(" ");
       const isValid = at !== undefined && Date.now() - Number(at) < SEALED_VALID_MS;
       return { number: isValid ? Number(number) : null };
     },

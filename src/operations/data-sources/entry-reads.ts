@@ -26,20 +26,20 @@ import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createEntryCounts } from "./entry-counts.js";
 import { createEntryJoins, type JoinSources } from "./entry-joins.js";
 import {
-  bounded,
+  boundBySize,
   type DataSourceKey,
   type EntryView,
   entriesOf,
-  fitting,
+  fittingRows,
   type RawRow,
   rowColumns,
   sourceOf,
   viewOf,
 } from "./entry-rows.js";
-import { type Read, withinTime } from "./read-pool.js";
+import { type ReadRows, withinTime } from "./read-pool.js";
 
 /** The reader's scope, and the data sources that a join can use. */
-export interface Reader<Source extends DataSourceKey> extends JoinSources<Source> {
+export interface EntryReader<Source extends DataSourceKey> extends JoinSources<Source> {
   scope: EntryScope;
   /** Restricts the result to these entries. */
   ids?: readonly number[];
@@ -63,7 +63,7 @@ export interface Pages {
   prev: string | null;
 }
 
-export interface Found {
+export interface FoundEntries {
   entries: (EntryView | JsonText)[];
   pagination?: Pagination;
   cursor?: Pages;
@@ -80,102 +80,102 @@ type KeyedRow = RawRow & { keys?: string[] };
 export type EntryReads = ReturnType<typeof createEntryReads>;
 
 /** Readers of entries. The statements of one call share the time limit of one statement, except for the last one. */
-export function createEntryReads({ read }: { read: Read }) {
-  type Made = ReturnType<typeof readsBy>;
-  const timed = () => readsBy(withinTime(read));
+export function createEntryReads({ read }: { read: ReadRows }) {
+  type BoundReads = ReturnType<typeof readsBy>;
+  const readsWithinTime = () => readsBy(withinTime(read));
   return {
-    find: ((...requested) => timed().find(...requested)) as Made["find"],
-    findOne: ((...requested) => timed().findOne(...requested)) as Made["findOne"],
-    findById: ((...requested) => timed().findById(...requested)) as Made["findById"],
-    count: ((...requested) => timed().count(...requested)) as Made["count"],
-    distinct: ((...requested) => timed().distinct(...requested)) as Made["distinct"],
+    find: ((...requested) => readsWithinTime().find(...requested)) as BoundReads["find"],
+    findOne: ((...requested) => readsWithinTime().findOne(...requested)) as BoundReads["findOne"],
+    findById: ((...requested) => readsWithinTime().findById(...requested)) as BoundReads["findById"],
+    count: ((...requested) => readsWithinTime().count(...requested)) as BoundReads["count"],
+    distinct: ((...requested) => readsWithinTime().distinct(...requested)) as BoundReads["distinct"],
   };
 }
 
-function readsBy(read: Read) {
+function readsBy(read: ReadRows) {
   const counts = createEntryCounts(read);
-  const joins = createEntryJoins(read);
+  const entryJoins = createEntryJoins(read);
 
   /** @param keys validated `order` @param cursor start of the page; one further row shows whether it is the last page */
   async function rowsOf<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
-    reader: Reader<Source>,
+    reader: EntryReader<Source>,
     keys: readonly OrderKey[],
   ): Promise<{ rows: KeyedRow[]; pages?: Pages }> {
     const statement = new Statement();
     const source = sourceOf("e", reader.scope.sees);
     const where = [entriesOf(key, { scope: reader.scope, where: options.where, ids: reader.ids }, statement, "e")];
-    where.push(...(await joins.required(key, options.joins, reader, statement)));
+    where.push(...(await entryJoins.required(key, options.joins, reader, statement)));
     const sql = keys.map((one) => keySql(one, source, statement));
     const at = typeof options.cursor === "string" ? readCursor(options.cursor, keys, key.id) : null;
-    const reversed = at?.reversed ?? false;
-    if (at) where.push(behind(keys, sql, at.values, reversed, statement));
-    const paged = options.cursor !== null;
-    const columns = paged ? `${rowColumns("e")}, ARRAY[${sql.map(keyText).join(", ")}] AS keys` : rowColumns("e");
-    const bound = statement.bind(options.limit + (paged ? 1 : 0), "bigint");
+    const isReversed = at?.reversed ?? false;
+    if (at) where.push(behind(keys, sql, at.values, isReversed, statement));
+    const isPaged = options.cursor !== null;
+    const columns = isPaged ? `${rowColumns("e")}, ARRAY[${sql.map(keyText).join(", ")}] AS keys` : rowColumns("e");
+    const boundLimit = statement.bind(options.limit + (isPaged ? 1 : 0), "bigint");
     const select = `SELECT ${columns} FROM data_source_entry e WHERE ${where.join(" AND ")}
-      ORDER BY ${orderBy(keys, sql, reversed)} LIMIT ${bound} OFFSET ${statement.bind(options.offset, "bigint")}`;
+      ORDER BY ${orderBy(keys, sql, isReversed)} LIMIT ${boundLimit} OFFSET ${statement.bind(options.offset, "bigint")}`;
     refuseUnknownFields(options.given, QUERY_SHAPE);
-    const sized = bounded(select, options.limit, paged ? ["keys", "found"] : []);
-    const rows = fitting(await read<KeyedRow>(key.appId, sized, statement.values));
-    if (!paged) return { rows };
+    const boundedSelect = boundBySize(select, options.limit, isPaged ? ["keys", "found"] : []);
+    const rows = fittingRows(await read<KeyedRow>(key.appId, boundedSelect, statement.values));
+    if (!isPaged) return { rows };
     return pageOf(rows, options.limit, keys, key.id, at);
   }
 
-  async function aggregated<Source extends DataSourceKey>(
+  async function aggregateEntries<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
-    reader: Reader<Source>,
-  ): Promise<Found> {
+    reader: EntryReader<Source>,
+  ): Promise<FoundEntries> {
     const { scope } = reader;
     const statement = new Statement();
-    const from = entriesOf(key, { scope, where: options.where, ids: reader.ids }, statement, "e");
-    const entries = `SELECT e.doc AS d, e."order" AS n, e.id AS m FROM data_source_entry e WHERE ${from}`;
-    const made = compileAggregate(options.aggregate, entries, scope.sees, statement);
+    const fromCondition = entriesOf(key, { scope, where: options.where, ids: reader.ids }, statement, "e");
+    const entries = `SELECT e.doc AS d, e."order" AS n, e.id AS m FROM data_source_entry e WHERE ${fromCondition}`;
+    const compiledAggregate = compileAggregate(options.aggregate, entries, scope.sees, statement);
     const limit = `LIMIT ${statement.bind(options.limit, "bigint")} OFFSET ${statement.bind(options.offset, "bigint")}`;
-    const select = `SELECT d::text AS data, octet_length(d::text) AS bytes FROM (${made.sql}) made ORDER BY n, m ${limit}`;
+    const select = `SELECT d::text AS data, octet_length(d::text) AS bytes FROM (${compiledAggregate.sql}) made ORDER BY n, m ${limit}`;
     const sql = `SELECT data FROM (SELECT data, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held, row_number() OVER () AS place
       FROM (${select}) chosen) sized WHERE held <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
     refuseUnknownFields(options.given, QUERY_SHAPE);
     const rows = await read<{ data: string }>(key.appId, sql, statement.values);
-    const shows = (column: string) => !made.areEntries || scope.sees(column);
-    return { entries: rows.map(({ data }) => new JsonText(ordered(data, made.keys, shows))) };
+    const isShown = (column: string) => !compiledAggregate.areEntries || scope.sees(column);
+    return { entries: rows.map(({ data }) => new JsonText(orderMembers(data, compiledAggregate.keys, isShown))) };
   }
 
-  async function find<Source extends DataSourceKey>(
+  async function findEntries<Source extends DataSourceKey>(
     key: Source,
     query: unknown,
-    reader: Reader<Source>,
-  ): Promise<Found> {
+    reader: EntryReader<Source>,
+  ): Promise<FoundEntries> {
     const options = parseFind(query);
-    if (options.aggregate !== null) return aggregated(key, options, reader);
+    if (options.aggregate !== null) return aggregateEntries(key, options, reader);
     const keys = parseOrder(options.order, sourceOf("e", reader.scope.sees));
     const { rows, pages } = await rowsOf(key, options, reader, keys);
     await reader.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
     const entries = rows.map((row) => viewOf(row, key.id, reader.scope, options.attributes));
-    const joined = await joins.of(key, entries, options.joins, reader);
-    for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joined[at]!;
-    const found: Found = { entries };
+    const joinedEntries = await entryJoins.of(key, entries, options.joins, reader);
+    for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joinedEntries[at]!;
+    const found: FoundEntries = { entries };
     if (pages) found.cursor = pages;
-    const known = options.mayPaginate ? totalKnown(options, rows) : null;
+    const knownTotal = options.mayPaginate ? knownTotalOf(options, rows) : null;
     const { limit, offset } = options;
-    if (known !== null) found.pagination = { total: known, limit, offset };
-    else if (options.includePagination) found.pagination = await pagination(key, options, reader);
+    if (knownTotal !== null) found.pagination = { total: knownTotal, limit, offset };
+    else if (options.includePagination) found.pagination = await readPagination(key, options, reader);
     return found;
   }
 
-  async function pagination<Source extends DataSourceKey>(
+  async function readPagination<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
-    reader: Reader<Source>,
+    reader: EntryReader<Source>,
   ): Promise<Pagination> {
     const { limit, offset } = options;
-    const required = (statement: Statement) => joins.required(key, options.joins, reader, statement);
+    const requiredJoins = (statement: Statement) => entryJoins.required(key, options.joins, reader, statement);
     const { total, about } = await counts.count(
       key,
       { scope: reader.scope, where: options.where, ids: reader.ids },
-      required,
+      requiredJoins,
     );
     return { total, limit, offset, ...(about ? { about } : {}) };
   }
@@ -187,18 +187,22 @@ function readsBy(read: Read) {
      * @throws REQUEST_INVALID with the path, the expected and the received value; errors of `reader` for a joined data
      *   source
      */
-    find,
+    find: findEntries,
 
-    async findOne<Source extends DataSourceKey>(key: Source, query: unknown, reader: Reader<Source>) {
-      const { entries } = await find(key, { ...(query as object), limit: 1 }, reader);
+    async findOne<Source extends DataSourceKey>(key: Source, query: unknown, reader: EntryReader<Source>) {
+      const { entries } = await findEntries(key, { ...(query as object), limit: 1 }, reader);
       return entries[0];
     },
 
     /** @throws ENTRY_NOT_FOUND, also if the scope excludes the entry */
-    async findById<Source extends DataSourceKey>(key: Source, id: number, reader: Reader<Source>): Promise<EntryView> {
+    async findById<Source extends DataSourceKey>(
+      key: Source,
+      id: number,
+      reader: EntryReader<Source>,
+    ): Promise<EntryView> {
       const { scope } = reader;
       if (scope.filter) {
-        const { entries } = await find(key, { limit: 1 }, { ...reader, ids: [id] });
+        const { entries } = await findEntries(key, { limit: 1 }, { ...reader, ids: [id] });
         if (entries[0]) return entries[0] as EntryView;
       } else {
         const [row] = await read<RawRow>(key.appId, BY_ID, [key.appId, key.id, id], "entry-by-id");
@@ -218,9 +222,9 @@ function readsBy(read: Read) {
         const statement = new Statement();
         const source = sourceOf("e", scope.sees);
         const value = valueAt(parsePath(column, `columns[${at}]`, source), source, statement);
-        const from = entriesOf(key, { scope, where: null }, statement, "e");
+        const fromCondition = entriesOf(key, { scope, where: null }, statement, "e");
         const values = `SELECT value::text, octet_length(value::text) AS bytes
-          FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${from}) held
+          FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${fromCondition}) held
          WHERE value <> 'null' ORDER BY held.value LIMIT ${DISTINCT_MAX}`;
         const sql = `SELECT value FROM (SELECT value, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held FROM (${values}) sorted) sized
           WHERE held <= ${PAGE_MAX_BYTES / FIELDS_MAX}`;
@@ -233,14 +237,14 @@ function readsBy(read: Read) {
 }
 
 /** Keeps the members of an object in the order of their stage, because jsonb reorders them. */
-function ordered(text: string, keys: readonly string[] | null, shows: (column: string) => boolean): string {
-  const members = memberTexts(text);
-  const names = keys ?? [...members.keys()].filter(shows);
-  return `{${names.flatMap((name) => (members.has(name) ? [`${JSON.stringify(name)}:${members.get(name)}`] : [])).join(",")}}`;
+function orderMembers(text: string, keys: readonly string[] | null, isShown: (column: string) => boolean): string {
+  const memberTextsByColumn = memberTexts(text);
+  const names = keys ?? [...memberTextsByColumn.keys()].filter(isShown);
+  return `{${names.flatMap((name) => (memberTextsByColumn.has(name) ? [`${JSON.stringify(name)}:${memberTextsByColumn.get(name)}`] : [])).join(",")}}`;
 }
 
 /** The total, if the page itself shows it: it has capacity for more, by number and by bytes. */
-function totalKnown({ cursor, limit, offset }: FindOptions, rows: readonly RawRow[]): number | null {
+function knownTotalOf({ cursor, limit, offset }: FindOptions, rows: readonly RawRow[]): number | null {
   if (cursor !== null || rows.length >= limit || (rows.length === 0 && offset > 0)) return null;
   const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
   return bytes + ENTRY_MAX_BYTES <= PAGE_MAX_BYTES ? offset + rows.length : null;
@@ -254,16 +258,16 @@ function pageOf(
   dataSourceId: number,
   at: { reversed: boolean } | null,
 ): { rows: KeyedRow[]; pages: Pages } {
-  const reversed = at?.reversed ?? false;
+  const isReversed = at?.reversed ?? false;
   // The further row, and rows beyond 8 MB, belong to the next page.
   const total = Number((found[0] as { found?: number } | undefined)?.found ?? 0);
   const rows = found.slice(0, limit);
-  const more = total > rows.length || found.length > limit;
-  if (reversed) rows.reverse();
+  const hasMore = total > rows.length || found.length > limit;
+  if (isReversed) rows.reverse();
   const cursor = (row: KeyedRow | undefined, back: boolean) =>
     row ? writeCursor(keys, dataSourceId, { values: row.keys!, reversed: back }) : null;
-  const isFirstPage = reversed ? !more : at === null;
-  const isLastPage = reversed ? false : !more;
+  const isFirstPage = isReversed ? !hasMore : at === null;
+  const isLastPage = isReversed ? false : !hasMore;
   return {
     rows,
     pages: {

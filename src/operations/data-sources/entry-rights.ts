@@ -23,14 +23,14 @@ import type { AdmittedRequest } from "../access/gate.js";
 import type { Emitter } from "../records/log-events.js";
 import type { AppUser, AppUsers } from "./app-users.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import type { Writer } from "./entry-changes.js";
+import type { EntryWriter } from "./entry-changes.js";
 
 /** The rights of one caller for one request. */
 export interface Rights {
   as: EntryCaller;
   /** The entry of the page's signed-in user; null without one, and for trusted callers. */
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
-  writer: Writer;
+  writer: EntryWriter;
   /** The error for a missing right, the same whether or not the resource exists. */
   refused(): ActionError;
   /** True if the rules grant the verb. */
@@ -45,7 +45,7 @@ export interface Rights {
   scopeOfOne(source: StoredDataSource): EntryScope | null;
 }
 
-const WRITING: readonly EntryVerb[] = ["insert", "update"];
+const WRITING_VERBS: readonly EntryVerb[] = ["insert", "update"];
 
 function mayTouch(grant: Rights["grant"], source: StoredDataSource, verb: EntryVerb, column: string): boolean {
   try {
@@ -55,7 +55,7 @@ function mayTouch(grant: Rights["grant"], source: StoredDataSource, verb: EntryV
   }
 }
 
-const NOBODY: Emitter = { kind: "live", credentialId: 0, personId: null, runId: null };
+const ANONYMOUS_EMITTER: Emitter = { kind: "live", credentialId: 0, personId: null, runId: null };
 
 export function hashedOf(source: StoredDataSource): ReadonlySet<string> {
   return new Set(source.hashedColumns);
@@ -68,18 +68,18 @@ function emailOf(data: Readonly<Record<string, unknown>> | undefined): string | 
 
 export type EntryRights = ReturnType<typeof createEntryRights>;
 
-/** Rights of a caller by the access rules. @param refused the error for a missing right, the same whether or not the resource exists */
+/** Rights of a caller by the access rules. @param accessError the error for a missing right, the same whether or not the resource exists */
 function rightsOf(
   as: EntryCaller,
-  by: Pick<Writer, "emitter" | "userEmail">,
-  refused: () => ActionError,
+  by: Pick<EntryWriter, "emitter" | "userEmail">,
+  accessError: () => ActionError,
   user: Rights["user"] = null,
 ): Rights {
   const grant: Rights["grant"] = (source, verb) => {
     try {
       return grantFor(source.accessRules, verb, as);
     } catch {
-      throw refused();
+      throw accessError();
     }
   };
   const may: Rights["may"] = (source, verb) => {
@@ -90,11 +90,11 @@ function rightsOf(
       return false;
     }
   };
-  const mayName: Writer["mayName"] = (source, column) => {
+  const mayName: EntryWriter["mayName"] = (source, column) => {
     const top = parsePath(column, "indexes", { entry: "" });
-    return top.own === null && WRITING.some((verb) => mayTouch(grant, source, verb, top.segments[0]!));
+    return top.own === null && WRITING_VERBS.some((verb) => mayTouch(grant, source, verb, top.segments[0]!));
   };
-  const scopeOfOne: Rights["scopeOfOne"] = (source) => {
+  const scopeOfSingleEntry: Rights["scopeOfOne"] = (source) => {
     try {
       const found = grant(source, "select");
       return mayNameById(found) ? scopeFor(found, hashedOf(source)) : null;
@@ -106,7 +106,7 @@ function rightsOf(
     as,
     user,
     writer: { ...by, mayName },
-    refused,
+    refused: accessError,
     grant,
     may,
     scope(source, where) {
@@ -122,13 +122,13 @@ function rightsOf(
       const { sees, filter } = scopeFor(found, hashedOf(source));
       if (as.trusted) return { sees, filter };
       // The number of removed entries must not reveal columns that the caller cannot read.
-      const readable = scopeOfOne(source);
+      const readableScope = scopeOfSingleEntry(source);
       return {
-        sees: (column) => sees(column) && (readable?.sees(column) ?? found.required.includes(column)),
+        sees: (column) => sees(column) && (readableScope?.sees(column) ?? found.required.includes(column)),
         filter,
       };
     },
-    scopeOfOne,
+    scopeOfOne: scopeOfSingleEntry,
   };
 }
 
@@ -137,13 +137,13 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
     async of({ caller, isTrusted, address }: AdmittedRequest): Promise<Rights> {
       const user = isTrusted ? null : await appUsers.userOf(caller);
       const as: EntryCaller = isTrusted ? { trusted: true } : { trusted: false, user: user?.data ?? null };
-      const emitter = { ...(caller ?? NOBODY), ...(address !== undefined && { address }) };
+      const emitter = { ...(caller ?? ANONYMOUS_EMITTER), ...(address !== undefined && { address }) };
       const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : denied());
       return rightsOf(as, { emitter, userEmail: emailOf(user?.data) }, refused, user);
     },
 
     /** Rights of a page with that signed-in user; null: none. */
     ofPage: (user: UserData | null): Rights =>
-      rightsOf({ trusted: false, user }, { emitter: NOBODY, userEmail: null }, denied),
+      rightsOf({ trusted: false, user }, { emitter: ANONYMOUS_EMITTER, userEmail: null }, denied),
   };
 }

@@ -57,22 +57,22 @@ const FEW = 16;
  * @param select of `rowColumns` and `more`, in order
  * @param limit of the select
  */
-export function bounded(select: string, limit: number, more: readonly string[] = []): string {
+export function boundBySize(select: string, limit: number, more: readonly string[] = []): string {
   const columns = ["id", '"order"', "created_at", "updated_at", "data::text AS data", ...more].join(", ");
-  const found = more.includes("found") ? ", count(*) OVER () AS found" : "";
-  if (limit <= FEW) return `SELECT ${columns} FROM (SELECT chosen.*${found} FROM (${select}) chosen) sized`;
+  const totalColumn = more.includes("found") ? ", count(*) OVER () AS found" : "";
+  if (limit <= FEW) return `SELECT ${columns} FROM (SELECT chosen.*${totalColumn} FROM (${select}) chosen) sized`;
   return `
     SELECT ${columns} FROM (
-      SELECT chosen.*, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held, row_number() OVER () AS place${found} FROM (${select}) chosen) sized
+      SELECT chosen.*, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held, row_number() OVER () AS place${totalColumn} FROM (${select}) chosen) sized
      WHERE held <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
 }
 
 /** The same for few rows that were read completely. */
-export function fitting<Row extends { data: string }>(rows: Row[]): Row[] {
-  let held = 0;
+export function fittingRows<Row extends { data: string }>(rows: Row[]): Row[] {
+  let heldBytes = 0;
   const end = rows.findIndex(({ data }, at) => {
-    held += Buffer.byteLength(data);
-    return at > 0 && held > PAGE_MAX_BYTES;
+    heldBytes += Buffer.byteLength(data);
+    return at > 0 && heldBytes > PAGE_MAX_BYTES;
   });
   return end < 0 ? rows : rows.slice(0, end);
 }
@@ -81,9 +81,9 @@ export const rowColumns = (entry: string): string =>
   ["id", '"order"', "created_at", "updated_at", "data", "bytes"].map((column) => `${entry}.${column}`).join(", ");
 
 /** The visible members of an object, their texts unchanged and in order. */
-function pruned(text: string, shows: (column: string) => boolean): string {
+function pruneColumns(text: string, isShown: (column: string) => boolean): string {
   const members = [...memberTexts(text)].flatMap(([column, value]) =>
-    shows(column) ? [`${JSON.stringify(column)}:${value}`] : [],
+    isShown(column) ? [`${JSON.stringify(column)}:${value}`] : [],
   );
   return `{${members.join(",")}}`;
 }
@@ -104,12 +104,12 @@ export function viewOf(
   attributes: ReadonlySet<string> | null,
 ): EntryView {
   // An object without hidden members is not parsed.
-  const whole = scope.sees === EVERYTHING.sees && attributes === null;
-  const shows = (column: string) => scope.sees(column) && (attributes === null || attributes.has(column));
+  const isWhole = scope.sees === EVERYTHING.sees && attributes === null;
+  const isShown = (column: string) => scope.sees(column) && (attributes === null || attributes.has(column));
   return {
     id: row.id,
     dataSourceId,
-    data: new JsonText(whole ? row.data : pruned(row.data, shows)),
+    data: new JsonText(isWhole ? row.data : pruneColumns(row.data, isShown)),
     order: row.order,
     createdAt: row.created_at.toISOString(),
     updatedAt: row.updated_at.toISOString(),

@@ -11,12 +11,12 @@ import { hashTurn, matches } from "../records/hashes.js";
 import { type DataSourceRows, type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import type { EntryCommits } from "./entry-commits.js";
-import type { EntryReads, Found, Reader } from "./entry-reads.js";
+import type { EntryReader, EntryReads, FoundEntries } from "./entry-reads.js";
 import type { Rights } from "./entry-rights.js";
 import { entriesOf } from "./entry-rows.js";
 import { lockEntries } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
-import type { Read } from "./read-pool.js";
+import type { ReadRows } from "./read-pool.js";
 import type { RecentQueries } from "./recent-queries.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
 
@@ -38,7 +38,7 @@ function refusalOf(error: unknown): unknown {
 }
 
 export function createEntrySearches(options: {
-  read: Read;
+  read: ReadRows;
   sources: DataSourceRows;
   reads: EntryReads;
   changes: EntryChanges;
@@ -50,7 +50,7 @@ export function createEntrySearches(options: {
   const { read, sources, reads, changes, commits, versions, attempts, recent } = options;
 
   /** Of the entries that match the rest of the where, those whose hashed columns have the compared values. */
-  async function compared(
+  async function compareHashes(
     rights: Rights,
     source: StoredDataSource,
     scope: EntryScope,
@@ -64,35 +64,36 @@ export function createEntrySearches(options: {
     );
     const sql = `SELECT e.id, ARRAY(SELECT e.doc ->> name FROM unnest(${columns}) AS name) AS stored
       FROM data_source_entry e WHERE ${condition} ORDER BY e."order", e.id LIMIT ${COMPARED_MAX + 1}`;
-    const found = await read<{ id: number; stored: (string | null)[] }>(source.appId, sql, statement.values);
-    if (found.length > COMPARED_MAX) {
+    const candidateRows = await read<{ id: number; stored: (string | null)[] }>(source.appId, sql, statement.values);
+    if (candidateRows.length > COMPARED_MAX) {
       const message = `a hashed column is compared among ${COMPARED_MAX} entries at most: name the entry by another column too`;
       throw new ActionError("REQUEST_INVALID", message);
     }
     const ids: number[] = [];
     const turn = hashTurn(source.appId, rights.writer.emitter);
     const compareAll = async () => {
-      for (const { id, stored } of found.length > 0 ? found : [{ id: 0, stored: [] as null[] }]) {
-        const answers: boolean[] = [];
-        for (const [at, [, text]] of where.compared.entries()) answers.push(await matches(text, stored[at], turn));
-        if (answers.every(Boolean)) ids.push(id);
+      for (const { id, stored } of candidateRows.length > 0 ? candidateRows : [{ id: 0, stored: [] as null[] }]) {
+        const hashMatches: boolean[] = [];
+        for (const [at, [, text]] of where.compared.entries()) hashMatches.push(await matches(text, stored[at], turn));
+        if (hashMatches.every(Boolean)) ids.push(id);
       }
       return ids.length > 0;
     };
     // Callers under access rules could guess here as at a sign-in.
     if (rights.as.trusted) await compareAll();
     else {
-      const guessed = found.length > 0 ? found.map(({ id }) => [source.id, id]) : [[source.id, where.rest]];
-      await attempts.counted(source.appId, guessed, rights.writer.emitter, compareAll);
+      const guessedSubjects =
+        candidateRows.length > 0 ? candidateRows.map(({ id }) => [source.id, id]) : [[source.id, where.rest]];
+      await attempts.counted(source.appId, guessedSubjects, rights.writer.emitter, compareAll);
     }
     return ids;
   }
 
   /** Returns the remaining where for the database, and the entries to which it applies. */
-  async function narrowed(rights: Rights, source: StoredDataSource, scope: EntryScope, where: unknown) {
-    const split = splitHashed(where, source.hashedColumns);
-    if (!split) return { where };
-    return { where: split.rest, ids: await compared(rights, source, scope, split) };
+  async function narrowWhere(rights: Rights, source: StoredDataSource, scope: EntryScope, where: unknown) {
+    const splitWhere = splitHashed(where, source.hashedColumns);
+    if (!splitWhere) return { where };
+    return { where: splitWhere.rest, ids: await compareHashes(rights, source, scope, splitWhere) };
   }
 
   function readerOf(
@@ -100,14 +101,14 @@ export function createEntrySearches(options: {
     source: StoredDataSource,
     scope: EntryScope,
     ids: number[] | undefined,
-  ): Reader<StoredDataSource> {
-    const joined = async (wanted: Join["dataSource"]) => {
-      const found = await sources.find(source.appId, wanted).catch((error: unknown) => {
+  ): EntryReader<StoredDataSource> {
+    const joinedSource = async (wanted: Join["dataSource"]) => {
+      const joinedSourceRow = await sources.find(source.appId, wanted).catch((error: unknown) => {
         throw rights.as.trusted ? error : rights.refused();
       });
-      return found;
+      return joinedSourceRow;
     };
-    return { scope, ...(ids && { ids }), joined, scopeOf: (of, where) => rights.scope(of, where) };
+    return { scope, ...(ids && { ids }), joined: joinedSource, scopeOf: (of, where) => rights.scope(of, where) };
   }
 
   /** Locks the matching entries in batches, and removes them. */
@@ -115,7 +116,7 @@ export function createEntrySearches(options: {
     change: EntryChange,
     rights: Rights,
     scope: EntryScope,
-    found: { where: unknown; ids?: number[] },
+    candidateRows: { where: unknown; ids?: number[] },
   ) {
     const { source, executor } = change;
     const grant = rights.grant(source, "delete");
@@ -123,7 +124,7 @@ export function createEntrySearches(options: {
     await shareWholeSource(executor, source.appId, source.id);
     for (;;) {
       const statement = new Statement();
-      const condition = entriesOf(source, { scope, ...found }, statement, "e");
+      const condition = entriesOf(source, { scope, ...candidateRows }, statement, "e");
       const sql = `SELECT e.id FROM data_source_entry e WHERE ${condition} ORDER BY e.id LIMIT ${REMOVED_AT_ONCE}`;
       await rows(executor, `SET LOCAL statement_timeout = ${QUERY_TIMEOUT_MS}`);
       const ids = (await rows<{ id: number }>(executor, sql, statement.values)).map(({ id }) => id);
@@ -133,12 +134,17 @@ export function createEntrySearches(options: {
       isFirst = false;
       const locked = await lockEntries(executor, source, ids);
       // Once locked they cannot change: entries that changed since they were found are checked again.
-      const again = new Statement();
-      const still = entriesOf(source, { scope, where: found.where, ids: [...locked.keys()] }, again, "e");
+      const secondStatement = new Statement();
+      const stillMatching = entriesOf(
+        source,
+        { scope, where: candidateRows.where, ids: [...locked.keys()] },
+        secondStatement,
+        "e",
+      );
       const matching = await rows<{ id: number }>(
         executor,
-        `SELECT e.id FROM data_source_entry e WHERE ${still} ORDER BY e.id`,
-        again.values,
+        `SELECT e.id FROM data_source_entry e WHERE ${stillMatching} ORDER BY e.id`,
+        secondStatement.values,
       );
       await commits.removeAll(
         change,
@@ -151,24 +157,24 @@ export function createEntrySearches(options: {
 
   return {
     /** @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
-    async find(rights: Rights, source: StoredDataSource, query: unknown, reserve?: Reserve): Promise<Found> {
+    async find(rights: Rights, source: StoredDataSource, query: unknown, reserve?: Reserve): Promise<FoundEntries> {
       const input = isObject(query) ? query["where"] : undefined;
       const scope = rights.scope(source, input);
-      const { where, ids } = await narrowed(rights, source, scope, input);
+      const { where, ids } = await narrowWhere(rights, source, scope, input);
       const reader = { ...readerOf(rights, source, scope, ids), ...(reserve && { reserve }) };
       const started = performance.now();
-      const took = () => performance.now() - started;
+      const elapsedMs = () => performance.now() - started;
       try {
-        const found = await reads.find(
+        const foundEntries = await reads.find(
           source,
           isObject(query) && input !== undefined ? { ...query, where } : query,
           reader,
         );
-        recent.record(source, query, took());
-        return found;
+        recent.record(source, query, elapsedMs());
+        return foundEntries;
       } catch (error) {
         // A query that exceeded its time limit needs an index.
-        if (error instanceof ActionError && took() >= QUERY_TIMEOUT_MS) recent.record(source, query, took());
+        if (error instanceof ActionError && elapsedMs() >= QUERY_TIMEOUT_MS) recent.record(source, query, elapsedMs());
         throw error;
       }
     },
@@ -181,10 +187,10 @@ export function createEntrySearches(options: {
     /** Removes the matching entries. @throws as `find` */
     async remove(rights: Rights, source: StoredDataSource, input: unknown): Promise<{ deletedCount: number }> {
       const scope = rights.scopeOfRemoval(source, input);
-      const found = await narrowed(rights, source, scope, input);
+      const narrowedWhere = await narrowWhere(rights, source, scope, input);
       try {
         return await changes.commit(source, rights.writer, async (change) => {
-          await removeMatching(change, rights, scope, found);
+          await removeMatching(change, rights, scope, narrowedWhere);
           return { deletedCount: change.counts.deleted };
         });
       } catch (error) {

@@ -1,35 +1,35 @@
 /** Statements that write entries, each for many rows at once. Every one names app and data source. */
 import { type Executor, rows } from "../../data/database.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import type { HeldEntry } from "./entry.js";
+import type { StoredEntry } from "./entry.js";
 
 /** A statement's parameters exist several times in memory. */
 const BATCH_BYTES = 2 * 1024 * 1024;
 const BATCH_ROWS = 2_000;
 const REMOVED_AT_ONCE = 20_000;
 
-const TIMES = `created_at AS "createdAt", updated_at AS "updatedAt"`;
+const TIME_COLUMNS = `created_at AS "createdAt", updated_at AS "updatedAt"`;
 
-const INSERT = `
+const INSERT_ENTRIES = `
   INSERT INTO data_source_entry (app_id, data_source_id, data)
   SELECT $1, $2, text::json FROM unnest($3::text[]) WITH ORDINALITY AS given (text, place) ORDER BY place
-  RETURNING id, "order", ${TIMES}`;
+  RETURNING id, "order", ${TIME_COLUMNS}`;
 
 /* Locked in the order of their ids: two changes of the same entries wait for each other without a deadlock. */
-const LOCK = `
-  SELECT id, bytes, "order", ${TIMES} FROM data_source_entry
+const LOCK_ENTRIES = `
+  SELECT id, bytes, "order", ${TIME_COLUMNS} FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[]) ORDER BY id FOR UPDATE`;
 
 const DATA = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND id = ANY ($2::bigint[])";
 
-const UPDATE = `
+const UPDATE_ENTRIES = `
   UPDATE data_source_entry AS entry
      SET data = given.text::json, updated_at = greatest(clock_timestamp(), entry.updated_at + interval '1 ms')
     FROM unnest($3::bigint[], $4::text[]) AS given (id, text)
    WHERE entry.app_id = $1 AND entry.data_source_id = $2 AND entry.id = given.id
   RETURNING entry.id, entry.updated_at AS "updatedAt"`;
 
-const REMOVE = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[])`;
+const DELETE_ENTRIES = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[])`;
 
 /*
  * In batches, so that no statement takes long. Rows that this transaction has written stay. The ids are collected
@@ -56,7 +56,7 @@ const REMOVE_OTHERS = `
          END AS images`;
 
 /** An entry that no other transaction can change until this one ends; its data are read separately. */
-export interface LockedEntry extends Omit<HeldEntry, "data"> {
+export interface LockedEntry extends Omit<StoredEntry, "data"> {
   bytes: number;
 }
 
@@ -76,75 +76,79 @@ export function* batches<T>(items: readonly T[], bytesOf: (item: T) => number): 
   if (batch.length > 0) yield batch;
 }
 
-type Place = Pick<StoredDataSource, "appId" | "id">;
+type SourceKey = Pick<StoredDataSource, "appId" | "id">;
 
 /** Inserts entries. Returns them without their data, in the order of the texts. */
 export async function insertTexts(
   executor: Executor,
-  { appId, id }: Place,
+  { appId, id }: SourceKey,
   texts: readonly string[],
-): Promise<Omit<HeldEntry, "data">[]> {
-  const made: Omit<HeldEntry, "data">[] = [];
+): Promise<Omit<StoredEntry, "data">[]> {
+  const insertedEntries: Omit<StoredEntry, "data">[] = [];
   for (const batch of batches(texts, (text) => text.length)) {
     // RETURNING returns rows in the order of insertion, so their ids rise in the order of the texts.
-    const found = await rows<Omit<HeldEntry, "data">>(executor, INSERT, [appId, id, batch]);
-    made.push(...found.sort((a, b) => a.id - b.id));
+    const insertedRows = await rows<Omit<StoredEntry, "data">>(executor, INSERT_ENTRIES, [appId, id, batch]);
+    insertedEntries.push(...insertedRows.sort((a, b) => a.id - b.id));
   }
-  return made;
+  return insertedEntries;
 }
 
 /** Existing entries among the ids, locked until the transaction ends. */
 export async function lockEntries(
   executor: Executor,
-  { appId, id }: Place,
+  { appId, id }: SourceKey,
   ids: readonly number[],
 ): Promise<Map<number, LockedEntry>> {
-  const found = await rows<LockedEntry>(executor, LOCK, [appId, id, ids]);
-  return new Map(found.map((entry) => [entry.id, entry]));
+  const lockedRows = await rows<LockedEntry>(executor, LOCK_ENTRIES, [appId, id, ids]);
+  return new Map(lockedRows.map((entry) => [entry.id, entry]));
 }
 
 /** Data of locked entries. Call it in batches if there are many. */
 export async function dataOf(
   executor: Executor,
-  { appId }: Place,
+  { appId }: SourceKey,
   entries: readonly LockedEntry[],
-): Promise<HeldEntry[]> {
-  const found = await rows<{ id: number; data: HeldEntry["data"] }>(executor, DATA, [
+): Promise<StoredEntry[]> {
+  const dataRows = await rows<{ id: number; data: StoredEntry["data"] }>(executor, DATA, [
     appId,
     entries.map(({ id }) => id),
   ]);
-  const byId = new Map(found.map(({ id, data }) => [id, data]));
+  const byId = new Map(dataRows.map(({ id, data }) => [id, data]));
   return entries.map((entry) => ({ ...entry, data: byId.get(entry.id)! }));
 }
 
 /** Returns each entry's new `updatedAt`. */
 export async function updateTexts(
   executor: Executor,
-  { appId, id }: Place,
+  { appId, id }: SourceKey,
   changes: readonly { id: number; text: string }[],
 ): Promise<Map<number, Date>> {
-  const times = new Map<number, Date>();
+  const timesById = new Map<number, Date>();
   for (const batch of batches(changes, ({ text }) => text.length)) {
     const values = [appId, id, batch.map((one) => one.id), batch.map(({ text }) => text)];
-    for (const row of await rows<{ id: number; updatedAt: Date }>(executor, UPDATE, values))
-      times.set(row.id, row.updatedAt);
+    for (const row of await rows<{ id: number; updatedAt: Date }>(executor, UPDATE_ENTRIES, values))
+      timesById.set(row.id, row.updatedAt);
   }
-  return times;
+  return timesById;
 }
 
-export async function removeEntries(executor: Executor, { appId, id }: Place, ids: readonly number[]): Promise<void> {
-  await rows(executor, REMOVE, [appId, id, ids]);
+export async function removeEntries(
+  executor: Executor,
+  { appId, id }: SourceKey,
+  ids: readonly number[],
+): Promise<void> {
+  await rows(executor, DELETE_ENTRIES, [appId, id, ids]);
 }
 
 /** Entries that were removed together. */
-export interface Gone {
+export interface DeletedEntries {
   count: number;
   bytes: number;
   /** Earlier states as JSON; null if there are more than `room`. */
   images: string[] | null;
 }
 
-interface RemovedPart extends Gone {
+interface RemovedPart extends DeletedEntries {
   last: number | null;
 }
 
@@ -154,15 +158,23 @@ interface RemovedPart extends Gone {
  */
 export async function removeOthers(
   executor: Executor,
-  { appId, id }: Place,
+  { appId, id }: SourceKey,
   stored: readonly number[],
   room: { entries: number; bytes: number },
-): Promise<Gone> {
-  const until = await newestId(executor, { appId, id });
-  const total: Gone = { count: 0, bytes: 0, images: [] };
+): Promise<DeletedEntries> {
+  const newestEntryId = await newestId(executor, { appId, id });
+  const total: DeletedEntries = { count: 0, bytes: 0, images: [] };
   let after: number | null = 0;
   while (after !== null) {
-    const values: unknown[] = [appId, id, after, until, stored, room.entries - total.count, room.bytes - total.bytes];
+    const values: unknown[] = [
+      appId,
+      id,
+      after,
+      newestEntryId,
+      stored,
+      room.entries - total.count,
+      room.bytes - total.bytes,
+    ];
     const [part]: RemovedPart[] = await rows(executor, REMOVE_OTHERS, values);
     total.count += part!.count;
     total.bytes += part!.bytes;
@@ -174,7 +186,7 @@ export async function removeOthers(
 }
 
 /** The newest id of the data source's entries; 0 if there are none. */
-export async function newestId(executor: Executor, { appId, id }: Place): Promise<number> {
+export async function newestId(executor: Executor, { appId, id }: SourceKey): Promise<number> {
   const sql = "SELECT coalesce(max(id), 0) AS id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2";
   return (await rows<{ id: number }>(executor, sql, [appId, id]))[0]!.id;
 }
@@ -182,12 +194,12 @@ export async function newestId(executor: Executor, { appId, id }: Place): Promis
 /** IDs of the entries above `after` that the transaction has inserted; null if they are more than `most`. */
 export async function insertedIds(
   executor: Executor,
-  { appId, id }: Place,
+  { appId, id }: SourceKey,
   after: number,
   most: number,
 ): Promise<number[] | null> {
   const sql = `SELECT id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id > $3
                   AND xmin = pg_current_xact_id()::xid LIMIT $4`;
-  const found = await rows<{ id: number }>(executor, sql, [appId, id, after, most + 1]);
-  return found.length > most ? null : found.map((row) => row.id);
+  const idRows = await rows<{ id: number }>(executor, sql, [appId, id, after, most + 1]);
+  return idRows.length > most ? null : idRows.map((row) => row.id);
 }

@@ -11,10 +11,11 @@ export type UserEntry = Pick<AppUser, "id" | "dataSourceId">;
 const CHANGED_SINCE = `
   SELECT id, bulk, ARRAY(SELECT (one ->> 'id')::bigint FROM json_array_elements(replaced) AS one) AS replaced
     FROM data_source_change WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id`;
-const NEWEST = "SELECT coalesce(max(id), 0) AS id FROM data_source_change WHERE app_id = $1 AND data_source_id = $2";
+const SELECT_NEWEST_CHANGE =
+  "SELECT coalesce(max(id), 0) AS id FROM data_source_change WHERE app_id = $1 AND data_source_id = $2";
 
 /** The subscribers whose users are entries of one data source. */
-interface Watched<Follower> {
+interface WatchedSource<Follower> {
   followers: Map<Follower, number>;
   /** The last change that was read; null before the first. */
   position: number | null;
@@ -31,17 +32,17 @@ export function createEntryUserWatch<Follower>(options: {
 }) {
   const { db, notifications, log, onChanged } = options;
   /** By `appId:dataSourceId`. */
-  const watched = new Map<string, Watched<Follower>>();
+  const watchedSources = new Map<string, WatchedSource<Follower>>();
   const keys = new Map<Follower, string>();
 
-  async function read(key: string, of: Watched<Follower>): Promise<void> {
-    const place = key.split(":").map(Number);
+  async function readChanges(key: string, of: WatchedSource<Follower>): Promise<void> {
+    const sourceKey = key.split(":").map(Number);
     if (of.position === null) {
-      of.position = (await rows<{ id: number }>(db, NEWEST, place))[0]!.id;
+      of.position = (await rows<{ id: number }>(db, SELECT_NEWEST_CHANGE, sourceKey))[0]!.id;
       return onChanged([...of.followers.keys()]);
     }
     const changes = await rows<{ id: number; bulk: boolean; replaced: number[] }>(db, CHANGED_SINCE, [
-      ...place,
+      ...sourceKey,
       of.position,
     ]);
     of.position = changes.at(-1)?.id ?? of.position;
@@ -50,9 +51,9 @@ export function createEntryUserWatch<Follower>(options: {
     onChanged([...of.followers].flatMap(([follower, entry]) => (isBulk || entries.has(entry) ? [follower] : [])));
   }
 
-  function readInOrder(key: string, of: Watched<Follower>): void {
+  function readInOrder(key: string, of: WatchedSource<Follower>): void {
     of.order = of.order
-      .then(() => read(key, of))
+      .then(() => readChanges(key, of))
       .catch((error: unknown) => {
         log.warn({ err: error }, "changes of app users could not be read");
         // An unnecessary check is better than a missed one.
@@ -61,34 +62,34 @@ export function createEntryUserWatch<Follower>(options: {
   }
 
   notifications.listen(ENTRY_CHANNEL, (key) => {
-    const of = watched.get(key);
+    const of = watchedSources.get(key);
     if (of) readInOrder(key, of);
   });
 
-  function remove(follower: Follower): void {
+  function removeFollower(follower: Follower): void {
     const key = keys.get(follower);
     if (key === undefined) return;
     keys.delete(follower);
-    const of = watched.get(key);
+    const of = watchedSources.get(key);
     of?.followers.delete(follower);
-    if (of?.followers.size === 0) watched.delete(key);
+    if (of?.followers.size === 0) watchedSources.delete(key);
   }
 
   return {
     /** Sets the user whose entry the subscriber depends on; null for none. */
     set(follower: Follower, appId: number, user: UserEntry | null): void {
-      remove(follower);
+      removeFollower(follower);
       if (!user) return;
       const key = `${appId}:${user.dataSourceId}`;
-      const of = watched.get(key) ?? {
+      const of = watchedSources.get(key) ?? {
         followers: new Map<Follower, number>(),
         position: null,
         order: Promise.resolve(),
       };
-      watched.set(key, of);
+      watchedSources.set(key, of);
       of.followers.set(follower, user.id);
       keys.set(follower, key);
     },
-    remove,
+    remove: removeFollower,
   };
 }

@@ -5,7 +5,7 @@ import { ActionError } from "../../errors.js";
 import { DATA_SOURCE_VERSIONS_KEPT } from "../../limits.js";
 import type { Precondition } from "../../rules/precondition.js";
 import { checkSource, lockSource, lockWholeSource, type StoredDataSource } from "./data-source-rows.js";
-import type { EntryChange, EntryChanges, Writer } from "./entry-changes.js";
+import type { EntryChange, EntryChanges, EntryWriter } from "./entry-changes.js";
 import { newestId, removeOthers } from "./entry-statements.js";
 
 /** A snapshot, without its entries. Times are ISO 8601. */
@@ -25,7 +25,7 @@ export interface EntryVersion {
 const READ_ROWS = 2_000;
 const PART_BYTES = 4 * 1024 * 1024;
 
-const HEAD = `
+const INSERT_VERSION = `
   INSERT INTO data_source_version (app_id, data_source_id, user_id, operation, columns, entries, bytes)
   VALUES ($1, $2, $3, $4, $5, 0, 0) RETURNING id`;
 
@@ -33,7 +33,7 @@ const HEAD = `
  * $1 app, $2 data source, $3 and $4 the range of ids, $5 the version, $6 number of the first part. Excludes rows that
  * the transaction itself has written. An entry's text stays unchanged: json, not jsonb.
  */
-const PARTS = `
+const INSERT_VERSION_PART = `
   WITH next AS (
     SELECT id, data, "order", created_at, updated_at, bytes FROM data_source_entry
      WHERE app_id = $1 AND data_source_id = $2 AND id > $3 AND id <= $4
@@ -48,14 +48,14 @@ const PARTS = `
   SELECT (SELECT max(id) FROM next) AS last, (SELECT count(*) FROM next) AS count,
          (SELECT coalesce(max(part) + 1, $6) FROM made) AS next, (SELECT coalesce(sum(bytes), 0) FROM made)::float8 AS bytes`;
 
-const EMPTY = "DELETE FROM data_source_version WHERE app_id = $1 AND id = $2";
-const COUNTED = "UPDATE data_source_version SET entries = $3, bytes = $4 WHERE app_id = $1 AND id = $2";
+const DELETE_EMPTY_VERSION = "DELETE FROM data_source_version WHERE app_id = $1 AND id = $2";
+const SET_VERSION_COUNTS = "UPDATE data_source_version SET entries = $3, bytes = $4 WHERE app_id = $1 AND id = $2";
 
 /*
  * $1 app, $2 data source, $3 number of snapshots to keep, $4 maximum bytes of the app's snapshots, 0: unlimited. The
  * newest always stays.
  */
-const PRUNE = `
+const DELETE_OLD_VERSIONS = `
   DELETE FROM data_source_version WHERE app_id = $1 AND id IN (
     SELECT id FROM (
       SELECT id, data_source_id, row_number() OVER (PARTITION BY data_source_id ORDER BY id DESC) AS place,
@@ -79,7 +79,7 @@ const RESTORE_PART = `
   SELECT count(*) AS count, coalesce(sum(bytes), 0)::float8 AS bytes,
          CASE WHEN count(*) <= $5 THEN coalesce(array_agg(id), '{}') END AS ids FROM made`;
 
-interface Made {
+interface StoredPart {
   count: number;
   bytes: number;
   ids: number[] | null;
@@ -89,20 +89,20 @@ export type EntryVersions = ReturnType<typeof createEntryVersions>;
 
 /** @param quotaBytes total size of one app's snapshots; 0 is unlimited */
 export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaBytes: number }) {
-  async function keep(change: EntryChange, writer: Writer, operation: string): Promise<void> {
+  async function storeVersion(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
     const { executor, source } = change;
     const newest = await newestId(executor, source);
     if (newest === 0) return;
     const values = [source.appId, source.id, writer.emitter.personId, operation, JSON.stringify(source.columns)];
-    const [head] = await rows<{ id: number }>(executor, HEAD, values);
+    const [head] = await rows<{ id: number }>(executor, INSERT_VERSION, values);
     const total = { entries: 0, bytes: 0, part: 0 };
     let after: number | null = 0;
     while (after !== null) {
-      const place: unknown[] = [source.appId, source.id, after, newest, head!.id, total.part];
+      const partValues: unknown[] = [source.appId, source.id, after, newest, head!.id, total.part];
       const [read]: { last: number | null; count: number; next: number; bytes: number }[] = await rows(
         executor,
-        PARTS,
-        place,
+        INSERT_VERSION_PART,
+        partValues,
       );
       total.entries += read!.count;
       total.bytes += read!.bytes;
@@ -110,27 +110,27 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
       after = read!.last;
     }
     if (total.entries === 0) {
-      await rows(executor, EMPTY, [source.appId, head!.id]);
+      await rows(executor, DELETE_EMPTY_VERSION, [source.appId, head!.id]);
       return;
     }
-    await rows(executor, COUNTED, [source.appId, head!.id, total.entries, total.bytes]);
+    await rows(executor, SET_VERSION_COUNTS, [source.appId, head!.id, total.entries, total.bytes]);
   }
 
-  async function prune({ executor, source }: EntryChange): Promise<void> {
-    await rows(executor, PRUNE, [source.appId, source.id, DATA_SOURCE_VERSIONS_KEPT, quotaBytes]);
+  async function deleteOldVersions({ executor, source }: EntryChange): Promise<void> {
+    await rows(executor, DELETE_OLD_VERSIONS, [source.appId, source.id, DATA_SOURCE_VERSIONS_KEPT, quotaBytes]);
   }
 
   return {
     /** Stores the entries from before the transaction. Takes no snapshot if there are none. */
-    async snapshot(change: EntryChange, writer: Writer, operation: string): Promise<void> {
-      await keep(change, writer, operation);
-      await prune(change);
+    async snapshot(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
+      await storeVersion(change, writer, operation);
+      await deleteOldVersions(change);
     },
 
     /** Newest first. */
     async list({ appId, id }: StoredDataSource): Promise<EntryVersion[]> {
-      const found = await rows<EntryVersion & { createdAt: Date }>(db, LIST, [appId, id]);
-      return found.map((version) => ({ ...version, createdAt: version.createdAt.toISOString() }));
+      const versionRows = await rows<EntryVersion & { createdAt: Date }>(db, LIST, [appId, id]);
+      return versionRows.map((version) => ({ ...version, createdAt: version.createdAt.toISOString() }));
     },
 
     /**
@@ -140,7 +140,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
     async restore(
       changes: EntryChanges,
       source: StoredDataSource,
-      writer: Writer,
+      writer: EntryWriter,
       versionId: number,
       precondition: Precondition,
     ): Promise<number> {
@@ -157,14 +157,14 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
         if (parts.length === 0) throw new ActionError("VERSION_NOT_FOUND");
         await checkSource(executor, source.appId, source.id, precondition);
         change.operation = "restore";
-        await keep(change, writer, "restore");
+        await storeVersion(change, writer, "restore");
         change.addGone(await removeOthers(executor, source, [], change.room));
         for (const { part } of parts) {
           const values = [source.appId, source.id, versionId, part, change.room.entries];
-          const [made] = await rows<Made>(executor, RESTORE_PART, values);
+          const [made] = await rows<StoredPart>(executor, RESTORE_PART, values);
           change.addMade(made!.ids, made!);
         }
-        await prune(change);
+        await deleteOldVersions(change);
         // Last, because an update of an entry also locks the entry before the data source: the other order deadlocks.
         await lockSource(executor, source.appId, source.id, precondition);
         return change.counts.inserted;

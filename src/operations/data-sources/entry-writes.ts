@@ -7,7 +7,7 @@ import type { Precondition } from "../../rules/precondition.js";
 import { hashTurn } from "../records/hashes.js";
 import type { Intake } from "../records/intake.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import { type Entry, entryView, type HeldEntry } from "./entry.js";
+import { type Entry, entryView, type StoredEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
 import { createEntryValidator, ready } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
@@ -25,11 +25,16 @@ export interface EntryTarget {
  * The entry as its writer can see it: what the rules let it read, and otherwise the columns that it has just written.
  * @param written columns that the caller passed
  */
-export function viewFor(rights: Rights, source: StoredDataSource, entry: HeldEntry, written: readonly string[]): Entry {
+export function viewFor(
+  rights: Rights,
+  source: StoredDataSource,
+  entry: StoredEntry,
+  written: readonly string[],
+): Entry {
   const scope = rights.scopeOfOne(source);
-  const readable = scope !== null && meetsFilter(rights, source, entry.data);
-  const hashed = new Set(source.hashedColumns);
-  const sees = readable ? scope.sees : (column: string) => written.includes(column) && !hashed.has(column);
+  const isReadable = scope !== null && meetsFilter(rights, source, entry.data);
+  const hashedColumns = new Set(source.hashedColumns);
+  const sees = isReadable ? scope.sees : (column: string) => written.includes(column) && !hashedColumns.has(column);
   return entryView(entry, source.id, sees);
 }
 
@@ -45,16 +50,18 @@ function meetsFilter(rights: Rights, source: StoredDataSource, data: EntryData):
 export function requireUnchangedEntry(
   rights: Rights,
   source: StoredDataSource,
-  entry: HeldEntry,
+  entry: StoredEntry,
   precondition: Precondition,
 ): void {
   if (!precondition || precondition.includes(entry.updatedAt.toISOString())) return;
-  const sees = rights.scopeOfOne(source) !== null && meetsFilter(rights, source, entry.data);
-  throw new ActionError("ENTRY_CHANGED", undefined, { entry: sees ? viewFor(rights, source, entry, []) : null });
+  const isVisible = rights.scopeOfOne(source) !== null && meetsFilter(rights, source, entry.data);
+  throw new ActionError("ENTRY_CHANGED", undefined, {
+    entry: isVisible ? viewFor(rights, source, entry, []) : null,
+  });
 }
 
 /** Returns the data that replace an entry's: hashed columns stay if the new data have none, because no caller could have read them. */
-export function replaced(source: StoredDataSource, before: EntryData, input: EntryData): EntryData {
+export function replacementData(source: StoredDataSource, before: EntryData, input: EntryData): EntryData {
   const stored = source.hashedColumns.filter(
     (column) => Object.hasOwn(before, column) && !Object.hasOwn(input, column),
   );
@@ -64,7 +71,7 @@ export function replaced(source: StoredDataSource, before: EntryData, input: Ent
 }
 
 export function createEntryWrites({ changes, intake }: { changes: EntryChanges; intake: Intake }) {
-  function take(rights: Rights, source: StoredDataSource, bytes: number): void {
+  function countBytes(rights: Rights, source: StoredDataSource, bytes: number): void {
     intake.take(rights.writer.emitter, source.appId, bytes);
   }
 
@@ -72,22 +79,22 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
    * Locks and returns the entry if the verb's rule allows it.
    * @throws ENTRY_NOT_FOUND, the same for an entry that is hidden from the caller
    */
-  function mustBeThere(found: LockedEntry | undefined): LockedEntry {
-    if (!found) throw new ActionError("ENTRY_NOT_FOUND");
-    return found;
+  function requireEntry(lockedEntry: LockedEntry | undefined): LockedEntry {
+    if (!lockedEntry) throw new ActionError("ENTRY_NOT_FOUND");
+    return lockedEntry;
   }
 
   return {
     /** @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED */
     async insert(rights: Rights, source: StoredDataSource, input: EntryData): Promise<Entry> {
-      const judge = createEntryValidator(source, "insert", {
+      const validateEntry = createEntryValidator(source, "insert", {
         grant: rights.grant(source, "insert"),
         trusted: rights.as.trusted,
         turn: hashTurn(source.appId, rights.writer.emitter),
       });
-      const { data, text } = await judge(input, "the entry");
+      const { data, text } = await validateEntry(input, "the entry");
       const bytes = Buffer.byteLength(text);
-      take(rights, source, bytes);
+      countBytes(rights, source, bytes);
       return changes.commit(
         source,
         rights.writer,
@@ -106,27 +113,27 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
      */
     async update(rights: Rights, source: StoredDataSource, target: EntryTarget, input: EntryData): Promise<Entry> {
       const grant = rights.grant(source, "update");
-      const judge = createEntryValidator(source, "update", {
+      const validateEntry = createEntryValidator(source, "update", {
         grant,
         trusted: rights.as.trusted,
         turn: hashTurn(source.appId, rights.writer.emitter),
       });
-      const { data: written } = await judge(input, "the entry");
+      const { data: written } = await validateEntry(input, "the entry");
       return changes.commit(
         source,
         rights.writer,
         async (change) => {
-          const found = await lockEntries(change.executor, source, [target.id]);
-          const [before] = await dataOf(change.executor, source, [mustBeThere(found.get(target.id))]);
+          const lockedEntries = await lockEntries(change.executor, source, [target.id]);
+          const [before] = await dataOf(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
           if (!meets(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
           requireUnchangedEntry(rights, source, before!, target.precondition);
           const { data, text } = ready({ ...before!.data, ...written }, "the entry");
           const bytes = Buffer.byteLength(text);
-          take(rights, source, bytes);
-          const times = await updateTexts(change.executor, source, [{ id: target.id, text }]);
+          countBytes(rights, source, bytes);
+          const updateTimes = await updateTexts(change.executor, source, [{ id: target.id, text }]);
           const columns = Object.keys(input);
-          change.addUpdated(before!, data, columns, bytes - found.get(target.id)!.bytes);
-          return viewFor(rights, source, { ...before!, data, updatedAt: times.get(target.id)! }, columns);
+          change.addUpdated(before!, data, columns, bytes - lockedEntries.get(target.id)!.bytes);
+          return viewFor(rights, source, { ...before!, data, updatedAt: updateTimes.get(target.id)! }, columns);
         },
         ["update"],
       );
@@ -137,12 +144,12 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
       const grant = rights.grant(source, "delete");
       if (!mayNameById(grant)) throw denied();
       return changes.commit(source, rights.writer, async (change) => {
-        const found = await lockEntries(change.executor, source, [target.id]);
-        const [before] = await dataOf(change.executor, source, [mustBeThere(found.get(target.id))]);
+        const lockedEntries = await lockEntries(change.executor, source, [target.id]);
+        const [before] = await dataOf(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
         if (!meets(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
         requireUnchangedEntry(rights, source, before!, target.precondition);
         await removeEntries(change.executor, source, [target.id]);
-        change.addRemoved(before!, found.get(target.id)!.bytes);
+        change.addRemoved(before!, lockedEntries.get(target.id)!.bytes);
         return viewFor(rights, source, before!, []);
       });
     },

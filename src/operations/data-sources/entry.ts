@@ -13,7 +13,7 @@ export interface Entry {
 }
 
 /** An entry while this process writes it. */
-export interface HeldEntry {
+export interface StoredEntry {
   id: number;
   data: Record<string, unknown>;
   order: number;
@@ -22,12 +22,15 @@ export interface HeldEntry {
 }
 
 /** The data without hidden columns. */
-export function visible(data: Record<string, unknown>, sees: (column: string) => boolean): Record<string, unknown> {
+export function visibleColumns(
+  data: Record<string, unknown>,
+  sees: (column: string) => boolean,
+): Record<string, unknown> {
   return Object.fromEntries(Object.entries(data).filter(([column]) => sees(column)));
 }
 
-export function entryView(entry: HeldEntry, dataSourceId: number, sees: EntryScope["sees"]): Entry {
+export function entryView(entry: StoredEntry, dataSourceId: number, sees: EntryScope["sees"]): Entry {
   const { id, order, createdAt, updatedAt } = entry;
-  const times = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
-  return { id, dataSourceId, data: visible(entry.data, sees), order, ...times };
+  const entryTimes = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
+  return { id, dataSourceId, data: visibleColumns(entry.data, sees), order, ...entryTimes };
 }

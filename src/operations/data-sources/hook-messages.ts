@@ -10,7 +10,7 @@ import type { Email, Sms } from "../../rules/message-input.js";
 import type { Intake } from "../records/intake.js";
 import type { Emitter } from "../records/log-events.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import { visible } from "./entry.js";
+import { visibleColumns } from "./entry.js";
 import { entriesOf } from "./entry-rows.js";
 
 /** Maximum messages of one request, by the app itself and by a page, whose visitors choose the addresses. */
@@ -28,7 +28,7 @@ export interface HookedEntry {
 type Status = "kept" | "queued";
 
 /** Receiver of the messages. */
-export interface Outlet {
+export interface MessageOutlet {
   /** @throws RATE_LIMIT_EXCEEDED if the app, or its visitors, have sent too many */
   count(appId: number, emitter: Emitter): Promise<void>;
   /** True if messages of that kind are sent or stored. @throws SETTINGS_INVALID if the app's settings for it are unusable */
@@ -45,14 +45,14 @@ export interface Outlet {
   ): Promise<void>;
 }
 
-interface Wanted {
+interface WantedMessage {
   hook: SendingHook;
   entryId: number;
   made: { message: Email | Sms; status: Status } | { fault: string };
 }
 
 /** By kind: the status of its messages, or why they cannot be sent. */
-type Statuses = ReadonlyMap<SendingHook["type"], Status | ActionError>;
+type HookStatuses = ReadonlyMap<SendingHook["type"], Status | ActionError>;
 
 /** Messages of the hooks of one transaction. */
 export interface HookMessages {
@@ -61,13 +61,13 @@ export interface HookMessages {
   store(executor: Executor): Promise<void>;
 }
 
-const NOTHING: HookMessages = { add: () => undefined, store: async () => undefined };
+const NO_MESSAGES: HookMessages = { add: () => undefined, store: async () => undefined };
 
 export type HookMessenger = ReturnType<typeof createHookMessenger>;
 
-export function createHookMessenger({ outlet, intake }: { outlet: Outlet; intake: Intake }) {
+export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet; intake: Intake }) {
   /** Read before the transaction: within it, it would wait for a second connection. A faulty setting does not prevent the write. */
-  async function statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<Statuses> {
+  async function statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
     const found = new Map<SendingHook["type"], Status | ActionError>();
     for (const { type } of hooks) {
       if (found.has(type)) continue;
@@ -80,7 +80,7 @@ export function createHookMessenger({ outlet, intake }: { outlet: Outlet; intake
     return found;
   }
 
-  function made(hook: SendingHook, data: EntryData, status: Status | ActionError): Wanted["made"] | null {
+  function makeMessage(hook: SendingHook, data: EntryData, status: Status | ActionError): WantedMessage["made"] | null {
     try {
       const message = hookMessage(hook, data);
       if (message === null) return null;
@@ -91,19 +91,19 @@ export function createHookMessenger({ outlet, intake }: { outlet: Outlet; intake
     }
   }
 
-  function gathered(
+  function gatherMessages(
     source: StoredDataSource,
-    { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: Statuses; emitter: Emitter },
+    { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: HookStatuses; emitter: Emitter },
   ): HookMessages {
-    const most = isVisitor(emitter) ? MESSAGES_OF_PAGES : MESSAGES_MAX;
-    const wanted: Wanted[] = [];
+    const messagesMax = isVisitor(emitter) ? MESSAGES_OF_PAGES : MESSAGES_MAX;
+    const wantedMessages: WantedMessage[] = [];
     let bytes = 0;
 
     /** Returns the entries that match each hook's where, in their current state. */
-    async function chosen(executor: Executor): Promise<Wanted[]> {
-      const found: Wanted[] = [];
+    async function chooseMessages(executor: Executor): Promise<WantedMessage[]> {
+      const found: WantedMessage[] = [];
       for (const hook of hooks) {
-        const own = wanted.filter((one) => one.hook === hook);
+        const own = wantedMessages.filter((one) => one.hook === hook);
         if (own.length === 0) continue;
         if (hook.where === undefined) {
           found.push(...own);
@@ -128,12 +128,12 @@ export function createHookMessenger({ outlet, intake }: { outlet: Outlet; intake
 
     return {
       add(verb, entryId, data) {
-        const shown = visible(data, (column) => !source.hashedColumns.includes(column));
+        const visibleData = visibleColumns(data, (column) => !source.hashedColumns.includes(column));
         for (const hook of hooks) {
           if (!hook.runOn.includes(verb)) continue;
-          const one = made(hook, shown, statuses.get(hook.type)!);
+          const one = makeMessage(hook, visibleData, statuses.get(hook.type)!);
           if (!one) continue;
-          wanted.push({ hook, entryId, made: one });
+          wantedMessages.push({ hook, entryId, made: one });
           bytes += JSON.stringify(one).length;
           if (bytes > MESSAGES_MAX_BYTES) {
             const message = `the hooks of one request may send ${MESSAGES_MAX_BYTES} bytes; write fewer entries at once`;
@@ -142,9 +142,9 @@ export function createHookMessenger({ outlet, intake }: { outlet: Outlet; intake
         }
       },
       async store(executor) {
-        const messages = await chosen(executor);
-        if (messages.length > most) {
-          const message = `the hooks of one request may send ${most} messages; write fewer entries at once`;
+        const messages = await chooseMessages(executor);
+        if (messages.length > messagesMax) {
+          const message = `the hooks of one request may send ${messagesMax} messages; write fewer entries at once`;
           throw new ActionError("REQUEST_INVALID", message);
         }
         if (messages.length > 0) intake.take(emitter, source.appId, bytes, 2 * messages.length);
@@ -165,9 +165,9 @@ export function createHookMessenger({ outlet, intake }: { outlet: Outlet; intake
      */
     async begin(source: StoredDataSource, verbs: readonly HookVerb[], emitter: Emitter): Promise<HookMessages> {
       const hooks = source.hooks.filter(isSending).filter(({ runOn }) => runOn.some((verb) => verbs.includes(verb)));
-      if (hooks.length === 0) return NOTHING;
+      if (hooks.length === 0) return NO_MESSAGES;
       await outlet.count(source.appId, emitter);
-      return gathered(source, { hooks, statuses: await statusesFor(source.appId, hooks), emitter });
+      return gatherMessages(source, { hooks, statuses: await statusesFor(source.appId, hooks), emitter });
     },
   };
 }

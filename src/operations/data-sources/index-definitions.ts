@@ -50,13 +50,13 @@ export const topColumnsOf = (wish: IndexWish): string[] =>
   columnsOf(wish).map((column) => pathOf(column, "indexes").segments[0]!);
 
 function checkWish(wish: unknown, place: string): IndexWish {
-  const named = isObject(wish);
-  if (named && !("columns" in wish)) refuse(place, "a column, a list of columns or {columns, unique}", wish);
-  const input: unknown = named ? wish["columns"] : wish;
+  const isNamed = isObject(wish);
+  if (isNamed && !("columns" in wish)) refuse(place, "a column, a list of columns or {columns, unique}", wish);
+  const input: unknown = isNamed ? wish["columns"] : wish;
   const columns: unknown[] = Array.isArray(input) ? input : [input];
   if (columns.length === 0 || columns.length > COLUMNS_MAX) refuse(place, `1 to ${COLUMNS_MAX} columns`, wish);
   for (const column of columns) pathOf(column, place);
-  if (!named) return wish as IndexWish;
+  if (!isNamed) return wish as IndexWish;
   const unique = wish["unique"] ?? false;
   if (typeof unique !== "boolean") refuse(`${place}.unique`, "true or false", unique);
   refuseUnknownFields(wish, WISH_SHAPE, place);
@@ -83,8 +83,8 @@ const uniqueNameOf = (key: DataSourceKey, wish: IndexWish): string => `${nameOf(
 
 /** The data source of an index or of statistics; null for other names. */
 export function keyOfName(name: string): DataSourceKey | null {
-  const found = new RegExp(`^${PREFIX}(\\d+)_(\\d+)_`).exec(name);
-  return found && { appId: Number(found[1]), id: Number(found[2]) };
+  const nameMatch = new RegExp(`^${PREFIX}(\\d+)_(\\d+)_`).exec(name);
+  return nameMatch && { appId: Number(nameMatch[1]), id: Number(nameMatch[2]) };
 }
 
 /** The columns of the unique index with that name; null if there is none. */
@@ -93,15 +93,15 @@ export function uniqueColumns(
   wishes: readonly IndexWish[],
   name: string | undefined,
 ): readonly string[] | null {
-  const wish = wishes.find((one) => isUnique(one) && uniqueNameOf(key, one) === name);
-  return wish ? columnsOf(wish) : null;
+  const uniqueWish = wishes.find((one) => isUnique(one) && uniqueNameOf(key, one) === name);
+  return uniqueWish ? columnsOf(uniqueWish) : null;
 }
 
 /** True if a unique index has that name. */
 export const isUniqueName = (name: string): boolean => name.startsWith(PREFIX) && name.endsWith("_u");
 
 /** Database objects of a definition by name; names of one kind share a prefix. */
-export interface Made {
+export interface IndexStatements {
   name: string;
   create: string;
   /** For a unique index: its columns as written. */
@@ -118,30 +118,33 @@ export const isCounted = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
  * which are searched one by one. And statistics of the expressions: the planner takes none from an index of only one data source, and would
  * guess. A unique index is separate: missing values and null are SQL's null there, which equals none.
  */
-export function definitions(key: DataSourceKey, wish: IndexWish): Made[] {
+export function definitions(key: DataSourceKey, wish: IndexWish): IndexStatements[] {
   const statement = new Definition();
   const paths = columnsOf(wish).map((column) => pathOf(column, "indexes"));
   const [name, first] = [nameOf(key, wish), paths[0]!.segments];
-  const part = `WHERE app_id = ${Number(key.appId)} AND data_source_id = ${Number(key.id)}`;
+  const whereClause = `WHERE app_id = ${Number(key.appId)} AND data_source_id = ${Number(key.id)}`;
   const keys = paths.map((path) => `(${keyAt(path, ENTRY, statement)})`);
-  const index = (suffix: string, sql: string, kind = "INDEX"): Made => ({
+  const index = (suffix: string, sql: string, kind = "INDEX"): IndexStatements => ({
     name: name + suffix,
     create: `CREATE ${kind} CONCURRENTLY IF NOT EXISTS ${name}${suffix} ON data_source_entry ${sql}`,
   });
-  const made = [index("", `(${[...keys, "id"].join(", ")}) ${part}`)];
+  const made = [index("", `(${[...keys, "id"].join(", ")}) ${whereClause}`)];
   const types = typesOnTheWay(first, ENTRY, statement);
-  if (types.length > 0) made.push(index("_a", `(id) ${part} AND ${arrayAt(first, ENTRY, statement)}`));
+  if (types.length > 0) made.push(index("_a", `(id) ${whereClause} AND ${arrayAt(first, ENTRY, statement)}`));
   if (isUnique(wish)) {
     const values = paths.map((path) => `(NULLIF(${valueAt(path, ENTRY, statement)}, 'null'::jsonb))`);
-    made.push({ ...index("_u", `(${values.join(", ")}) ${part}`, "UNIQUE INDEX"), unique: columnsOf(wish) });
+    made.push({
+      ...index("_u", `(${values.join(", ")}) ${whereClause}`, "UNIQUE INDEX"),
+      unique: columnsOf(wish),
+    });
   }
-  const figures = [...keys, ...types.map((type) => `(${type})`)];
+  const indexedTypes = [...keys, ...types.map((type) => `(${type})`)];
   return [
-    ...figures.map((expression, at) => {
-      const figure = `${name}_s${at}`;
+    ...indexedTypes.map((expression, at) => {
+      const statisticsName = `${name}_s${at}`;
       return {
-        name: figure,
-        create: `CREATE STATISTICS IF NOT EXISTS ${figure} ON ${expression} FROM data_source_entry`,
+        name: statisticsName,
+        create: `CREATE STATISTICS IF NOT EXISTS ${statisticsName} ON ${expression} FROM data_source_entry`,
       };
     }),
     ...made,

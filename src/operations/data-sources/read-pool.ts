@@ -26,7 +26,7 @@ const TEMP_FILES = "SET temp_file_limit = '1GB'";
  * Runs one statement for an app, in its turn; a named statement is planned once per connection.
  * @throws REQUEST_INVALID if the query is too expensive, OVERLOADED
  */
-export type Read = <Row>(appId: number, sql: string, values: readonly unknown[], name?: string) => Promise<Row[]>;
+export type ReadRows = <Row>(appId: number, sql: string, values: readonly unknown[], name?: string) => Promise<Row[]>;
 
 const TOO_LONG = `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s: name fewer entries in where, or a column with an index`;
 
@@ -40,7 +40,7 @@ function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined
 }
 
 /** The same for the statements of one query, which share the time limit of one statement. */
-export function withinTime(read: Read, now: () => number = performance.now.bind(performance)): Read {
+export function withinTime(read: ReadRows, now: () => number = performance.now.bind(performance)): ReadRows {
   const end = now() + QUERY_TIMEOUT_MS;
   return async (appId, text, values, name) => {
     if (now() > end) throw new ActionError("REQUEST_INVALID", TOO_LONG);
@@ -58,21 +58,21 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
     await client.query(TEMP_FILES).catch(() => undefined);
   });
   const line = new FairSemaphore(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");
-  const waiting = new Map<number, number>();
+  const waitingByApp = new Map<number, number>();
 
-  async function enter(appId: number): Promise<() => void> {
-    const before = waiting.get(appId) ?? 0;
-    if (before >= WAITING_PER_APP)
+  async function enterPool(appId: number): Promise<() => void> {
+    const waitingBefore = waitingByApp.get(appId) ?? 0;
+    if (waitingBefore >= WAITING_PER_APP)
       throw new ActionError("OVERLOADED", undefined, { retryAfter: OVERLOADED_RETRY_SECONDS });
-    waiting.set(appId, before + 1);
+    waitingByApp.set(appId, waitingBefore + 1);
     return line.enter(appId).finally(() => {
-      const left = waiting.get(appId)! - 1;
-      if (left === 0) waiting.delete(appId);
-      else waiting.set(appId, left);
+      const waitingLeft = waitingByApp.get(appId)! - 1;
+      if (waitingLeft === 0) waitingByApp.delete(appId);
+      else waitingByApp.set(appId, waitingLeft);
     });
   }
 
-  const read: Read = async <Row>(
+  const read: ReadRows = async <Row>(
     appId: number,
     text: string,
     values: readonly unknown[],
@@ -81,26 +81,26 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
     if (text.length > STATEMENT_MAX_CHARACTERS) {
       throw new ActionError("REQUEST_INVALID", "the query is too large: name fewer paths and conditions");
     }
-    const leave = await enter(appId);
+    const leavePool = await enterPool(appId);
     try {
       const client = await pool.connect();
-      let lost = true;
+      let isLost = true;
       try {
         const { rows } = await client.query({ text, values: [...values], ...(name ? { name } : {}) });
-        lost = false;
+        isLost = false;
         return rows as Row[];
       } catch (error) {
         // An error of the query is no reason to replace the connection.
-        lost = !(error instanceof pg.DatabaseError) || error.severity !== "ERROR";
+        isLost = !(error instanceof pg.DatabaseError) || error.severity !== "ERROR";
         throw error;
       } finally {
-        client.release(lost);
+        client.release(isLost);
       }
     } catch (error) {
       const refusal = refusalOf(error as Partial<pg.DatabaseError>);
       throw refusal === undefined ? error : new ActionError("REQUEST_INVALID", refusal);
     } finally {
-      leave();
+      leavePool();
     }
   };
 

@@ -27,7 +27,7 @@ export interface RecentQuery extends QueryShape {
   suggestion: readonly string[] | null;
 }
 
-interface Kept {
+interface KeptQuery {
   shape: CheckedShape;
   count: number;
   times: Float32Array;
@@ -35,35 +35,35 @@ interface Kept {
 }
 
 /** Returns the value of the key and makes it the youngest; removes the oldest beyond the limit. */
-function youngest<Value>(map: Map<string, Value>, key: string, max: number, make: () => Value): Value {
-  const value = map.get(key) ?? make();
+function newestOf<Value>(map: Map<string, Value>, key: string, max: number, makeQuery: () => Value): Value {
+  const value = map.get(key) ?? makeQuery();
   map.delete(key);
   if (map.size >= max) map.delete(map.keys().next().value!);
   map.set(key, value);
   return value;
 }
 
-function p95({ times, count }: Kept): number {
-  const sorted = times.slice(0, Math.min(count, TIMES_KEPT)).sort();
-  return Math.round(sorted[Math.floor(sorted.length * 0.95)]! * 100) / 100;
+function p95({ times, count }: KeptQuery): number {
+  const sortedTimes = times.slice(0, Math.min(count, TIMES_KEPT)).sort();
+  return Math.round(sortedTimes[Math.floor(sortedTimes.length * 0.95)]! * 100) / 100;
 }
 
 export type RecentQueries = ReturnType<typeof createRecentQueries>;
 
 export function createRecentQueries(now: () => number = Date.now) {
-  const bySource = new Map<string, Map<string, Kept>>();
+  const bySource = new Map<string, Map<string, KeptQuery>>();
   const keyOf = ({ appId, id }: Pick<StoredDataSource, "appId" | "id">) => `${appId} ${id}`;
 
   return {
     /** Records a query that was answered or exceeded its time limit. */
     record(source: StoredDataSource, query: unknown, ms: number): void {
-      const known = new Set(source.columns);
-      const shape = shapeOf(query, (column) => known.has(column));
+      const knownColumns = new Set(source.columns);
+      const shape = shapeOf(query, (column) => knownColumns.has(column));
       if (shape === null) return;
-      const shapes = youngest(bySource, keyOf(source), SOURCES_MAX, () => new Map<string, Kept>());
+      const queryShapes = newestOf(bySource, keyOf(source), SOURCES_MAX, () => new Map<string, KeptQuery>());
       const name = JSON.stringify([shape.where, shape.order, shape.aggregate]);
-      const make = () => ({ shape, count: 0, times: new Float32Array(TIMES_KEPT), lastAt: 0 });
-      const stored = youngest(shapes, name, SHAPES_MAX, make);
+      const makeQuery = () => ({ shape, count: 0, times: new Float32Array(TIMES_KEPT), lastAt: 0 });
+      const stored = newestOf(queryShapes, name, SHAPES_MAX, makeQuery);
       stored.times[stored.count % TIMES_KEPT] = ms;
       stored.count += 1;
       stored.lastAt = now();

@@ -14,8 +14,8 @@ export type RowFormat = (typeof ROW_FORMATS)[number];
 /** Maximum characters of a row: a longer one cannot become an entry. */
 const ROW_MAX_CHARACTERS = 4 * ENTRY_MAX_BYTES;
 
-const invalid = (message: string): ActionError => new ActionError("REQUEST_INVALID", message);
-const tooLong = (): ActionError => invalid(`a row of the file is longer than ${ROW_MAX_CHARACTERS} characters`);
+const invalidRows = (message: string): ActionError => new ActionError("REQUEST_INVALID", message);
+const tooLong = (): ActionError => invalidRows(`a row of the file is longer than ${ROW_MAX_CHARACTERS} characters`);
 
 /** Rejects input without a row end, which would have to be held as a whole. */
 class RowBound {
@@ -41,7 +41,7 @@ async function* textOf(bytes: Readable): AsyncGenerator<string> {
     for await (const chunk of bytes) yield decoder.decode(chunk as Buffer, { stream: true });
     yield decoder.decode();
   } catch (error) {
-    if (error instanceof TypeError) throw invalid("the file must be UTF-8");
+    if (error instanceof TypeError) throw invalidRows("the file must be UTF-8");
     throw error;
   }
 }
@@ -52,32 +52,32 @@ function* jsonLines(text: string): Generator<unknown> {
     try {
       yield JSON.parse(line);
     } catch {
-      throw invalid("each line of the file must be JSON");
+      throw invalidRows("each line of the file must be JSON");
     }
   }
 }
 
 async function* rowsOfJsonLines(bytes: Readable): AsyncGenerator<unknown> {
-  let rest = "";
+  let restOfText = "";
   for await (const text of textOf(bytes)) {
     // Searches only new text: otherwise a long line in small parts would be searched again with each part.
     const cut = text.lastIndexOf("\n") + 1;
-    if (cut > 0) yield* jsonLines(rest + text.slice(0, cut));
-    rest = cut > 0 ? text.slice(cut) : rest + text;
-    if (rest.length > ROW_MAX_CHARACTERS) throw tooLong();
+    if (cut > 0) yield* jsonLines(restOfText + text.slice(0, cut));
+    restOfText = cut > 0 ? text.slice(cut) : restOfText + text;
+    if (restOfText.length > ROW_MAX_CHARACTERS) throw tooLong();
   }
-  yield* jsonLines(rest);
+  yield* jsonLines(restOfText);
 }
 
 async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
   const rows = streamArray.withParserAsStream({ streamValues: false });
-  const bound = new RowBound();
-  const fed = pipeline(bound.watch(textOf(bytes)), rows);
+  const rowBound = new RowBound();
+  const fed = pipeline(rowBound.watch(textOf(bytes)), rows);
   // The reader of the rows handles the error.
   fed.catch(() => undefined);
   try {
     for await (const { value } of rows as AsyncIterable<{ value: unknown }>) {
-      bound.rowEnded();
+      rowBound.rowEnded();
       yield value;
     }
     await fed;
@@ -85,42 +85,42 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
     if (error instanceof ActionError) throw error;
     if ((error as { code?: string }).code !== undefined && !/JSON|Parser|Top-level/i.test((error as Error).message))
       throw error;
-    throw invalid("the file must be a JSON array of entries");
+    throw invalidRows("the file must be a JSON array of entries");
   }
 }
 
 /** Yields the first characters, from which the delimiter is detected, in one part; then the rest. */
 async function* withSample(text: AsyncIterable<string>): AsyncGenerator<{ part: string; isWhole: boolean }> {
-  let sample: string | null = "";
+  let formatSample: string | null = "";
   for await (const part of text) {
-    if (sample === null) {
+    if (formatSample === null) {
       yield { part, isWhole: false };
       continue;
     }
-    sample += part;
-    if (sample.length < SAMPLE_CHARACTERS) continue;
-    yield { part: sample.slice(0, SAMPLE_CHARACTERS), isWhole: false };
-    if (sample.length > SAMPLE_CHARACTERS) yield { part: sample.slice(SAMPLE_CHARACTERS), isWhole: false };
-    sample = null;
+    formatSample += part;
+    if (formatSample.length < SAMPLE_CHARACTERS) continue;
+    yield { part: formatSample.slice(0, SAMPLE_CHARACTERS), isWhole: false };
+    if (formatSample.length > SAMPLE_CHARACTERS) yield { part: formatSample.slice(SAMPLE_CHARACTERS), isWhole: false };
+    formatSample = null;
   }
-  if (sample !== null) yield { part: sample, isWhole: true };
+  if (formatSample !== null) yield { part: formatSample, isWhole: true };
 }
 
 /** @throws CsvError, REQUEST_INVALID */
-async function* csvRows(bytes: Readable, layout: Layout): AsyncGenerator<string[]> {
-  let parser: CsvParser | null = null;
+async function* csvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator<string[]> {
+  let csvParser: CsvParser | null = null;
   for await (const { part, isWhole } of withSample(textOf(bytes))) {
     let text = part;
-    if (!parser) {
+    if (!csvParser) {
       const { delimiter, skip } = detectDelimiter(part, isWhole);
       layout.delimiter ??= delimiter;
-      parser = new CsvParser(layout.delimiter);
+      csvParser = new CsvParser(layout.delimiter);
       text = part.slice(skip);
     }
-    yield* parser.write(text);
-    if (parser.held > ROW_MAX_CHARACTERS) throw tooLong();
+    yield* csvParser.write(text);
+    if (csvParser.held > ROW_MAX_CHARACTERS) throw tooLong();
   }
-  if (parser) yield* parser.end();
+  if (csvParser) yield* csvParser.end();
 }
 
 /** Names of the columns. @throws REQUEST_INVALID */
@@ -128,14 +128,14 @@ function headerOf(cells: string[]): string[] {
   const names = new Set<string>();
   for (const name of cells) {
     checkColumnName(name, "the header of the file");
-    if (names.has(name)) throw invalid(`the header of the file names ${described(name)} twice`);
+    if (names.has(name)) throw invalidRows(`the header of the file names ${described(name)} twice`);
     names.add(name);
   }
   return cells;
 }
 
 /** The first row has the names of the columns. */
-async function* rowsOfCsv(bytes: Readable, layout: Layout): AsyncGenerator<unknown> {
+async function* rowsOfCsv(bytes: Readable, layout: CsvLayout): AsyncGenerator<unknown> {
   let row = 0;
   try {
     for await (const cells of csvRows(bytes, layout)) {
@@ -146,30 +146,30 @@ async function* rowsOfCsv(bytes: Readable, layout: Layout): AsyncGenerator<unkno
       }
       const names: string[] = layout.columns;
       if (cells.length > names.length) {
-        throw invalid(`row ${row} of the file has ${cells.length} fields, its header ${names.length}`);
+        throw invalidRows(`row ${row} of the file has ${cells.length} fields, its header ${names.length}`);
       }
       yield Object.fromEntries(cells.map((cell, at) => [names[at]!, cell]));
     }
   } catch (error) {
-    throw error instanceof CsvError ? invalid(error.message) : error;
+    throw error instanceof CsvError ? invalidRows(error.message) : error;
   }
 }
 
 /** Form of a file of rows. Filled while the file is read. */
-export interface Layout {
+export interface CsvLayout {
   /** The header of a CSV; null for other formats. */
   columns: string[] | null;
   /** Separator of the cells of a CSV; null for other formats. */
   delimiter: string | null;
 }
 
-export const newLayout = (delimiter: string | null = null): Layout => ({ columns: null, delimiter });
+export const newLayout = (delimiter: string | null = null): CsvLayout => ({ columns: null, delimiter });
 
 /** `delimiter=` of an import. @throws REQUEST_INVALID */
 export function delimiterOf(value: unknown): string | null {
   if (value === undefined) return null;
   if (typeof value === "string" && isDelimiter(value)) return value;
-  throw invalid(`delimiter must be one character other than a quote or a line break (got ${described(value)})`);
+  throw invalidRows(`delimiter must be one character other than a quote or a line break (got ${described(value)})`);
 }
 
 /** Passes rows on, and requires at least one. @throws REQUEST_INVALID */
@@ -180,7 +180,7 @@ async function* filled(rows: AsyncIterable<unknown>, isThere: () => boolean): As
     yield row;
   }
   if (count === 0 && !isThere())
-    throw invalid("the file is empty; an import that replaces entries must have rows or a header");
+    throw invalidRows("the file is empty; an import that replaces entries must have rows or a header");
 }
 
 /**
@@ -192,7 +192,7 @@ async function* filled(rows: AsyncIterable<unknown>, isThere: () => boolean): As
 export function readRows(
   bytes: Readable,
   format: RowFormat,
-  { layout = newLayout(), mayBeEmpty = true }: { layout?: Layout; mayBeEmpty?: boolean } = {},
+  { layout = newLayout(), mayBeEmpty = true }: { layout?: CsvLayout; mayBeEmpty?: boolean } = {},
 ): AsyncGenerator<unknown> {
   if (format === "csv") {
     const rows = rowsOfCsv(bytes, layout);

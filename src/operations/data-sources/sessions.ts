@@ -16,7 +16,7 @@ import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 
 /** The only supported kind of sign-in. */
-const PASSPORT = "dataSource";
+const SIGN_IN_METHOD = "dataSource";
 
 const AUTHORIZE_SHAPE = flat(["passport", "where", "dataSourceId", "dataSourceName"]);
 
@@ -31,13 +31,13 @@ function localeOf(value: unknown): string {
 
 /** @throws REQUEST_INVALID */
 function refOf({ dataSourceId, dataSourceName }: Record<string, unknown>): Reference {
-  const isGiven = dataSourceId !== undefined && dataSourceId !== null;
-  if (!isGiven && typeof dataSourceName === "string") return { name: dataSourceName };
+  const hasDataSource = dataSourceId !== undefined && dataSourceId !== null;
+  if (!hasDataSource && typeof dataSourceName === "string") return { name: dataSourceName };
   if (typeof dataSourceId === "string" || typeof dataSourceId === "number") return referenceOf(dataSourceId);
   refuse("dataSourceId", "an id or a name", dataSourceId);
 }
 
-export type Sessions = ReturnType<typeof createSessions>;
+export type AppUserSessions = ReturnType<typeof createSessions>;
 
 export function createSessions(options: {
   db: Database;
@@ -80,9 +80,9 @@ export function createSessions(options: {
      */
     async authorize(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
       if (!isObject(body)) refuse("the body", "an object", body);
-      const { passport = PASSPORT, where } = body;
-      if (passport !== PASSPORT) {
-        refuse("passport", `"${PASSPORT}"`, passport);
+      const { passport = SIGN_IN_METHOD, where } = body;
+      if (passport !== SIGN_IN_METHOD) {
+        refuse("passport", `"${SIGN_IN_METHOD}"`, passport);
       }
       const request = appUsers.signInRequest(await usersOf(appId, refOf(body)), where);
       refuseUnknownFields(body, AUTHORIZE_SHAPE);
@@ -103,7 +103,7 @@ export function createSessions(options: {
       intake.take(caller, appId, locale.length);
       reportUnknownField(caller);
       const user = await appUsers.userOf(caller);
-      const about = user === null ? {} : { dataSourceId: user.dataSourceId, dataSourceEntryId: user.id };
+      const eventSubject = user === null ? {} : { dataSourceId: user.dataSourceId, dataSourceEntryId: user.id };
       await rows(db, "UPDATE app_user_session SET locale = $2 WHERE credential_id = $1", [caller.credentialId, locale]);
       const ids = {
         userId: null,
@@ -111,7 +111,7 @@ export function createSessions(options: {
         dataSourceEntryId: null,
         appNotificationId: null,
         sessionId: null,
-        ...about,
+        ...eventSubject,
       };
       await logEvents.store(caller, appId, { type: "session.locale.updated", data: { locale }, ...ids });
       return session(caller, appId);

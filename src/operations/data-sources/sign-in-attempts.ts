@@ -8,7 +8,7 @@ import { addressBlock } from "../../rules/address-block.js";
 import type { Sender } from "../records/intake.js";
 
 /* Serializes the attempts of each subject, so that each of many concurrent attempts is counted. */
-const LOCK = `
+const LOCK_SUBJECTS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 0) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
 const COUNT = `
@@ -16,8 +16,8 @@ const COUNT = `
     FROM app_user_failure
    WHERE subject = ANY ($1::bytea[]) AND created_at > now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds' GROUP BY subject`;
 /* An attempt counts from its start; a successful one is removed. */
-const ATTEMPT = "INSERT INTO app_user_failure (subject) SELECT unnest($1::bytea[]) RETURNING id";
-const FORGET = `
+const INSERT_FAILURES = "INSERT INTO app_user_failure (subject) SELECT unnest($1::bytea[]) RETURNING id";
+const DELETE_FAILURES = `
   DELETE FROM app_user_failure WHERE id = ANY ($1::bigint[]) OR id IN
     (SELECT id FROM app_user_failure WHERE created_at < now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds'
       ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
@@ -25,9 +25,9 @@ const FORGET = `
 export const digest = (...parts: readonly unknown[]): Buffer =>
   createHash("sha256").update(JSON.stringify(parts)).digest();
 
-function refuseFull(full: readonly { wait: number }[]): void {
-  if (full.length === 0) return;
-  const retryAfter = Math.max(1, Math.ceil(Math.max(...full.map(({ wait }) => wait))));
+function refuseFull(fullSubjects: readonly { wait: number }[]): void {
+  if (fullSubjects.length === 0) return;
+  const retryAfter = Math.max(1, Math.ceil(Math.max(...fullSubjects.map(({ wait }) => wait))));
   const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
   const message = `${SIGN_IN_FAILURES} failures in ten minutes are enough; try again in ${retryAfter} s`;
   throw new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
@@ -44,22 +44,22 @@ interface Subject {
 export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
 
 export function createSignInAttempts({ db }: { db: Database }) {
-  const forget = (ids: readonly number[]) => rows(db, FORGET, [ids]);
+  const forgetFailures = (ids: readonly number[]) => rows(db, DELETE_FAILURES, [ids]);
 
   /** @throws RATE_LIMIT_EXCEEDED if a subject has failed too often */
-  async function begin(subjects: readonly Subject[]): Promise<number[]> {
+  async function countAttempt(subjects: readonly Subject[]): Promise<number[]> {
     return db.transaction(async (manager) => {
       const hashes = subjects.map(({ hash }) => hash);
-      await rows(manager, LOCK, [hashes]);
+      await rows(manager, LOCK_SUBJECTS, [hashes]);
       const counts = await rows<{ subject: string; count: number; wait: number }>(manager, COUNT, [hashes]);
       const countOf = (hash: Buffer) => counts.find(({ subject }) => subject === hash.toString("hex"));
-      const full = subjects.flatMap(({ hash, most, unlessNew }) => {
-        const failures = countOf(hash);
-        const isFull = failures !== undefined && failures.count >= most;
-        return isFull && (!unlessNew || countOf(unlessNew)) ? [failures] : [];
+      const fullSubjects = subjects.flatMap(({ hash, most, unlessNew }) => {
+        const failureCount = countOf(hash);
+        const isFull = failureCount !== undefined && failureCount.count >= most;
+        return isFull && (!unlessNew || countOf(unlessNew)) ? [failureCount] : [];
       });
-      refuseFull(full);
-      return (await rows<{ id: number }>(manager, ATTEMPT, [hashes])).map(({ id }) => id);
+      refuseFull(fullSubjects);
+      return (await rows<{ id: number }>(manager, INSERT_FAILURES, [hashes])).map(({ id }) => id);
     });
   }
 
@@ -79,20 +79,20 @@ export function createSignInAttempts({ db }: { db: Database }) {
       attempt: () => Promise<boolean>,
       total: number | null = null,
     ): Promise<boolean> {
-      const from = address === undefined ? `credential ${credentialId}` : addressBlock(address);
-      const subjects: Subject[] = [{ hash: digest("from", appId, from), most: SIGN_IN_FAILURES }];
+      const networkAddress = address === undefined ? `credential ${credentialId}` : addressBlock(address);
+      const subjects: Subject[] = [{ hash: digest("from", appId, networkAddress), most: SIGN_IN_FAILURES }];
       for (const of of guessed) {
-        const hash = digest("entry", appId, of, from);
+        const hash = digest("entry", appId, of, networkAddress);
         subjects.push({ hash, most: SIGN_IN_FAILURES });
         if (total !== null) subjects.push({ hash: digest("entry", appId, of, null), most: total, unlessNew: hash });
       }
-      const ids = await begin(subjects);
+      const ids = await countAttempt(subjects);
       let hasFailed = false;
       try {
         hasFailed = !(await attempt());
         return !hasFailed;
       } finally {
-        if (!hasFailed) await forget(ids);
+        if (!hasFailed) await forgetFailures(ids);
       }
     },
   };

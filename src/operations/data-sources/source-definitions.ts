@@ -15,14 +15,14 @@ import type { DataSourceKey } from "./entry-rows.js";
 import { insertTexts } from "./entry-statements.js";
 import { type IndexWish, isUnique, topColumnsOf } from "./index-definitions.js";
 
-const CREATE = `
+const INSERT_DATA_SOURCE = `
   INSERT INTO data_source (id, app_id, organization_id, name, columns, access_rules, hooks, hashed_columns, indexes, is_users)
   OVERRIDING SYSTEM VALUE
   SELECT coalesce($9::integer, nextval(pg_get_serial_sequence('data_source', 'id'))), id, organization_id, $2, $3, $4, $5, $6, $7, $8
     FROM app WHERE id = $1 RETURNING ${FIELDS}`;
 
 /* Hashed columns stay hidden, even if their hook is removed. */
-const UPDATE = `
+const UPDATE_DATA_SOURCE = `
   UPDATE data_source
      SET name = coalesce($3, name), columns = coalesce($4, columns), access_rules = coalesce($5, access_rules),
          hooks = coalesce($6, hooks),
@@ -75,13 +75,13 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
 
   /** Builds the indexes, in the background if they take long; a failure afterwards is logged. */
   async function buildFirst(changes: readonly IndexChange[]): Promise<void> {
-    const done = indexes.applyAll(changes, async () => undefined);
+    const indexesApplied = indexes.applyAll(changes, async () => undefined);
     const keys = changes.map(({ key }) => key);
-    done.catch((error: unknown) => log.warn({ err: error, keys }, "an index could not be created"));
-    const waited = new AbortController();
+    indexesApplied.catch((error: unknown) => log.warn({ err: error, keys }, "an index could not be created"));
+    const waitEnd = new AbortController();
     // Rejects when the wait is aborted.
-    const enough = delay(INDEX_WAIT_MS, undefined, { signal: waited.signal, ref: false }).catch(() => undefined);
-    await Promise.race([done, enough]).finally(() => waited.abort());
+    const waitLimit = delay(INDEX_WAIT_MS, undefined, { signal: waitEnd.signal, ref: false }).catch(() => undefined);
+    await Promise.race([indexesApplied, waitLimit]).finally(() => waitEnd.abort());
   }
 
   return {
@@ -100,8 +100,14 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       id: number | null = null,
     ): Promise<StoredDataSource> {
       const { name, columns, accessRules, hooks, hashedColumns, indexes: wishes, isUsers } = definition;
-      const lists = [columns, accessRules, hooks, hashedColumns, wishes].map(asJson);
-      const [source] = await rows<StoredDataSource>(executor, CREATE, [appId, name, ...lists, isUsers, id]);
+      const jsonLists = [columns, accessRules, hooks, hashedColumns, wishes].map(asJson);
+      const [source] = await rows<StoredDataSource>(executor, INSERT_DATA_SOURCE, [
+        appId,
+        name,
+        ...jsonLists,
+        isUsers,
+        id,
+      ]);
       await insertTexts(executor, source!, texts);
       await finishNew(executor, source!, texts);
       await audit(executor, caller, { appId, type: "dataSource.create", data: { id: source!.id, name } });
@@ -118,8 +124,14 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
     ): Promise<StoredDataSource> {
       await lockSource(executor, appId, id, precondition);
       const { name, columns, accessRules, hooks, indexes: wishes, isUsers = null } = fields;
-      const lists = [columns, accessRules, hooks, hashedBy(hooks ?? []), wishes].map(asJson);
-      const [after] = await rows<StoredDataSource>(executor, UPDATE, [appId, id, name ?? null, ...lists, isUsers]);
+      const jsonLists = [columns, accessRules, hooks, hashedBy(hooks ?? []), wishes].map(asJson);
+      const [after] = await rows<StoredDataSource>(executor, UPDATE_DATA_SOURCE, [
+        appId,
+        id,
+        name ?? null,
+        ...jsonLists,
+        isUsers,
+      ]);
       await audit(executor, caller, { appId, type: "dataSource.update", data: { id, fields: Object.keys(fields) } });
       await sources.announce(executor, appId);
       return after!;

@@ -27,7 +27,7 @@ import { createEntryRights } from "./entry-rights.js";
 import { createEntrySearches } from "./entry-searches.js";
 import { createEntryVersions } from "./entry-versions.js";
 import { createEntryWrites } from "./entry-writes.js";
-import { createHookMessenger, type Outlet } from "./hook-messages.js";
+import { createHookMessenger, type MessageOutlet } from "./hook-messages.js";
 import { createReadPool } from "./read-pool.js";
 import { createRecentQueries } from "./recent-queries.js";
 import { createSessions } from "./sessions.js";
@@ -55,7 +55,7 @@ export function createStore(options: {
   /** Called when the user of a page changes or signs out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
   /** Receives the messages of hooks. */
-  outlet: Outlet;
+  outlet: MessageOutlet;
   log: Logger;
 }) {
   const { db, databaseUrl, log, notifications, logEvents, intake, person, needsSecondFactor, userChanged } = options;
@@ -76,13 +76,13 @@ export function createStore(options: {
   const definitions = createSourceDefinitions({ sources, indexes, log });
   const dataSources = createDataSources({ db, sources, definitions, intake });
   const sessions = createSessions({ db, sources, appUsers, logEvents, intake, person, userChanged });
-  const recent = createRecentQueries();
-  const ofSearches = { sources, reads, changes, commits, versions, attempts, recent };
+  const recentQueries = createRecentQueries();
+  const ofSearches = { sources, reads, changes, commits, versions, attempts, recent: recentQueries };
   const searches = createEntrySearches({ read: pool.read, ...ofSearches });
   const positions = createEntryPositions({ ring: options.ring });
   const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
-  const trials = createAccessTrials({ db, sources, rights, searches });
-  const upkeep = createChangeUpkeep({ db });
+  const accessTrials = createAccessTrials({ db, sources, rights, searches });
+  const changeUpkeep = createChangeUpkeep({ db });
   const entries = createEntries({
     db,
     sources,
@@ -93,23 +93,23 @@ export function createStore(options: {
     imports,
     versions,
     searches,
-    recent,
+    recent: recentQueries,
     exports: createEntryExport(pool),
     feed,
   });
-  const stop = async () => {
+  const stopStore = async () => {
     feed.stop();
-    const enough = new AbortController();
+    const stopLimit = new AbortController();
     // An unfinished index is created again at its next use.
     await Promise.race([
       indexes.idle(),
-      delay(INDEX_STOP_MS, undefined, { signal: enough.signal }).catch(() => undefined),
+      delay(INDEX_STOP_MS, undefined, { signal: stopLimit.signal }).catch(() => undefined),
     ]);
-    enough.abort();
+    stopLimit.abort();
     await pool.end();
   };
   /** Checks the indexes in the background of the start. */
-  const start = () => {
+  const startStore = () => {
     indexes.reconcile().catch((err: unknown) => log.warn({ err }, "the indexes on entries could not be checked"));
   };
   const { sessionOf } = sessions;
@@ -117,14 +117,14 @@ export function createStore(options: {
     dataSources,
     definitions,
     entries,
-    trials,
+    trials: accessTrials,
     sessions,
     sources,
     appUsers,
     attempts,
     sessionOf,
-    upkeep,
-    start,
-    stop,
+    upkeep: changeUpkeep,
+    start: startStore,
+    stop: stopStore,
   };
 }

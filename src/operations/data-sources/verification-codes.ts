@@ -9,29 +9,29 @@ const GOOD_FOR_SECONDS = 600;
 const FAILURES_MAX = 5;
 
 /** Requester of codes: the network address of the page. */
-export interface Asking {
+export interface CodeRequest {
   appId: number;
   from: string;
   /** Recipient: the kind of address and the address. */
   to: readonly [kind: string, address: string];
 }
 
-interface Bound {
+interface CodeLimit {
   count: number;
   seconds: number;
-  subject: (asking: Asking) => readonly unknown[];
+  subject: (asking: CodeRequest) => readonly unknown[];
   /** Only network addresses with a recent request of this subject are refused, so that floods do not lock out others. */
-  unlessNew?: (asking: Asking) => readonly unknown[];
+  unlessNew?: (asking: CodeRequest) => readonly unknown[];
 }
 
-const ofPair = ({ appId, to, from }: Asking) => ["address", appId, ...to, from];
-const ofFrom = ({ appId, from }: Asking) => ["from", appId, from];
+const ofPair = ({ appId, to, from }: CodeRequest) => ["address", appId, ...to, from];
+const ofFrom = ({ appId, from }: CodeRequest) => ["from", appId, from];
 
 /**
  * Maximum numbers of codes: to a recipient from one network address, from one network address, to a recipient in total, and of an app in
  * total.
  */
-const BOUNDS: readonly Bound[] = [
+const CODE_LIMITS: readonly CodeLimit[] = [
   { count: 5, seconds: 600, subject: ofPair },
   { count: 20, seconds: 86_400, subject: (asking) => ["today", ...ofPair(asking)] },
   { count: 20, seconds: 600, subject: ofFrom },
@@ -53,14 +53,14 @@ export interface CodeTarget {
 }
 
 /** Serializes requests per subject, in one order for all. */
-const LOCK = `
+const LOCK_SUBJECTS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 1) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
 /*
  * $1 subjects, $2 their limits, $3 their windows in seconds, $4 the subject that must have a recent request, null for
  * none. Returns the seconds until the last exhausted subject has capacity again.
  */
-const WAIT = `
+const SELECT_WAIT_SECONDS = `
   SELECT max(wait) AS wait FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[]) AS bound (subject, most, seconds, known)
    CROSS JOIN LATERAL (
      SELECT count(*) AS count, extract(epoch FROM min(created_at) + seconds * interval '1 second' - now())::float8 AS wait
@@ -76,7 +76,7 @@ const ASK = `
       SELECT id FROM verification_request WHERE created_at < now() - interval '1 day' ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED))
   INSERT INTO verification_request (subject) SELECT unnest($1::bytea[])`;
 
-const SAVE = `
+const INSERT_CODE = `
   INSERT INTO verification_code (credential_id, app_id, subject, data_source_id, entry_id, address, code, expires_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, now() + interval '${GOOD_FOR_SECONDS} seconds')
   ON CONFLICT (credential_id) DO UPDATE
@@ -102,13 +102,18 @@ export function createVerificationCodes({ db }: { db: Database }) {
     goodFor: GOOD_FOR_SECONDS,
 
     /** Counts one more request. @throws RATE_LIMIT_EXCEEDED if there were too many; then it is not counted */
-    async ask(asking: Asking): Promise<void> {
-      const subjects = BOUNDS.map(({ subject }) => digest("ask", ...subject(asking)));
-      const known = BOUNDS.map(({ unlessNew }) => unlessNew && digest("ask", ...unlessNew(asking)));
-      const bounds = [subjects, BOUNDS.map(({ count }) => count), BOUNDS.map(({ seconds }) => seconds), known];
+    async ask(asking: CodeRequest): Promise<void> {
+      const subjects = CODE_LIMITS.map(({ subject }) => digest("ask", ...subject(asking)));
+      const knownSubjects = CODE_LIMITS.map(({ unlessNew }) => unlessNew && digest("ask", ...unlessNew(asking)));
+      const limitColumns = [
+        subjects,
+        CODE_LIMITS.map(({ count }) => count),
+        CODE_LIMITS.map(({ seconds }) => seconds),
+        knownSubjects,
+      ];
       await db.transaction(async (manager) => {
-        await rows(manager, LOCK, [subjects]);
-        const [full] = await rows<{ wait: number | null }>(manager, WAIT, bounds);
+        await rows(manager, LOCK_SUBJECTS, [subjects]);
+        const [full] = await rows<{ wait: number | null }>(manager, SELECT_WAIT_SECONDS, limitColumns);
         if (full?.wait != null) throw tooOften("too many codes were asked for", Math.max(1, Math.ceil(full.wait)));
         await rows(manager, ASK, [subjects]);
       });
@@ -118,7 +123,7 @@ export function createVerificationCodes({ db }: { db: Database }) {
     async save(executor: Executor, code: string, to: CodeTarget): Promise<void> {
       const { credentialId, appId, subject, dataSourceId, entryId, address } = to;
       const hash = hashOf(credentialId, code);
-      await rows(executor, SAVE, [credentialId, appId, subject, dataSourceId, entryId, address, hash]);
+      await rows(executor, INSERT_CODE, [credentialId, appId, subject, dataSourceId, entryId, address, hash]);
     },
 
     /** Returns the entry of the code, once; null for a wrong, used or expired one. */
@@ -134,8 +139,8 @@ export function createVerificationCodes({ db }: { db: Database }) {
         hash,
       ]);
       if (!found?.isRight || found.entryId === null) return null;
-      const used = await rows(db, USE, [credentialId, subject, hash]);
-      return used.length > 0 ? { entryId: found.entryId, address: found.address } : null;
+      const usedCodes = await rows(db, USE, [credentialId, subject, hash]);
+      return usedCodes.length > 0 ? { entryId: found.entryId, address: found.address } : null;
     },
   };
 }

@@ -29,7 +29,7 @@ import { digest, type SignInAttempts } from "./sign-in-attempts.js";
 import { createVerificationCodes, newCode } from "./verification-codes.js";
 
 /** Response to a request for a code; it does not say whether a code was sent. */
-export interface CodeAsked {
+export interface CodeSentAnswer {
   status: "CODE_SENT";
   /** ISO 8601. */
   expiresAt: string;
@@ -39,7 +39,7 @@ export interface CodeAsked {
 const CODE_FAILURES_TOTAL = 100;
 
 /* The oldest entry with that address, as for passwords. */
-const FIND = `
+const SELECT_ENTRY_BY_VALUE = `
   WITH found AS MATERIALIZED (
     SELECT id, "order" FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND doc @> $3::jsonb)
   SELECT id, data FROM data_source_entry
@@ -74,10 +74,10 @@ export function createVerification(options: {
   const rulesOf = async (appId: number) => verificationRules((await settings.backend(appId)).get(VERIFY_SETTING));
 
   async function byAddress(source: StoredDataSource, column: string, by: VerifiedBy, input: string): Promise<Subject> {
-    const named = textHooks(source.hooks, null)({ [column]: input });
-    const values = [source.appId, source.id, JSON.stringify(named)];
-    const [entry] = await rows<{ id: number; data: EntryData }>(db, FIND, values);
-    const address = String(named[column]);
+    const normalizedValue = textHooks(source.hooks, null)({ [column]: input });
+    const values = [source.appId, source.id, JSON.stringify(normalizedValue)];
+    const [entry] = await rows<{ id: number; data: EntryData }>(db, SELECT_ENTRY_BY_VALUE, values);
+    const address = String(normalizedValue[column]);
     const hash = digest("validate", source.appId, source.id, by, address);
     return { source, column, by, entryId: entry?.id ?? null, address, purpose: "validate", hash };
   }
@@ -116,41 +116,48 @@ export function createVerification(options: {
     const { appId, id: dataSourceId } = source;
     const code = newCode();
     // Runs before the transaction: waiting for a second connection while holding one could deadlock the pool.
-    const send = await acceptance.prepare(caller, appId, [codeMessage(rules, by, address, code)], purpose);
+    const sendCode = await acceptance.prepare(caller, appId, [codeMessage(rules, by, address, code)], purpose);
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
       await codes.save(manager, code, { credentialId, appId, subject: hash, dataSourceId, entryId, address });
       await manager.query("SAVEPOINT unsent");
-      await send(manager);
+      await sendCode(manager);
       if (entryId === null) await manager.query("ROLLBACK TO SAVEPOINT unsent");
     });
   }
 
-  async function ask(caller: Caller, rules: VerificationRules, subject: Subject): Promise<CodeAsked> {
+  async function ask(caller: Caller, rules: VerificationRules, subject: Subject): Promise<CodeSentAnswer> {
     const { appId } = subject.source;
     // Before it is counted: an invalid address is rejected in the same way for all users.
     codeMessage(rules, subject.by, subject.address, "000000");
-    const from = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
-    await codes.ask({ appId, from, to: [subject.by, subject.address] });
+    const networkAddress =
+      caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
+    await codes.ask({ appId, from: networkAddress, to: [subject.by, subject.address] });
     await store(caller, rules, subject);
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.goodFor * 1_000).toISOString() };
   }
 
   /** @throws UNAUTHORIZED, the same for a wrong, used or expired code and an unknown address; RATE_LIMIT_EXCEEDED */
   async function use(caller: Caller, { source, column, by, purpose, hash }: Subject, code: string): Promise<void> {
-    let used: { entryId: number; address: string } | null = null;
-    const attempt = async () => {
-      used = await codes.use(caller.credentialId, hash, code);
-      return used !== null;
+    let usedCode: { entryId: number; address: string } | null = null;
+    const attemptVerification = async () => {
+      usedCode = await codes.use(caller.credentialId, hash, code);
+      return usedCode !== null;
     };
-    const isRight = await attempts.counted(source.appId, [hash.toString("hex")], caller, attempt, CODE_FAILURES_TOTAL);
-    const { entryId, address } = used ?? { entryId: 0, address: "" };
-    const proof = { entryId, column, address, by };
+    const isRight = await attempts.counted(
+      source.appId,
+      [hash.toString("hex")],
+      caller,
+      attemptVerification,
+      CODE_FAILURES_TOTAL,
+    );
+    const { entryId, address } = usedCode ?? { entryId: 0, address: "" };
+    const addressProof = { entryId, column, address, by };
     const isProven =
       isRight &&
       (purpose === "2fa"
-        ? await appUsers.addProof(caller, source, proof)
-        : await appUsers.signInBy(caller, source, proof));
+        ? await appUsers.addProof(caller, source, addressProof)
+        : await appUsers.signInBy(caller, source, addressProof));
     if (!isProven) throw new ActionError("UNAUTHORIZED", "no such code");
     await userChanged(caller, source.appId);
   }
@@ -164,7 +171,7 @@ export function createVerification(options: {
      * @throws REQUEST_INVALID if the app has no verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED, SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND,
      * OVERLOADED
      */
-    async verify(caller: Caller, appId: number, body: unknown): Promise<CodeAsked | null> {
+    async verify(caller: Caller, appId: number, body: unknown): Promise<CodeSentAnswer | null> {
       const request = verificationRequest(body);
       const rules = await rulesOf(appId);
       if (!rules) throw new ActionError("REQUEST_INVALID", `the app has no verification: set ${VERIFY_SETTING}`);

@@ -19,19 +19,19 @@ export interface Endpoint {
   draftUrl: string;
 }
 
-type Shown = { id: number; appId: number; triggers: Trigger[] };
+type ShownAction = { id: number; appId: number; triggers: Trigger[] };
 
 const SECRET_BYTES = 32;
 const OPENED_MAX = 10_000;
 
-const bound = (actionId: number): string => `http-secret:${actionId}`;
+const secretLabel = (actionId: number): string => `http-secret:${actionId}`;
 const hasSecret = (triggers: readonly Trigger[]): boolean =>
   httpWheres(triggers).some(({ auth }) => auth.type === "secret");
 
-const FIND = `
+const SELECT_SECRETS = `
   SELECT wanted.id, secret.action_id AS "masterId", secret.sealed FROM unnest($1::bigint[]) AS wanted (id)
     JOIN action ON action.id = wanted.id JOIN http_secret AS secret ON secret.action_id = coalesce(action.master_id, action.id)`;
-const WRITE = `
+const INSERT_SECRET = `
   INSERT INTO http_secret (action_id, sealed) VALUES ($1, $2)
   ON CONFLICT (action_id) DO UPDATE SET sealed = CASE WHEN $3 THEN excluded.sealed ELSE http_secret.sealed END`;
 
@@ -40,16 +40,16 @@ export type Endpoints = ReturnType<typeof createEndpoints>;
 export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; baseUrl: string }) {
   const { db, dataKeys, baseUrl } = options;
   /** Decrypted secrets, by their encrypted bytes. */
-  const opened = new LRUCache<string, string>({ max: OPENED_MAX });
+  const openedSecrets = new LRUCache<string, string>({ max: OPENED_MAX });
 
-  async function openSecret(appId: number, masterId: number, sealed: Buffer): Promise<string | null> {
-    const key = `${masterId} ${sealed.toString("base64")}`;
-    const known = opened.get(key);
-    if (known !== undefined) return known;
+  async function openSecret(appId: number, masterId: number, sealedSecret: Buffer): Promise<string | null> {
+    const key = `${masterId} ${sealedSecret.toString("base64")}`;
+    const openedSecret = openedSecrets.get(key);
+    if (openedSecret !== undefined) return openedSecret;
     const dataKey = await dataKeys.find(appId);
     if (!dataKey) return null;
-    const secret = open(dataKey, sealed, bound(masterId));
-    opened.set(key, secret);
+    const secret = open(dataKey, sealedSecret, secretLabel(masterId));
+    openedSecrets.set(key, secret);
     return secret;
   }
 
@@ -61,23 +61,26 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     replaces: boolean,
   ): Promise<void> {
     const dataKey = await dataKeys.findOrMake(appId, manager);
-    const sealed = seal(dataKey, randomBytes(SECRET_BYTES).toString("base64url"), bound(masterId));
-    await rows(manager, WRITE, [masterId, sealed, replaces]);
+    const sealedSecret = seal(dataKey, randomBytes(SECRET_BYTES).toString("base64url"), secretLabel(masterId));
+    await rows(manager, INSERT_SECRET, [masterId, sealedSecret, replaces]);
   }
 
   /** Adds the URLs to each action with HTTP triggers. */
-  async function withEndpoints<A extends Shown>(actions: readonly A[]): Promise<(A & { endpoints?: Endpoint[] })[]> {
+  async function withEndpoints<A extends ShownAction>(
+    actions: readonly A[],
+  ): Promise<(A & { endpoints?: Endpoint[] })[]> {
     const ids = actions.filter(({ triggers }) => hasSecret(triggers)).map(({ id }) => id);
-    const found = ids.length === 0 ? [] : await rows<{ id: number; masterId: number; sealed: Buffer }>(db, FIND, [ids]);
-    const secrets = new Map(found.map(({ id, ...secret }) => [id, secret]));
+    const secretRows =
+      ids.length === 0 ? [] : await rows<{ id: number; masterId: number; sealed: Buffer }>(db, SELECT_SECRETS, [ids]);
+    const secrets = new Map(secretRows.map(({ id, ...secret }) => [id, secret]));
     return Promise.all(
       actions.map(async (action) => {
         const { id, appId, triggers } = action;
-        const wheres = httpWheres(triggers);
-        if (wheres.length === 0) return action;
+        const httpConditions = httpWheres(triggers);
+        if (httpConditions.length === 0) return action;
         const stored = secrets.get(id);
         const secret = stored ? await openSecret(appId, stored.masterId, stored.sealed) : null;
-        const endpoints = wheres.map(({ method, path, auth }) => ({
+        const endpoints = httpConditions.map(({ method, path, auth }) => ({
           method: method ?? null,
           url: `${baseUrl}/h/${appId}/${encodeURI(path)}${auth.type === "secret" ? `/${secret}` : ""}`,
           draftUrl: `${baseUrl}/h/${appId}/draft/${encodeURI(path)}`,
@@ -88,23 +91,24 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
   }
 
   /** The same for callers who may edit the actions; others get no URLs, because they contain secrets. */
-  const shownTo = async <A extends Shown>(caller: Caller, actions: readonly A[]): Promise<A[]> =>
+  const shownTo = async <A extends ShownAction>(caller: Caller, actions: readonly A[]): Promise<A[]> =>
     actions.every(({ appId }) => mayEnter(caller, "updateAction", appId)) ? withEndpoints(actions) : [...actions];
 
   return {
     shownTo,
-    addedTo: async <A extends Shown>(caller: Caller, action: A): Promise<A> => (await shownTo(caller, [action]))[0]!,
+    addedTo: async <A extends ShownAction>(caller: Caller, action: A): Promise<A> =>
+      (await shownTo(caller, [action]))[0]!,
 
     /** Creates a draft's secret if one of its triggers needs one. Call it in the transaction that writes the draft. */
     async ensureSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
       if (!hasSecret(triggers)) return;
-      const known = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
-      if (known.length === 0) await writeSecret(manager, appId, masterId, false);
+      const secretRows = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
+      if (secretRows.length === 0) await writeSecret(manager, appId, masterId, false);
     },
 
     /** Compares in constant time. */
-    async mayOpen({ masterId, sealed }: Route, appId: number, segment: string): Promise<boolean> {
-      const secret = sealed && (await openSecret(appId, masterId, sealed));
+    async mayOpen({ masterId, sealed: sealedSecret }: Route, appId: number, segment: string): Promise<boolean> {
+      const secret = sealedSecret && (await openSecret(appId, masterId, sealedSecret));
       if (!secret) return false;
       const [wanted, input] = [Buffer.from(secret), Buffer.from(segment)];
       return wanted.length === input.length && timingSafeEqual(wanted, input);
@@ -112,8 +116,8 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
 
     /** Replaces the secret of a draft and its live version; the old one stops working. Resolves to false if there is none. */
     async replaceSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
-      const known = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
-      if (known.length === 0 && !hasSecret(triggers)) return false;
+      const secretRows = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
+      if (secretRows.length === 0 && !hasSecret(triggers)) return false;
       await writeSecret(manager, appId, masterId, true);
       return true;
     },

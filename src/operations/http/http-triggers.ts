@@ -18,8 +18,8 @@ import { forgetEvent, type NamedRun } from "../runs/run-inserts.js";
 import { outcomeIn } from "../runs/run-texts.js";
 import type { OnDemandRun, Runs } from "../runs/runs.js";
 import type { Endpoints } from "./endpoints.js";
-import { type Proofs, type ProvenRequest, Refusal } from "./proofs.js";
-import type { Refusals } from "./refusals.js";
+import { ProofRefusal, type ProvenRequest, type TriggerProofs } from "./proofs.js";
+import type { RefusalCounter } from "./refusals.js";
 import { findRoutes, type Route } from "./routes.js";
 
 /** Path and query of a request. */
@@ -49,29 +49,35 @@ export interface TriggerAnswer extends HttpAnswer {
 
 const isSuccess = ({ status }: HttpAnswer): boolean => status >= 200 && status < 300;
 
-const FAILED: HttpAnswer = {
+const FAILED_ANSWER: HttpAnswer = {
   status: 500,
   headers: { "content-type": "application/json; charset=utf-8" },
   body: JSON.stringify({ status: "EXECUTION_FAILED", error: "the action failed" }),
 };
 
 function answerOf(outcome: RunOutcome): HttpAnswer {
-  if (!outcome.ok) return FAILED;
+  if (!outcome.ok) return FAILED_ANSWER;
   if (!outcome.isResponse) return jsonAnswer(outcome.data);
-  return givenAnswer(JSON.parse(outcome.data ?? "null")) ?? FAILED;
+  return givenAnswer(JSON.parse(outcome.data ?? "null")) ?? FAILED_ANSWER;
 }
 
-const accepted = (runId: number): HttpAnswer => ({
+const acceptedAnswer = (runId: number): HttpAnswer => ({
   status: 202,
   headers: { "content-type": "application/json; charset=utf-8" },
   body: JSON.stringify({ runId }),
 });
 
 /** Statuses of actions that cannot run: for a sender they do not exist. */
-const CLOSED = ["ACTION_NOT_FOUND", "APP_NOT_PUBLISHED", "ACTION_NOT_V3", "ACTION_INACTIVE", "TRIGGER_NOT_ALLOWED"];
+const CLOSED_STATUSES = [
+  "ACTION_NOT_FOUND",
+  "APP_NOT_PUBLISHED",
+  "ACTION_NOT_V3",
+  "ACTION_INACTIVE",
+  "TRIGGER_NOT_ALLOWED",
+];
 
 function closedAsMissing(error: unknown): never {
-  if (error instanceof ActionError && CLOSED.includes(error.status)) throw new ActionError("NOT_FOUND");
+  if (error instanceof ActionError && CLOSED_STATUSES.includes(error.status)) throw new ActionError("NOT_FOUND");
   throw error;
 }
 
@@ -117,8 +123,8 @@ export function createHttpTriggers(options: {
   db: DataSource;
   gate: AccessGate;
   endpoints: Endpoints;
-  proofs: Proofs;
-  refusals: Refusals;
+  proofs: TriggerProofs;
+  refusals: RefusalCounter;
   runs: Runs;
   logs: Logs;
   intake: Intake;
@@ -139,14 +145,14 @@ export function createHttpTriggers(options: {
   }
 
   /** Response for an event that already has a run; null if that run failed and the event is to run again. */
-  async function repeated(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerAnswer | null> {
-    const earlier = await earlierAnswer(run.id);
-    if (earlier === null || (earlier && !isSuccess(earlier))) {
+  async function repeatAnswer(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerAnswer | null> {
+    const storedAnswer = await earlierAnswer(run.id);
+    if (storedAnswer === null || (storedAnswer && !isSuccess(storedAnswer))) {
       await forgetEvent(db, eventKey, run.id);
       return null;
     }
-    if (!isAwaited) return { ...accepted(run.id), runId: run.id, isReplayed: true };
-    const answer = earlier ?? answerOf(await run.outcome());
+    if (!isAwaited) return { ...acceptedAnswer(run.id), runId: run.id, isReplayed: true };
+    const answer = storedAnswer ?? answerOf(await run.outcome());
     return { ...answer, runId: run.id, isReplayed: isSuccess(answer) };
   }
 
@@ -154,11 +160,11 @@ export function createHttpTriggers(options: {
     for (;;) {
       const run = await runs.accept(requested, isAwaited, gone).catch(closedAsMissing);
       if (run.isRepeated) {
-        const replayed = await repeated(run, requested.eventKey!, isAwaited);
-        if (replayed) return replayed;
+        const repeatedAnswer = await repeatAnswer(run, requested.eventKey!, isAwaited);
+        if (repeatedAnswer) return repeatedAnswer;
         continue;
       }
-      if (!isAwaited) return { ...accepted(run.id), runId: run.id, isReplayed: false };
+      if (!isAwaited) return { ...acceptedAnswer(run.id), runId: run.id, isReplayed: false };
       return { ...answerOf(await run.outcome()), runId: run.id, isReplayed: false };
     }
   }
@@ -195,7 +201,7 @@ export function createHttpTriggers(options: {
       const caller =
         author ??
         (await proofs.check(route, request).catch((error: unknown) => {
-          if (error instanceof Refusal) refusals.count(route.masterId, error, request.address);
+          if (error instanceof ProofRefusal) refusals.count(route.masterId, error, request.address);
           throw error;
         }));
       await gate.enterTrigger(visitor, appId);

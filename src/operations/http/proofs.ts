@@ -24,12 +24,12 @@ const equalTexts = (one: string, other: string): boolean => timingSafeEqual(dige
 
 /** `user:password` of an `Authorization: Basic` header. */
 function basicIn(header: string | undefined): string | null {
-  const encoded = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? "")?.[1];
-  return encoded === undefined ? null : Buffer.from(encoded, "base64").toString();
+  const encodedCredentials = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? "")?.[1];
+  return encodedCredentials === undefined ? null : Buffer.from(encodedCredentials, "base64").toString();
 }
 
 /** A refusal with its reason, for editors. */
-export class Refusal extends ActionError {
+export class ProofRefusal extends ActionError {
   constructor(
     status: "UNAUTHORIZED" | "SIGNATURE_INVALID",
     readonly reason: string,
@@ -38,34 +38,34 @@ export class Refusal extends ActionError {
   }
 }
 
-export type Proofs = ReturnType<typeof createProofs>;
+export type TriggerProofs = ReturnType<typeof createProofs>;
 
 export function createProofs({ settings, credentials }: { settings: Settings; credentials: Credentials }) {
   /** Keys of a setting, valid for one version number of the app's secrets. */
-  const known = new LRUCache<string, { version: number; keys: string[] }>({ max: KEYS_MAX });
+  const keysByAction = new LRUCache<string, { version: number; keys: string[] }>({ max: KEYS_MAX });
 
   async function keysFor(appId: number, setting: string, version: number): Promise<string[]> {
     const name = `${appId} ${setting}`;
-    const stored = known.get(name);
+    const stored = keysByAction.get(name);
     if (stored?.version === version) return stored.keys;
-    const read = await settings.secretValues.read(appId);
-    const keys = keysOf(read.underscore.find(([key]) => key === setting)?.[1]);
-    known.set(name, { version: read.version, keys });
+    const secretKeys = await settings.secretValues.read(appId);
+    const keys = keysOf(secretKeys.underscore.find(([key]) => key === setting)?.[1]);
+    keysByAction.set(name, { version: secretKeys.version, keys });
     return keys;
   }
 
   async function checkBasic(request: ProvenRequest, keys: readonly string[]): Promise<null> {
     const input = basicIn(request.header("authorization"));
     // Compares every key, so that the time does not depend on which one matches.
-    const fits = keys.filter((key) => input !== null && key.includes(":") && equalTexts(input, key)).length > 0;
-    if (!fits) throw new Refusal("UNAUTHORIZED", "the user name or the password is not right");
+    const matchingKeys = keys.filter((key) => input !== null && key.includes(":") && equalTexts(input, key)).length > 0;
+    if (!matchingKeys) throw new ProofRefusal("UNAUTHORIZED", "the user name or the password is not right");
     return null;
   }
 
   async function checkBearer({ appId, token, address }: ProvenRequest): Promise<Caller> {
     const caller = token === null ? null : await credentials.resolve(token, address);
     if (caller?.kind === "api" && mayEnter(caller, "runAction", appId)) return caller;
-    throw new Refusal("UNAUTHORIZED", "the token is not an API token of this app that may run actions");
+    throw new ProofRefusal("UNAUTHORIZED", "the token is not an API token of this app that may run actions");
   }
 
   function checkSignature(
@@ -74,7 +74,7 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
     keys: readonly string[],
   ): null {
     if (isSigned(request, keys, auth, Date.now() / 1000)) return null;
-    throw new Refusal("SIGNATURE_INVALID", `the ${auth.scheme} signature is missing or not valid`);
+    throw new ProofRefusal("SIGNATURE_INVALID", `the ${auth.scheme} signature is missing or not valid`);
   }
 
   return {
@@ -85,7 +85,7 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
       const keys = await keysFor(request.appId, auth.setting, secretsVersion);
       if (keys.length === 0) {
         const status = auth.type === "basic" ? "UNAUTHORIZED" : "SIGNATURE_INVALID";
-        throw new Refusal(status, `the setting ${auth.setting} is not set`);
+        throw new ProofRefusal(status, `the setting ${auth.setting} is not set`);
       }
       return auth.type === "basic" ? checkBasic(request, keys) : checkSignature(request, auth, keys);
     },

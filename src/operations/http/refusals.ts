@@ -4,7 +4,7 @@ import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import type { Refusal } from "./proofs.js";
+import type { ProofRefusal } from "./proofs.js";
 
 /** Refused requests of one action for one reason. */
 export interface RefusedRequests {
@@ -17,7 +17,7 @@ export interface RefusedRequests {
   lastAddress: string | null;
 }
 
-interface Counted {
+interface CountedRefusals {
   actionId: number;
   status: string;
   reason: string;
@@ -30,7 +30,7 @@ interface Counted {
 const FLUSH_MS = 1_000;
 const PENDING_MAX = 10_000;
 
-const WRITE = `
+const UPSERT_REFUSALS = `
   INSERT INTO http_refusal AS known (action_id, status, reason, refused, last_at, last_address)
   SELECT action_id, status, reason, count, at, address
     FROM unnest($1::bigint[], $2::text[], $3::text[], $4::bigint[], $5::timestamptz[], $6::text[])
@@ -45,19 +45,19 @@ const LIST = `
     FROM http_refusal JOIN action AS draft ON draft.id = http_refusal.action_id
    WHERE draft.app_id = $1 AND draft.id = (SELECT coalesce(master_id, id) FROM action WHERE id = $2) ORDER BY last_at DESC`;
 
-export type Refusals = ReturnType<typeof createRefusals>;
+export type RefusalCounter = ReturnType<typeof createRefusals>;
 
 export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
-  let pending = new Map<string, Counted>();
+  let pending = new Map<string, CountedRefusals>();
   let timer: NodeJS.Timeout | null = null;
 
-  async function flush(): Promise<void> {
+  async function storePending(): Promise<void> {
     if (timer) clearTimeout(timer);
     timer = null;
-    const counted = [...pending.values()];
+    const pendingRefusals = [...pending.values()];
     pending = new Map();
-    if (counted.length === 0 || !db.isInitialized) return;
-    const column = <K extends keyof Counted>(name: K) => counted.map((one) => one[name]);
+    if (pendingRefusals.length === 0 || !db.isInitialized) return;
+    const column = <K extends keyof CountedRefusals>(name: K) => pendingRefusals.map((one) => one[name]);
     const values = [
       column("actionId"),
       column("status"),
@@ -66,32 +66,32 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
       column("at"),
       column("address"),
     ];
-    await rows(db, WRITE, values);
+    await rows(db, UPSERT_REFUSALS, values);
   }
 
   return {
     /** Counts a refusal. `actionId` is the draft's. */
-    count(actionId: number, { status, reason }: Refusal, address: string | undefined): void {
+    count(actionId: number, { status, reason }: ProofRefusal, address: string | undefined): void {
       const key = `${actionId} ${status} ${reason}`;
-      const known = pending.get(key);
-      if (!known && pending.size >= PENDING_MAX) return;
-      const count = (known?.count ?? 0) + 1;
+      const pendingRefusal = pending.get(key);
+      if (!pendingRefusal && pending.size >= PENDING_MAX) return;
+      const count = (pendingRefusal?.count ?? 0) + 1;
       pending.set(key, { actionId, status, reason, count, at: new Date(), address: address ?? null });
       timer ??= setTimeout(() => {
-        const written = flush().catch((error: unknown) =>
+        const flushed = storePending().catch((error: unknown) =>
           log.warn({ err: error }, "refused requests could not be counted"),
         );
-        runInBackground(written);
+        runInBackground(flushed);
       }, FLUSH_MS).unref();
     },
 
     /** Accepts either version's ID; the latest first. Includes refusals that this process has not stored yet. @throws ACTION_NOT_FOUND */
     async list(appId: number, actionId: number): Promise<RefusedRequests[]> {
-      const known = await rows(db, "SELECT FROM action WHERE app_id = $1 AND id = $2", [appId, actionId]);
-      if (known.length === 0) throw new ActionError("ACTION_NOT_FOUND");
-      await flush();
-      const found = await rows<RefusedRequests & { lastAt: Date }>(db, LIST, [appId, actionId]);
-      return found.map((one) => ({ ...one, lastAt: one.lastAt.toISOString() }));
+      const actionRows = await rows(db, "SELECT FROM action WHERE app_id = $1 AND id = $2", [appId, actionId]);
+      if (actionRows.length === 0) throw new ActionError("ACTION_NOT_FOUND");
+      await storePending();
+      const refusalRows = await rows<RefusedRequests & { lastAt: Date }>(db, LIST, [appId, actionId]);
+      return refusalRows.map((one) => ({ ...one, lastAt: one.lastAt.toISOString() }));
     },
   };
 }

@@ -32,7 +32,7 @@ export const httpWheres = (triggers: readonly Trigger[]): HttpWhere[] =>
 
 const nameOf = ({ method, path }: HttpWhere): string => `${method ?? "every method"} ${path}`;
 
-const TAKEN = `
+const SELECT_TAKEN_ADDRESS = `
   SELECT wanted.at, action.name FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS wanted (shape, method, at)
     JOIN http_route AS route ON route.app_id = $1 AND route.is_draft = $2 AND route.shape = wanted.shape AND route.method = wanted.method
     JOIN action ON action.id = route.action_id
@@ -44,16 +44,16 @@ export async function addressTakenFault(
   where: { appId: number; isDraft: boolean; except: readonly number[] },
   triggers: readonly Trigger[],
 ): Promise<ActionError | null> {
-  const wheres = httpWheres(triggers);
-  if (wheres.length === 0) return null;
-  const shapes = wheres.map(({ path }) => shapeOf(path));
-  const methods = wheres.map(({ method }) => method ?? ANY);
-  const values = [where.appId, where.isDraft, shapes, methods, where.except];
-  const [taken] = await rows<{ at: number; name: string }>(executor, TAKEN, values);
+  const httpConditions = httpWheres(triggers);
+  if (httpConditions.length === 0) return null;
+  const pathShapes = httpConditions.map(({ path }) => shapeOf(path));
+  const methods = httpConditions.map(({ method }) => method ?? ANY);
+  const values = [where.appId, where.isDraft, pathShapes, methods, where.except];
+  const [taken] = await rows<{ at: number; name: string }>(executor, SELECT_TAKEN_ADDRESS, values);
   if (!taken) return null;
-  const wanted = wheres[taken.at - 1]!;
-  const at = triggers.findIndex((one) => one.trigger === "http" && one.where === wanted);
-  const message = `triggers[${at}].where has the method and path of another trigger: the action ${taken.name} answers ${nameOf(wanted)}`;
+  const takenCondition = httpConditions[taken.at - 1]!;
+  const at = triggers.findIndex((one) => one.trigger === "http" && one.where === takenCondition);
+  const message = `triggers[${at}].where has the method and path of another trigger: the action ${taken.name} answers ${nameOf(takenCondition)}`;
   return new ActionError("TRIGGERS_INVALID", message);
 }
 
@@ -68,7 +68,7 @@ const ADD = `
     FROM unnest($4::text[], $5::text[], $6::json[]) AS wanted (shape, method, settings)
    WHERE NOT EXISTS (SELECT FROM http_route AS own WHERE own.action_id = $3 AND own.shape = wanted.shape AND own.method = wanted.method)
    ORDER BY shape COLLATE "C", method COLLATE "C"`;
-const CHANGE = `
+const REPLACE_ROUTES = `
   UPDATE http_route AS route SET settings = wanted.settings
     FROM unnest($2::text[], $3::text[], $4::json[]) AS wanted (shape, method, settings)
    WHERE route.action_id = $1 AND route.shape = wanted.shape AND route.method = wanted.method
@@ -79,16 +79,16 @@ const CHANGE = `
  * @throws TRIGGERS_INVALID if a trigger of another action has one of the addresses
  */
 export async function writeRoutes(manager: EntityManager, { id, appId, masterId, triggers }: ActionRow): Promise<void> {
-  const wheres = httpWheres(triggers);
+  const httpConditions = httpWheres(triggers);
   const isDraft = masterId === null;
-  const shapes = wheres.map(({ path }) => shapeOf(path));
-  const methods = wheres.map(({ method }) => method ?? ANY);
-  const settings = wheres.map((where) => JSON.stringify(where));
-  await rows(manager, REMOVE_OTHERS, [id, shapes, methods]);
-  if (wheres.length === 0) return;
-  await rows(manager, CHANGE, [id, shapes, methods, settings]);
+  const pathShapes = httpConditions.map(({ path }) => shapeOf(path));
+  const methods = httpConditions.map(({ method }) => method ?? ANY);
+  const settings = httpConditions.map((where) => JSON.stringify(where));
+  await rows(manager, REMOVE_OTHERS, [id, pathShapes, methods]);
+  if (httpConditions.length === 0) return;
+  await rows(manager, REPLACE_ROUTES, [id, pathShapes, methods, settings]);
   try {
-    await rows(manager, ADD, [appId, isDraft, id, shapes, methods, settings]);
+    await rows(manager, ADD, [appId, isDraft, id, pathShapes, methods, settings]);
   } catch (error) {
     // Two actions that exchange their addresses wait for each other: a deadlock.
     if (!isDuplicate(error, "http_route_pkey") && !isDeadlock(error)) throw error;
@@ -110,20 +110,20 @@ export async function freeRoutes(manager: EntityManager, actionIds: readonly num
  * action has reserved one.
  */
 export function createAddressClaims(): (triggers: readonly Trigger[]) => void {
-  const claimed = new Set<string>();
+  const claimedKeys = new Set<string>();
   return (triggers) => {
-    const wheres = httpWheres(triggers);
-    const taken = wheres.find((where) => claimed.has(routeKey(where)));
+    const httpConditions = httpWheres(triggers);
+    const taken = httpConditions.find((where) => claimedKeys.has(routeKey(where)));
     if (taken) {
       throw new ActionError("TRIGGERS_INVALID", `triggers: two actions have an http trigger for ${nameOf(taken)}`);
     }
-    for (const where of wheres) claimed.add(routeKey(where));
+    for (const where of httpConditions) claimedKeys.add(routeKey(where));
   };
 }
 
 const isSecret = `settings->'auth'->>'type' = 'secret'`;
 /* $1 app, $2 true for drafts, $3 shapes of the whole path, $4 shapes of the path without its last segment. */
-const FIND = `
+const SELECT_ROUTES = `
   SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
          app.secrets_version AS "secretsVersion",
          action.active AND action.environment = 'server' AND action.action_version = 'v3'
@@ -135,10 +135,10 @@ const FIND = `
           OR route.shape = ANY ($4::text[]) AND route.${isSecret})`;
 
 /** Returns the routes with the best shape: literals take precedence over parameters, from left to right. */
-function bestOf(routes: readonly Route[], shapes: readonly string[]): Route[] {
-  const rank = ({ where }: Route) => shapes.indexOf(shapeOf(where.path));
-  const best = Math.min(...routes.map(rank));
-  return routes.filter((route) => rank(route) === best);
+function bestOf(routes: readonly Route[], pathShapes: readonly string[]): Route[] {
+  const shapeRank = ({ where }: Route) => pathShapes.indexOf(shapeOf(where.path));
+  const bestRank = Math.min(...routes.map(shapeRank));
+  return routes.filter((route) => shapeRank(route) === bestRank);
 }
 
 /**
@@ -150,24 +150,30 @@ export async function findRoutes(
   { appId, isDraft, decoded }: { appId: number; isDraft: boolean; decoded: readonly string[] },
   mayOpen: (route: Route, segment: string) => Promise<boolean>,
 ): Promise<Route[]> {
-  const whole = shapesFor(decoded);
+  const pathShapesOf = shapesFor(decoded);
   const withSecret = isDraft ? [] : shapesFor(decoded.slice(0, -1));
-  if (whole.length + withSecret.length === 0) return [];
-  const found = await preparedRows<Route>(db, "find-http-routes", FIND, [appId, isDraft, whole, withSecret]);
-  const usable = found.filter(({ isOpen }) => isOpen);
+  if (pathShapesOf.length + withSecret.length === 0) return [];
+  const routeRows = await preparedRows<Route>(db, "find-http-routes", SELECT_ROUTES, [
+    appId,
+    isDraft,
+    pathShapesOf,
+    withSecret,
+  ]);
+  const openRoutes = routeRows.filter(({ isOpen }) => isOpen);
   const isOfSecret = ({ where }: Route) => !isDraft && where.auth.type === "secret";
-  const opened: Route[] = [];
-  for (const route of usable.filter(isOfSecret)) if (await mayOpen(route, decoded.at(-1)!)) opened.push(route);
-  if (opened.length > 0) return bestOf(opened, withSecret);
+  const openedRoutes: Route[] = [];
+  for (const route of openRoutes.filter(isOfSecret))
+    if (await mayOpen(route, decoded.at(-1)!)) openedRoutes.push(route);
+  if (openedRoutes.length > 0) return bestOf(openedRoutes, withSecret);
   return bestOf(
-    usable.filter((route) => !isOfSecret(route)),
-    whole,
+    openRoutes.filter((route) => !isOfSecret(route)),
+    pathShapesOf,
   );
 }
 
 /** The trigger that answers the method: its own first, then GET for HEAD, then one for all methods. */
 export function routeFor<R extends Pick<Route, "where">>(routes: readonly R[], method: string): R | undefined {
-  const of = (wanted: string) => routes.find(({ where }) => (where.method ?? ANY) === wanted);
+  const of = (takenCondition: string) => routes.find(({ where }) => (where.method ?? ANY) === takenCondition);
   return of(method) ?? (method === "HEAD" ? of("GET") : undefined) ?? of(ANY);
 }
 

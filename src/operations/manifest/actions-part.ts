@@ -22,7 +22,7 @@ const FIELDS = Object.keys(ACTION_SHAPE.fields);
 /** Applies `change` to the `where` of each log trigger. */
 function withWheres(
   triggers: unknown,
-  change: (where: Record<string, unknown>, place: string) => Record<string, unknown>,
+  change: (where: Record<string, unknown>, itemPath: string) => Record<string, unknown>,
 ): unknown {
   if (!Array.isArray(triggers)) return triggers;
   return triggers.map((trigger: unknown, at) => {
@@ -45,11 +45,11 @@ export function actionItem(row: ActionRow, sources: ReadonlyMap<number, string>)
 /** The action as the API accepts it; triggers whose data source is unknown have none. */
 function actionData(item: Item, ids: ReadonlyMap<string, number>, onFault: (fault: PathFault) => void): object {
   if (item.triggers === undefined) return item;
-  const triggers = withWheres(item.triggers, ({ dataSource, ...where }, place) => {
+  const triggers = withWheres(item.triggers, ({ dataSource, ...where }, itemPath) => {
     if (dataSource === undefined || dataSource === null) return where;
     const id = ids.get(dataSource as string);
     if (id !== undefined) return { ...where, dataSourceId: id };
-    const path = `${place}.dataSource`;
+    const path = `${itemPath}.dataSource`;
     const error = `${path} must be the name of a data source of the app (got ${described(dataSource)})`;
     onFault({ path, status: "DATA_SOURCE_NOT_FOUND", error });
     return where;
@@ -81,18 +81,21 @@ export async function readyActions(
 }
 
 function faultsOf(at: number, error: unknown): PathFault[] {
-  const place = `actions[${at}]`;
+  const itemPath = `actions[${at}]`;
   if (error instanceof ActionInputError) {
     return error.all.map(({ field, status, error: message }) => {
-      const inner = faultAt(place, new ActionError(status, message), FIELDS);
-      return inner.path === place ? { ...inner, path: `${place}.${field}` } : inner;
+      const innerFault = faultAt(itemPath, new ActionError(status, message), FIELDS);
+      return innerFault.path === itemPath ? { ...innerFault, path: `${itemPath}.${field}` } : innerFault;
     });
   }
-  return [faultAt(place, error, FIELDS)];
+  return [faultAt(itemPath, error, FIELDS)];
 }
 
-async function removeActions({ manager, caller, appId }: PlanContext, removed: readonly ActionRow[]): Promise<void> {
-  for (const { id, name } of removed) {
+async function removeActions(
+  { manager, caller, appId }: PlanContext,
+  removedDrafts: readonly ActionRow[],
+): Promise<void> {
+  for (const { id, name } of removedDrafts) {
     await manager.delete(ActionRow, id);
     await audit(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
   }
@@ -113,40 +116,45 @@ export async function planActions(
 ): Promise<ActionsPlan> {
   const { manager, caller, appId, prune } = context;
   const faults: PathFault[] = repeatedNames("actions", "name", items ?? []);
-  const writes: ImportStep[] = [];
-  const named = new Set((items ?? []).map(({ name }) => name));
-  const drafts = [...current.values()].filter(({ actionVersion }) => actionVersion === "v3");
-  const removed = items && prune ? drafts.filter(({ name }) => !named.has(name)) : [];
-  const rewritten = drafts.filter((row) => named.has(row.name) || removed.includes(row)).map(({ id }) => id);
+  const importSteps: ImportStep[] = [];
+  const namesInManifest = new Set((items ?? []).map(({ name }) => name));
+  const currentDrafts = [...current.values()].filter(({ actionVersion }) => actionVersion === "v3");
+  const removedDrafts = items && prune ? currentDrafts.filter(({ name }) => !namesInManifest.has(name)) : [];
+  const rewrittenIds = currentDrafts
+    .filter((row) => namesInManifest.has(row.name) || removedDrafts.includes(row))
+    .map(({ id }) => id);
   const claimAddresses = createAddressClaims();
   for (const [at, { entry, faults: ofItem }] of ready.entries()) {
     faults.push(...ofItem);
     try {
-      const step = await steps.step(manager, appId, entry, current.get(items![at]!.name) ?? null, rewritten);
+      const step = await steps.step(manager, appId, entry, current.get(items![at]!.name) ?? null, rewrittenIds);
       claimAddresses(step.judged.input.triggers);
-      if (step.current === null || step.fields.length > 0) writes.push(step);
+      if (step.current === null || step.fields.length > 0) importSteps.push(step);
     } catch (error) {
       faults.push(...faultsOf(at, error));
     }
   }
-  const names = new Set([...drafts.filter((row) => !removed.includes(row)).map(({ name }) => name), ...named]);
+  const names = new Set([
+    ...currentDrafts.filter((row) => !removedDrafts.includes(row)).map(({ name }) => name),
+    ...namesInManifest,
+  ]);
   return {
     changes: [
-      ...writes.map(({ current: row, judged }) => ({
+      ...importSteps.map(({ current: row, judged }) => ({
         ...{ kind: "action" as const, name: judged.input.name },
         verb: row ? ("changed" as const) : ("created" as const),
       })),
-      ...removed.map(({ name }) => ({ kind: "action" as const, name, verb: "removed" as const })),
+      ...removedDrafts.map(({ name }) => ({ kind: "action" as const, name, verb: "removed" as const })),
     ],
     faults,
     needs: [
-      ...(writes.length > 0 ? (["importActions"] as const) : []),
-      ...(removed.length > 0 ? (["removeAction"] as const) : []),
+      ...(importSteps.length > 0 ? (["importActions"] as const) : []),
+      ...(removedDrafts.length > 0 ? (["removeAction"] as const) : []),
     ],
     names,
     async apply() {
-      await removeActions(context, removed);
-      await steps.apply(manager, caller, appId, writes);
+      await removeActions(context, removedDrafts);
+      await steps.apply(manager, caller, appId, importSteps);
     },
   };
 }

@@ -40,11 +40,11 @@ function inputOf(item: Item, actions: ReadonlySet<string>, before?: NamedRule): 
 
 async function actionIds(executor: Executor, appId: number, names: string[]): Promise<Map<string, number>> {
   const sql = "SELECT id, name FROM action WHERE app_id = $1 AND master_id IS NULL AND name = ANY ($2::text[])";
-  const found = await rows<{ id: number; name: string }>(executor, sql, [appId, names]);
-  return new Map(found.map(({ id, name }) => [name, id]));
+  const actionRows = await rows<{ id: number; name: string }>(executor, sql, [appId, names]);
+  return new Map(actionRows.map(({ id, name }) => [name, id]));
 }
 
-interface Write {
+interface AlertWrite {
   before: NamedRule | undefined;
   input: AlertInput;
   action: string | null;
@@ -59,45 +59,45 @@ export function planAlerts(
 ): PartPlan {
   const plan: PartPlan = { changes: [], faults: [], needs: [], apply: async () => undefined };
   if (items === undefined) return plan;
-  const known = new Map(current.map((one) => [one.rule.name, one]));
-  const writes: Write[] = [];
+  const currentByName = new Map(current.map((one) => [one.rule.name, one]));
+  const writes: AlertWrite[] = [];
   plan.faults = repeatedNames("alerts", "name", items);
   for (const [at, item] of items.entries()) {
     try {
-      const before = known.get(item.name);
+      const before = currentByName.get(item.name);
       const input = inputOf(item, actions, before);
       const action = item.action === undefined ? (before?.action ?? null) : item.action;
-      const after = alertItem({ rule: { ...before?.rule, ...input } as AlertRule, action });
-      if (before && isDeepStrictEqual(alertItem(before), after)) continue;
+      const alertAfter = alertItem({ rule: { ...before?.rule, ...input } as AlertRule, action });
+      if (before && isDeepStrictEqual(alertItem(before), alertAfter)) continue;
       writes.push({ before, input, action });
       plan.changes.push({ kind: "alert", name: item.name, verb: before ? "changed" : "created" });
     } catch (error) {
       plan.faults.push(faultAt(`alerts[${at}]`, error, ALERT_FIELDS));
     }
   }
-  const named = new Set(items.map(({ name }) => name));
-  const removed = prune ? current.filter(({ rule }) => !named.has(rule.name)) : [];
-  const count = current.length - removed.length + writes.filter(({ before }) => !before).length;
+  const namesInManifest = new Set(items.map(({ name }) => name));
+  const removedAlerts = prune ? current.filter(({ rule }) => !namesInManifest.has(rule.name)) : [];
+  const count = current.length - removedAlerts.length + writes.filter(({ before }) => !before).length;
   if (count > ALERT_RULES_PER_APP) {
     const error = `an app has at most ${ALERT_RULES_PER_APP} alerts (got ${count})`;
     plan.faults.push({ path: "alerts", status: "REQUEST_INVALID", error });
   }
   plan.changes.push(
-    ...removed.map(({ rule }) => ({ kind: "alert" as const, name: rule.name, verb: "removed" as const })),
+    ...removedAlerts.map(({ rule }) => ({ kind: "alert" as const, name: rule.name, verb: "removed" as const })),
   );
   if (writes.length > 0) plan.needs.push("manageAlerts");
-  if (removed.length > 0) plan.needs.push("removeAlerts");
+  if (removedAlerts.length > 0) plan.needs.push("removeAlerts");
   plan.apply = async () => {
-    for (const { rule } of removed) {
+    for (const { rule } of removedAlerts) {
       await deleteRule(manager, appId, rule.id);
       await audit(manager, caller, { appId, type: "app.alert.delete", data: { ruleId: rule.id } });
     }
     const names = writes.flatMap(({ action }) => (action === null ? [] : [action]));
     const ids = await actionIds(manager, appId, names);
     for (const { before, input, action } of writes) {
-      const written = { ...input, actionId: action === null ? null : ids.get(action)! };
-      if (before) await updateRule(manager, before.rule.id, written);
-      const ruleId = before?.rule.id ?? (await insertRule(manager, appId, written));
+      const writtenInput = { ...input, actionId: action === null ? null : ids.get(action)! };
+      if (before) await updateRule(manager, before.rule.id, writtenInput);
+      const ruleId = before?.rule.id ?? (await insertRule(manager, appId, writtenInput));
       const verb = before ? "update" : "create";
       await audit(manager, caller, { appId, type: `app.alert.${verb}`, data: { ruleId } });
     }

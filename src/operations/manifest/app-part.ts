@@ -28,20 +28,20 @@ export function planApp(
   const input = Object.entries(definition).filter(
     ([name, value]) => !isDeepStrictEqual(value, current[name as keyof AppDefinition]),
   );
-  const wanted: Record<string, unknown> = {};
+  const wantedFields: Record<string, unknown> = {};
   for (const [name, value] of input) {
     try {
-      Object.assign(wanted, changesIn({ [name]: value }, { asAdmin: false }));
+      Object.assign(wantedFields, changesIn({ [name]: value }, { asAdmin: false }));
     } catch (error) {
       plan.faults.push(faultAt("app", error, FIELDS));
     }
   }
-  const names = Object.keys(wanted);
+  const names = Object.keys(wantedFields);
   if (names.length === 0) return plan;
   plan.changes = names.map((name) => ({ kind: "app", name, verb: "changed" }));
   plan.needs = ["updateApp"];
   plan.apply = async () => {
-    await applyChanges(manager, appId, wanted);
+    await applyChanges(manager, appId, wantedFields);
     await audit(manager, caller, { appId, type: "app.update", data: { fields: names } });
     changed(names);
   };

@@ -34,8 +34,8 @@ function bindingFault(error: unknown): PathFault {
 
 /** Keys of private and protected settings that have a value. */
 async function configuredKeys(manager: EntityManager, appId: number): Promise<Set<string>> {
-  const found = await readStatus(manager, appId, null);
-  return new Set(found.filter(({ updatedAt }) => updatedAt !== null).map(({ key }) => key));
+  const statusRows = await readStatus(manager, appId, null);
+  return new Set(statusRows.filter(({ updatedAt }) => updatedAt !== null).map(({ key }) => key));
 }
 
 /**
@@ -50,48 +50,51 @@ export async function planBindings(
 ): Promise<PartPlan> {
   const plan: PartPlan = { changes: [], faults: [], needs: [], apply: async () => undefined };
   if (items === undefined) return plan;
-  const known = new Map(before.map((one) => [nameOf(one), one]));
-  const named = new Set(items.map(normalNameOf));
+  const currentByName = new Map(before.map((one) => [nameOf(one), one]));
+  const namesInManifest = new Set(items.map(normalNameOf));
   // A promotion keeps bindings that only its target has, like settings.
   const isPruned = prune && !keepsData;
-  const kept = isPruned ? [] : before.filter((one) => !named.has(nameOf(one)));
-  let after: SecretBinding[];
+  const keptBindings = isPruned ? [] : before.filter((one) => !namesInManifest.has(nameOf(one)));
+  let bindingsAfter: SecretBinding[];
   try {
-    const merged = items.map((item) => {
-      const stored = known.get(normalNameOf(item));
+    const mergedBindings = items.map((item) => {
+      const stored = currentByName.get(normalNameOf(item));
       return stored?.in === item.in ? { ...stored, ...item } : item;
     });
-    after = definitions.read([...merged, ...kept]);
+    bindingsAfter = definitions.read([...mergedBindings, ...keptBindings]);
   } catch (error) {
     plan.faults.push(bindingFault(error));
     return plan;
   }
-  const added = after.filter((one) => !isDeepStrictEqual(known.get(nameOf(one)), one));
-  const names = new Set(after.map(nameOf));
-  const removed = before.filter((one) => !names.has(nameOf(one)));
-  const change = (verb: "created" | "changed" | "removed") => (one: SecretBinding) => ({
+  const changedBindings = bindingsAfter.filter((one) => !isDeepStrictEqual(currentByName.get(nameOf(one)), one));
+  const names = new Set(bindingsAfter.map(nameOf));
+  const removedBindings = before.filter((one) => !names.has(nameOf(one)));
+  const bindingChange = (verb: "created" | "changed" | "removed") => (one: SecretBinding) => ({
     ...{ kind: "secretBinding" as const, verb },
     name: nameOf(one),
   });
   plan.changes = [
-    ...added.map((one) => change(known.has(nameOf(one)) ? "changed" : "created")(one)),
-    ...removed.map(change("removed")),
+    ...changedBindings.map((one) => bindingChange(currentByName.has(nameOf(one)) ? "changed" : "created")(one)),
+    ...removedBindings.map(bindingChange("removed")),
   ];
-  const configured = await configuredKeys(manager, appId);
-  const unsealed = new Set(after.filter((one) => !one.sealed).map(({ key }) => key));
-  const isGuarded = (key: string) => configured.has(key) || unsealed.has(key);
-  const sealed = (await definitions.sealedKeys(manager, appId)).filter(isGuarded);
-  const closed = sealed.filter((key) => keyWithoutValue(before, [key], after) !== null);
-  plan.missing = after
-    .filter((one) => !configured.has(one.key) || (closed.includes(one.key) && added.includes(one)))
+  const configuredSettings = await configuredKeys(manager, appId);
+  const unsealedKeys = new Set(bindingsAfter.filter((one) => !one.sealed).map(({ key }) => key));
+  const isGuarded = (key: string) => configuredSettings.has(key) || unsealedKeys.has(key);
+  const sealedKeys = (await definitions.sealedKeys(manager, appId)).filter(isGuarded);
+  const keysWithoutValue = sealedKeys.filter((key) => keyWithoutValue(before, [key], bindingsAfter) !== null);
+  plan.missing = bindingsAfter
+    .filter(
+      (one) =>
+        !configuredSettings.has(one.key) || (keysWithoutValue.includes(one.key) && changedBindings.includes(one)),
+    )
     .map((one) => ({ kind: "secretBinding", name: nameOf(one) }));
   plan.needs = plan.changes.length === 0 ? [] : ["writeSecretBindings"];
   plan.apply = async () => {
-    if (closed.length > 0) {
-      const problem = `${closed[0]} is sealed: unsealing it, or a new destination, requires its value`;
+    if (keysWithoutValue.length > 0) {
+      const problem = `${keysWithoutValue[0]} is sealed: unsealing it, or a new destination, requires its value`;
       throw new ActionError("FORBIDDEN", `${problem}; set it with the secret bindings first`);
     }
-    if (plan.changes.length > 0) await definitions.write(manager, caller, appId, after);
+    if (plan.changes.length > 0) await definitions.write(manager, caller, appId, bindingsAfter);
   };
   return plan;
 }

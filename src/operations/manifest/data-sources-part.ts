@@ -17,39 +17,39 @@ import {
   type SourceDefinition,
   type SourceDefinitions,
 } from "../data-sources/source-definitions.js";
-import { faultAt, type Mode, type PartPlan, type PlanContext, repeatedNames } from "./part.js";
+import { type ApplyMode, faultAt, type PartPlan, type PlanContext, repeatedNames } from "./part.js";
 
 type Item = NonNullable<Manifest["dataSources"]>[number];
 
 /** The app's data sources by name, locked until the end of the transaction if `lock` is set. */
 export async function storedSources(executor: Executor, appId: number, lock = false): Promise<StoredDataSource[]> {
   const sql = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 ORDER BY id ${lock ? "FOR NO KEY UPDATE" : ""}`;
-  const found = await rows<StoredDataSource>(executor, sql, [appId]);
-  return found.sort((a, b) => (a.name < b.name ? -1 : 1));
+  const sourceRows = await rows<StoredDataSource>(executor, sql, [appId]);
+  return sourceRows.sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 export function sourceItem({ name, columns, accessRules, hooks, indexes, isUsers }: StoredDataSource): Item {
   return { name, columns, accessRules, hooks, indexes, isUsers } as unknown as Item;
 }
 
-interface Write {
+interface SourceWrite {
   before: StoredDataSource | null;
   after: SourceDefinition;
   fields: string[];
 }
 
-type Definable = Pick<SourceDefinition, (typeof COMPARED)[number]>;
-const COMPARED = ["columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
+type DefinableFields = Pick<SourceDefinition, (typeof COMPARED_FIELDS)[number]>;
+const COMPARED_FIELDS = ["columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
 
 /** @throws statuses of data sources, for one item */
-function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null, mode: Mode): Write {
+function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null, mode: ApplyMode): SourceWrite {
   const fields = before ? parseDataSourceChange(item, checkIndexes) : parseNewDataSource(item, checkIndexes);
   const name = fields.name ?? before!.name;
-  const merges = before !== null && (!mode.prune || mode.keepsData);
+  const mergesFields = before !== null && (!mode.prune || mode.keepsData);
   const columns = [
-    ...new Set([...(fields.columns ?? []), ...(merges || !fields.columns ? (before?.columns ?? []) : [])]),
+    ...new Set([...(fields.columns ?? []), ...(mergesFields || !fields.columns ? (before?.columns ?? []) : [])]),
   ];
-  const input: Definable = {
+  const input: DefinableFields = {
     columns,
     accessRules: fields.accessRules ?? before?.accessRules ?? [],
     hooks: fields.hooks ?? before?.hooks ?? [],
@@ -60,9 +60,11 @@ function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null,
   checkUnique(input.indexes, hashedColumns);
   const isUsers = { before: before?.isUsers ?? false, mayMark: isPerson(caller), hashed: hashedColumns };
   checkUsersMark(input.isUsers, isUsers);
-  const changed = before ? COMPARED.filter((field) => !isDeepStrictEqual(input[field], before[field])) : [...COMPARED];
-  if (changed.includes("hooks")) checkPlaceholders(input.hooks, columns);
-  return { before, after: { name, ...input, hashedColumns }, fields: changed };
+  const changedFields = before
+    ? COMPARED_FIELDS.filter((field) => !isDeepStrictEqual(input[field], before[field]))
+    : [...COMPARED_FIELDS];
+  if (changedFields.includes("hooks")) checkPlaceholders(input.hooks, columns);
+  return { before, after: { name, ...input, hashedColumns }, fields: changedFields };
 }
 
 export interface SourcesPlan extends PartPlan {
@@ -88,17 +90,17 @@ export async function planSources(
   reserved: ReadonlyMap<string, number>,
 ): Promise<SourcesPlan> {
   const { manager, caller, appId, prune } = context;
-  const known = new Map(current.map((one) => [one.name, one]));
-  const { writes, faults } = writesOf(context, items ?? [], known);
-  const removed = items && prune ? await removable(context, items, current) : [];
-  const creates = writes.filter(({ before }) => before === null);
-  const count = current.length - removed.length + creates.length;
+  const currentByName = new Map(current.map((one) => [one.name, one]));
+  const { writes, faults } = writesOf(context, items ?? [], currentByName);
+  const removedSources = items && prune ? await removableSources(context, items, current) : [];
+  const createdSources = writes.filter(({ before }) => before === null);
+  const count = current.length - removedSources.length + createdSources.length;
   if (count > DATA_SOURCES_PER_APP) {
     const error = `an app has at most ${DATA_SOURCES_PER_APP} data sources (got ${count})`;
     faults.push({ path: "dataSources", status: "REQUEST_INVALID", error });
   }
-  const remaining = current.filter((one) => !removed.includes(one));
-  const ids = new Map([...reserved, ...remaining.map(({ name, id }): [string, number] => [name, id])]);
+  const remainingSources = current.filter((one) => !removedSources.includes(one));
+  const ids = new Map([...reserved, ...remainingSources.map(({ name, id }): [string, number] => [name, id])]);
   const changes = writes.map(({ before, after: { name } }) => ({
     ...{ kind: "dataSource" as const, name },
     verb: before ? ("changed" as const) : ("created" as const),
@@ -106,21 +108,21 @@ export async function planSources(
   return {
     changes: [
       ...changes,
-      ...removed.map(({ name }) => ({ kind: "dataSource" as const, name, verb: "removed" as const })),
+      ...removedSources.map(({ name }) => ({ kind: "dataSource" as const, name, verb: "removed" as const })),
     ],
     faults,
     needs: [
       ...(writes.length > 0 ? (["writeDataSources"] as const) : []),
-      ...(removed.length > 0 ? (["removeDataSources"] as const) : []),
+      ...(removedSources.length > 0 ? (["removeDataSources"] as const) : []),
     ],
     ids,
     indexes: writes.flatMap(({ before, after: { name, indexes: wishes } }) => {
       const id = before?.id ?? reserved.get(name);
-      const same = isDeepStrictEqual(wishes, before?.indexes ?? []);
-      return same || id === undefined ? [] : [{ key: { appId, id }, wishes, before: before?.indexes ?? [] }];
+      const hasSameIndexes = isDeepStrictEqual(wishes, before?.indexes ?? []);
+      return hasSameIndexes || id === undefined ? [] : [{ key: { appId, id }, wishes, before: before?.indexes ?? [] }];
     }),
-    created: creates.map(({ after }) => after.name),
-    removed,
+    created: createdSources.map(({ after }) => after.name),
+    removed: removedSources,
     async apply() {
       for (const { before, after, fields } of writes) {
         const { hashedColumns: _, name, ...rest } = after;
@@ -128,7 +130,7 @@ export async function planSources(
         if (before) await definitions.change(manager, caller, { appId, id: before.id, precondition: undefined }, input);
         else await definitions.insert(manager, caller, appId, after, [], ids.get(name)!);
       }
-      for (const source of removed) await definitions.removeEmpty(manager, caller, appId, source);
+      for (const source of removedSources) await definitions.removeEmpty(manager, caller, appId, source);
     },
   };
 }
@@ -136,15 +138,15 @@ export async function planSources(
 function writesOf(
   { caller, prune, keepsData }: PlanContext,
   items: readonly Item[],
-  known: ReadonlyMap<string, StoredDataSource>,
-): { writes: Write[]; faults: PathFault[] } {
+  currentByName: ReadonlyMap<string, StoredDataSource>,
+): { writes: SourceWrite[]; faults: PathFault[] } {
   const faults = repeatedNames("dataSources", "name", items);
-  const writes: Write[] = [];
+  const writes: SourceWrite[] = [];
   for (const [at, item] of items.entries()) {
     try {
       // Stored names have no blanks around them.
       const name = typeof item.name === "string" ? item.name.trim() : "";
-      const write = writeOf(caller, item, known.get(name) ?? null, { prune, keepsData });
+      const write = writeOf(caller, item, currentByName.get(name) ?? null, { prune, keepsData });
       if (write.fields.length > 0) writes.push(write);
     } catch (error) {
       faults.push(faultAt(`dataSources[${at}]`, error, DATA_SOURCE_FIELDS));
@@ -154,21 +156,21 @@ function writesOf(
 }
 
 /** @throws DATA_SOURCE_NOT_EMPTY */
-async function removable(
+async function removableSources(
   { manager, appId, keepsData }: PlanContext,
   items: readonly Item[],
   current: readonly StoredDataSource[],
 ): Promise<StoredDataSource[]> {
-  const named = new Set(items.map(({ name }) => String(name).trim()));
-  const removed: StoredDataSource[] = [];
-  for (const source of current.filter(({ name }) => !named.has(name))) {
+  const namesInManifest = new Set(items.map(({ name }) => String(name).trim()));
+  const removedSources: StoredDataSource[] = [];
+  for (const source of current.filter(({ name }) => !namesInManifest.has(name))) {
     const isFull = await hasEntries(manager, appId, source.id);
     if (isFull && keepsData) continue;
     if (isFull) {
       const message = `the data source ${JSON.stringify(source.name)} has entries: prune never removes it`;
       throw new ActionError("DATA_SOURCE_NOT_EMPTY", message);
     }
-    removed.push(source);
+    removedSources.push(source);
   }
-  return removed;
+  return removedSources;
 }

@@ -35,11 +35,11 @@ import { alertItem, planAlerts } from "./alerts-part.js";
 import { planApp, readApp } from "./app-part.js";
 import { bindingItems, planBindings } from "./bindings-part.js";
 import { planSources, type SourcesPlan, sourceItem, storedSources } from "./data-sources-part.js";
-import type { Change, Mode, PartPlan, PlanContext } from "./part.js";
+import type { ApplyMode, PartChange, PartPlan, PlanContext } from "./part.js";
 import { planSettings } from "./settings-part.js";
 
 /** A manifest with its entity tag, a digest of its content. */
-export interface ManifestAt {
+export interface TaggedManifest {
   tag: string;
   manifest: Manifest;
 }
@@ -63,7 +63,7 @@ export interface ManifestResult {
   tag: string;
 }
 
-export interface ApplyOptions extends Mode {
+export interface ApplyOptions extends ApplyMode {
   appId: number;
   /** Tags of manifests that the change may start from; undefined for any. */
   precondition: Precondition;
@@ -72,18 +72,18 @@ export interface ApplyOptions extends Mode {
   /** Throws FORBIDDEN for an operation that the caller may not do. */
   may: (operation: Operation) => void;
   /** Called in the transaction of the change, also if nothing changes. */
-  onApplied?: (manager: EntityManager, applied: Applied) => Promise<void>;
+  onApplied?: (manager: EntityManager, applied: ApplyResult) => Promise<void>;
 }
 
 /** A manifest that was applied, between the states before and after it. */
-export interface Applied {
+export interface ApplyResult {
   plan: ManifestPlan;
   before: Manifest;
   after: Manifest;
 }
 
 /** Work before anything is locked. */
-interface Ahead {
+interface PreparedParts {
   ready: readonly ReadyAction[];
   /** IDs for the data sources that are created, by name. */
   reserved: ReadonlyMap<string, number>;
@@ -94,7 +94,7 @@ interface Ahead {
 }
 
 /** Outcome of one transaction. */
-interface Outcome extends ManifestResult {
+interface ApplyOutcome extends ManifestResult {
   sources: SourcesPlan;
 }
 
@@ -108,7 +108,7 @@ const tagOf = (manifest: Manifest): string =>
   createHash("sha256").update(JSON.stringify(manifest)).digest("base64url").slice(0, 22);
 
 /** @throws REQUEST_INVALID with faults if the document cannot be read */
-function readable(document: unknown): { manifest: Manifest; faults: PathFault[] } {
+function readManifest(document: unknown): { manifest: Manifest; faults: PathFault[] } {
   if (!isObject(document)) {
     refuse("the manifest", "an object", document);
   }
@@ -116,32 +116,32 @@ function readable(document: unknown): { manifest: Manifest; faults: PathFault[] 
     throw new ActionError("REQUEST_INVALID", `the manifest nests deeper than ${JSON_MAX_DEPTH} levels`);
   }
   const { faults, isReadable } = shapeFaults(document);
-  if (!isReadable) throw refusal(faults);
+  if (!isReadable) throw manifestError(faults);
   return { manifest: document as unknown as Manifest, faults };
 }
 
-function refusal(faults: readonly PathFault[]): ActionError {
+function manifestError(faults: readonly PathFault[]): ActionError {
   const [first] = faults;
   const message = `the manifest has ${faults.length} faults, first at ${first!.path || "its top"}: ${first!.error}`;
   return new ActionError("REQUEST_INVALID", message, { faults: faults.slice(0, FAULTS_MAX) });
 }
 
-function planOf(changes: readonly Change[]): ManifestPlan {
-  const named = (wanted: Change["verb"]) =>
+function planOf(changes: readonly PartChange[]): ManifestPlan {
+  const namesByVerb = (wanted: PartChange["verb"]) =>
     changes.filter(({ verb }) => verb === wanted).map(({ kind, name }) => ({ kind, name }));
-  return { created: named("created"), changed: named("changed"), removed: named("removed") };
+  return { created: namesByVerb("created"), changed: namesByVerb("changed"), removed: namesByVerb("removed") };
 }
 
 /** @throws MANIFEST_CHANGED if the app's data sources changed after the work ahead was done */
-function checkAhead({ ids, indexes }: SourcesPlan, ahead: Ahead): void {
-  const isSame = [...ids].every(([name, id]) => ahead.ids.get(name) === id);
-  if (!isSame || (ahead.indexes && !isDeepStrictEqual(indexes, ahead.indexes))) {
+function checkPrepared({ ids, indexes }: SourcesPlan, preparedParts: PreparedParts): void {
+  const isSame = [...ids].every(([name, id]) => preparedParts.ids.get(name) === id);
+  if (!isSame || (preparedParts.indexes && !isDeepStrictEqual(indexes, preparedParts.indexes))) {
     throw new ActionError("MANIFEST_CHANGED");
   }
 }
 
 /** Lists that a manifest leaves out: with `prune` they count as empty, otherwise they are ignored. */
-const listOf = <T>(items: readonly T[] | undefined, { prune }: Mode): readonly T[] | undefined =>
+const listOf = <T>(items: readonly T[] | undefined, { prune }: ApplyMode): readonly T[] | undefined =>
   items ?? (prune ? [] : undefined);
 
 export type Manifests = ReturnType<typeof createManifests>;
@@ -162,7 +162,7 @@ export function createManifests(options: {
   async function stored(manager: EntityManager, appId: number, lock: boolean) {
     if (lock) await lockApp(manager, appId);
     const app = await readApp(manager, appId);
-    const held = await storedSources(manager, appId, lock);
+    const heldSources = await storedSources(manager, appId, lock);
     const drafts = lock
       ? await steps.lock(manager, appId, null)
       : new Map((await steps.stored(manager, appId)).map((row) => [row.name, row]));
@@ -172,20 +172,20 @@ export function createManifests(options: {
       action: rule.actionId === null ? null : (actionNames.get(rule.actionId) ?? null),
     }));
     const bindings = bindingItems((await storedBindings(manager, appId))?.bindings ?? []);
-    return { app, held, drafts, rules, bindings, settings: await readDefinitions(manager, appId) };
+    return { app, held: heldSources, drafts, rules, bindings, settings: await readDefinitions(manager, appId) };
   }
 
   type Stored = Awaited<ReturnType<typeof stored>>;
 
-  function documentOf({ app, held, drafts, rules, bindings, settings: found }: Stored): ManifestAt {
-    const sourceNames = new Map(held.map(({ id, name }) => [id, name]));
+  function documentOf({ app, held: heldSources, drafts, rules, bindings, settings: found }: Stored): TaggedManifest {
+    const sourceNames = new Map(heldSources.map(({ id, name }) => [id, name]));
     const actions = [...drafts.values()].filter(({ actionVersion }) => actionVersion === "v3");
     const manifest: Manifest = {
       version: MANIFEST_VERSION,
       app,
       settings: found,
       secretBindings: bindings,
-      dataSources: held.map(sourceItem),
+      dataSources: heldSources.map(sourceItem),
       actions: actions.map((row) => actionItem(row, sourceNames)).sort((a, b) => (a.name < b.name ? -1 : 1)),
       alerts: rules.map(alertItem).sort((a, b) => (a.name < b.name ? -1 : 1)),
     };
@@ -201,44 +201,50 @@ export function createManifests(options: {
     context: PlanContext,
     manifest: Manifest,
     state: Stored,
-    ahead: Ahead,
-    told: { fields: string[]; keys: string[] },
+    preparedParts: PreparedParts,
+    auditedKeys: { fields: string[]; keys: string[] },
   ): Promise<{ parts: PartPlan[]; sources: SourcesPlan }> {
     const list = <T>(items: readonly T[] | undefined) => listOf(items, context);
     const ofSettings = planSettings(settings, context, list(manifest.settings), state.settings, (keys) => {
-      told.keys = keys;
+      auditedKeys.keys = keys;
     });
     const ofApp = planApp(context, manifest.app, state.app, (fields) => {
-      told.fields = fields;
+      auditedKeys.fields = fields;
     });
     // Documents from before bindings were in the manifest have no list of them: `prune` does not remove them.
     const ofBindings = await planBindings(bindings.definitions, context, manifest.secretBindings, state.bindings);
-    const ofSources = await planSources(definitions, context, list(manifest.dataSources), state.held, ahead.reserved);
-    const ofActions = await planActions(steps, context, list(manifest.actions), ahead.ready, state.drafts);
+    const ofSources = await planSources(
+      definitions,
+      context,
+      list(manifest.dataSources),
+      state.held,
+      preparedParts.reserved,
+    );
+    const ofActions = await planActions(steps, context, list(manifest.actions), preparedParts.ready, state.drafts);
     const ofAlerts = planAlerts(context, list(manifest.alerts), state.rules, ofActions.names);
     return { parts: [ofSettings, ofApp, ofBindings, ofSources, ofActions, ofAlerts], sources: ofSources };
   }
 
   /** Compares with the app and, unless it is only a plan, applies the differences, in one transaction. */
-  function transact(
+  function runInTransaction(
     caller: Caller,
-    { manifest, faults: shape }: ReturnType<typeof readable>,
+    { manifest, faults: shape }: ReturnType<typeof readManifest>,
     options: ApplyOptions,
-    ahead: Ahead,
-  ): Promise<Outcome> {
+    preparedParts: PreparedParts,
+  ): Promise<ApplyOutcome> {
     const { appId, precondition, isPlan, may } = options;
     return db.transaction(async (manager) => {
       const state = await stored(manager, appId, !isPlan);
       checkTag(state, precondition);
-      const told: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
+      const auditedKeys: { fields: string[]; keys: string[] } = { fields: [], keys: [] };
       const context = { ...options, manager, caller };
-      const { parts, sources: ofSources } = await planParts(context, manifest, state, ahead, told);
+      const { parts, sources: ofSources } = await planParts(context, manifest, state, preparedParts, auditedKeys);
       const faults = mergedFaults(
         parts.flatMap((part) => part.faults),
         shape,
       );
-      if (faults.length > 0) throw refusal(faults);
-      checkAhead(ofSources, ahead);
+      if (faults.length > 0) throw manifestError(faults);
+      checkPrepared(ofSources, preparedParts);
       const changes = parts.flatMap((part) => part.changes);
       for (const operation of new Set(parts.flatMap(({ needs }) => needs))) may(operation);
       const missing = parts.flatMap((part) => part.missing ?? []);
@@ -247,7 +253,7 @@ export function createManifests(options: {
       if (isPlan) return { plan, tag: before.tag, sources: ofSources };
       if (changes.length > 0) {
         for (const part of parts) await part.apply();
-        await recordChanges(manager, caller, appId, told);
+        await recordChanges(manager, caller, appId, auditedKeys);
         const counts = { created: plan.created.length, changed: plan.changed.length, removed: plan.removed.length };
         await audit(manager, caller, { appId, type: "app.manifest.apply", data: counts });
       }
@@ -269,22 +275,22 @@ export function createManifests(options: {
 
   /** IDs for the data sources that the manifest creates, by name. */
   async function reserveIds(appId: number, manifest: Manifest): Promise<Map<string, number>> {
-    const known = new Set((await storedSources(db.manager, appId)).map(({ name }) => name));
+    const knownSources = new Set((await storedSources(db.manager, appId)).map(({ name }) => name));
     const names = (manifest.dataSources ?? [])
       .map(({ name }) => String(name).trim())
-      .filter((name) => !known.has(name));
+      .filter((name) => !knownSources.has(name));
     const ids = await definitions.reserveIds(db.manager, names.length);
     return new Map(names.map((name, at) => [name, ids[at]!]));
   }
 
   return {
     /** @throws REQUEST_INVALID where the document would be larger than MANIFEST_MAX_BYTES, and errors of `reserve` */
-    async get(appId: number, reserve: Reserve = async () => undefined): Promise<ManifestAt> {
+    async get(appId: number, reserve: Reserve = async () => undefined): Promise<TaggedManifest> {
       const [{ bytes }] = (await rows<{ bytes: number }>(db, SIZE, [appId])) as [{ bytes: number }];
       const total = Number(bytes) + (await definitionBytes(db, appId));
       if (total > MANIFEST_MAX_BYTES) {
-        const most = `a manifest has at most ${MANIFEST_MAX_BYTES / 2 ** 20} MB`;
-        throw new ActionError("REQUEST_INVALID", `${most}, and this app's definitions are larger`);
+        const sizeMessage = `a manifest has at most ${MANIFEST_MAX_BYTES / 2 ** 20} MB`;
+        throw new ActionError("REQUEST_INVALID", `${sizeMessage}, and this app's definitions are larger`);
       }
       await reserve(total);
       return db.transaction("REPEATABLE READ", async (manager) => documentOf(await stored(manager, appId, false)));
@@ -297,17 +303,17 @@ export function createManifests(options: {
      */
     async apply(caller: Caller, document: unknown, options: ApplyOptions): Promise<ManifestResult> {
       const { appId, isPlan } = options;
-      const read = readable(document);
-      const reserved = await reserveIds(appId, read.manifest);
-      const held = await storedSources(db.manager, appId);
-      const ids = new Map([...reserved, ...held.map(({ name, id }): [string, number] => [name, id])]);
-      const ready = await readyActions(steps, { caller, appId }, read.manifest.actions ?? [], ids);
-      const ahead = { ready, reserved, ids };
-      const planned = await transact(caller, read, { ...options, isPlan: true }, ahead);
-      if (isPlan) return { plan: planned.plan, tag: planned.tag };
-      const written = read.manifest.dataSources ?? [];
-      intake.take(caller, appId, Buffer.byteLength(JSON.stringify(written)), written.length + 1);
-      const outcome = await save(caller, read, options, ahead, planned.sources);
+      const manifestRead = readManifest(document);
+      const reserved = await reserveIds(appId, manifestRead.manifest);
+      const heldSources = await storedSources(db.manager, appId);
+      const ids = new Map([...reserved, ...heldSources.map(({ name, id }): [string, number] => [name, id])]);
+      const ready = await readyActions(steps, { caller, appId }, manifestRead.manifest.actions ?? [], ids);
+      const preparedParts = { ready, reserved, ids };
+      const plannedResult = await runInTransaction(caller, manifestRead, { ...options, isPlan: true }, preparedParts);
+      if (isPlan) return { plan: plannedResult.plan, tag: plannedResult.tag };
+      const writtenSources = manifestRead.manifest.dataSources ?? [];
+      intake.take(caller, appId, Buffer.byteLength(JSON.stringify(writtenSources)), writtenSources.length + 1);
+      const outcome = await saveManifest(caller, manifestRead, options, preparedParts, plannedResult.sources);
       sources.forget();
       for (const { id } of outcome.sources.removed) definitions.dropIndexes({ appId, id });
       return { plan: outcome.plan, tag: outcome.tag };
@@ -315,17 +321,20 @@ export function createManifests(options: {
   };
 
   /** Builds indexes, applies the manifest, then drops old indexes. */
-  async function save(
+  async function saveManifest(
     caller: Caller,
-    read: ReturnType<typeof readable>,
+    manifestRead: ReturnType<typeof readManifest>,
     options: ApplyOptions,
-    ahead: Ahead,
-    planned: SourcesPlan,
-  ): Promise<Outcome> {
-    let outcome: Outcome | null = null;
+    preparedParts: PreparedParts,
+    plannedResult: SourcesPlan,
+  ): Promise<ApplyOutcome> {
+    let outcome: ApplyOutcome | null = null;
     try {
-      await definitions.withIndexes(planned.indexes, async () => {
-        outcome = await transact(caller, read, options, { ...ahead, indexes: planned.indexes });
+      await definitions.withIndexes(plannedResult.indexes, async () => {
+        outcome = await runInTransaction(caller, manifestRead, options, {
+          ...preparedParts,
+          indexes: plannedResult.indexes,
+        });
       });
     } catch (error) {
       // Another request created a part of the same name in the meantime.

@@ -5,21 +5,21 @@ import type { Caller, Operation } from "../../rules/access.js";
 import type { ManifestKind } from "../../rules/manifest.js";
 
 /** A difference between a manifest and the app. */
-export interface Change {
+export interface PartChange {
   kind: ManifestKind;
   name: string;
   verb: "created" | "changed" | "removed";
 }
 
 /** How a manifest is applied. */
-export interface Mode {
+export interface ApplyMode {
   /** True to remove parts that the manifest does not name. */
   prune: boolean;
   /** True for a promotion of another stage's definitions: values of settings stay, and so do columns and data sources that have entries. */
   keepsData: boolean;
 }
 
-export interface PlanContext extends Mode {
+export interface PlanContext extends ApplyMode {
   manager: EntityManager;
   caller: Caller;
   appId: number;
@@ -27,7 +27,7 @@ export interface PlanContext extends Mode {
 
 /** Changes of one part. `apply` writes them; it is called only if no part has faults. */
 export interface PartPlan {
-  changes: Change[];
+  changes: PartChange[];
   faults: PathFault[];
   /** Operations that the caller must be allowed to do. */
   needs: Operation[];

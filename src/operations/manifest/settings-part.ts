@@ -15,41 +15,46 @@ type Item = NonNullable<Manifest["settings"]>[number];
 const FIELDS = Object.keys(SETTING_SHAPE.fields);
 
 /** @throws SETTINGS_INVALID, REQUEST_INVALID */
-function check({ key, tier, value, secret }: Item): void {
+function checkItem({ key, tier, value, secret }: Item): void {
   checkSettingKeys(Object.fromEntries([[key, value ?? null]]));
-  const actual = tierOf(key);
-  if (tier !== undefined && tier !== actual) {
-    refuse("tier", `${actual} for this key`, tier);
+  const actualTier = tierOf(key);
+  if (tier !== undefined && tier !== actualTier) {
+    refuse("tier", `${actualTier} for this key`, tier);
   }
-  if (value !== undefined && actual !== "public") {
+  if (value !== undefined && actualTier !== "public") {
     const advice = "set private and protected values with the settings API";
-    throw new ActionError("REQUEST_INVALID", `value must be absent for a ${actual} setting; ${advice}`);
+    throw new ActionError("REQUEST_INVALID", `value must be absent for a ${actualTier} setting; ${advice}`);
   }
-  if (secret !== undefined && actual !== "private") {
-    throw new ActionError("REQUEST_INVALID", `secret must be absent for a ${actual} setting`);
+  if (secret !== undefined && actualTier !== "private") {
+    throw new ActionError("REQUEST_INVALID", `secret must be absent for a ${actualTier} setting`);
   }
 }
 
 /** Writes of a plan, by kind. */
-interface Writes {
+interface SettingWrites {
   values: [string, unknown][];
   /** Keys without a value, by whether their values are secret. */
   declared: { secret: string[]; shown: string[] };
   removed: string[];
 }
 
-function compare(item: Item, before: SettingDefinition | undefined, keepsData: boolean, writes: Writes): boolean {
+function compareItem(
+  item: Item,
+  current: SettingDefinition | undefined,
+  keepsData: boolean,
+  writes: SettingWrites,
+): boolean {
   const { key, value, secret } = item;
   if (tierOf(key) === "public") {
-    const stays = before !== undefined && (value === undefined || (keepsData && "value" in before));
-    if (stays || (before && "value" in before && isDeepStrictEqual(before.value, value))) return false;
+    const staysUnchanged = current !== undefined && (value === undefined || (keepsData && "value" in current));
+    if (staysUnchanged || (current && "value" in current && isDeepStrictEqual(current.value, value))) return false;
     if (value === undefined) writes.declared.secret.push(key);
     else writes.values.push([key, value]);
     return true;
   }
-  const wanted = secret ?? before?.secret ?? true;
-  if (before !== undefined && (before.tier !== "private" || before.secret === wanted)) return false;
-  writes.declared[wanted ? "secret" : "shown"].push(key);
+  const wantedSecrecy = secret ?? current?.secret ?? true;
+  if (current !== undefined && (current.tier !== "private" || current.secret === wantedSecrecy)) return false;
+  writes.declared[wantedSecrecy ? "secret" : "shown"].push(key);
   return true;
 }
 
@@ -64,32 +69,33 @@ export function planSettings(
   const { manager, caller, appId, prune, keepsData } = context;
   const plan: PartPlan = { changes: [], faults: [], needs: [], apply: async () => undefined };
   if (items === undefined) return plan;
-  const before = new Map(current.map((one) => [one.key, one]));
-  const writes: Writes = { values: [], declared: { secret: [], shown: [] }, removed: [] };
+  const currentByKey = new Map(current.map((one) => [one.key, one]));
+  const writes: SettingWrites = { values: [], declared: { secret: [], shown: [] }, removed: [] };
   const faults: PathFault[] = repeatedNames("settings", "key", items);
   for (const [at, item] of items.entries()) {
     try {
-      check(item);
+      checkItem(item);
       const { key } = item;
-      const verb = before.has(key) ? "changed" : "created";
-      if (compare(item, before.get(key), keepsData, writes)) plan.changes.push({ kind: "setting", name: key, verb });
+      const verb = currentByKey.has(key) ? "changed" : "created";
+      if (compareItem(item, currentByKey.get(key), keepsData, writes))
+        plan.changes.push({ kind: "setting", name: key, verb });
     } catch (error) {
       faults.push(faultAt(`settings[${at}]`, error, FIELDS));
     }
   }
-  const named = new Set(items.map(({ key }) => key));
-  if (prune && !keepsData) writes.removed = [...before.keys()].filter((key) => !named.has(key));
+  const keysInManifest = new Set(items.map(({ key }) => key));
+  if (prune && !keepsData) writes.removed = [...currentByKey.keys()].filter((key) => !keysInManifest.has(key));
   plan.changes.push(...writes.removed.map((name) => ({ kind: "setting" as const, name, verb: "removed" as const })));
-  const marks = writes.declared.shown.length > 0 || writes.declared.secret.some((key) => before.has(key));
-  plan.needs = plan.changes.length === 0 ? [] : marks ? ["writeSettings", "markSettings"] : ["writeSettings"];
+  const changesMarks = writes.declared.shown.length > 0 || writes.declared.secret.some((key) => currentByKey.has(key));
+  plan.needs = plan.changes.length === 0 ? [] : changesMarks ? ["writeSettings", "markSettings"] : ["writeSettings"];
   plan.faults = faults;
   plan.apply = async () => {
     const { values, declared, removed } = writes;
     if (declared.secret.length > 0) await declareSettings(manager, appId, declared.secret, { secret: true });
     if (declared.shown.length > 0) await declareSettings(manager, appId, declared.shown, { secret: false });
     await settings.write(manager, caller, appId, values);
-    const gone = removed.length > 0 ? await settings.removeKeys(manager, caller, appId, removed) : [];
-    changed([...values.map(([key]) => key), ...gone]);
+    const removedKeys = removed.length > 0 ? await settings.removeKeys(manager, caller, appId, removed) : [];
+    changed([...values.map(([key]) => key), ...removedKeys]);
   };
   return plan;
 }

@@ -17,29 +17,29 @@ const RENEW_MS = 15_000;
  * Concurrent writes for uploads. Writes of one app wait for each other at its usage row: hundreds of them would occupy
  * every connection of the process.
  */
-const WRITES = 2;
+const CONCURRENT_WRITES = 2;
 const WRITES_OF_APP = 1;
 
-const HELD = `now() + ${HOLD_SECONDS} * interval '1 second'`;
+const HOLD_END = `now() + ${HOLD_SECONDS} * interval '1 second'`;
 
 /*
  * $1 app, $2 bytes, $3 quota (null: none), $4 key. Returns no row if the quota is exceeded. Concurrent calls wait for
  * each other here.
  */
-const RESERVE = `
+const RESERVE_BLOB = `
   WITH taken AS (
     INSERT INTO media_usage AS kept (app_id, bytes) SELECT $1, $2::bigint WHERE $3::bigint IS NULL OR $2::bigint <= $3
     ON CONFLICT (app_id) DO UPDATE SET bytes = kept.bytes + excluded.bytes
       WHERE $3::bigint IS NULL OR kept.bytes + excluded.bytes <= $3
     RETURNING app_id)
-  INSERT INTO media_blob AS blob (key, app_id, bytes, held_until) SELECT $4, app_id, $2, ${HELD} FROM taken
+  INSERT INTO media_blob AS blob (key, app_id, bytes, held_until) SELECT $4, app_id, $2, ${HOLD_END} FROM taken
   ON CONFLICT (key) DO UPDATE SET bytes = blob.bytes + excluded.bytes
   RETURNING key`;
 
 /*
  * $1 key, $2 bytes. The blob belongs to a file from now on. Returns no row if its lease had expired and it was removed.
  */
-const SETTLE = `
+const SETTLE_BLOB = `
   WITH before AS (SELECT key, app_id, bytes FROM media_blob WHERE key = $1 AND held_until <> '-infinity' FOR NO KEY UPDATE),
   settled AS (UPDATE media_blob SET bytes = $2, held_until = NULL FROM before WHERE media_blob.key = before.key RETURNING before.app_id),
   counted AS (UPDATE media_usage SET bytes = media_usage.bytes + $2 - before.bytes FROM before WHERE media_usage.app_id = before.app_id)
@@ -49,7 +49,7 @@ const SETTLE = `
  * $1 key. Returns no row if a file uses it, so that it must not be removed. After a row was returned, no file can use
  * it any more.
  */
-const ABANDON =
+const ABANDON_BLOB =
   "UPDATE media_blob SET held_until = '-infinity' WHERE key = $1 AND held_until IS NOT NULL RETURNING key";
 
 /* $1 key: removes its row and its share of the quota. */
@@ -61,44 +61,44 @@ export type Blobs = ReturnType<typeof createBlobs>;
 
 /** @param quotaBytes quota of one app; 0 is unlimited */
 export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaBytes: number; log: Logger }) {
-  const held = new Set<string>();
-  const line = new FairSemaphore(WRITES, WRITES_OF_APP);
+  const heldKeys = new Set<string>();
+  const line = new FairSemaphore(CONCURRENT_WRITES, WRITES_OF_APP);
   let timer: NodeJS.Timeout | undefined;
 
-  function renew(): void {
-    if (held.size === 0) {
+  function renewHolds(): void {
+    if (heldKeys.size === 0) {
       clearInterval(timer);
       timer = undefined;
       return;
     }
-    const sql = `UPDATE media_blob SET held_until = ${HELD} WHERE key = ANY ($1) AND held_until <> '-infinity'`;
-    db.query(sql, [[...held]]).catch((error: unknown) =>
+    const sql = `UPDATE media_blob SET held_until = ${HOLD_END} WHERE key = ANY ($1) AND held_until <> '-infinity'`;
+    db.query(sql, [[...heldKeys]]).catch((error: unknown) =>
       log.warn({ err: error }, "the lease of uploads could not be renewed; they may be lost"),
     );
   }
 
-  function hold(key: string): void {
-    held.add(key);
-    timer ??= setInterval(renew, RENEW_MS).unref();
+  function holdKey(key: string): void {
+    heldKeys.add(key);
+    timer ??= setInterval(renewHolds, RENEW_MS).unref();
   }
 
   /** Runs a write for an app's uploads in the app's turn. */
-  async function inTurn<T>(appId: number, write: () => Promise<T>): Promise<T> {
-    const leave = await line.enter(appId);
-    return write().finally(leave);
+  async function writeInTurn<T>(appId: number, write: () => Promise<T>): Promise<T> {
+    const leaveQueue = await line.enter(appId);
+    return write().finally(leaveQueue);
   }
 
   return {
-    inTurn,
+    inTurn: writeInTurn,
 
     /** Bytes that count for a blob of this size. */
     counted: (bytes: number) => Math.max(bytes, MEDIA_BLOB_MIN_BYTES),
 
     /** Reserves bytes for the blob, or more of them. @throws PAYLOAD_TOO_LARGE if the app's quota is exceeded */
     async reserve(appId: number, key: string, bytes: number): Promise<void> {
-      const quota = quotaBytes === 0 ? null : quotaBytes;
-      hold(key);
-      const [reserved] = await inTurn(appId, () => rows(db, RESERVE, [appId, bytes, quota, key]));
+      const quotaOrNull = quotaBytes === 0 ? null : quotaBytes;
+      holdKey(key);
+      const [reserved] = await writeInTurn(appId, () => rows(db, RESERVE_BLOB, [appId, bytes, quotaOrNull, key]));
       if (reserved) return;
       const message = `an app's media may take ${quotaBytes / 2 ** 20} MB together, and there is no room for this file`;
       throw new ActionError("PAYLOAD_TOO_LARGE", message);
@@ -106,14 +106,14 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
 
     /** Call it in the transaction that stores the file. @throws OVERLOADED if the lease of the blob has expired */
     async settle(executor: Executor, key: string, bytes: number): Promise<void> {
-      const settled = await rows(executor, SETTLE, [key, Math.max(bytes, MEDIA_BLOB_MIN_BYTES)]);
+      const settled = await rows(executor, SETTLE_BLOB, [key, Math.max(bytes, MEDIA_BLOB_MIN_BYTES)]);
       if (settled.length === 0)
         throw new ActionError("OVERLOADED", "the upload took too long, try again", { retryAfter: 1 });
     },
 
     /** Releases a blob after its upload. */
     let(key: string): void {
-      held.delete(key);
+      heldKeys.delete(key);
     },
 
     /** Marks blobs as not needed, in the transaction that deletes their files. */
@@ -126,38 +126,38 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
      * @param appId app of its upload; the sweep, which removes blobs one by one, need not pass it
      */
     async drop(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
-      held.delete(key);
-      const abandoned = await inTurn(appId, () => rows(db, ABANDON, [key]));
-      if (abandoned.length === 0) return;
+      heldKeys.delete(key);
+      const abandonedBlobs = await writeInTurn(appId, () => rows(db, ABANDON_BLOB, [key]));
+      if (abandonedBlobs.length === 0) return;
       await remove(key);
-      await inTurn(appId, () => rows(db, RELEASE, [key]));
+      await writeInTurn(appId, () => rows(db, RELEASE, [key]));
     },
 
     /** The first blobs that are not needed. */
     async unneeded(limit: number): Promise<string[]> {
-      const found = await rows<{ key: string }>(
+      const blobRows = await rows<{ key: string }>(
         db,
         "SELECT key FROM media_blob WHERE held_until < now() ORDER BY held_until LIMIT $1",
         [limit],
       );
-      return found.map(({ key }) => key);
+      return blobRows.map(({ key }) => key);
     },
 
     /** Returns the keys that have no row. */
     async unknown(keys: readonly string[]): Promise<string[]> {
-      const found = await rows<{ key: string }>(
+      const blobRows = await rows<{ key: string }>(
         db,
         `SELECT key FROM unnest($1::text[]) AS stored (key)
           WHERE NOT EXISTS (SELECT FROM media_blob WHERE media_blob.key = stored.key)`,
         [keys],
       );
-      return found.map(({ key }) => key);
+      return blobRows.map(({ key }) => key);
     },
 
     /** Bytes that the app's media use of its quota. */
     async usage(appId: number): Promise<number> {
-      const [found] = await rows<{ bytes: number }>(db, "SELECT bytes FROM media_usage WHERE app_id = $1", [appId]);
-      return found?.bytes ?? 0;
+      const [blobRows] = await rows<{ bytes: number }>(db, "SELECT bytes FROM media_usage WHERE app_id = $1", [appId]);
+      return blobRows?.bytes ?? 0;
     },
 
     stop: (): void => clearInterval(timer),

@@ -8,12 +8,12 @@ import { grants } from "../../rules/media-access.js";
 import type { ContentsForm } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { Files } from "./files.js";
-import type { LinkClaim, Links } from "./links.js";
+import type { LinkClaim, MediaLinks } from "./links.js";
 import type { MediaCallers } from "./media-callers.js";
 import type { MediaPictures } from "./media-pictures.js";
 import type { FileRow } from "./media-rows.js";
 
-export interface Contents {
+export interface MediaContents {
   name: string;
   contentType: string;
   /** null if unknown until they are produced. */
@@ -45,12 +45,12 @@ export function createContents(options: {
   store: BlobStore;
   callers: MediaCallers;
   files: Files;
-  links: Links;
+  links: MediaLinks;
   pictures: MediaPictures;
 }) {
   const { store, callers, files, links, pictures } = options;
 
-  async function read(key: string, range?: ByteRange): Promise<Readable> {
+  async function readBlob(key: string, range?: ByteRange): Promise<Readable> {
     return store.read(key, range).catch((error: unknown) => {
       if (error instanceof BlobMissing)
         throw new ActionError("FILE_NOT_FOUND", "the file's bytes are no longer in the store");
@@ -58,27 +58,29 @@ export function createContents(options: {
     });
   }
 
-  function resized(
+  function resizePicture(
     appId: number,
     row: FileRow,
     { width, format, quality }: Extract<ContentsForm, { kind: "resized" }>,
   ) {
     if (row.width === null) throw new ActionError("REQUEST_INVALID", "the file is not a picture that can be converted");
-    const chosen = format ?? OWN_FORMATS[row.contentType] ?? "webp";
-    const resizing = { width, format: chosen, quality };
-    const tag = tagOf(row.checksum, width, chosen, quality);
-    const open = async () => {
+    const chosenFormat = format ?? OWN_FORMATS[row.contentType] ?? "webp";
+    const resizeOptions = { width, format: chosenFormat, quality };
+    const tag = tagOf(row.checksum, width, chosenFormat, quality);
+    const openContent = async () => {
       const key = `${row.blobKey} ${tag}`;
-      return Readable.from([await pictures.resize(appId, key, () => read(row.blobKey), row.contentType, resizing)]);
+      return Readable.from([
+        await pictures.resize(appId, key, () => readBlob(row.blobKey), row.contentType, resizeOptions),
+      ]);
     };
-    return { contentType: `image/${chosen}`, bytes: null, tag, open };
+    return { contentType: `image/${chosenFormat}`, bytes: null, tag, open: openContent };
   }
 
   function formOf(appId: number, row: FileRow, form: ContentsForm) {
-    if (form.kind === "resized") return resized(appId, row, form);
+    if (form.kind === "resized") return resizePicture(appId, row, form);
     if (form.kind === "whole") {
       const { contentType, bytes, checksum, blobKey } = row;
-      return { contentType, bytes, tag: `"${checksum}"`, open: (range?: ByteRange) => read(blobKey, range) };
+      return { contentType, bytes, tag: `"${checksum}"`, open: (range?: ByteRange) => readBlob(blobKey, range) };
     }
     const { thumbnailKey } = row;
     if (thumbnailKey === null) throw new ActionError("FILE_NOT_FOUND", "the file has no thumbnail");
@@ -86,7 +88,7 @@ export function createContents(options: {
       contentType: "image/webp",
       bytes: null,
       tag: tagOf(row.checksum, "thumbnail"),
-      open: () => read(thumbnailKey),
+      open: () => readBlob(thumbnailKey),
     };
   }
 
@@ -98,7 +100,7 @@ export function createContents(options: {
       id: number,
       form: ContentsForm,
       link: LinkClaim | null,
-    ): Promise<Contents> {
+    ): Promise<MediaContents> {
       const granted = await callers.of(admission);
       const isLinked = link !== null && links.holds(appId, id, link);
       const row = await files.known(granted, appId, id);

@@ -10,10 +10,10 @@ import type { AdmittedRequest } from "../access/gate.js";
 import type { Intake } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
 import type { Folders } from "./folders.js";
-import { emitterOf, type Grants, type MediaCallers } from "./media-callers.js";
+import { emitterOf, type MediaCallers, type MediaGrants } from "./media-callers.js";
 import { FILE, type FileRow, findFile, type MediaTarget, toFile } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
-import { isVisibleFile, type Matching, visibleTo } from "./visible-media.js";
+import { isVisibleFile, type MediaFilter, visibleTo } from "./visible-media.js";
 
 export type Files = ReturnType<typeof createFiles>;
 
@@ -29,19 +29,24 @@ export function createFiles(options: {
   const { db, callers, folders, intake, baseUrl, giveUp, removeUnneeded } = options;
 
   /** @throws FILE_NOT_FOUND; callers under access rules get the same error as for a file without rules */
-  async function known(grants: Grants, appId: number, id: number, executor: Executor = db): Promise<FileRow> {
+  async function requireFile(
+    grants: MediaGrants,
+    appId: number,
+    id: number,
+    executor: Executor = db,
+  ): Promise<FileRow> {
     const row = await findFile(executor, appId, id);
     if (row) return row;
     throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.refusal();
   }
 
-  async function update(
+  async function updateFile(
     admission: AdmittedRequest,
     { appId, id, precondition }: MediaTarget,
     body: unknown,
   ): Promise<MediaFile> {
     const grants = await callers.of(admission);
-    const { rules, ownRules } = await known(grants, appId, id);
+    const { rules, ownRules } = await requireFile(grants, appId, id);
     grants.need(rules, "update");
     const change = mediaChange(body, "folderId");
     if (change.folderId !== undefined) {
@@ -52,7 +57,7 @@ export function createFiles(options: {
     intake.take(emitterOf(admission), appId, change.name?.length ?? 0);
     return db.transaction(async (manager) => {
       await lockApp(manager, appId);
-      const before = await known(grants, appId, id, manager);
+      const before = await requireFile(grants, appId, id, manager);
       mustBeAt(toFile(before, appId, baseUrl), precondition);
       const { name = before.name, folderId = before.folderId } = change;
       await folders.rulesAt(grants, appId, folderId, manager);
@@ -65,13 +70,13 @@ export function createFiles(options: {
     });
   }
 
-  async function remove(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
+  async function removeFile(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
     const grants = await callers.of(admission);
-    grants.need((await known(grants, appId, id)).rules, "delete");
+    grants.need((await requireFile(grants, appId, id)).rules, "delete");
     const keys = await db.transaction(async (manager) => {
       if (precondition) {
         await lockApp(manager, appId);
-        mustBeAt(toFile(await known(grants, appId, id, manager), appId, baseUrl), precondition);
+        mustBeAt(toFile(await requireFile(grants, appId, id, manager), appId, baseUrl), precondition);
       }
       const [gone] = await rows<{ name: string; blobKey: string; thumbnailKey: string | null }>(
         manager,
@@ -89,13 +94,13 @@ export function createFiles(options: {
   }
 
   return {
-    known,
-    update,
-    remove,
+    known: requireFile,
+    update: updateFile,
+    remove: removeFile,
 
     async get(admission: AdmittedRequest, appId: number, id: number): Promise<MediaFile> {
       const grants = await callers.of(admission);
-      const row = await known(grants, appId, id);
+      const row = await requireFile(grants, appId, id);
       grants.need(row.rules, "read");
       return toFile(row, appId, baseUrl);
     },
@@ -104,11 +109,11 @@ export function createFiles(options: {
     async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
       const grants = await callers.of(admission);
       const { limit, offset } = page(paging);
-      const matching: Matching = { appId, files: "$2::text IS NULL", folders: "$2::text IS NULL", value: null };
-      const visible = await visibleTo(db, grants, matching);
-      const where = `app_id = $1 AND ${matching.files} AND ${isVisibleFile(visible)}`;
-      const values = [appId, null, ...(visible ?? [null, null])];
-      const found = await rows<FileRow>(db, `${FILE} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`, [
+      const fileFilter: MediaFilter = { appId, files: "$2::text IS NULL", folders: "$2::text IS NULL", value: null };
+      const visibleMedia = await visibleTo(db, grants, fileFilter);
+      const where = `app_id = $1 AND ${fileFilter.files} AND ${isVisibleFile(visibleMedia)}`;
+      const values = [appId, null, ...(visibleMedia ?? [null, null])];
+      const fileRows = await rows<FileRow>(db, `${FILE} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`, [
         ...[...values, limit, offset],
       ]);
       const [count] = await rows<{ total: number }>(
@@ -118,8 +123,8 @@ export function createFiles(options: {
       );
       const { total } = count!;
       if (!grants.isTrusted && total === 0) throw grants.refusal();
-      const hasMore = offset + found.length < total;
-      return { files: found.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
+      const hasMore = offset + fileRows.length < total;
+      return { files: fileRows.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
     },
   };
 }

@@ -13,7 +13,7 @@ import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { Intake } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
-import { emitterOf, type Grants, type MediaCallers, type MediaRules } from "./media-callers.js";
+import { emitterOf, type MediaCallers, type MediaGrants, type MediaRules } from "./media-callers.js";
 import {
   FILE,
   type FileRow,
@@ -25,7 +25,7 @@ import {
   toFolder,
 } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
-import { isVisibleFile, isVisibleFolder, type Matching, type Visible, visibleTo } from "./visible-media.js";
+import { isVisibleFile, isVisibleFolder, type MediaFilter, type VisibleMedia, visibleTo } from "./visible-media.js";
 
 export interface FolderListing {
   /** The listed folder; null for the top level, and for a search. */
@@ -53,12 +53,12 @@ const TREE = `
     UNION ALL SELECT below.id FROM media_folder AS below JOIN tree ON below.app_id = $1 AND below.parent_id = tree.id)`;
 
 /** Number of folders above and of levels below: at most FOLDER_DEPTH_MAX together with the folder. */
-const DEPTH = `
+const SELECT_DEPTH = `
   WITH RECURSIVE up AS (
     SELECT parent_id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT above.parent_id, step + 1 FROM media_folder AS above JOIN up ON above.app_id = $1 AND above.id = up.parent_id)
   SELECT coalesce(max(step), 0)::int AS depth FROM up`;
-const HEIGHT = `
+const SELECT_HEIGHT = `
   WITH RECURSIVE down AS (
     SELECT id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT below.id, step + 1 FROM media_folder AS below JOIN down ON below.app_id = $1 AND below.parent_id = down.id)
@@ -73,9 +73,9 @@ const PATH = `
       FROM media_folder AS above JOIN up ON above.app_id = $1 AND above.id = up.parent_id)
   SELECT id, name FROM up WHERE step > 0 ORDER BY step DESC`;
 
-const NAMED = holdsTextSql("name", "$2::text");
+const NAME_CONTAINS = holdsTextSql("name", "$2::text");
 
-const taken = (error: unknown, name: string): unknown =>
+const nameTakenError = (error: unknown, name: string): unknown =>
   isDuplicate(error, "media_folder_name")
     ? new ActionError("NAME_ALREADY_EXISTS", `another folder there has the name ${JSON.stringify(name)}`)
     : error;
@@ -95,7 +95,12 @@ export function createFolders(options: {
   const { db, callers, intake, baseUrl, giveUp, removeUnneeded } = options;
 
   /** @throws FOLDER_NOT_FOUND; callers under access rules get the same error as for a folder without rules */
-  async function known(grants: Grants, appId: number, id: number, executor: Executor = db): Promise<FolderRow> {
+  async function requireFolder(
+    grants: MediaGrants,
+    appId: number,
+    id: number,
+    executor: Executor = db,
+  ): Promise<FolderRow> {
     const row = await findFolder(executor, appId, id);
     if (row) return row;
     throw grants.isTrusted ? new ActionError("FOLDER_NOT_FOUND") : grants.refusal();
@@ -103,17 +108,17 @@ export function createFolders(options: {
 
   /** Rules for new items in the folder; none at the top level. */
   async function rulesAt(
-    grants: Grants,
+    grants: MediaGrants,
     appId: number,
     id: number | null,
     executor: Executor = db,
   ): Promise<MediaRules> {
-    return id === null ? null : (await known(grants, appId, id, executor)).rules;
+    return id === null ? null : (await requireFolder(grants, appId, id, executor)).rules;
   }
 
   async function depthOf(executor: Executor, sql: string, appId: number, id: number | null): Promise<number> {
-    const [found] = await rows<{ depth: number }>(executor, sql, [appId, id]);
-    return found!.depth;
+    const [fileRows] = await rows<{ depth: number }>(executor, sql, [appId, id]);
+    return fileRows!.depth;
   }
 
   /** @throws REQUEST_INVALID for a folder that would be inside itself, or nested too deep */
@@ -124,12 +129,12 @@ export function createFolders(options: {
     parentId: number | null,
   ): Promise<void> {
     if (id !== null && parentId !== null) {
-      const inside = await rows(manager, `${TREE} SELECT FROM tree WHERE id = $3`, [appId, id, parentId]);
-      if (inside.length > 0)
+      const isInside = await rows(manager, `${TREE} SELECT FROM tree WHERE id = $3`, [appId, id, parentId]);
+      if (isInside.length > 0)
         throw new ActionError("REQUEST_INVALID", "parentId must not be the folder itself or one inside it");
     }
-    const height = id === null ? 1 : await depthOf(manager, HEIGHT, appId, id);
-    if ((await depthOf(manager, DEPTH, appId, parentId)) + height <= FOLDER_DEPTH_MAX) return;
+    const folderHeight = id === null ? 1 : await depthOf(manager, SELECT_HEIGHT, appId, id);
+    if ((await depthOf(manager, SELECT_DEPTH, appId, parentId)) + folderHeight <= FOLDER_DEPTH_MAX) return;
     throw new ActionError("REQUEST_INVALID", `folders nest at most ${FOLDER_DEPTH_MAX} deep`);
   }
 
@@ -141,37 +146,37 @@ export function createFolders(options: {
       throw new ActionError("REQUEST_INVALID", `an app has at most ${FOLDERS_MAX} folders`);
   }
 
-  async function filesOf({ appId, files, value }: Matching, visible: Visible, paging: ListingOptions) {
+  async function filesOf({ appId, files, value }: MediaFilter, visibleMedia: VisibleMedia, paging: ListingOptions) {
     const { limit, offset } = page(paging, PAGE_MAX);
-    const values = [appId, value, ...(visible ?? [null, null])];
-    const matching = `app_id = $1 AND ${files} AND ${isVisibleFile(visible)}`;
-    const found = await rows<FileRow>(db, `${FILE} WHERE ${matching} ORDER BY name, id LIMIT $5 OFFSET $6`, [
+    const values = [appId, value, ...(visibleMedia ?? [null, null])];
+    const fileCondition = `app_id = $1 AND ${files} AND ${isVisibleFile(visibleMedia)}`;
+    const fileRows = await rows<FileRow>(db, `${FILE} WHERE ${fileCondition} ORDER BY name, id LIMIT $5 OFFSET $6`, [
       ...[...values, limit, offset],
     ]);
     const [count] = await rows<{ total: number }>(
       db,
-      `SELECT count(*) AS total FROM media_file WHERE ${matching}`,
+      `SELECT count(*) AS total FROM media_file WHERE ${fileCondition}`,
       values,
     );
     const { total } = count!;
-    const hasMore = offset + found.length < total;
-    return { files: found.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
+    const hasMore = offset + fileRows.length < total;
+    return { files: fileRows.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
   }
 
-  async function foldersOf({ appId, folders, value }: Matching, visible: Visible): Promise<MediaFolder[]> {
-    const matching = `app_id = $1 AND ${folders} AND ${isVisibleFolder(visible)}`;
-    const sql = `${FOLDER} WHERE ${matching} ORDER BY name, id LIMIT ${PAGE_MAX}`;
-    return (await rows<FolderRow>(db, sql, [appId, value, ...(visible ?? [null, null])])).map(toFolder);
+  async function foldersOf({ appId, folders, value }: MediaFilter, visibleMedia: VisibleMedia): Promise<MediaFolder[]> {
+    const fileCondition = `app_id = $1 AND ${folders} AND ${isVisibleFolder(visibleMedia)}`;
+    const sql = `${FOLDER} WHERE ${fileCondition} ORDER BY name, id LIMIT ${PAGE_MAX}`;
+    return (await rows<FolderRow>(db, sql, [appId, value, ...(visibleMedia ?? [null, null])])).map(toFolder);
   }
 
   /** @throws as `need` if rules show nothing, also at the top level */
-  function checkSomething(grants: Grants, { folder, folders, pagination }: FolderListing): void {
+  function checkSomething(grants: MediaGrants, { folder, folders, pagination }: FolderListing): void {
     const isEmpty = folders.length === 0 && pagination.total === 0;
     if (!grants.isTrusted && folder === null && isEmpty) throw grants.refusal();
   }
 
   /** Returns the folder that a request names. For callers under access rules, a text that is no id is a folder that they may not see. */
-  function namedFolder(grants: Grants, value: unknown, field?: string): number | null {
+  function namedFolder(grants: MediaGrants, value: unknown, field?: string): number | null {
     try {
       return folderIdIn(value, field);
     } catch (error) {
@@ -182,25 +187,25 @@ export function createFolders(options: {
   async function list(admission: AdmittedRequest, appId: number, input: ListingOptions): Promise<FolderListing> {
     const grants = await callers.of(admission);
     const id = input.folderId === undefined ? null : namedFolder(grants, input.folderId);
-    const row = id === null ? null : await known(grants, appId, id);
+    const row = id === null ? null : await requireFolder(grants, appId, id);
     if (row) grants.need(row.rules, "read");
-    const named = typeof input.name === "string" && input.name !== "" ? input.name : null;
+    const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
     // No name contains NUL, and PostgreSQL rejects it.
-    if (named?.includes("\0") && !grants.isTrusted) throw grants.refusal();
-    const matching: Matching =
-      named === null
+    if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.refusal();
+    const fileCondition: MediaFilter =
+      requestedName === null
         ? { appId, files: "coalesce(folder_id, 0) = $2", folders: "coalesce(parent_id, 0) = $2", value: id ?? 0 }
-        : { appId, files: NAMED, folders: NAMED, value: named };
-    const visible = await visibleTo(db, grants, matching);
-    const folders = await foldersOf(matching, visible);
-    const found = await filesOf(matching, visible, input);
+        : { appId, files: NAME_CONTAINS, folders: NAME_CONTAINS, value: requestedName };
+    const visibleMedia = await visibleTo(db, grants, fileCondition);
+    const folders = await foldersOf(fileCondition, visibleMedia);
+    const fileRows = await filesOf(fileCondition, visibleMedia, input);
     const path = row && grants.isTrusted ? await rows<FolderListing["path"][number]>(db, PATH, [appId, row.id]) : [];
-    const listing = { folder: row && toFolder(row), path, folders, ...found };
-    checkSomething(grants, listing);
-    return listing;
+    const folderListing = { folder: row && toFolder(row), path, folders, ...fileRows };
+    checkSomething(grants, folderListing);
+    return folderListing;
   }
 
-  async function create(admission: AdmittedRequest, appId: number, body: unknown): Promise<MediaFolder> {
+  async function createFolder(admission: AdmittedRequest, appId: number, body: unknown): Promise<MediaFolder> {
     const grants = await callers.of(admission);
     const fields = isObject(body) ? body : {};
     const parentId = namedFolder(grants, fields["parentId"], "parentId");
@@ -224,17 +229,17 @@ export function createFolders(options: {
         return toFolder((await findFolder(manager, appId, made!.id))!);
       })
       .catch((error: unknown) => {
-        throw taken(error, name);
+        throw nameTakenError(error, name);
       });
   }
 
-  async function update(
+  async function updateFolder(
     admission: AdmittedRequest,
     { appId, id, precondition }: MediaTarget,
     body: unknown,
   ): Promise<MediaFolder> {
     const grants = await callers.of(admission);
-    const before = await known(grants, appId, id);
+    const before = await requireFolder(grants, appId, id);
     grants.need(before.rules, "update");
     const change = mediaChange(body, "parentId");
     if (change.folderId !== undefined) {
@@ -246,7 +251,7 @@ export function createFolders(options: {
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);
-        const before = await known(grants, appId, id, manager);
+        const before = await requireFolder(grants, appId, id, manager);
         mustBeAt(toFolder(before), precondition);
         const { name = before.name, folderId: parentId = before.parentId } = change;
         if (parentId !== before.parentId) {
@@ -263,12 +268,12 @@ export function createFolders(options: {
         return toFolder((await findFolder(manager, appId, id))!);
       })
       .catch((error: unknown) => {
-        throw taken(error, change.name ?? "");
+        throw nameTakenError(error, change.name ?? "");
       });
   }
 
   /** Every file and folder inside must be granted too: they may have their own rules. */
-  async function checkDeletable(grants: Grants, manager: EntityManager, appId: number, id: number): Promise<void> {
+  async function checkDeletable(grants: MediaGrants, manager: EntityManager, appId: number, id: number): Promise<void> {
     if (grants.isTrusted) return;
     const own = await rows<{ rules: MediaRules }>(
       manager,
@@ -281,32 +286,36 @@ export function createFolders(options: {
     for (const { rules } of own) grants.need(rules, "delete");
   }
 
-  async function remove(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
+  async function removeFolder(admission: AdmittedRequest, { appId, id, precondition }: MediaTarget): Promise<void> {
     const grants = await callers.of(admission);
-    grants.need((await known(grants, appId, id)).rules, "delete");
+    grants.need((await requireFolder(grants, appId, id)).rules, "delete");
     const keys = await db.transaction(async (manager) => {
       await lockApp(manager, appId);
-      const before = await known(grants, appId, id, manager);
+      const before = await requireFolder(grants, appId, id, manager);
       const { name } = before;
       mustBeAt(toFolder(before), precondition);
       await checkDeletable(grants, manager, appId, id);
-      const gone = await rows<{ keys: string[] }>(
+      const removedFiles = await rows<{ keys: string[] }>(
         manager,
         `${TREE} DELETE FROM media_file WHERE app_id = $1 AND folder_id IN (SELECT id FROM tree)
          RETURNING array_remove(ARRAY[blob_key, thumbnail_key], NULL) AS keys`,
         [appId, id],
       );
-      const blobs = gone.flatMap((file) => file.keys);
+      const blobs = removedFiles.flatMap((file) => file.keys);
       await giveUp(manager, blobs);
       await rows(manager, `${TREE} DELETE FROM media_folder WHERE app_id = $1 AND id IN (SELECT id FROM tree)`, [
         appId,
         id,
       ]);
-      await auditMedia(manager, admission, appId, "media.folder.delete", { folderId: id, name, files: gone.length });
+      await auditMedia(manager, admission, appId, "media.folder.delete", {
+        folderId: id,
+        name,
+        files: removedFiles.length,
+      });
       return blobs;
     });
     await removeUnneeded(keys);
   }
 
-  return { list, create, update, remove, known, rulesAt };
+  return { list, create: createFolder, update: updateFolder, remove: removeFolder, known: requireFolder, rulesAt };
 }

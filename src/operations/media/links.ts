@@ -8,7 +8,7 @@ import type { MediaCallers } from "./media-callers.js";
 import { contentsUrl } from "./media-rows.js";
 
 /** Purpose of the derived key: other purposes derive other keys from the same ring. */
-const PURPOSE = "svc media link 1";
+const LINK_PURPOSE = "svc media link 1";
 
 export interface MediaLink {
   url: string;
@@ -23,13 +23,13 @@ export interface LinkClaim {
   signature: string;
 }
 
-export type Links = ReturnType<typeof createLinks>;
+export type MediaLinks = ReturnType<typeof createLinks>;
 
 export function createLinks(options: { ring: KeyRing; callers: MediaCallers; files: Files; baseUrl: string }) {
   const { ring, callers, files, baseUrl } = options;
 
-  function sign(master: Buffer, appId: number, id: number, expires: string): Buffer {
-    const key = Buffer.from(hkdfSync("sha256", master, "", PURPOSE, 32));
+  function signLink(master: Buffer, appId: number, id: number, expires: string): Buffer {
+    const key = Buffer.from(hkdfSync("sha256", master, "", LINK_PURPOSE, 32));
     return createHmac("sha256", key).update(`${appId}/${id}/${expires}`).digest();
   }
 
@@ -39,7 +39,7 @@ export function createLinks(options: { ring: KeyRing; callers: MediaCallers; fil
       const grants = await callers.of(admission);
       grants.need((await files.known(grants, appId, id)).rules, "read");
       const expires = Math.floor(Date.now() / 1000) + linkSeconds(expiresIn);
-      const signature = sign(ring.current(), appId, id, String(expires)).toString("base64url");
+      const signature = signLink(ring.current(), appId, id, String(expires)).toString("base64url");
       const url = `${contentsUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
       return { url, expiresAt: new Date(expires * 1000).toISOString() };
     },
@@ -49,7 +49,7 @@ export function createLinks(options: { ring: KeyRing; callers: MediaCallers; fil
       if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
       if (Number(expires) * 1000 <= Date.now()) return false;
       const input = Buffer.from(signature, "base64url");
-      return ring.find((master) => timingSafeEqual(sign(master, appId, id, expires), input)) !== null;
+      return ring.find((master) => timingSafeEqual(signLink(master, appId, id, expires), input)) !== null;
     },
   };
 }

@@ -11,7 +11,7 @@ import type { Emitter } from "../records/log-events.js";
 export type MediaRules = readonly MediaRule[] | null;
 
 /** The rights of one caller, whose user is read once. */
-export interface Grants {
+export interface MediaGrants {
   isTrusted: boolean;
   has(rules: MediaRules, right: MediaRight): boolean;
   /** @throws UNAUTHORIZED, FORBIDDEN: the same whether or not the item exists; then the deferred fault of the request */
@@ -23,11 +23,11 @@ export interface Grants {
 }
 
 /** Events of anonymous callers count as those of the page's visitors. */
-const NOBODY = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
+const ANONYMOUS_EMITTER = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
 /** Returns the emitter for events of this caller. */
 export const emitterOf = ({ caller, address }: AdmittedRequest): Emitter => ({
-  ...(caller ?? NOBODY),
+  ...(caller ?? ANONYMOUS_EMITTER),
   ...(address !== undefined && { address }),
 });
 
@@ -51,23 +51,25 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
   }
 
   return {
-    async of(admission: AdmittedRequest): Promise<Grants> {
+    async of(admission: AdmittedRequest): Promise<MediaGrants> {
       const { isTrusted, caller } = admission;
       const user = isTrusted ? null : await userOf(admission);
       const has = (rules: MediaRules, right: MediaRight) => isTrusted || grants(rules, right, user);
-      const refusal = () => new ActionError(caller ? "FORBIDDEN" : "UNAUTHORIZED");
+      const accessError = () => new ActionError(caller ? "FORBIDDEN" : "UNAUTHORIZED");
       return {
         isTrusted,
         has,
-        refusal,
+        refusal: accessError,
         need(rules, right) {
-          if (!has(rules, right)) throw refusal();
+          if (!has(rules, right)) throw accessError();
           reportDeferred(admission);
         },
         needNoMore(after, before) {
           // `create` is checked at the target itself.
-          const gained = MEDIA_RIGHTS.some((right) => right !== "create" && has(after, right) && !has(before, right));
-          if (gained) throw refusal();
+          const gainedRights = MEDIA_RIGHTS.some(
+            (right) => right !== "create" && has(after, right) && !has(before, right),
+          );
+          if (gainedRights) throw accessError();
         },
       };
     },

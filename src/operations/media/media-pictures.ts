@@ -14,38 +14,38 @@ import {
 } from "../../limits.js";
 
 /** Leaves cores to runs. */
-const PLACES = Math.max(1, Math.floor(availableParallelism() / 2));
+const RESIZE_SLOTS = Math.max(1, Math.floor(availableParallelism() / 2));
 
 export type MediaPictures = ReturnType<typeof createMediaPictures>;
 
 export function createMediaPictures({ pictures }: { pictures: Pictures }) {
-  const line = new FairSemaphore(PLACES, PLACES);
-  const made = new LRUCache<string, Buffer>({
+  const line = new FairSemaphore(RESIZE_SLOTS, RESIZE_SLOTS);
+  const cachedPictures = new LRUCache<string, Buffer>({
     maxSize: RESIZED_KEPT_BYTES,
     sizeCalculation: (bytes) => bytes.length || 1,
   });
-  const making = new Map<string, Promise<Buffer>>();
-  const waiting = new Map<number, number>();
+  const pendingPictures = new Map<string, Promise<Buffer>>();
+  const waitingByApp = new Map<number, number>();
   let allWaiting = 0;
 
   function countWaiting(appId: number, count: 1 | -1): void {
-    const own = (waiting.get(appId) ?? 0) + count;
+    const own = (waitingByApp.get(appId) ?? 0) + count;
     allWaiting += count;
-    if (own > 0) waiting.set(appId, own);
-    else waiting.delete(appId);
+    if (own > 0) waitingByApp.set(appId, own);
+    else waitingByApp.delete(appId);
   }
 
   /** @throws OVERLOADED if too many wait */
-  async function inTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
-    const own = waiting.get(appId) ?? 0;
+  async function resizeInTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
+    const own = waitingByApp.get(appId) ?? 0;
     if (!leavesHalf(PICTURES_WAITING_MAX, allWaiting, own, 1)) {
       const details = { retryAfter: OVERLOADED_RETRY_SECONDS };
       throw new ActionError("OVERLOADED", "too many pictures are waiting to be checked; try again shortly", details);
     }
     countWaiting(appId, 1);
     try {
-      const leave = await line.enter(appId);
-      return await work().finally(leave);
+      const leaveQueue = await line.enter(appId);
+      return await work().finally(leaveQueue);
     } finally {
       countWaiting(appId, -1);
     }
@@ -59,13 +59,15 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
       contentType: string,
       keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
     ): Promise<Inspection & { kept: T }> {
-      return inTurn(appId, () => pictures.inspect(open(), contentType, THUMBNAIL, keep)).catch((error: unknown) => {
-        if (!(error instanceof PictureFault)) throw error;
-        throw new ActionError(
-          "REQUEST_INVALID",
-          `the file starts as ${contentType} but cannot be read: ${error.message}`,
-        );
-      });
+      return resizeInTurn(appId, () => pictures.inspect(open(), contentType, THUMBNAIL, keep)).catch(
+        (error: unknown) => {
+          if (!(error instanceof PictureFault)) throw error;
+          throw new ActionError(
+            "REQUEST_INVALID",
+            `the file starts as ${contentType} but cannot be read: ${error.message}`,
+          );
+        },
+      );
     },
 
     /** @param key of the result: equal keys have equal bytes. @throws REQUEST_INVALID, OVERLOADED */
@@ -76,18 +78,18 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
       contentType: string,
       resizing: Resizing,
     ): Promise<Buffer> {
-      const known = made.get(key);
-      if (known) return known;
+      const cachedPicture = cachedPictures.get(key);
+      if (cachedPicture) return cachedPicture;
       // Visitors of a page often request the same picture at the same moment.
       const started =
-        making.get(key) ??
-        inTurn(appId, async () => pictures.resize(await open(), contentType, resizing, RESIZED_MAX_BYTES))
+        pendingPictures.get(key) ??
+        resizeInTurn(appId, async () => pictures.resize(await open(), contentType, resizing, RESIZED_MAX_BYTES))
           .then((bytes) => {
-            made.set(key, bytes);
+            cachedPictures.set(key, bytes);
             return bytes;
           })
-          .finally(() => making.delete(key));
-      making.set(key, started);
+          .finally(() => pendingPictures.delete(key));
+      pendingPictures.set(key, started);
       return started.catch((error: unknown) => {
         if (!(error instanceof PictureFault)) throw error;
         throw new ActionError("REQUEST_INVALID", `the picture cannot be converted: ${error.message}`);

@@ -10,7 +10,7 @@ import type { AdmittedRequest } from "../access/gate.js";
 import { lockApp } from "../settings/settings.js";
 import type { Files } from "./files.js";
 import type { Folders } from "./folders.js";
-import type { Grants, MediaCallers, MediaRules } from "./media-callers.js";
+import type { MediaCallers, MediaGrants, MediaRules } from "./media-callers.js";
 import type { MediaTarget } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
 
@@ -35,13 +35,13 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
   const { db, callers, files, folders } = options;
 
   /** @throws UNAUTHORIZED or FORBIDDEN if the caller is not the app itself */
-  async function trustedGrants(admission: AdmittedRequest): Promise<Grants> {
+  async function trustedGrants(admission: AdmittedRequest): Promise<MediaGrants> {
     const grants = await callers.of(admission);
     if (!grants.isTrusted) throw grants.refusal();
     return grants;
   }
 
-  async function read(grants: Grants, kind: RuledKind, { appId, id }: MediaTarget, executor?: Executor) {
+  async function readRules(grants: MediaGrants, kind: RuledKind, { appId, id }: MediaTarget, executor?: Executor) {
     const { known } = kind === "file" ? files : folders;
     const { ownRules, updatedAt } = await known(grants, appId, id, executor);
     return { accessRules: ownRules, updatedAt: updatedAt.toISOString() };
@@ -49,21 +49,21 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
 
   return {
     async get(admission: AdmittedRequest, kind: RuledKind, target: MediaTarget): Promise<OwnRules> {
-      return read(await trustedGrants(admission), kind, target);
+      return readRules(await trustedGrants(admission), kind, target);
     },
 
     /** Replaces them. @throws REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED */
     async set(admission: AdmittedRequest, kind: RuledKind, target: MediaTarget, body: unknown): Promise<OwnRules> {
       const { appId, id, precondition } = target;
       const grants = await trustedGrants(admission);
-      await read(grants, kind, target);
+      await readRules(grants, kind, target);
       const accessRules = parseMediaRules(rulesIn(body));
       refuseUnknownFields(body, RULES_SHAPE);
       const text = accessRules && JSON.stringify(accessRules);
       const updatedAt = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
         // Uses the transaction's own connection: a second one from the pool could be the one that waits for this lock.
-        if (precondition) mustBeAt(await read(grants, kind, target, manager), precondition);
+        if (precondition) mustBeAt(await readRules(grants, kind, target, manager), precondition);
         const sql = `UPDATE ${TABLES[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;
         const [changed] = await rows<{ updatedAt: Date }>(manager, sql, [appId, id, text]);

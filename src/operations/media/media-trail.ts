@@ -3,7 +3,7 @@ import type { Executor } from "../../data/database.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import { audit } from "../records/audit.js";
 
-const RECORDED = ["editor", "admin", "api"];
+const RECORDED_CALLERS = ["editor", "admin", "api"];
 
 /** Call it in the transaction of the change. `data` has ids, names and fields, never contents. */
 export async function auditMedia(
@@ -13,5 +13,5 @@ export async function auditMedia(
   type: string,
   data: Record<string, unknown>,
 ): Promise<void> {
-  if (caller && RECORDED.includes(caller.kind)) await audit(executor, caller, { appId, type, data });
+  if (caller && RECORDED_CALLERS.includes(caller.kind)) await audit(executor, caller, { appId, type, data });
 }

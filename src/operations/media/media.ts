@@ -66,9 +66,9 @@ export async function createMedia(options: {
     }
   }
 
-  const shared = { db, callers, intake, baseUrl, giveUp: blobs.giveUp, removeUnneeded };
-  const folders = createFolders(shared);
-  const files = createFiles({ ...shared, folders });
+  const sharedParts = { db, callers, intake, baseUrl, giveUp: blobs.giveUp, removeUnneeded };
+  const folders = createFolders(sharedParts);
+  const files = createFiles({ ...sharedParts, folders });
   const links = createLinks({ ring, callers, files, baseUrl });
   const hasRoom = async (bytes: number) => {
     if (config.diskFreeMinMb === 0) return true;
@@ -91,21 +91,21 @@ export async function createMedia(options: {
      * @throws StartError that names MEDIA_URL or DATA_DIR
      */
     async start(): Promise<void> {
-      const which = config.mediaBucket
+      const storeName = config.mediaBucket
         ? `the bucket ${config.mediaBucket.bucket} of MEDIA_URL`
         : `the folder ${folder} of DATA_DIR`;
       try {
         await reception.start();
         await store.check();
       } catch (error) {
-        throw new StartError(`${which} cannot be used: ${(error as Error).message || (error as Error).name}`, {
+        throw new StartError(`${storeName} cannot be used: ${(error as Error).message || (error as Error).name}`, {
           cause: error,
         });
       }
-      if (config.roles.has("api")) await claimStore({ db, store, where: which, instance, log });
+      if (config.roles.has("api")) await claimStore({ db, store, where: storeName, instance, log });
       else if (!(await isOwnStore()) && (await recordedIdentity(db)) !== null)
         log.warn(
-          { store: which },
+          { store: storeName },
           "this scheduler has another media store than the API: it does not remove deleted files",
         );
     },

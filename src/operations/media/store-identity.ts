@@ -5,7 +5,7 @@ import { rows } from "../../data/database.js";
 import type { BlobStore } from "../../engine/blob-store/blob.js";
 import { StartError } from "../../errors.js";
 
-const CLAIM = "UPDATE media_store SET identity = $1 WHERE identity IS NULL OR identity = $2 RETURNING identity";
+const CLAIM_STORE = "UPDATE media_store SET identity = $1 WHERE identity IS NULL OR identity = $2 RETURNING identity";
 
 /* $1 this process. */
 const USE = `
@@ -51,6 +51,6 @@ export async function claimStore(options: {
     );
   }
   // Of two processes that start at the same time, the first one's store is recorded and the other is refused.
-  if ((await rows(db, CLAIM, [identity, recorded])).length === 0) return claimStore(options);
+  if ((await rows(db, CLAIM_STORE, [identity, recorded])).length === 0) return claimStore(options);
   if (recorded !== null) log.warn({ store: where }, "the media store has changed");
 }

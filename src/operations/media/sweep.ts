@@ -20,14 +20,14 @@ const BATCH = 500;
 /** A blob without a row may have a row that is not committed yet, and a received file may still wait to be checked. */
 const YOUNG_MS = 3_600_000;
 /** Maximum ids of lost files in the log. */
-const NAMED = 20;
+const NAMED_FILES_MAX = 20;
 
 /* $1 keys in the store, $2 maximum creation time of the rows. */
-const LOST = `
+const MARK_LOST = `
   UPDATE media_blob SET lost_at = now() WHERE held_until IS NULL AND lost_at IS NULL AND key = ANY ($1)`;
-const FOUND = "UPDATE media_blob SET lost_at = NULL WHERE lost_at IS NOT NULL AND key = ANY ($1)";
+const UNMARK_FOUND = "UPDATE media_blob SET lost_at = NULL WHERE lost_at IS NOT NULL AND key = ANY ($1)";
 
-export interface Found {
+export interface SweepResult {
   /** Files that only the store had; they are removed. */
   orphans: number;
   /** Ids of files that only the database has. */
@@ -46,7 +46,7 @@ export function createMediaSweep(options: {
   log: Logger;
 }) {
   const { db, store, reception, blobs, isOwnStore, log } = options;
-  let stopped = false;
+  let isStopped = false;
   let comparedAt = Date.now();
 
   /** The file has been deleted by now, so a backup that starts later does not contain it. */
@@ -66,8 +66,8 @@ export function createMediaSweep(options: {
   /** Removes blobs that are marked as not needed, or whose lease has expired. */
   async function removeUnneeded(): Promise<void> {
     if (!(await mayRemove())) return;
-    for (let keys = await blobs.unneeded(BATCH); keys.length > 0 && !stopped; keys = await blobs.unneeded(BATCH)) {
-      for (const key of keys) if (!stopped) await removeBlob(key);
+    for (let keys = await blobs.unneeded(BATCH); keys.length > 0 && !isStopped; keys = await blobs.unneeded(BATCH)) {
+      for (const key of keys) if (!isStopped) await removeBlob(key);
       if (keys.length < BATCH || !(await mayRemove())) return;
     }
   }
@@ -75,29 +75,29 @@ export function createMediaSweep(options: {
   /** Removes files that only the store has, and returns all files of the store. */
   async function removeOrphans(): Promise<{ orphans: number; stored: Set<string> }> {
     const stored = new Set<string>();
-    let orphans = 0;
+    let orphanCount = 0;
     let batch: string[] = [];
-    const judge = async () => {
+    const removeUnknownFiles = async () => {
       for (const key of await blobs.unknown(batch)) {
         await store.remove(key);
-        orphans += 1;
+        orphanCount += 1;
       }
       batch = [];
     };
     for await (const { key, modifiedAt } of store.list()) {
-      if (stopped) break;
+      if (isStopped) break;
       stored.add(key);
       if (Date.now() - modifiedAt < YOUNG_MS) continue;
       batch.push(key);
-      if (batch.length >= BATCH) await judge();
+      if (batch.length >= BATCH) await removeUnknownFiles();
     }
-    await judge();
-    return { orphans, stored };
+    await removeUnknownFiles();
+    return { orphans: orphanCount, stored };
   }
 
   /** Finds blobs that files use but the store lacks. */
   async function findLost(stored: ReadonlySet<string>, before: Date): Promise<number[]> {
-    const lost: number[] = [];
+    const lostFileIds: number[] = [];
     for (let after = 0; ; ) {
       const page = await rows<{ id: number; blobKey: string; thumbnailKey: string | null }>(
         db,
@@ -105,36 +105,37 @@ export function createMediaSweep(options: {
           WHERE id > $1 AND created_at < $2 ORDER BY id LIMIT ${BATCH}`,
         [after, before],
       );
-      if (page.length === 0 || stopped) return lost;
+      if (page.length === 0 || isStopped) return lostFileIds;
       const keys = page.flatMap(({ blobKey, thumbnailKey }) => [
         blobKey,
         ...(thumbnailKey === null ? [] : [thumbnailKey]),
       ]);
-      await db.query(LOST, [keys.filter((key) => !stored.has(key))]);
-      await db.query(FOUND, [keys.filter((key) => stored.has(key))]);
-      for (const { id, blobKey } of page) if (!stored.has(blobKey)) lost.push(id);
+      await db.query(MARK_LOST, [keys.filter((key) => !stored.has(key))]);
+      await db.query(UNMARK_FOUND, [keys.filter((key) => stored.has(key))]);
+      for (const { id, blobKey } of page) if (!stored.has(blobKey)) lostFileIds.push(id);
       after = page.at(-1)!.id;
     }
   }
 
   /** Compares the whole store with the database. */
-  async function compare(): Promise<Found> {
+  async function compareStores(): Promise<SweepResult> {
     const before = new Date(Date.now() - 1_000);
-    const { orphans, stored } = await removeOrphans();
-    const lost = stopped ? [] : await findLost(stored, before);
-    if (orphans > 0) log.warn({ orphans }, "removed files from the media store that the database does not have");
-    if (lost.length > 0) {
+    const { orphans: orphanCount, stored } = await removeOrphans();
+    const lostFileIds = isStopped ? [] : await findLost(stored, before);
+    if (orphanCount > 0)
+      log.warn({ orphans: orphanCount }, "removed files from the media store that the database does not have");
+    if (lostFileIds.length > 0) {
       log.error(
-        { count: lost.length, fileIds: lost.slice(0, NAMED) },
+        { count: lostFileIds.length, fileIds: lostFileIds.slice(0, NAMED_FILES_MAX) },
         "files of the database are missing from the media store",
       );
     }
-    return { orphans, lost };
+    return { orphans: orphanCount, lost: lostFileIds };
   }
 
   return {
     removeBlob,
-    compare,
+    compare: compareStores,
 
     /** One sweep. Returns the Unix time in milliseconds of the next one. */
     async sweep(): Promise<number> {
@@ -142,16 +143,16 @@ export function createMediaSweep(options: {
       // Compared with another store, every file would be missing.
       if (!(await isOwnStore())) return Date.now() + EVERY_MS;
       await removeUnneeded();
-      if (Date.now() - comparedAt >= COMPARE_EVERY_MS && !stopped) {
+      if (Date.now() - comparedAt >= COMPARE_EVERY_MS && !isStopped) {
         comparedAt = Date.now();
-        await compare();
+        await compareStores();
       }
       return Date.now() + EVERY_MS;
     },
 
     /** Stops a running sweep. */
     stop(): void {
-      stopped = true;
+      isStopped = true;
     },
   };
 }

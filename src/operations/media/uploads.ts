@@ -28,7 +28,7 @@ import type { LogEvents } from "../records/log-events.js";
 import { lockApp } from "../settings/settings.js";
 import type { Blobs } from "./blobs.js";
 import type { Folders } from "./folders.js";
-import { emitterOf, type Grants, type MediaCallers } from "./media-callers.js";
+import { emitterOf, type MediaCallers, type MediaGrants } from "./media-callers.js";
 import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
@@ -76,7 +76,7 @@ export interface UploadsOptions {
   log: Logger;
 }
 
-const INSERT = `
+const INSERT_FILE = `
   INSERT INTO media_file (app_id, folder_id, name, content_type, bytes, checksum, width, height, blob_key, thumbnail_key, user_id)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
 
@@ -99,7 +99,7 @@ class UploadSlots {
   }
 }
 
-const busy = (message: string, retryAfter: number) => new ActionError("OVERLOADED", message, { retryAfter });
+const overloadedError = (message: string, retryAfter: number) => new ActionError("OVERLOADED", message, { retryAfter });
 
 export function createUploads(options: UploadsOptions) {
   const {
@@ -117,7 +117,7 @@ export function createUploads(options: UploadsOptions) {
     hasRoom,
     log,
   } = options;
-  const open = { all: new UploadSlots(UPLOADS_MAX), visitors: new UploadSlots(UPLOADS_OF_VISITORS_MAX) };
+  const openUploads = { all: new UploadSlots(UPLOADS_MAX), visitors: new UploadSlots(UPLOADS_OF_VISITORS_MAX) };
 
   /** Passes the bytes on, and reserves more quota when they exceed the reserved bytes. */
   async function* reserving(
@@ -126,12 +126,12 @@ export function createUploads(options: UploadsOptions) {
     key: string,
     reserved: number,
   ): AsyncGenerator<Buffer> {
-    let room = reserved;
+    let reservedBytes = reserved;
     for await (const chunk of source) {
-      room -= chunk.length;
-      if (room < 0) {
+      reservedBytes -= chunk.length;
+      if (reservedBytes < 0) {
         await blobs.reserve(appId, key, STEP_BYTES);
-        room += STEP_BYTES;
+        reservedBytes += STEP_BYTES;
       }
       yield chunk;
     }
@@ -144,14 +144,14 @@ export function createUploads(options: UploadsOptions) {
     expected: number,
   ): Promise<Received> {
     const reserved = Math.max(blobs.counted(0), Math.min(expected, maxBytes));
-    if (!(await hasRoom(reserved))) throw busy("the service's disk is nearly full", LOW_DISK_RETRY_SECONDS);
+    if (!(await hasRoom(reserved))) throw overloadedError("the service's disk is nearly full", LOW_DISK_RETRY_SECONDS);
     await blobs.reserve(appId, key, reserved);
     return reception.receive(key, reserving(source, appId, key, reserved), maxBytes, appId).catch((error: unknown) => {
       if (error instanceof TooManyBytes) {
         throw new ActionError("PAYLOAD_TOO_LARGE", `a file must be at most ${maxBytes / 2 ** 20} MB`);
       }
       if ((error as NodeJS.ErrnoException).code === "ENOSPC")
-        throw busy("the service's disk is full", LOW_DISK_RETRY_SECONDS);
+        throw overloadedError("the service's disk is full", LOW_DISK_RETRY_SECONDS);
       throw error;
     });
   }
@@ -171,9 +171,9 @@ export function createUploads(options: UploadsOptions) {
     if (thumbnail === null) return { ...kept, key: cleanKey, size, thumbnail: null };
     const thumbnailKey = newBlobKey();
     keys.push(thumbnailKey);
-    const small = await receiveBytes(appId, thumbnailKey, asStream(thumbnail), thumbnail.length);
-    await store.put(thumbnailKey, small.path);
-    return { ...kept, key: cleanKey, size, thumbnail: { key: thumbnailKey, bytes: small.bytes } };
+    const storedThumbnail = await receiveBytes(appId, thumbnailKey, asStream(thumbnail), thumbnail.length);
+    await store.put(thumbnailKey, storedThumbnail.path);
+    return { ...kept, key: cleanKey, size, thumbnail: { key: thumbnailKey, bytes: storedThumbnail.bytes } };
   }
 
   async function* asStream(bytes: Buffer): AsyncGenerator<Buffer> {
@@ -185,7 +185,7 @@ export function createUploads(options: UploadsOptions) {
     await blobs.drop(key, store.remove, appId);
   }
 
-  async function insert(
+  async function insertFile(
     manager: EntityManager,
     admission: AdmittedRequest,
     appId: number,
@@ -210,8 +210,8 @@ export function createUploads(options: UploadsOptions) {
       thumbnail?.key ?? null,
       userId,
     ];
-    const [made] = await rows<{ id: number }>(manager, INSERT, values);
-    const { id } = made!;
+    const [insertedFile] = await rows<{ id: number }>(manager, INSERT_FILE, values);
+    const { id } = insertedFile!;
     const data = { fileId: id, name, contentType, bytes, folderId };
     await logEvents.emit(manager, emitterOf(admission), appId, { type: "mediaFile.create", data });
     await auditMedia(manager, admission, appId, "media.file.create", { fileId: id, name });
@@ -219,10 +219,10 @@ export function createUploads(options: UploadsOptions) {
   }
 
   /** @returns a function that frees the slot @throws OVERLOADED */
-  function enter(appId: number, isTrusted: boolean): () => void {
-    const slots = isTrusted ? [open.all] : [open.all, open.visitors];
+  function enterUpload(appId: number, isTrusted: boolean): () => void {
+    const slots = isTrusted ? [openUploads.all] : [openUploads.all, openUploads.visitors];
     if (!slots.every((one) => one.hasRoom(appId))) {
-      throw busy("too many uploads at once, try again shortly", OVERLOADED_RETRY_SECONDS);
+      throw overloadedError("too many uploads at once, try again shortly", OVERLOADED_RETRY_SECONDS);
     }
     for (const one of slots) one.add(appId, 1);
     return () => {
@@ -234,16 +234,16 @@ export function createUploads(options: UploadsOptions) {
   function upload(
     admission: AdmittedRequest,
     appId: number,
-    grants: Grants,
+    grants: MediaGrants,
     length: number | null,
     leave: () => void,
   ): Upload {
     const files: Stored[] = [];
     const keys: string[] = [];
     let isOpen = true;
-    let missing = length ?? STEP_BYTES;
+    let missingBytes = length ?? STEP_BYTES;
 
-    async function receive(
+    async function receiveFile(
       source: AsyncIterable<Buffer>,
       filename: string | undefined,
       folderId: number | null,
@@ -253,8 +253,8 @@ export function createUploads(options: UploadsOptions) {
       grants.need(await folders.rulesAt(grants, appId, folderId), "create");
       const key = newBlobKey();
       keys.push(key);
-      const raw = await receiveBytes(appId, key, source, missing);
-      if (length !== null) missing = Math.max(0, missing - raw.bytes);
+      const raw = await receiveBytes(appId, key, source, missingBytes);
+      if (length !== null) missingBytes = Math.max(0, missingBytes - raw.bytes);
       const contentType = await contentTypeOf(raw.head);
       const isPicture = CLEANABLE.includes(contentType);
       const found = isPicture
@@ -265,7 +265,7 @@ export function createUploads(options: UploadsOptions) {
     }
 
     return {
-      receive,
+      receive: receiveFile,
 
       async finish({ folderId, name }) {
         if (files.length === 0) throw new ActionError("REQUEST_INVALID", "the form must have a file");
@@ -275,13 +275,13 @@ export function createUploads(options: UploadsOptions) {
           grants.need(await folders.rulesAt(grants, appId, folderId, manager), "create");
           const stored: MediaFile[] = [];
           for (const file of files)
-            stored.push(await insert(manager, admission, appId, folderId, { ...file, name: input ?? file.name }));
+            stored.push(await insertFile(manager, admission, appId, folderId, { ...file, name: input ?? file.name }));
           return stored;
         };
-        const made = await blobs.inTurn(appId, () => db.transaction(store));
+        const insertedFile = await blobs.inTurn(appId, () => db.transaction(store));
         for (const file of files) for (const key of [file.key, file.thumbnail?.key]) if (key) blobs.let(key);
         keys.length = 0;
-        return made;
+        return insertedFile;
       },
 
       async close() {
@@ -304,7 +304,7 @@ export function createUploads(options: UploadsOptions) {
     async begin(admission: AdmittedRequest, appId: number, length: number | null): Promise<Upload> {
       const grants = await callers.of(admission);
       intake.take(emitterOf(admission), appId, 0);
-      return upload(admission, appId, grants, length, enter(appId, grants.isTrusted));
+      return upload(admission, appId, grants, length, enterUpload(appId, grants.isTrusted));
     },
   };
 }

@@ -4,10 +4,10 @@
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import type { Grants, MediaRules } from "./media-callers.js";
+import type { MediaGrants, MediaRules } from "./media-callers.js";
 
 /** Files and folders of a list. $1 in the conditions is the app, $2 the value. */
-export interface Matching {
+export interface MediaFilter {
   appId: number;
   files: string;
   folders: string;
@@ -15,16 +15,16 @@ export interface Matching {
 }
 
 /** $3 and $4 of a condition: file rules that grant reading, and folders whose rules do. Null grants everything. */
-export type Visible = readonly [ownRules: string[], folderIds: number[]] | null;
+export type VisibleMedia = readonly [ownRules: string[], folderIds: number[]] | null;
 
 const VISIBLE_FILE =
   "(access_rules::jsonb = ANY ($3::jsonb[]) OR (access_rules IS NULL AND folder_id = ANY ($4::bigint[])))";
 const VISIBLE_FOLDER = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)";
 /** Names both parameters, so that all lists have the same parameters. */
-const EVERYTHING = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
+const SEES_EVERYTHING = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
 
-export const isVisibleFile = (visible: Visible): string => (visible === null ? EVERYTHING : VISIBLE_FILE);
-export const isVisibleFolder = (visible: Visible): string => (visible === null ? EVERYTHING : VISIBLE_FOLDER);
+export const isVisibleFile = (visible: VisibleMedia): string => (visible === null ? SEES_EVERYTHING : VISIBLE_FILE);
+export const isVisibleFolder = (visible: VisibleMedia): string => (visible === null ? SEES_EVERYTHING : VISIBLE_FOLDER);
 
 /** Folders by their effective rules: their own, or those of the nearest folder above. */
 const FOLDERS_BY_RULES = `
@@ -35,7 +35,11 @@ const FOLDERS_BY_RULES = `
       FROM media_folder AS below JOIN tree ON below.app_id = $1 AND below.parent_id = tree.id)
   SELECT rules::jsonb AS rules, array_agg(id) AS ids FROM tree WHERE rules IS NOT NULL GROUP BY rules::jsonb`;
 
-export async function visibleTo(db: DataSource, grants: Grants, { appId, files, value }: Matching): Promise<Visible> {
+export async function visibleTo(
+  db: DataSource,
+  grants: MediaGrants,
+  { appId, files, value }: MediaFilter,
+): Promise<VisibleMedia> {
   if (grants.isTrusted) return null;
   const [folders, own] = await Promise.all([
     rows<{ rules: MediaRules; ids: number[] }>(db, FOLDERS_BY_RULES, [appId]),

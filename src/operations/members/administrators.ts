@@ -19,21 +19,21 @@ const LIST = `
          administrator_since AS "updatedAt"
     FROM person WHERE is_administrator ORDER BY id LIMIT ${ADMINISTRATORS_MAX}`;
 /* Serializes changes. */
-const LOCK = "SELECT pg_advisory_xact_lock(hashtext('administrators'))";
-const OTHERS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN}`;
+const LOCK_ADMINISTRATORS = "SELECT pg_advisory_xact_lock(hashtext('administrators'))";
+const COUNT_OTHER_ADMINISTRATORS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN}`;
 /* Two rights of one person never have the same time, so a precondition of the first one fails for the second. */
 const SET = `
   UPDATE person SET is_administrator = $2,
          administrator_since = greatest(clock_timestamp(), administrator_since + interval '1 millisecond')
    WHERE id = $1`;
-const FIND = `SELECT is_administrator AS "isAdministrator", ${CAN_SIGN_IN} AS "canSignIn" FROM person WHERE id = $1`;
+const SELECT_ADMINISTRATOR = `SELECT is_administrator AS "isAdministrator", ${CAN_SIGN_IN} AS "canSignIn" FROM person WHERE id = $1`;
 
 /** An administrator of the service; `updatedAt` is the time at which the right was given, ISO 8601. */
 export interface Administrator extends User {
   updatedAt: string;
 }
 
-interface Found {
+interface FoundAdministrator {
   isAdministrator: boolean;
   canSignIn: boolean;
 }
@@ -42,14 +42,14 @@ export type Administrators = ReturnType<typeof createAdministrators>;
 
 export function createAdministrators({ db, credentials }: { db: DataSource; credentials: Credentials }) {
   async function list(executor: Executor = db): Promise<Administrator[]> {
-    const found = await rows<User & { updatedAt: Date }>(executor, LIST);
-    return found.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
+    const administratorRows = await rows<User & { updatedAt: Date }>(executor, LIST);
+    return administratorRows.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
   /** Reads the caller's right from the database: the request's caller may be some seconds old. */
   async function mustAdministrate(manager: EntityManager, { personId, session }: Caller): Promise<void> {
     if (session === undefined) return;
-    const [own] = await rows<Found>(manager, FIND, [personId]);
+    const [own] = await rows<FoundAdministrator>(manager, SELECT_ADMINISTRATOR, [personId]);
     if (!own?.isAdministrator) throw new ActionError("FORBIDDEN");
   }
 
@@ -65,22 +65,22 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     mustBeInList(administrator, [all], precondition);
   }
 
-  async function change(
+  async function changeAdministrator(
     caller: Caller,
     personId: number,
     isAdministrator: boolean,
     precondition?: Precondition,
   ): Promise<Administrator[]> {
     await db.transaction(async (manager) => {
-      await manager.query(LOCK);
+      await manager.query(LOCK_ADMINISTRATORS);
       await mustAdministrate(manager, caller);
-      const [person] = await rows<Found>(manager, FIND, [personId]);
+      const [person] = await rows<FoundAdministrator>(manager, SELECT_ADMINISTRATOR, [personId]);
       if (!person) throw new ActionError("NOT_FOUND", "there is no such person");
       await requireUnchangedAdministrator(manager, personId, precondition);
       if (person.isAdministrator === isAdministrator) return;
       if (isAdministrator) await mustBeAllowed(manager, person);
       else {
-        const [others] = await rows<{ count: number }>(manager, OTHERS, [personId]);
+        const [others] = await rows<{ count: number }>(manager, COUNT_OTHER_ADMINISTRATORS, [personId]);
         if (others!.count === 0) throw new ActionError("LAST_ADMINISTRATOR");
       }
       await manager.query(SET, [personId, isAdministrator]);
@@ -95,7 +95,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     return list();
   }
 
-  async function mustBeAllowed(manager: EntityManager, { canSignIn }: Found): Promise<void> {
+  async function mustBeAllowed(manager: EntityManager, { canSignIn }: FoundAdministrator): Promise<void> {
     if (!canSignIn) {
       throw new ActionError(
         "REQUEST_INVALID",
@@ -110,12 +110,12 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
   return {
     list: () => list(),
     /** Makes a person an administrator; returns all. @throws NOT_FOUND, REQUEST_INVALID for a person without an account */
-    add: (caller: Caller, personId: number): Promise<Administrator[]> => change(caller, personId, true),
+    add: (caller: Caller, personId: number): Promise<Administrator[]> => changeAdministrator(caller, personId, true),
     /**
      * Removes the right from a person, and ends the sessions of a person without another role; returns the others.
      * @throws NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
      */
     remove: (caller: Caller, personId: number, precondition?: Precondition): Promise<Administrator[]> =>
-      change(caller, personId, false, precondition),
+      changeAdministrator(caller, personId, false, precondition),
   };
 }

@@ -19,7 +19,7 @@ export interface Editor extends User {
 
 const COLUMNS = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
 
-const INSERT = `
+const INSERT_EDITOR = `
   INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, $2, $3, $4) RETURNING ${COLUMNS}`;
 
 const ADD_EDITOR = `
@@ -27,7 +27,7 @@ const ADD_EDITOR = `
   SELECT app.id, person.id FROM app JOIN person ON ${BELONGS_TO_APP} WHERE app.id = $1 AND person.id = $2
   ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING xmax = 0 AS "isNew"`;
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
-const ORGANIZATION_OF = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;
+const SELECT_ORGANIZATION_OF_APP = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;
 
 const NEW_USER = flat(["firstName", "lastName", "email", "organizationId"], ["id"]);
 
@@ -49,14 +49,14 @@ export function createEditors({
   credentials: Credentials;
   people: People;
 }) {
-  async function editors(appId: number, executor: Executor = db): Promise<Editor[]> {
-    const found = await rows<User & { updatedAt: Date }>(
+  async function listEditors(appId: number, executor: Executor = db): Promise<Editor[]> {
+    const editorRows = await rows<User & { updatedAt: Date }>(
       executor,
       `SELECT ${COLUMNS}, updated_at AS "updatedAt" FROM person JOIN app_editor ON person_id = person.id
         WHERE app_id = $1 ORDER BY id`,
       [appId],
     );
-    return found.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
+    return editorRows.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
   /** Records a change of editors in both audit logs, and ends links that the change makes invalid. */
@@ -67,14 +67,14 @@ export function createEditors({
     { appId, id }: { appId: number; id: number },
   ): Promise<void> {
     await revokeInvalidLinks(manager, id);
-    const [app] = await rows<{ organizationId: number }>(manager, ORGANIZATION_OF, [appId]);
+    const [app] = await rows<{ organizationId: number }>(manager, SELECT_ORGANIZATION_OF_APP, [appId]);
     const { personId, address } = caller;
     await recordAccess(manager, { type, ...app!, personId, subjectId: id, address, data: { appId } });
     await audit(manager, caller, { appId, type, data: { userId: id } });
   }
 
   return {
-    list: (appId: number): Promise<Editor[]> => editors(appId),
+    list: (appId: number): Promise<Editor[]> => listEditors(appId),
 
     /** Creates a person with an editor's session but without any app. @throws REQUEST_INVALID */
     async createPerson(caller: Caller, data: Record<string, unknown>): Promise<{ user: User; token: string }> {
@@ -82,14 +82,16 @@ export function createEditors({
       const names = [requiredText(data["firstName"], "firstName"), requiredText(data["lastName"], "lastName")];
       const organizationId = await people.organizationOf(optionalId(data["organizationId"], "organizationId"));
       return db.transaction(async (manager) => {
-        const [user] = await rows<User>(manager, INSERT, [organizationId, ...names, email]).catch((error: unknown) => {
-          throw isDuplicate(error) ? new ActionError("EMAIL_IN_USE") : error;
-        });
+        const [user] = await rows<User>(manager, INSERT_EDITOR, [organizationId, ...names, email]).catch(
+          (error: unknown) => {
+            throw isDuplicate(error) ? new ActionError("EMAIL_IN_USE") : error;
+          },
+        );
         refuseUnknownFields(data, NEW_USER);
         const { token } = await credentials.issue({ kind: "editor", personId: user!.id, name: "session" }, manager);
         const { personId, address } = caller;
-        const made = { type: "person.create", organizationId, personId, subjectId: user!.id, address };
-        await recordAccess(manager, made);
+        const creationEvent = { type: "person.create", organizationId, personId, subjectId: user!.id, address };
+        await recordAccess(manager, creationEvent);
         return { user: user!, token };
       });
     },
@@ -104,7 +106,7 @@ export function createEditors({
         if (added.isNew) await editorChanged(manager, caller, "editor.create", { appId, id });
       });
       await credentials.announce();
-      return editors(appId);
+      return listEditors(appId);
     },
 
     /** Removes editor rights at once; returns the remaining editors. @throws REQUEST_INVALID, RESOURCE_CHANGED */
@@ -117,7 +119,7 @@ export function createEditors({
       await db.transaction(async (manager) => {
         if (precondition) {
           await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
-          const before = await editors(appId, manager);
+          const before = await listEditors(appId, manager);
           mustBeInList(
             before.find((one) => one.id === id),
             [before],
@@ -129,7 +131,7 @@ export function createEditors({
         if (removed.length > 0) await editorChanged(manager, caller, "editor.delete", { appId, id });
       });
       await credentials.announce();
-      return editors(appId);
+      return listEditors(appId);
     },
   };
 }

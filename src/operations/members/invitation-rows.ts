@@ -21,12 +21,12 @@ export interface Invitation {
 const COLUMNS = `
   invitation.id, invitation.organization_id AS "organizationId", app_id AS "appId", invitation.email, role,
   link.created_by AS "createdBy", link.created_at AS "createdAt", link.expires_at AS "expiresAt"`;
-const JOINED = "invitation JOIN one_time_link link ON link.id = link_id";
-const PENDING = "link.used_at IS NULL AND link.revoked_at IS NULL AND link.expires_at > now()";
+const INVITATION_WITH_LINK = "invitation JOIN one_time_link link ON link.id = link_id";
+const IS_PENDING = "link.used_at IS NULL AND link.revoked_at IS NULL AND link.expires_at > now()";
 
 type Row = Omit<Invitation, "createdAt" | "updatedAt" | "expiresAt"> & { createdAt: Date; expiresAt: Date };
 
-const shown = ({ createdAt, expiresAt, ...row }: Row): Invitation => ({
+const toInvitation = ({ createdAt, expiresAt, ...row }: Row): Invitation => ({
   ...row,
   createdAt: createdAt.toISOString(),
   updatedAt: createdAt.toISOString(),
@@ -34,20 +34,20 @@ const shown = ({ createdAt, expiresAt, ...row }: Row): Invitation => ({
 });
 
 async function findWhere(executor: Executor, condition: string, values: unknown[]): Promise<Invitation[]> {
-  const sql = `SELECT ${COLUMNS} FROM ${JOINED} WHERE ${condition} ORDER BY invitation.id DESC`;
-  return (await rows<Row>(executor, sql, values)).map(shown);
+  const sql = `SELECT ${COLUMNS} FROM ${INVITATION_WITH_LINK} WHERE ${condition} ORDER BY invitation.id DESC`;
+  return (await rows<Row>(executor, sql, values)).map(toInvitation);
 }
 
 /** Pending invitations of the organization, newest first; with an app only those to that app. */
 export const pendingInvitations = (executor: Executor, { organizationId, appId }: RoleScope): Promise<Invitation[]> =>
-  findWhere(executor, `${PENDING} AND invitation.organization_id = $1 AND ($2::bigint IS NULL OR app_id = $2)`, [
+  findWhere(executor, `${IS_PENDING} AND invitation.organization_id = $1 AND ($2::bigint IS NULL OR app_id = $2)`, [
     organizationId,
     appId,
   ]);
 
 export const pendingInvitation = async (executor: Executor, organizationId: number, id: number) =>
   (
-    await findWhere(executor, `${PENDING} AND invitation.organization_id = $1 AND invitation.id = $2`, [
+    await findWhere(executor, `${IS_PENDING} AND invitation.organization_id = $1 AND invitation.id = $2`, [
       organizationId,
       id,
     ])
@@ -56,7 +56,7 @@ export const pendingInvitation = async (executor: Executor, organizationId: numb
 export const invitationOfLink = async (executor: Executor, linkId: number): Promise<Invitation> =>
   (await findWhere(executor, "link_id = $1", [linkId]))[0]!;
 
-const INSERT = `
+const INSERT_INVITATION = `
   INSERT INTO invitation (link_id, organization_id, app_id, email, role) VALUES ($1, $2, $3, $4, $5)`;
 
 export async function insertInvitation(
@@ -65,7 +65,7 @@ export async function insertInvitation(
   { organizationId, appId }: RoleScope,
   { email, role }: { email: string; role: Role },
 ): Promise<Invitation> {
-  await rows(executor, INSERT, [linkId, organizationId, appId, email, role]);
+  await rows(executor, INSERT_INVITATION, [linkId, organizationId, appId, email, role]);
   return invitationOfLink(executor, linkId);
 }
 

@@ -32,13 +32,13 @@ import type { Members } from "./members.js";
 const HOUR_MS = 3_600_000;
 const INVITATIONS_PER_HOUR = 200;
 
-const ACCEPT = flat(["token", "firstName", "lastName", "passphrase"]);
+const ACCEPT_FIELDS = flat(["token", "firstName", "lastName", "passphrase"]);
 
 /** Sends the link to the invited person; null if the service has no mail server. */
 export type SendInvitation = ((invitation: Invitation, link: string) => Promise<void>) | null;
 
 /** `session` is null if the account was already signed in. */
-export interface Accepted {
+export interface AcceptedInvitation {
   user: User;
   /** ISO 8601; null for a credential that does not expire. */
   expiresAt: string | null;
@@ -65,10 +65,10 @@ export function createInvitations(options: {
   send: SendInvitation;
 }) {
   const { db, credentials, members, accounts, links, send } = options;
-  const made = createTokenBucket({ limit: INVITATIONS_PER_HOUR, windowMs: HOUR_MS });
+  const invitationBucket = createTokenBucket({ limit: INVITATIONS_PER_HOUR, windowMs: HOUR_MS });
 
   /** Adds the invited role, unless the person has one at least as high. */
-  async function join(
+  async function joinOrganization(
     user: User,
     { organizationId, appId, role }: Invitation,
     request: SignInRequest,
@@ -83,7 +83,7 @@ export function createInvitations(options: {
         if (before === null) await members.refuseTooMany(manager, scope);
         await members.write(manager, scope, user.id, role);
       }
-      refuseUnknownFields(body, ACCEPT);
+      refuseUnknownFields(body, ACCEPT_FIELDS);
       const actor = { personId: user.id, credentialId: request.caller!.credentialId, address: request.address };
       await members.record(manager, actor, scope, {
         type: "invitation.accept",
@@ -112,10 +112,10 @@ export function createInvitations(options: {
       const email = requiredEmail(data["email"], "email");
       const role = requiredRole(data["role"], "role");
       const lifetimeMs = hoursOf(data["expiresInHours"]) * HOUR_MS;
-      const retryAfter = made.take(String(scope.organizationId));
+      const retryAfter = invitationBucket.take(String(scope.organizationId));
       if (retryAfter > 0) throw tooOften("too many invitations of this organization", retryAfter);
       const { personId, address } = caller;
-      const issued = await db.transaction(async (manager) => {
+      const issuedInvitation = await db.transaction(async (manager) => {
         await members.lock(manager, scope);
         const own = await members.rankOf(manager, caller, scope);
         if (isAbove(role, own)) throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
@@ -130,12 +130,18 @@ export function createInvitations(options: {
         const link = await links.issue({ kind: "invitation", createdBy: personId, lifetimeMs }, manager);
         const invitation = await insertInvitation(manager, link.id, scope, { email, role });
         reportUnknownField(caller);
-        const about = { email, role, appId: scope.appId, invitationId: invitation.id };
-        await recordAccess(manager, { type: "invitation.create", organizationId, personId, address, data: about });
+        const invitationFacts = { email, role, appId: scope.appId, invitationId: invitation.id };
+        await recordAccess(manager, {
+          type: "invitation.create",
+          organizationId,
+          personId,
+          address,
+          data: invitationFacts,
+        });
         return { invitation, link: link.link };
       });
-      if (send) runInBackground(send(issued.invitation, issued.link));
-      return issued;
+      if (send) runInBackground(send(issuedInvitation.invitation, issuedInvitation.link));
+      return issuedInvitation;
     },
 
     /** @throws RESOURCE_CHANGED */
@@ -143,8 +149,8 @@ export function createInvitations(options: {
       const { id, organizationId, email, role, appId } = invitation;
       await db.transaction(async (manager) => {
         if (precondition) {
-          const lists = [null, appId].map((one) => pendingInvitations(manager, { organizationId, appId: one }));
-          mustBeInList(invitation, await Promise.all(lists), precondition);
+          const pendingLists = [null, appId].map((one) => pendingInvitations(manager, { organizationId, appId: one }));
+          mustBeInList(invitation, await Promise.all(pendingLists), precondition);
         }
         await revokeInvitation(manager, id);
         const data = { email, role, invitationId: id };
@@ -157,7 +163,7 @@ export function createInvitations(options: {
      * @throws LINK_EXPIRED; UNAUTHORIZED if the account exists and the request has no session of it; REQUEST_INVALID;
      *   PASSPHRASE_TOO_WEAK; EMAIL_IN_USE
      */
-    async accept(request: SignInRequest, body: Record<string, unknown>): Promise<Accepted> {
+    async accept(request: SignInRequest, body: Record<string, unknown>): Promise<AcceptedInvitation> {
       const link = await links.peek(body["token"], "invitation");
       const invitation = await invitationOfLink(db, link.id);
       const { email, organizationId, appId, role } = invitation;
@@ -168,7 +174,7 @@ export function createInvitations(options: {
           throw new ActionError("UNAUTHORIZED", "this e-mail address has an account; sign in to it to accept");
         }
         const user = await accounts.user(owner.id);
-        await join(user, invitation, request, body);
+        await joinOrganization(user, invitation, request, body);
         const { expiresAt } = caller;
         return {
           user,
@@ -176,18 +182,18 @@ export function createInvitations(options: {
           expiresAt: Number.isFinite(expiresAt) ? new Date(expiresAt).toISOString() : null,
         };
       }
-      const joining = accounts.join(request, body, { email, organizationId }, async (user, manager) => {
+      const joinedPerson = accounts.join(request, body, { email, organizationId }, async (user, manager) => {
         const scope = { organizationId, appId };
         await members.lock(manager, scope);
         await links.redeem(body["token"], "invitation", manager);
         await members.refuseTooMany(manager, scope);
         await members.write(manager, scope, user.id, role);
-        refuseUnknownFields(body, ACCEPT);
+        refuseUnknownFields(body, ACCEPT_FIELDS);
         const actor = { personId: user.id, credentialId: null, address: request.address };
         const data = { role, before: null };
         await members.record(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
       });
-      const signedIn = await joining.catch(async (error: unknown) => {
+      const signedIn = await joinedPerson.catch(async (error: unknown) => {
         // If the account was made by this link at the same moment, the link has expired.
         if (error instanceof ActionError && error.status === "EMAIL_IN_USE")
           await links.peek(body["token"], "invitation");

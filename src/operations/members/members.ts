@@ -47,7 +47,7 @@ const ROLES_AT = `
   SELECT role, of_organization AS "ofOrganization" FROM app_role WHERE app_id = $2 AND person_id = $3
   UNION ALL SELECT role, true FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
 
-const MEMBERS = `
+const SELECT_MEMBERS = `
   SELECT person.id, person.organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email,
          last_seen_at AS "lastSeenAt", json_agg(member.role) AS roles, max(member.updated_at) AS "updatedAt"
     FROM person JOIN (
@@ -58,13 +58,13 @@ const MEMBERS = `
    GROUP BY person.id ORDER BY person.id`;
 
 /* True for a person who belongs to the organization: a member of it, or with a role in it or on one of its apps. */
-const BELONGS = `
+const SELECT_MEMBERSHIP = `
   SELECT FROM person WHERE id = $2 AND (organization_id = $1
     OR EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND person_id = $2)
     OR EXISTS (SELECT FROM app_role JOIN app ON app.id = app_id WHERE app.organization_id = $1 AND person_id = $2))`;
 
 /* Roles that a removal deletes. */
-const HELD = `
+const SELECT_HELD_ROLES = `
   SELECT role FROM app_role JOIN app ON app.id = app_id
    WHERE app.organization_id = $1 AND ($2::bigint IS NULL OR app_id = $2) AND person_id = $3 AND NOT of_organization
   UNION ALL SELECT role FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
@@ -107,14 +107,15 @@ const HELD_EVERYWHERE = `
     UNION ALL SELECT app.organization_id, role FROM app_role JOIN app ON app.id = app_id
                WHERE person_id = $1 AND NOT of_organization) AS held GROUP BY organization_id`;
 const SCOPE_OF_APP = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;
-const ORGANIZATIONS = "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
+const SELECT_ORGANIZATIONS =
+  "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
 
 export type Members = ReturnType<typeof createMembers>;
 
 export function createMembers({ db, credentials }: { db: DataSource; credentials: Credentials }) {
   async function roleAt(manager: EntityManager, scope: RoleScope, personId: number | null): Promise<Role | null> {
-    const found = await rows<{ role: Role }>(manager, ROLES_AT, [scope.organizationId, scope.appId, personId]);
-    return highestOf(found.map(({ role }) => role));
+    const roleRows = await rows<{ role: Role }>(manager, ROLES_AT, [scope.organizationId, scope.appId, personId]);
+    return highestOf(roleRows.map(({ role }) => role));
   }
 
   /** Returns the caller's role from the database: the request's caller may be some seconds old. */
@@ -125,14 +126,14 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   }
 
   /** True if the caller's roles in the database are above all of the person's. */
-  async function outranks(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {
-    const administrates = async (id: number | null) => (await rows(manager, IS_ADMINISTRATOR, [id])).length > 0;
-    if (await administrates(personId)) return false;
+  async function outranksPerson(manager: EntityManager, caller: Caller, personId: number): Promise<boolean> {
+    const isAdministrator = async (id: number | null) => (await rows(manager, IS_ADMINISTRATOR, [id])).length > 0;
+    if (await isAdministrator(personId)) return false;
     // A token of kind `admin` is an administrator by itself; a session has the right of its person.
-    if (caller.kind === "admin" && (caller.session === undefined || (await administrates(caller.personId))))
+    if (caller.kind === "admin" && (caller.session === undefined || (await isAdministrator(caller.personId))))
       return true;
-    type Held = { organizationId: number; roles: (Role | null)[] };
-    for (const { organizationId, roles } of await rows<Held>(manager, HELD_EVERYWHERE, [personId])) {
+    type HeldRoles = { organizationId: number; roles: (Role | null)[] };
+    for (const { organizationId, roles } of await rows<HeldRoles>(manager, HELD_EVERYWHERE, [personId])) {
       const own = await roleAt(manager, { organizationId, appId: null }, caller.personId);
       const isManager = own === "owner" || own === "admin";
       if (!isManager || roles.some((role) => role !== null && !isAbove(own, role))) return false;
@@ -141,14 +142,14 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   }
 
   /** Serializes changes of the roles of one organization and of its apps. */
-  const lock = (manager: EntityManager, { organizationId }: RoleScope) =>
+  const lockOrganization = (manager: EntityManager, { organizationId }: RoleScope) =>
     rows(manager, "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE", [organizationId]);
 
   async function mustKeepOwner(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number) {
     if (appId !== null) return;
     const sql = "SELECT person_id AS id FROM organization_member WHERE organization_id = $1 AND role = 'owner'";
-    const owners = await rows<{ id: number }>(manager, sql, [organizationId]);
-    if (owners.length === 1 && owners[0]!.id === personId) throw new ActionError("LAST_OWNER");
+    const otherOwners = await rows<{ id: number }>(manager, sql, [organizationId]);
+    if (otherOwners.length === 1 && otherOwners[0]!.id === personId) throw new ActionError("LAST_OWNER");
   }
 
   async function refuseTooMany(manager: EntityManager, { organizationId, appId }: RoleScope): Promise<void> {
@@ -156,8 +157,8 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       appId === null
         ? "SELECT count(*) FROM organization_member WHERE organization_id = $1"
         : "SELECT count(*) FROM app_role WHERE app_id = $1 AND NOT of_organization";
-    const [found] = await rows<{ count: number }>(manager, sql, [appId ?? organizationId]);
-    if (found!.count < MEMBERS_MAX) return;
+    const [roleRows] = await rows<{ count: number }>(manager, sql, [appId ?? organizationId]);
+    if (roleRows!.count < MEMBERS_MAX) return;
     throw new ActionError("REQUEST_INVALID", `an organization or app has at most ${MEMBERS_MAX} members`);
   }
 
@@ -174,17 +175,17 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   }
 
   /** Replaces the person's role at this scope. */
-  async function write(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number, role: Role) {
+  async function writeRole(manager: EntityManager, { organizationId, appId }: RoleScope, personId: number, role: Role) {
     if (appId === null) {
       await manager.query(SET_ORGANIZATION, [organizationId, personId, role]);
       await revokeInvalidLinks(manager, personId);
       return;
     }
-    const cleared: Date[] = [];
+    const clearedAt: Date[] = [];
     for (const sql of CLEAR_APP) {
-      for (const { at } of await rows<{ at: Date }>(manager, sql, [appId, personId])) cleared.push(at);
+      for (const { at } of await rows<{ at: Date }>(manager, sql, [appId, personId])) clearedAt.push(at);
     }
-    const at = changedAfter(cleared[0]);
+    const at = changedAfter(clearedAt[0]);
     if (role === "editor") await manager.query(SET_EDITOR, [appId, personId, at]);
     else await manager.query(SET_APP, [appId, personId, role, at]);
     await revokeInvalidLinks(manager, personId);
@@ -192,8 +193,8 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
 
   async function listOf(executor: Executor, { organizationId, appId }: RoleScope): Promise<Member[]> {
     type Row = User & { lastSeenAt: Date | null; roles: Role[]; updatedAt: Date };
-    const found = await rows<Row>(executor, MEMBERS, [organizationId, appId]);
-    return found.map(({ lastSeenAt, roles, updatedAt, ...user }) => ({
+    const memberRows = await rows<Row>(executor, SELECT_MEMBERS, [organizationId, appId]);
+    return memberRows.map(({ lastSeenAt, roles, updatedAt, ...user }) => ({
       user,
       role: highestOf(roles)!,
       lastSeenAt: lastSeenAt?.toISOString() ?? null,
@@ -220,8 +221,8 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
   return {
     roleAt,
     rankOf,
-    lock,
-    write,
+    lock: lockOrganization,
+    write: writeRole,
     record,
     refuseTooMany,
 
@@ -235,11 +236,12 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
      */
     async set(caller: Caller, { scope, personId, precondition }: MemberTarget, value: unknown): Promise<void> {
       await db.transaction(async (manager) => {
-        await lock(manager, scope);
+        await lockOrganization(manager, scope);
         const own = await rankOf(manager, caller, scope);
         const role = requiredRole(value, "role");
-        const found = await rows(manager, BELONGS, [scope.organizationId, personId]);
-        if (found.length === 0) throw new ActionError("NOT_FOUND", "there is no such person in this organization");
+        const membershipRows = await rows(manager, SELECT_MEMBERSHIP, [scope.organizationId, personId]);
+        if (membershipRows.length === 0)
+          throw new ActionError("NOT_FOUND", "there is no such person in this organization");
         const before = await roleAt(manager, scope, personId);
         if (isAbove(role, own) || (before !== null && isAbove(before, own))) {
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
@@ -247,7 +249,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
         await requireUnchangedMember(manager, scope, personId, precondition);
         if (role !== "owner") await mustKeepOwner(manager, scope, personId);
         if (before === null) await refuseTooMany(manager, scope);
-        await write(manager, scope, personId, role);
+        await writeRole(manager, scope, personId, role);
         reportUnknownField(caller);
         await record(manager, caller, scope, { type: "member.update", subjectId: personId, data: { role, before } });
         await credentials.announce(manager);
@@ -263,10 +265,10 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     async remove(caller: Caller, { scope, personId, precondition }: MemberTarget): Promise<void> {
       const { organizationId, appId } = scope;
       await db.transaction(async (manager) => {
-        await lock(manager, scope);
+        await lockOrganization(manager, scope);
         const own = await rankOf(manager, caller, scope);
-        const held = await rows<{ role: Role }>(manager, HELD, [organizationId, appId, personId]);
-        const before = highestOf(held.map(({ role }) => role));
+        const heldRoles = await rows<{ role: Role }>(manager, SELECT_HELD_ROLES, [organizationId, appId, personId]);
+        const before = highestOf(heldRoles.map(({ role }) => role));
         if (before === null) throw new ActionError("NOT_FOUND", "there is no such member");
         if (isAbove(before, own)) {
           throw new ActionError("FORBIDDEN", "permission denied: the role is above your own");
@@ -293,13 +295,13 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
      */
     async mustOutrank(manager: EntityManager, caller: Caller, personId: number): Promise<void> {
       await lockPeople(manager, [caller.personId, personId]);
-      if (await outranks(manager, caller, personId)) return;
+      if (await outranksPerson(manager, caller, personId)) return;
       throw new ActionError("FORBIDDEN", "permission denied: you do not outrank this person in every organization");
     },
 
     /** @throws NOT_FOUND for a person who does not belong to the organization */
     async mustBelong(organizationId: number, personId: number): Promise<void> {
-      if ((await rows(db, BELONGS, [organizationId, personId])).length > 0) return;
+      if ((await rows(db, SELECT_MEMBERSHIP, [organizationId, personId])).length > 0) return;
       throw new ActionError("NOT_FOUND", "there is no such person in this organization");
     },
 
@@ -318,25 +320,32 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     /** The caller's organizations with the caller's role; for an administrator all of them, at most 1,000. */
     async organizations(caller: Caller): Promise<(Organization & { role: Role })[]> {
       const isAdmin = caller.kind === "admin";
-      const found = await rows<Organization>(db, ORGANIZATIONS, [isAdmin, [...caller.organizations.keys()]]);
-      return found.map(({ id, name }) => ({ id, name, role: isAdmin ? "owner" : caller.organizations.get(id)! }));
+      const organizationRows = await rows<Organization>(db, SELECT_ORGANIZATIONS, [
+        isAdmin,
+        [...caller.organizations.keys()],
+      ]);
+      return organizationRows.map(({ id, name }) => ({
+        id,
+        name,
+        role: isAdmin ? "owner" : caller.organizations.get(id)!,
+      }));
     },
 
     /** Creates an organization and makes the caller its owner. @throws REQUEST_INVALID */
     async createOrganization(caller: Caller, name: unknown): Promise<Organization> {
       const text = requiredText(name, "name");
-      const made = await db.transaction(async (manager) => {
+      const newOrganization = await db.transaction(async (manager) => {
         const sql = "INSERT INTO organization (name) VALUES ($1) RETURNING id, name";
         const [organization] = await rows<Organization>(manager, sql, [text]);
         const scope = { organizationId: organization!.id, appId: null };
-        if (caller.personId !== null) await write(manager, scope, caller.personId, "owner");
+        if (caller.personId !== null) await writeRole(manager, scope, caller.personId, "owner");
         reportUnknownField(caller);
         const { personId, address } = caller;
         await recordAccess(manager, { type: "organization.create", ...scope, personId, address, data: { name: text } });
         return organization!;
       });
       await credentials.announce();
-      return made;
+      return newOrganization;
     },
   };
 }

@@ -15,23 +15,23 @@ import {
   positionBefore,
   publishedAfter,
 } from "./notification-rows.js";
-import { READER_CHANNEL, type Reader, type ReaderOf, usersOf } from "./reader.js";
+import { type NotificationReader, READER_CHANNEL, type ReaderOf, usersOf } from "./reader.js";
 
 const RETRY_MS = 1_000;
 
-type Listener = (one: Notification) => void;
+type NotificationListener = (one: Notification) => void;
 
-interface Follower {
+interface FeedFollower {
   caller: Caller;
   /** The reader at the last check. */
-  reader: Reader;
-  listener: Listener;
+  reader: NotificationReader;
+  listener: NotificationListener;
 }
 
 /** All subscribers in this process to one app. */
-interface Room {
+interface AppFeed {
   appId: number;
-  followers: Set<Follower>;
+  followers: Set<FeedFollower>;
   /** Subscribers, including those that are being added. */
   members: number;
   /** Cursor up to which it has read; null before its first subscriber. */
@@ -52,27 +52,27 @@ export function createNotificationFeed(options: {
   log: Logger;
 }): NotificationFeed {
   const { db, notices, readerOf, log } = options;
-  const rooms = new Map<number, Room>();
+  const feedsByApp = new Map<number, AppFeed>();
 
-  function inOrder(room: Room, read: () => Promise<void>): void {
+  function inOrder(room: AppFeed, read: () => Promise<void>): void {
     room.order = room.order.then(read).catch((error: unknown) => {
       log.warn({ err: error, appId: room.appId }, "notifications could not be read");
-      setTimeout(() => rooms.get(room.appId) === room && inOrder(room, read), RETRY_MS).unref();
+      setTimeout(() => feedsByApp.get(room.appId) === room && inOrder(room, read), RETRY_MS).unref();
     });
   }
 
   /** All notifications after `place`, page by page. */
   async function* after(appId: number, place: number, reader: string, until: number): AsyncGenerator<Notification> {
     for (let last = place; last < until; ) {
-      const found = await publishedAfter(db, appId, last, reader);
-      for (const one of found) if (one.cursor! <= until) yield one;
-      if (found.length === 0) return;
-      last = found.at(-1)!.cursor!;
+      const newNotifications = await publishedAfter(db, appId, last, reader);
+      for (const one of newNotifications) if (one.cursor! <= until) yield one;
+      if (newNotifications.length === 0) return;
+      last = newNotifications.at(-1)!.cursor!;
     }
   }
 
   /** Scopes are matched with the current users of the subscribers: an entry may have changed since they subscribed. */
-  async function lookAgain({ appId, followers }: Room): Promise<void> {
+  async function readAgain({ appId, followers }: AppFeed): Promise<void> {
     const users = await usersOf(
       db,
       appId,
@@ -83,11 +83,11 @@ export function createNotificationFeed(options: {
   }
 
   /** Delivers new notifications, one object for all their readers. */
-  async function readOn(room: Room): Promise<void> {
+  async function readOn(room: AppFeed): Promise<void> {
     if (room.place === null) return;
     let areKnown = false;
     for await (const one of after(room.appId, room.place, "", Number.POSITIVE_INFINITY)) {
-      if (one.scope !== null && !areKnown) await lookAgain(room);
+      if (one.scope !== null && !areKnown) await readAgain(room);
       areKnown ||= one.scope !== null;
       room.place = one.cursor!;
       for (const { reader, listener } of room.followers) if (inScope(one.scope, reader.user)) listener(one);
@@ -95,38 +95,49 @@ export function createNotificationFeed(options: {
   }
 
   /** Applies a page's new user, or a sign-out. */
-  async function changeReader({ appId, followers }: Room, credentialId: number): Promise<void> {
+  async function changeReader({ appId, followers }: AppFeed, credentialId: number): Promise<void> {
     for (const follower of followers)
       if (follower.caller.credentialId === credentialId) follower.reader = await readerOf(follower.caller, appId);
   }
 
-  function roomOf(appId: number): Room {
-    const room = rooms.get(appId) ?? { appId, followers: new Set(), members: 0, place: null, order: Promise.resolve() };
-    rooms.set(appId, room);
+  function roomOf(appId: number): AppFeed {
+    const room = feedsByApp.get(appId) ?? {
+      appId,
+      followers: new Set(),
+      members: 0,
+      place: null,
+      order: Promise.resolve(),
+    };
+    feedsByApp.set(appId, room);
     return room;
   }
 
   notices.listen(NOTIFICATION_CHANNEL, (notice) => {
-    const room = rooms.get(Number(notice));
+    const room = feedsByApp.get(Number(notice));
     if (room) inOrder(room, () => readOn(room));
   });
   notices.listen(READER_CHANNEL, (notice) => {
     const [appId, credentialId] = notice.split(":").map(Number) as [number, number];
-    const room = rooms.get(appId);
+    const room = feedsByApp.get(appId);
     if (room) inOrder(room, () => changeReader(room, credentialId));
   });
   notices.onGap(() => {
-    for (const room of rooms.values()) {
+    for (const room of feedsByApp.values()) {
       for (const { caller } of room.followers) inOrder(room, () => changeReader(room, caller.credentialId));
       inOrder(room, () => readOn(room));
     }
   });
 
-  function sourceFor(appId: number, caller: Caller, reader: Reader, seen: number | null): LiveSource<Notification> {
+  function sourceFor(
+    appId: number,
+    caller: Caller,
+    reader: NotificationReader,
+    seen: number | null,
+  ): LiveSource<Notification> {
     return liveSource<Notification>(appId, (listener) => {
       const since = new Date();
       const room = roomOf(appId);
-      const follower: Follower = { caller, reader, listener };
+      const follower: FeedFollower = { caller, reader, listener };
       room.members += 1;
       let open = true;
       let from = seen;
@@ -147,7 +158,7 @@ export function createNotificationFeed(options: {
         if (open) room.members -= 1;
         open = false;
         room.followers.delete(follower);
-        if (room.members === 0 && rooms.get(appId) === room) rooms.delete(appId);
+        if (room.members === 0 && feedsByApp.get(appId) === room) feedsByApp.delete(appId);
       };
     });
   }

@@ -162,7 +162,7 @@ export async function publish(
 }
 
 /** Removes it from the published ones; devices that have not received it will not receive it. */
-export async function withdraw(
+export async function withdrawNotification(
   executor: Executor,
   id: number,
   status: Exclude<NotificationStatus, "published">,

@@ -32,10 +32,10 @@ import {
   newestPublished,
   publish,
   readNotifications,
-  withdraw,
+  withdrawNotification,
   writeNotification,
 } from "./notification-rows.js";
-import type { Reader, ReaderOf } from "./reader.js";
+import type { NotificationReader, ReaderOf } from "./reader.js";
 
 /** Maximum number of newest notifications whose scopes are matched with an app user. */
 const OWN_MAX = 1_000;
@@ -46,7 +46,7 @@ const DUE = `SELECT id, app_id AS "appId" FROM notification WHERE status = 'sche
               ORDER BY order_at LIMIT ${DUE_TOGETHER}`;
 const NEXT = "SELECT min(order_at) AS next FROM notification WHERE status = 'scheduled'";
 
-const MARK = `
+const MARK_READ = `
   INSERT INTO notification_read (notification_id, reader)
   SELECT id, $2 FROM notification WHERE app_id = $1 AND id = ANY ($3::bigint[]) AND cursor IS NOT NULL
   ON CONFLICT DO NOTHING RETURNING notification_id`;
@@ -81,7 +81,7 @@ export function createNotificationsService(options: {
   now: () => number;
 }) {
   const { db, readerOf, intake, now } = options;
-  const bucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
+  const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
 
   async function one(
     executor: EntityManager | DataSource,
@@ -89,13 +89,19 @@ export function createNotificationsService(options: {
     id: number,
     reader: string,
   ): Promise<Notification> {
-    const found = await readNotifications(executor, { appId, reader, where: "one.id = $3", tail: "", values: [id] });
-    if (!found[0]) throw new ActionError("NOTIFICATION_NOT_FOUND");
-    return found[0];
+    const notificationRows = await readNotifications(executor, {
+      appId,
+      reader,
+      where: "one.id = $3",
+      tail: "",
+      values: [id],
+    });
+    if (!notificationRows[0]) throw new ActionError("NOTIFICATION_NOT_FOUND");
+    return notificationRows[0];
   }
 
   /** Locks the notification until the transaction ends. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
-  async function lock(
+  async function lockNotification(
     manager: EntityManager,
     { appId, id, precondition }: NotificationTarget,
     reader: string,
@@ -118,12 +124,17 @@ export function createNotificationsService(options: {
       throw new ActionError("REQUEST_INVALID", "orderAt is required for a scheduled notification");
     }
     if (status === "published") await publish(manager, appId, id, "draft", new Date(now()));
-    if (status === "scheduled") await withdraw(manager, id, status);
+    if (status === "scheduled") await withdrawNotification(manager, id, status);
   }
 
   async function insert(manager: EntityManager, appId: number, fields: NotificationFields): Promise<number> {
-    const { data = {}, extendData = {}, scope = null, orderAt = null, push = null } = fields;
-    const id = await insertNotification(manager, appId, { data: { ...data, ...extendData }, scope, orderAt, push });
+    const { data = {}, extendData = {}, scope = null, orderAt = null, push: isPushed = null } = fields;
+    const id = await insertNotification(manager, appId, {
+      data: { ...data, ...extendData },
+      scope,
+      orderAt,
+      push: isPushed,
+    });
     await toStatus(manager, appId, id, fields.status ?? "draft", orderAt);
     return id;
   }
@@ -138,47 +149,56 @@ export function createNotificationsService(options: {
     intake.take(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), all.length);
     const { key } = await readerOf(caller, appId);
     const ids = await db.transaction(async (manager) => {
-      const made: number[] = [];
-      for (const fields of all) made.push(await insert(manager, appId, fields));
+      const insertedIds: number[] = [];
+      for (const fields of all) insertedIds.push(await insert(manager, appId, fields));
       await audit(manager, caller, {
         appId,
         type: "app.notification.create",
-        data: { ids: made.slice(0, 100), count: made.length },
+        data: { ids: insertedIds.slice(0, 100), count: insertedIds.length },
       });
-      return made;
+      return insertedIds;
     });
     const where = "one.id = ANY ($3::bigint[])";
     return readNotifications(db, { appId, reader: key, where, tail: "ORDER BY one.id", values: [ids] });
   }
 
   /** The newest published notifications for the reader. */
-  async function own(appId: number, { key, user }: Reader): Promise<Pick<Notification, "id" | "readStatus">[]> {
+  async function own(
+    appId: number,
+    { key, user }: NotificationReader,
+  ): Promise<Pick<Notification, "id" | "readStatus">[]> {
     return (await newestPublished(db, appId, key, OWN_MAX)).filter(({ scope }) => inScope(scope, user));
   }
 
   /** Returns the reader; rejects a visitor that sends too many requests. @throws RATE_LIMIT_EXCEEDED */
-  async function enter(caller: Caller, appId: number): Promise<Reader> {
+  async function enterReader(caller: Caller, appId: number): Promise<NotificationReader> {
     const reader = await readerOf(caller, appId);
-    const retryAfter = reader.seesAll ? 0 : bucket.take(holderOf(caller));
+    const retryAfter = reader.seesAll ? 0 : requestBucket.take(holderOf(caller));
     if (retryAfter > 0)
       throw new ActionError("RATE_LIMIT_EXCEEDED", "too many requests from this client", { retryAfter });
     return reader;
   }
 
   /** Returns the notifications with those ids, up to the size of a page. */
-  async function pageOfOwn(
+  async function pageOfAuthor(
     appId: number,
-    { key }: Reader,
+    { key }: NotificationReader,
     ids: readonly number[],
     reserve: Reserve,
   ): Promise<Notification[]> {
-    const sized = await rows<Sized>(
+    const notificationSizes = await rows<Sized>(
       db,
       "SELECT id, bytes FROM notification WHERE id = ANY ($1::bigint[]) ORDER BY cursor DESC",
       [ids],
     );
     const [where, tail] = ["one.id = ANY ($3::bigint[])", "ORDER BY one.cursor DESC"];
-    return readNotifications(db, { appId, reader: key, where, tail, values: [await pageOf(sized, reserve)] });
+    return readNotifications(db, {
+      appId,
+      reader: key,
+      where,
+      tail,
+      values: [await pageOf(notificationSizes, reserve)],
+    });
   }
 
   return {
@@ -206,7 +226,7 @@ export function createNotificationsService(options: {
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)));
       const { key } = await readerOf(caller, appId);
       await db.transaction(async (manager) => {
-        const before = await lock(manager, target, key);
+        const before = await lockNotification(manager, target, key);
         const orderAt = fields.orderAt === undefined ? before.orderAt && new Date(before.orderAt) : fields.orderAt;
         const data = { ...(fields.data ?? before.data), ...fields.extendData };
         if (Buffer.byteLength(JSON.stringify(data)) > EVENT_MAX_BYTES) {
@@ -216,13 +236,13 @@ export function createNotificationsService(options: {
           );
         }
         const scope = fields.scope === undefined ? before.scope : fields.scope;
-        const push = fields.push === undefined ? before.pushNotification : fields.push;
+        const isPushed = fields.push === undefined ? before.pushNotification : fields.push;
         const { status = before.status } = fields;
         // A published notification keeps its position; any other becomes a draft again.
-        const stays = status === "published" && before.status === status;
-        if (!stays) await withdraw(manager, id, "draft");
-        await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push });
-        if (!stays) await toStatus(manager, appId, id, status, orderAt || null);
+        const staysPublished = status === "published" && before.status === status;
+        if (!staysPublished) await withdrawNotification(manager, id, "draft");
+        await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push: isPushed });
+        if (!staysPublished) await toStatus(manager, appId, id, status, orderAt || null);
         await audit(manager, caller, {
           appId,
           type: "app.notification.update",
@@ -237,7 +257,7 @@ export function createNotificationsService(options: {
       const { appId, id } = target;
       const { key } = await readerOf(caller, appId);
       await db.transaction(async (manager) => {
-        await lock(manager, target, key);
+        await lockNotification(manager, target, key);
         await rows(manager, "DELETE FROM notification WHERE app_id = $1 AND id = $2", [appId, id]);
         await audit(manager, caller, { appId, type: "app.notification.delete", data: { id } });
       });
@@ -255,11 +275,11 @@ export function createNotificationsService(options: {
       if (status !== null && !NOTIFICATION_STATUSES.some((one) => one === status)) {
         refuse("status", NOTIFICATION_STATUSES.join(", "), status);
       }
-      const reader = await enter(caller, appId);
+      const reader = await enterReader(caller, appId);
       if (!reader.seesAll) {
         const all = status === null || status === "published" ? await own(appId, reader) : [];
         const ids = all.slice(offset, offset + limit).map(({ id }) => id);
-        const entries = await pageOfOwn(appId, reader, ids, reserve);
+        const entries = await pageOfAuthor(appId, reader, ids, reserve);
         return { entries, pagination: paginationOf(all.length, offset + entries.length) };
       }
       const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
@@ -274,22 +294,22 @@ export function createNotificationsService(options: {
     /** Marks the listed ones as read, or all that are published. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
     async mark(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
       const ids = parseMarked(body);
-      const reader = await enter(caller, appId);
-      const known = new Map((await own(appId, reader)).map((one) => [one.id, one]));
-      const unread = [...known.values()].filter(({ readStatus }) => !readStatus);
+      const reader = await enterReader(caller, appId);
+      const byId = new Map((await own(appId, reader)).map((one) => [one.id, one]));
+      const unreadNotifications = [...byId.values()].filter(({ readStatus }) => !readStatus);
       if (ids === EVERY_ONE) {
         intake.take(caller, appId, 0, 1);
         await db.query(MARK_ALL, [appId, reader.key]);
-        return { count: unread.length };
+        return { count: unreadNotifications.length };
       }
-      const marked = ids.filter((id) => known.has(id) && !known.get(id)!.readStatus);
-      intake.take(caller, appId, 0, marked.length);
-      return { count: (await rows(db, MARK, [appId, reader.key, marked])).length };
+      const markedIds = ids.filter((id) => byId.has(id) && !byId.get(id)!.readStatus);
+      intake.take(caller, appId, 0, markedIds.length);
+      return { count: (await rows(db, MARK_READ, [appId, reader.key, markedIds])).length };
     },
 
     /** Number of unread ones among the caller's newest 1,000. */
     async unread(caller: Caller, appId: number): Promise<{ count: number }> {
-      const all = await own(appId, await enter(caller, appId));
+      const all = await own(appId, await enterReader(caller, appId));
       return { count: all.filter(({ readStatus }) => !readStatus).length };
     },
 

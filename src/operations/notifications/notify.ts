@@ -39,16 +39,23 @@ export function createNotify(options: {
   const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);
   const sender = parseSender(mailFrom ?? "")?.from;
   const subject = `mailto:${sender ?? `push@${new URL(baseUrl).hostname}`}`;
-  const devices = createPushSubscriptions({ db, readerOf, keysOf, intake, mayReach, allowHttp: allowPrivateNetwork });
+  const pushSubscriptions = createPushSubscriptions({
+    db,
+    readerOf,
+    keysOf,
+    intake,
+    mayReach,
+    allowHttp: allowPrivateNetwork,
+  });
   return {
     service: createNotificationsService({ db, readerOf, intake, now }),
     feed: createNotificationFeed({ db, notices, readerOf, log }),
-    devices,
+    devices: pushSubscriptions,
     push: createPushSender({ db, keysOf, connections, subject, holder, now, log }),
 
     /** Moves the devices and subscriptions of a page to its new user, or removes them at a sign-out. */
     async userChanged(caller: Caller, appId: number): Promise<void> {
-      await devices.follow(caller, appId);
+      await pushSubscriptions.follow(caller, appId);
       await announceReader(db, appId, caller.credentialId);
     },
   };

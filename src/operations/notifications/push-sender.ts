@@ -13,26 +13,26 @@ import { createInHand } from "../in-hand.js";
 import { usersOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
-const PLACES = 50;
+const PUSH_SLOTS = 50;
 /** Concurrent messages of one app, so that push services that never answer do not block others. */
 const PLACES_PER_APP = 10;
 const DEVICES_TOGETHER = 1_000;
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 30_000;
 /** The device has unsubscribed. */
-const GONE = [404, 410];
+const GONE_STATUSES = [404, 410];
 const REFUSED_FOR_NOW = [429, 500, 502, 503, 504];
 
 const NEXT_WISH = `
   SELECT id, app_id AS "appId", scope FROM notification WHERE push_at <= $1
    ORDER BY push_at LIMIT 1 FOR UPDATE SKIP LOCKED`;
-const DEVICES = `
+const SELECT_DEVICES = `
   SELECT id, reader FROM push_subscription WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT ${DEVICES_TOGETHER}`;
-const DELIVER = `
+const INSERT_DELIVERIES = `
   INSERT INTO push_delivery (notification_id, subscription_id, due_at) SELECT $1, id, $3 FROM unnest($2::bigint[]) AS wanted (id)`;
 
 /* $1 time, $2 limit, $3 apps and $4 their numbers in progress, $5 holder. */
-const CLAIM = `
+const CLAIM_DELIVERIES = `
   WITH first AS (
     SELECT delivery.id, subscription.app_id, delivery.due_at
       FROM push_delivery AS delivery JOIN push_subscription AS subscription ON subscription.id = subscription_id
@@ -53,13 +53,13 @@ const CLAIM = `
          one.app_id AS "appId", one.data, one.push->'payload' AS payload, device.endpoint, device.p256dh, device.auth
     FROM taken JOIN notification AS one ON one.id = taken.notification_id
                JOIN push_subscription AS device ON device.id = taken.subscription_id`;
-const DONE = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
-const AGAIN = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
+const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
+const POSTPONE_DELIVERY = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
 /*
  * $1 holder, $2 the deliveries that it knows: the response to a claim may have been lost. $3 true if processes with an
  * expired lease are dead. Drops deliveries that have been attempted too often.
  */
-const LET_GO = `
+const RELEASE_DELIVERIES = `
   WITH lost AS (
     SELECT id FROM push_delivery
      WHERE holder IS NOT NULL AND
@@ -70,7 +70,7 @@ const LET_GO = `
 const NEXT = `SELECT least((SELECT min(push_at) FROM notification WHERE push_at IS NOT NULL),
                            (SELECT min(due_at) FROM push_delivery WHERE holder IS NULL)) AS next`;
 
-interface Delivery {
+interface PushDelivery {
   id: number;
   notificationId: number;
   subscriptionId: number;
@@ -97,16 +97,16 @@ export function createPushSender(options: {
   log: Logger;
 }) {
   const { db, keysOf, connections, subject, holder, now, log } = options;
-  const inHand = createInHand(PLACES);
+  const inHand = createInHand(PUSH_SLOTS);
 
   /** Creates the deliveries of one due notification; returns false if there is none. */
-  async function spread(): Promise<boolean> {
+  async function spreadNotification(): Promise<boolean> {
     return db.transaction(async (manager) => {
       const moment = new Date(now());
       const [wish] = await rows<{ id: number; appId: number; scope: Scope | null }>(manager, NEXT_WISH, [moment]);
       if (!wish) return false;
       for (let last = 0; ; ) {
-        const devices = await rows<{ id: number; reader: string }>(manager, DEVICES, [wish.appId, last]);
+        const devices = await rows<{ id: number; reader: string }>(manager, SELECT_DEVICES, [wish.appId, last]);
         const isForAll = wish.scope === null;
         const users = isForAll
           ? null
@@ -115,10 +115,10 @@ export function createPushSender(options: {
               wish.appId,
               devices.map(({ reader }) => reader),
             );
-        const wanted = devices
+        const wantedDevices = devices
           .filter(({ reader }) => inScope(wish.scope, users?.get(reader) ?? null))
           .map(({ id }) => id);
-        await rows(manager, DELIVER, [wish.id, wanted, moment]);
+        await rows(manager, INSERT_DELIVERIES, [wish.id, wantedDevices, moment]);
         if (devices.length < DEVICES_TOGETHER) break;
         last = devices.at(-1)!.id;
       }
@@ -127,39 +127,39 @@ export function createPushSender(options: {
     });
   }
 
-  function payloadOf({ notificationId, data, payload }: Delivery): string {
+  function payloadOf({ notificationId, data, payload }: PushDelivery): string {
     const { title, message, navigate } = data;
     return JSON.stringify({ title, body: message, navigate, ...payload, notificationId });
   }
 
-  async function post(delivery: Delivery): Promise<"done" | "gone" | "later"> {
+  async function postPush(delivery: PushDelivery): Promise<"done" | "gone" | "later"> {
     try {
       const keys = await keysOf(delivery.appId);
       const topic = `svc-${delivery.notificationId}`;
       const { url, headers, body } = pushRequest(delivery, payloadOf(delivery), { ...keys, subject, topic });
       const { status } = await connections.request(url, { method: "POST", headers, body, signal: inHand.signal });
-      if (GONE.includes(status)) return "gone";
+      if (GONE_STATUSES.includes(status)) return "gone";
       return REFUSED_FOR_NOW.includes(status) ? "later" : "done";
     } catch (error) {
       return error instanceof NotConnectedError && error.forbidden ? "done" : "later";
     }
   }
 
-  async function send(delivery: Delivery): Promise<void> {
-    const outcome = await post(delivery);
+  async function sendPush(delivery: PushDelivery): Promise<void> {
+    const outcome = await postPush(delivery);
     const { id, subscriptionId, attempts } = delivery;
     if (outcome === "gone") await rows(db, "DELETE FROM push_subscription WHERE id = $1", [subscriptionId]);
     else if (outcome === "later" && attempts < ATTEMPTS) {
       // When the process stops it releases running deliveries, so that the next process need not wait.
       const pause = inHand.signal.aborted ? 0 : FIRST_PAUSE_MS * 2 ** (attempts - 1);
-      await rows(db, AGAIN, [id, holder, new Date(now() + pause)]);
-    } else await rows(db, DONE, [id, holder]);
+      await rows(db, POSTPONE_DELIVERY, [id, holder, new Date(now() + pause)]);
+    } else await rows(db, DELETE_DELIVERY, [id, holder]);
   }
 
-  function begin(delivery: Delivery): void {
+  function startPush(delivery: PushDelivery): void {
     // Its lease then expires, and it is released.
-    const unsettled = (err: unknown) => log.warn({ err }, "the outcome of a push message could not be stored");
-    inHand.take(delivery, send(delivery).catch(unsettled));
+    const logUnsettled = (err: unknown) => log.warn({ err }, "the outcome of a push message could not be stored");
+    inHand.take(delivery, sendPush(delivery).catch(logUnsettled));
   }
 
   return {
@@ -167,11 +167,16 @@ export function createPushSender(options: {
 
     /** Sends due messages. Returns the Unix time in milliseconds of the next one, or null. */
     async look(): Promise<number | null> {
-      while (await spread());
-      for (let free = inHand.free(); free > 0; free = inHand.free()) {
-        const claimed = await rows<Delivery>(db, CLAIM, [new Date(now()), free, ...inHand.byApp(), holder]);
-        for (const delivery of claimed) begin(delivery);
-        if (claimed.length === 0) break;
+      while (await spreadNotification());
+      for (let freeSlots = inHand.free(); freeSlots > 0; freeSlots = inHand.free()) {
+        const claimedDeliveries = await rows<PushDelivery>(db, CLAIM_DELIVERIES, [
+          new Date(now()),
+          freeSlots,
+          ...inHand.byApp(),
+          holder,
+        ]);
+        for (const delivery of claimedDeliveries) startPush(delivery);
+        if (claimedDeliveries.length === 0) break;
       }
       const [row] = await rows<{ next: Date | null }>(db, NEXT);
       const next = row!.next?.getTime() ?? null;
@@ -183,8 +188,9 @@ export function createPushSender(options: {
      * of dead processes.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
-      const lost = await rows(db, LET_GO, [holder, inHand.ids(), mayDeclareDead]);
-      if (lost.length > 0) log.warn({ count: lost.length }, "released push messages whose sending process has stopped");
+      const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [holder, inHand.ids(), mayDeclareDead]);
+      if (releasedDeliveries.length > 0)
+        log.warn({ count: releasedDeliveries.length }, "released push messages whose sending process has stopped");
     },
 
     drain: inHand.drain,

@@ -21,7 +21,7 @@ export interface PushDevice {
 }
 
 /* A device that subscribes again, perhaps for another reader, is the same device. */
-const SAVE = `
+const SAVE_SUBSCRIPTION = `
   INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth) VALUES ($1, $2, $3, $4, $5, $6)
   ON CONFLICT (app_id, endpoint) DO UPDATE SET reader = excluded.reader, credential_id = excluded.credential_id,
      p256dh = excluded.p256dh, auth = excluded.auth
@@ -50,8 +50,8 @@ export function createPushSubscriptions(options: {
       const { publicKey } = await keysOf(appId);
       const sql = `SELECT id, endpoint, created_at AS "createdAt" FROM push_subscription
                     WHERE app_id = $1 AND reader = $2 ORDER BY id`;
-      const found = await rows<{ id: number; endpoint: string; createdAt: Date }>(db, sql, [appId, key]);
-      const subscriptions = found.map(({ id, endpoint, createdAt }) => {
+      const subscriptionRows = await rows<{ id: number; endpoint: string; createdAt: Date }>(db, sql, [appId, key]);
+      const subscriptions = subscriptionRows.map(({ id, endpoint, createdAt }) => {
         return { id, host: new URL(endpoint).host, createdAt: createdAt.toISOString() };
       });
       return { publicKey, subscriptions };
@@ -70,7 +70,7 @@ export function createPushSubscriptions(options: {
       const { key } = await readerOf(caller, appId);
       return db.transaction(async (manager) => {
         const values = [appId, key, caller.credentialId, endpoint, p256dh, auth];
-        const [row] = await rows<{ id: number }>(manager, SAVE, values);
+        const [row] = await rows<{ id: number }>(manager, SAVE_SUBSCRIPTION, values);
         await rows(manager, DROP_OLDEST, [appId, key]);
         return row!;
       });

@@ -8,7 +8,7 @@ import type { ScopeUser } from "../../rules/scope.js";
 /** Notification channel with `appId:credentialId`: the page's user has changed or signed out. */
 export const READER_CHANNEL = "svc_reader";
 
-export interface Reader {
+export interface NotificationReader {
   /** Key of read marks and devices. */
   key: string;
   user: ScopeUser;
@@ -19,7 +19,7 @@ export interface Reader {
 export type ReaderOf = ReturnType<typeof createReaderOf>;
 
 export function createReaderOf(sessionOf: SessionOf) {
-  return async function readerOf(caller: Caller, appId: number): Promise<Reader> {
+  return async function readerOf(caller: Caller, appId: number): Promise<NotificationReader> {
     const { personId, credentialId, kind, copy } = caller;
     const seesAll = kind !== "live" && kind !== "viewer";
     const { user, entries } = await sessionOf({ appId, personId, credentialId, copy });
@@ -41,7 +41,7 @@ const ENTRIES = `
       OR EXISTS (SELECT FROM app_user_session AS session
                   WHERE session.app_id = $1 AND session.data_source_id = source.id AND session.entry_id = entry.id
                     AND session.verified <> '{}')`;
-const PERSONS = `
+const SELECT_PERSONS = `
   SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = ANY ($1::bigint[])`;
 
 interface Entry {
@@ -56,22 +56,22 @@ export async function usersOf(
   appId: number,
   keys: Iterable<string>,
 ): Promise<ReadonlyMap<string, Exclude<ScopeUser, null>>> {
-  const parts = [...new Set(keys)].map((key) => key.split(":") as [kind: string, first: string, second?: string]);
-  const entries = parts.filter(([kind]) => kind === "entry");
-  const persons = parts.filter(([kind]) => kind === "person").map(([, id]) => id);
+  const keyParts = [...new Set(keys)].map((key) => key.split(":") as [kind: string, first: string, second?: string]);
+  const entries = keyParts.filter(([kind]) => kind === "entry");
+  const personIds = keyParts.filter(([kind]) => kind === "person").map(([, id]) => id);
   const users = new Map<string, Exclude<ScopeUser, null>>();
   if (entries.length > 0) {
-    const found = await rows<Entry>(executor, ENTRIES, [
+    const entryRows = await rows<Entry>(executor, ENTRIES, [
       appId,
       entries.map(([, of]) => of),
       entries.map(([, , id]) => id),
     ]);
-    for (const { id, dataSourceId, data } of found)
+    for (const { id, dataSourceId, data } of entryRows)
       users.set(`entry:${dataSourceId}:${id}`, { ...data, id, dataSourceId });
   }
-  if (persons.length > 0) {
-    const found = await rows<{ id: number }>(executor, PERSONS, [persons]);
-    for (const person of found) users.set(`person:${person.id}`, { ...person });
+  if (personIds.length > 0) {
+    const personRows = await rows<{ id: number }>(executor, SELECT_PERSONS, [personIds]);
+    for (const person of personRows) users.set(`person:${person.id}`, { ...person });
   }
   return users;
 }

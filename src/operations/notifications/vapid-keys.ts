@@ -5,37 +5,37 @@ import { newVapidKeys, type VapidKeys } from "../../engine/push-message.js";
 import { lockApp, type Settings } from "../settings/settings.js";
 
 const NAME = "vapid";
-const FIND = `SELECT public_key AS "publicKey", sealed FROM vapid_key WHERE app_id = $1`;
+const SELECT_VAPID_KEYS = `SELECT public_key AS "publicKey", sealed FROM vapid_key WHERE app_id = $1`;
 
 export type VapidKeysOf = ReturnType<typeof createVapidKeys>;
 
 export function createVapidKeys({ db, settings }: { db: DataSource; settings: Settings }) {
-  const known = new Map<number, VapidKeys>();
+  const cachedKeys = new Map<number, VapidKeys>();
 
-  async function found(appId: number): Promise<VapidKeys | null> {
-    const [row] = await rows<{ publicKey: string; sealed: Buffer }>(db, FIND, [appId]);
+  async function findKeys(appId: number): Promise<VapidKeys | null> {
+    const [row] = await rows<{ publicKey: string; sealed: Buffer }>(db, SELECT_VAPID_KEYS, [appId]);
     if (!row) return null;
     return { publicKey: row.publicKey, privateKey: await settings.unsealFor(appId, NAME, row.sealed) };
   }
 
-  async function make(appId: number): Promise<void> {
+  async function createKeys(appId: number): Promise<void> {
     const { publicKey, privateKey } = newVapidKeys();
     await db.transaction(async (manager) => {
       await lockApp(manager, appId);
-      const sealed = await settings.sealFor(manager, appId, NAME, privateKey);
+      const sealedKey = await settings.sealFor(manager, appId, NAME, privateKey);
       const sql = "INSERT INTO vapid_key (app_id, public_key, sealed) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
-      await rows(manager, sql, [appId, publicKey, sealed]);
+      await rows(manager, sql, [appId, publicKey, sealedKey]);
     });
   }
 
   /** Returns the app's keys, and creates them if there are none. Of concurrent creations one pair is stored. */
   return async function keysOf(appId: number): Promise<VapidKeys> {
-    const keys = known.get(appId) ?? (await found(appId));
+    const keys = cachedKeys.get(appId) ?? (await findKeys(appId));
     if (!keys) {
-      await make(appId);
+      await createKeys(appId);
       return keysOf(appId);
     }
-    known.set(appId, keys);
+    cachedKeys.set(appId, keys);
     return keys;
   };
 }

@@ -18,7 +18,7 @@ const REGISTRATION_WINDOW_MS = 3_600_000;
 /** Clients without a grant are removed after this time. */
 const UNUSED_CLIENT_HOURS = 24;
 
-const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
 /** Schemes of desktop programs that have no dot in them; others need one (RFC 8252, section 7.1). */
 const DESKTOP_SCHEMES = ["cursor:", "vscode:", "vscode-insiders:", "windsurf:"];
 
@@ -29,7 +29,7 @@ export interface OauthClient {
   grantTypes: string[];
 }
 
-const registration = z.object({
+const REGISTRATION_SCHEMA = z.object({
   client_name: z.string().trim().min(1).max(100).default("A program"),
   redirect_uris: z.array(z.string().max(URI_MAX_CHARACTERS)).max(REDIRECTS_MAX).default([]),
   grant_types: z.array(z.string().max(100)).max(10).default(["authorization_code", "refresh_token"]),
@@ -42,7 +42,7 @@ export function isAllowedRedirect(text: string): boolean {
   const url = URL.parse(text);
   if (url?.hash !== "" || text.includes("#") || url.username !== "" || url.password !== "") return false;
   if (url.protocol === "https:") return true;
-  if (url.protocol === "http:") return LOOPBACK.includes(url.hostname);
+  if (url.protocol === "http:") return LOOPBACK_HOSTS.includes(url.hostname);
   return DESKTOP_SCHEMES.includes(url.protocol) || url.protocol.slice(0, -1).includes(".");
 }
 
@@ -51,12 +51,12 @@ export function isRegisteredRedirect(uri: string, { redirectUris }: OauthClient)
   if (redirectUris.includes(uri)) return true;
   const withoutPort = (text: string): string | null => {
     const url = URL.parse(text);
-    if (url?.protocol !== "http:" || !LOOPBACK.includes(url.hostname) || !isAllowedRedirect(text)) return null;
+    if (url?.protocol !== "http:" || !LOOPBACK_HOSTS.includes(url.hostname) || !isAllowedRedirect(text)) return null;
     url.port = "";
     return url.href;
   };
-  const wanted = withoutPort(uri);
-  return wanted !== null && redirectUris.some((known) => withoutPort(known) === wanted);
+  const wantedUri = withoutPort(uri);
+  return wantedUri !== null && redirectUris.some((redirectUri) => withoutPort(redirectUri) === wantedUri);
 }
 
 /** Keeps letters, digits and marks that cannot imitate parts of the page. */
@@ -81,7 +81,7 @@ export class OauthClients {
 
   /** @throws OauthFailure; RATE_LIMIT_EXCEEDED */
   async register(body: unknown, address: string | undefined): Promise<OauthClient> {
-    const { success, data, error } = registration.safeParse(body);
+    const { success, data, error } = REGISTRATION_SCHEMA.safeParse(body);
     if (!success) {
       const [fault] = error.issues;
       throw new OauthFailure("invalid_client_metadata", `${fault?.path.join(".") || "the body"}: ${fault?.message}`);
@@ -89,14 +89,15 @@ export class OauthClients {
     if (data.token_endpoint_auth_method !== "none") {
       throw new OauthFailure("invalid_client_metadata", 'token_endpoint_auth_method must be "none"');
     }
-    const known = data.grant_types.filter((type) => (GRANT_TYPES as readonly string[]).includes(type));
-    if (known.length === 0) throw new OauthFailure("invalid_client_metadata", "grant_types has none that is supported");
-    const refused = data.redirect_uris.find((uri) => !isAllowedRedirect(uri));
-    if (refused !== undefined) {
+    const knownGrantTypes = data.grant_types.filter((type) => (GRANT_TYPES as readonly string[]).includes(type));
+    if (knownGrantTypes.length === 0)
+      throw new OauthFailure("invalid_client_metadata", "grant_types has none that is supported");
+    const refusedUri = data.redirect_uris.find((uri) => !isAllowedRedirect(uri));
+    if (refusedUri !== undefined) {
       const problem = "must be https, http to this machine, or a scheme of the program, without a fragment";
       throw new OauthFailure("invalid_redirect_uri", `redirect_uris ${problem}`);
     }
-    if (known.includes("authorization_code") && data.redirect_uris.length === 0) {
+    if (knownGrantTypes.includes("authorization_code") && data.redirect_uris.length === 0) {
       throw new OauthFailure("invalid_redirect_uri", "redirect_uris must name at least one address");
     }
     const retryAfter = this.#registrations.take(addressBlock(address ?? ""));
@@ -105,7 +106,7 @@ export class OauthClients {
       id: `svc_client_${randomBytes(16).toString("base64url")}`,
       name: plainName(data.client_name),
       redirectUris: data.redirect_uris,
-      grantTypes: known,
+      grantTypes: knownGrantTypes,
     };
     await rows(this.#db, "INSERT INTO oauth_client (id, name, redirect_uris, grant_types) VALUES ($1, $2, $3, $4)", [
       client.id,

@@ -6,7 +6,7 @@ import { hashToken, newSecret } from "../access/tokens.js";
 import { OauthFailure } from "./oauth-failure.js";
 
 /** Consonants only: they spell no words and cannot be confused with digits (RFC 8628, section 6.1). */
-const ALPHABET = "BCDFGHJKLMNPQRSTVWXZ";
+const CODE_ALPHABET = "BCDFGHJKLMNPQRSTVWXZ";
 const CODE_CHARACTERS = 8;
 const LIFETIME_SECONDS = 600;
 const POLL_SECONDS = 5;
@@ -26,11 +26,11 @@ export interface StartedDevice {
 }
 
 /** The stored form of a code: people type it with or without a dash, in any case. */
-const normalized = (code: string): string => code.toUpperCase().replaceAll(/[^A-Z]/g, "");
+const normalizeCode = (code: string): string => code.toUpperCase().replaceAll(/[^A-Z]/g, "");
 
 function newUserCode(): string {
   let code = "";
-  for (let at = 0; at < CODE_CHARACTERS; at += 1) code += ALPHABET[randomInt(ALPHABET.length)];
+  for (let at = 0; at < CODE_CHARACTERS; at += 1) code += CODE_ALPHABET[randomInt(CODE_ALPHABET.length)];
   return code;
 }
 
@@ -50,8 +50,8 @@ export class OauthDevices {
        VALUES ($1, $2, $3, $4, $5, now() + $6 * interval '1 second')`,
       [hashToken(deviceCode), userCode, clientId, scopes, appId, LIFETIME_SECONDS],
     );
-    const shown = `${userCode.slice(0, 4)}-${userCode.slice(4)}`;
-    return { deviceCode, userCode: shown, expiresIn: LIFETIME_SECONDS, interval: POLL_SECONDS };
+    const shownCode = `${userCode.slice(0, 4)}-${userCode.slice(4)}`;
+    return { deviceCode, userCode: shownCode, expiresIn: LIFETIME_SECONDS, interval: POLL_SECONDS };
   }
 
   /** Finds a code that waits for a decision; null for one that is unknown, expired or decided. */
@@ -61,20 +61,20 @@ export class OauthDevices {
       `SELECT d.client_id AS "clientId", c.name AS "clientName", d.scopes, d.app_id AS "appId"
          FROM oauth_device d JOIN oauth_client c ON c.id = d.client_id
         WHERE d.user_code = $1 AND d.expires_at > now() AND d.grant_id IS NULL AND NOT d.is_denied`,
-      [normalized(userCode)],
+      [normalizeCode(userCode)],
     );
     return found ?? null;
   }
 
   /** Records the person's decision once. @returns false if it was decided before */
   async decide(userCode: string, grantId: number | null): Promise<boolean> {
-    const decided = await rows(
+    const decidedRows = await rows(
       this.#db,
       `UPDATE oauth_device SET grant_id = $2, is_denied = $2::bigint IS NULL
         WHERE user_code = $1 AND expires_at > now() AND grant_id IS NULL AND NOT is_denied RETURNING 1 AS one`,
-      [normalized(userCode), grantId],
+      [normalizeCode(userCode), grantId],
     );
-    return decided.length > 0;
+    return decidedRows.length > 0;
   }
 
   /** Handles one poll of the program; returns the ID of the grant once. @throws OauthFailure */
@@ -92,10 +92,10 @@ export class OauthDevices {
     if (found.isDenied) throw new OauthFailure("access_denied", "the person refused");
     if (found.isFast) throw new OauthFailure("slow_down", `poll every ${POLL_SECONDS} seconds`);
     if (found.grantId === null) throw new OauthFailure("authorization_pending", "the person has not decided yet");
-    const taken = await rows(this.#db, "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS one", [
+    const takenRows = await rows(this.#db, "DELETE FROM oauth_device WHERE hash = $1 RETURNING 1 AS one", [
       hashToken(deviceCode),
     ]);
-    if (taken.length === 0) throw new OauthFailure("invalid_grant", "the device code is unknown or was used");
+    if (takenRows.length === 0) throw new OauthFailure("invalid_grant", "the device code is unknown or was used");
     return found.grantId;
   }
 }

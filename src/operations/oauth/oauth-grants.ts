@@ -8,7 +8,7 @@ import { type Credentials, GRANT_HOLDS } from "../access/credentials.js";
 import { hashToken } from "../access/tokens.js";
 import { audit } from "../records/audit.js";
 
-export interface Grant {
+export interface OAuthGrant {
   id: number;
   clientId: string;
   personId: number;
@@ -27,7 +27,7 @@ export interface GrantSummary {
 }
 
 /** A person's decision about a program. */
-export interface Decision {
+export interface GrantDecision {
   personId: number;
   /** ID of the token by which the person decided; null for a session of a sign-in, which the grant outlives. */
   makerId: number | null;
@@ -57,10 +57,10 @@ export function scopesOf(role: Role): readonly Scope[] {
   }
 }
 
-const GRANT = `g.id, g.client_id AS "clientId", g.person_id AS "personId", g.app_id AS "appId", g.scopes`;
+const GRANT_COLUMNS = `g.id, g.client_id AS "clientId", g.person_id AS "personId", g.app_id AS "appId", g.scopes`;
 
 export interface SecretRow {
-  grant: Grant;
+  grant: OAuthGrant;
   redirectUri: string | null;
   codeChallenge: string | null;
   expiresAt: Date;
@@ -79,7 +79,7 @@ export class OauthGrants {
 
   /** Apps on which the person has a role, each with the highest one. */
   async grantableApps(personId: number): Promise<GrantableApp[]> {
-    const found = await rows<{ id: number; name: string; role: Role }>(
+    const appRows = await rows<{ id: number; name: string; role: Role }>(
       this.#db,
       `SELECT DISTINCT ON (app.id) app.id, app.name, CASE WHEN p.is_administrator THEN 'owner' ELSE r.role END AS role
          FROM person p CROSS JOIN app LEFT JOIN app_role r ON r.app_id = app.id AND r.person_id = p.id
@@ -87,11 +87,11 @@ export class OauthGrants {
         ORDER BY app.id, array_position(ARRAY['owner', 'admin', 'editor', 'operator', 'reader'], r.role) LIMIT 500`,
       [personId],
     );
-    return found.map((app) => ({ ...app, scopes: scopesOf(app.role) }));
+    return appRows.map((app) => ({ ...app, scopes: scopesOf(app.role) }));
   }
 
   /** @throws FORBIDDEN if the person's role does not have these scopes */
-  async create({ personId, makerId, appId, scopes }: Decision, clientId: string): Promise<Grant> {
+  async create({ personId, makerId, appId, scopes }: GrantDecision, clientId: string): Promise<OAuthGrant> {
     const app = (await this.grantableApps(personId)).find(({ id }) => id === appId);
     if (!app || scopes.length === 0 || scopes.some((scope) => !app.scopes.includes(scope))) {
       throw new ActionError("FORBIDDEN", "your role on this app does not have these scopes");
@@ -109,13 +109,13 @@ export class OauthGrants {
   }
 
   /** Returns a grant that is still valid. */
-  async find(id: number): Promise<Grant | null> {
-    const [found] = await rows<Grant>(
+  async find(id: number): Promise<OAuthGrant | null> {
+    const [appRows] = await rows<OAuthGrant>(
       this.#db,
-      `SELECT ${GRANT} FROM oauth_grant g WHERE g.id = $1 AND ${GRANT_HOLDS}`,
+      `SELECT ${GRANT_COLUMNS} FROM oauth_grant g WHERE g.id = $1 AND ${GRANT_HOLDS}`,
       [id],
     );
-    return found ?? null;
+    return appRows ?? null;
   }
 
   async addSecret(
@@ -134,9 +134,9 @@ export class OauthGrants {
 
   /** Finds a code or refresh token. If it was used before, its grant ends, because another program has it too. */
   async findSecret(kind: "code" | "refresh", secret: string): Promise<SecretRow | null> {
-    const [row] = await rows<Grant & Omit<SecretRow, "grant">>(
+    const [row] = await rows<OAuthGrant & Omit<SecretRow, "grant">>(
       this.#db,
-      `SELECT ${GRANT}, s.redirect_uri AS "redirectUri", s.code_challenge AS "codeChallenge", s.expires_at AS "expiresAt",
+      `SELECT ${GRANT_COLUMNS}, s.redirect_uri AS "redirectUri", s.code_challenge AS "codeChallenge", s.expires_at AS "expiresAt",
               s.used_at IS NOT NULL AS "isUsed", NOT ${GRANT_HOLDS} AS "isRevoked"
          FROM oauth_secret s JOIN oauth_grant g ON g.id = s.grant_id WHERE s.hash = $1 AND s.kind = $2`,
       [hashToken(secret), kind],
@@ -152,19 +152,19 @@ export class OauthGrants {
 
   /** Marks a code or refresh token as used. @returns false if another request was first */
   async spendSecret(secret: string): Promise<boolean> {
-    const used = await rows(
+    const usedSecret = await rows(
       this.#db,
       "UPDATE oauth_secret SET used_at = now() WHERE hash = $1 AND used_at IS NULL RETURNING 1 AS one",
       [hashToken(secret)],
     );
-    return used.length > 0;
+    return usedSecret.length > 0;
   }
 
   /**
    * Stores an access token: an API token of the app, bound to its grant. It never outlives the token that made the grant.
    * @returns its lifetime in seconds
    */
-  async addAccessToken(token: string, grant: Grant, clientName: string, lifetimeMs: number): Promise<number> {
+  async addAccessToken(token: string, grant: OAuthGrant, clientName: string, lifetimeMs: number): Promise<number> {
     const [added] = await rows<{ seconds: number }>(
       this.#db,
       `INSERT INTO credential (kind, hash, name, app_id, person_id, scopes, expires_at, grant_id)
@@ -182,14 +182,14 @@ export class OauthGrants {
   }
 
   async listOf(personId: number): Promise<GrantSummary[]> {
-    const found = await rows<GrantSummary & { createdAt: Date; lastUsedAt: Date | null }>(
+    const grantRows = await rows<GrantSummary & { createdAt: Date; lastUsedAt: Date | null }>(
       this.#db,
       `SELECT g.id, c.name AS client, g.app_id AS "appId", g.scopes, g.created_at AS "createdAt", g.last_used_at AS "lastUsedAt"
          FROM oauth_grant g JOIN oauth_client c ON c.id = g.client_id
         WHERE g.person_id = $1 AND ${GRANT_HOLDS} ORDER BY g.id DESC LIMIT 500`,
       [personId],
     );
-    return found.map((row) => ({
+    return grantRows.map((row) => ({
       ...row,
       createdAt: row.createdAt.toISOString(),
       lastUsedAt: row.lastUsedAt?.toISOString() ?? null,
@@ -198,24 +198,24 @@ export class OauthGrants {
 
   /** Ends a person's own grant with all its tokens. @throws NOT_FOUND */
   async revoke(personId: number, id: number): Promise<void> {
-    const [found] = await rows(
+    const [appRows] = await rows(
       this.#db,
       "SELECT 1 FROM oauth_grant WHERE id = $1 AND person_id = $2 AND revoked_at IS NULL",
       [id, personId],
     );
-    if (!found) throw new ActionError("NOT_FOUND", "no such grant");
+    if (!appRows) throw new ActionError("NOT_FOUND", "no such grant");
     await this.#end(id);
   }
 
   /** Ends the grant of a refresh or access token (RFC 7009); an unknown token is no error. */
   async revokeByToken(token: string, clientId: string): Promise<void> {
-    const [found] = await rows<{ id: number }>(
+    const [appRows] = await rows<{ id: number }>(
       this.#db,
       `SELECT g.id FROM oauth_grant g WHERE g.client_id = $2 AND (g.id IN (SELECT grant_id FROM oauth_secret WHERE hash = $1)
           OR g.id IN (SELECT grant_id FROM credential WHERE hash = $1))`,
       [hashToken(token), clientId],
     );
-    if (found) await this.#end(found.id);
+    if (appRows) await this.#end(appRows.id);
   }
 
   async #end(grantId: number): Promise<void> {
@@ -226,7 +226,7 @@ export class OauthGrants {
   }
 
   async #endIn(manager: Executor, grantId: number): Promise<void> {
-    const ended = await rows<{ appId: number; personId: number }>(
+    const endedGrants = await rows<{ appId: number; personId: number }>(
       manager,
       `UPDATE oauth_grant SET revoked_at = now() WHERE id = $1 AND revoked_at IS NULL
        RETURNING app_id AS "appId", person_id AS "personId"`,
@@ -235,7 +235,7 @@ export class OauthGrants {
     await rows(manager, "UPDATE credential SET revoked_at = now() WHERE grant_id = $1 AND revoked_at IS NULL", [
       grantId,
     ]);
-    for (const { appId, personId } of ended) {
+    for (const { appId, personId } of endedGrants) {
       const caller = { personId, credentialId: null };
       await audit(manager, caller, { appId, type: "app.grant.revoke", data: { grantId } });
     }

@@ -8,7 +8,7 @@ import { newSecret, newToken } from "../access/tokens.js";
 import { DEVICE_GRANT, isRegisteredRedirect, type OauthClient, OauthClients } from "./oauth-clients.js";
 import { OauthDevices, type StartedDevice } from "./oauth-devices.js";
 import { OauthFailure } from "./oauth-failure.js";
-import { type Decision, type Grant, type GrantableApp, OauthGrants } from "./oauth-grants.js";
+import { type GrantableApp, type GrantDecision, type OAuthGrant, OauthGrants } from "./oauth-grants.js";
 import { OauthLimits } from "./oauth-limits.js";
 
 const CODE_MS = 60_000;
@@ -36,10 +36,10 @@ type Parameters = Readonly<Record<string, string | undefined>>;
 
 /** @throws OauthFailure for a scope that does not exist; all scopes if none is named */
 function readScopes(text: string | undefined): Scope[] {
-  const named = [...new Set((text ?? "").split(" ").filter(Boolean))];
-  const unknown = named.find((name) => !(SCOPES as readonly string[]).includes(name));
-  if (unknown !== undefined) throw new OauthFailure("invalid_scope", `scope must be of ${SCOPES.join(" ")}`);
-  return named.length === 0 ? [...SCOPES] : (named as Scope[]);
+  const namedScopes = [...new Set((text ?? "").split(" ").filter(Boolean))];
+  const unknownScope = namedScopes.find((name) => !(SCOPES as readonly string[]).includes(name));
+  if (unknownScope !== undefined) throw new OauthFailure("invalid_scope", `scope must be of ${SCOPES.join(" ")}`);
+  return namedScopes.length === 0 ? [...SCOPES] : (namedScopes as Scope[]);
 }
 
 const withoutSlash = (address: string): string => (address.endsWith("/") ? address.slice(0, -1) : address);
@@ -51,19 +51,21 @@ const withoutSlash = (address: string): string => (address.endsWith("/") ? addre
  */
 export function checkResource({ resource }: Parameters, issuer: string): void {
   if (resource === undefined) return;
-  const named = URL.parse(resource)?.href ?? "";
-  const isOwn = [issuer, `${issuer}/mcp`].some((own) => withoutSlash(new URL(own).href) === withoutSlash(named));
-  if (!isOwn) throw new OauthFailure("invalid_target", `resource must be ${issuer} or ${issuer}/mcp`);
+  const resourceUrl = URL.parse(resource)?.href ?? "";
+  const isOwnResource = [issuer, `${issuer}/mcp`].some(
+    (own) => withoutSlash(new URL(own).href) === withoutSlash(resourceUrl),
+  );
+  if (!isOwnResource) throw new OauthFailure("invalid_target", `resource must be ${issuer} or ${issuer}/mcp`);
 }
 
 function isChallengeOf(verifier: string, challenge: string): boolean {
   if (!/^[\w.~-]{43,128}$/.test(verifier)) return false;
-  const made = createHash("sha256").update(verifier).digest();
+  const challengeDigest = createHash("sha256").update(verifier).digest();
   const expected = Buffer.from(challenge, "base64url");
-  return made.length === expected.length && timingSafeEqual(made, expected);
+  return challengeDigest.length === expected.length && timingSafeEqual(challengeDigest, expected);
 }
 
-export class Oauth {
+export class OAuthServer {
   readonly clients: OauthClients;
   readonly devices: OauthDevices;
   readonly grants: OauthGrants;
@@ -105,7 +107,7 @@ export class Oauth {
   }
 
   /** Returns the next URL of the browser: the program's, with a code or an error. */
-  async authorize(request: AuthorizationRequest, decision: Decision | null, issuer: string): Promise<string> {
+  async authorize(request: AuthorizationRequest, decision: GrantDecision | null, issuer: string): Promise<string> {
     const address = new URL(request.redirectUri);
     if (request.state !== null) address.searchParams.set("state", request.state);
     address.searchParams.set("iss", issuer);
@@ -125,7 +127,7 @@ export class Oauth {
     return address.href;
   }
 
-  async #grant(client: OauthClient, requested: readonly string[], decision: Decision): Promise<Grant> {
+  async #grant(client: OauthClient, requested: readonly string[], decision: GrantDecision): Promise<OAuthGrant> {
     if (decision.scopes.some((scope) => !requested.includes(scope))) {
       throw new ActionError("REQUEST_INVALID", "scopes must be among those that the program asked for");
     }
@@ -143,15 +145,15 @@ export class Oauth {
   }
 
   /** @throws NOT_FOUND if no device waits for the code */
-  async decideDevice(userCode: string, decision: Decision | null): Promise<void> {
+  async decideDevice(userCode: string, decision: GrantDecision | null): Promise<void> {
     const request = await this.devices.find(userCode);
-    const gone = new ActionError("NOT_FOUND", "no sign-in is waiting for this code");
-    if (!request) throw gone;
+    const expiredCodeError = new ActionError("NOT_FOUND", "no sign-in is waiting for this code");
+    if (!request) throw expiredCodeError;
     const client = await this.#client(request.clientId);
     const grant = decision === null ? null : await this.#grant(client, request.scopes, decision);
     if (await this.devices.decide(userCode, grant?.id ?? null)) return;
     if (grant) await this.grants.revoke(grant.personId, grant.id);
-    throw gone;
+    throw expiredCodeError;
   }
 
   /** POST /oauth/token. @throws OauthFailure */
@@ -171,26 +173,27 @@ export class Oauth {
 
   async #byCode(client: OauthClient, input: Parameters): Promise<TokenAnswer> {
     const code = input["code"] ?? "";
-    const found = await this.grants.findSecret("code", code);
+    const storedCode = await this.grants.findSecret("code", code);
     const isRight =
-      found !== null &&
-      found.grant.clientId === client.id &&
-      found.redirectUri === input["redirect_uri"] &&
-      found.expiresAt.getTime() > Date.now() &&
-      isChallengeOf(input["code_verifier"] ?? "", found.codeChallenge ?? "");
+      storedCode !== null &&
+      storedCode.grant.clientId === client.id &&
+      storedCode.redirectUri === input["redirect_uri"] &&
+      storedCode.expiresAt.getTime() > Date.now() &&
+      isChallengeOf(input["code_verifier"] ?? "", storedCode.codeChallenge ?? "");
     if (!isRight || !(await this.grants.spendSecret(code)))
       throw new OauthFailure("invalid_grant", "the code is not valid");
-    return this.#issue(client, found.grant);
+    return this.#issue(client, storedCode.grant);
   }
 
   async #byRefresh(client: OauthClient, input: Parameters): Promise<TokenAnswer> {
     const token = input["refresh_token"] ?? "";
-    const found = await this.grants.findSecret("refresh", token);
-    const isRight = found !== null && found.grant.clientId === client.id && found.expiresAt.getTime() > Date.now();
+    const storedCode = await this.grants.findSecret("refresh", token);
+    const isRight =
+      storedCode !== null && storedCode.grant.clientId === client.id && storedCode.expiresAt.getTime() > Date.now();
     if (!isRight || !(await this.grants.spendSecret(token))) {
       throw new OauthFailure("invalid_grant", "the refresh token is not valid; sign in again");
     }
-    return this.#issue(client, found.grant);
+    return this.#issue(client, storedCode.grant);
   }
 
   async #byDevice(client: OauthClient, input: Parameters): Promise<TokenAnswer> {
@@ -200,7 +203,7 @@ export class Oauth {
     return this.#issue(client, grant);
   }
 
-  async #issue(client: OauthClient, grant: Grant): Promise<TokenAnswer> {
+  async #issue(client: OauthClient, grant: OAuthGrant): Promise<TokenAnswer> {
     const [access, refresh] = [newToken("api"), newSecret("svc_refresh")];
     const seconds = await this.grants.addAccessToken(access, grant, client.name, ACCESS_MS);
     await this.grants.addSecret("refresh", refresh, grant.id, { expiresAt: new Date(Date.now() + REFRESH_MS) });

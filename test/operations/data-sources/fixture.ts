@@ -4,7 +4,11 @@ import type { DataSource } from "typeorm";
 import { openDatabase, rows } from "../../../src/data/database.js";
 import { ActionError } from "../../../src/errors.js";
 import { createEntryIndexes } from "../../../src/operations/data-sources/entry-indexes.js";
-import { createEntryReads, type Found, type Reader } from "../../../src/operations/data-sources/entry-reads.js";
+import {
+  createEntryReads,
+  type EntryReader,
+  type FoundEntries,
+} from "../../../src/operations/data-sources/entry-reads.js";
 import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
 import { createReadPool } from "../../../src/operations/data-sources/read-pool.js";
 import { type EntryScope, EVERYTHING, type Join } from "../../../src/rules/entry-query/options.js";
@@ -20,7 +24,7 @@ export interface Fixture {
   /** A data source with these data; strings are used as JSON text. */
   fill(name: string, data: readonly (object | string)[], appId?: number): Promise<DataSourceKey>;
   /** A reader; joined data sources have the same scope. */
-  reader(scope?: EntryScope): Reader<DataSourceKey>;
+  reader(scope?: EntryScope): EntryReader<DataSourceKey>;
   stop(): Promise<void>;
 }
 
@@ -47,7 +51,7 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
     return source!;
   }
 
-  const reader = (scope: EntryScope = EVERYTHING): Reader<DataSourceKey> => ({
+  const reader = (scope: EntryScope = EVERYTHING): EntryReader<DataSourceKey> => ({
     scope,
     scopeOf: () => scope,
     async joined(dataSource: Join["dataSource"]) {
@@ -73,5 +77,5 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
 export const answered = (found: unknown): any => JSON.parse(writeJson(found));
 
 /** Only the data. */
-export const dataOf = (found: Found): unknown[] =>
+export const dataOf = (found: FoundEntries): unknown[] =>
   answered(found).entries.map((entry: { data: unknown }) => entry.data);
