@@ -61,12 +61,13 @@ export function capacityPage(measured: Measured): string {
   const { day, node, cores, rounds, load } = measured;
   const busy =
     load !== undefined && load > cores
-      ? `\n\nOther programs kept the machine busy meanwhile (load ${number(load)} on ${cores} cores): expect lower costs on a quiet one.`
+      ? `\n- **Other programs** kept the machine busy during the measurement (load ${number(load)} on ${cores} cores). Expect lower costs on a quiet machine.`
       : "";
   const stored = runsOf(language, small) * DAY_S;
   return `# Capacity
 
-For operators who plan machines for a known number of runs. \`npm run bench -- --report\` generates this page from measured figures.
+For operators who plan machines for a known number of runs. The tables contain measured costs of runs, and the number of runs that machines
+of several sizes can execute. To measure on your own machine and generate this page again:
 
 <!-- not run: measuring takes minutes of a quiet machine; test/bench/report.test.ts makes this page of the stored figures -->
 \`\`\`sh
@@ -76,43 +77,45 @@ npm run bench -- --report                             # writes this page
 
 ## Costs of a run
 
-Each line is one call of \`runWithResult\` with the code of that name in \`bench/harness/kinds.ts\`; the last one is a run from the queue, as schedules
-and log events start them. Processor time is the sum over all cores. WAL is measured without a
-checkpoint; each one repeats changed pages once. Measured ${day} with 8 callers, Node ${node}, ${cores} cores,
-${rounds === 1 ? "one round" : `medians of ${rounds} rounds`}.
+Each line shows the costs of one call of \`runWithResult\`. \`bench/harness/kinds.ts\` has the code of each name. The last line is a run from the
+queue, which schedules and log events use.
 
 ${costTable(lines)}
 
-The costs include the background work of the service. An idle one with all roles takes ${number(idle.get("Node")!)} ms of Node, ${number(idle.get("PostgreSQL")!)} ms of
-PostgreSQL and ${number(idle.get("statements")!)} statements a second, so runs cost less the more there are.${busy}
+- **Times** are processor time, summed over all cores.
+- **WAL** is the log that PostgreSQL writes before it changes data. The column excludes checkpoints. After each checkpoint, PostgreSQL also
+  writes every changed page once.
+- **Background work** is included. An idle service with all roles takes ${number(idle.get("Node")!)} ms of Node, ${number(idle.get("PostgreSQL")!)} ms of PostgreSQL and
+  ${number(idle.get("statements")!)} statements a second. So one run costs less if there are many.
+- **Measured** ${day} with 8 callers, Node ${node}, ${cores} cores, ${rounds === 1 ? "one round" : `medians of ${rounds} rounds`}.${busy}
 
 ## Machines for a number of runs
 
-The table divides ${USED * 100} % of a database server's cores by the costs of PostgreSQL above, and ${USED * 100} % of a runner's cores by those of Node and
-Chromium. The rest is for peaks, vacuum, checkpoints and backups.
+The number of runs a second is ${USED * 100} % of the cores of a database server, divided by the PostgreSQL time above. The last column uses ${USED * 100} % of
+the cores of a runner, and the times of Node and Chromium. The other ${100 - USED * 100} % are for peaks, vacuum, checkpoints and backups.
 
 ${planTable(lines)}
 
-These are computed figures, not measured ones. Their limits:
+These figures are computed, not measured:
 
-- Costs are those of the machine above. Measure on yours before you buy.
-- PostgreSQL writes one WAL. Use a disk that sustains twice the MB a second of the table, with a flush in less than 1 ms.
-- Locks and cache misses grow with cores. Expect less than the table from 64 cores.
-- A run's own reads of data sources cost in proportion to the entries that they read.
+- The costs are those of the machine above. Measure on your own machine before you buy.
+- Use a disk that writes at least twice the MB a second of the table, and flushes in less than 1 ms.
+- With more cores, PostgreSQL loses more time to locks and cache misses. With 64 cores, expect less than the table says.
+- A run that reads many entries of a data source costs more.
 - ${small} cores of \`language\` runs write about ${about((stored * language.get("WAL")!) / 1e9)} GB of WAL a day. \`LOG_MAX_MB\` limits the stored history of each app, not the WAL.
 
 ## Next steps when one machine is full
 
 1. **Put each role on its own machines.** Add runners first: Chromium takes most of the processor time. See [several machines](several-machines.md).
-2. **Give PostgreSQL a machine of its own**, with as many cores as the table says. Watch \`max_connections\` or use a
-   [pooler](containers.md).
-3. **Move history to another disk.** The tables \`run\`, \`execution_log\`, \`log_event\`, \`console_line\`, \`run_search\` and \`audit_entry\` are partitioned
-   by ID. \`ALTER TABLE execution_log SET TABLESPACE history\` puts new partitions into the tablespace \`history\`; the same statement moves one
-   existing partition.
-4. **Read from a replica.** The service uses one primary database for its own reads, because each read must see the latest write. Point
-   reports, exports and your own queries at a streaming replica. It is also your standby.
-5. **Split apps over databases.** Apps share no data, so each installation can hold some of them: another \`DATABASE_URL\`, another
-   address. Move an app's actions and definitions with its [manifest](../reference/manifest.md), and its entries by export and import. Accounts are not shared: use one
-   [OpenID provider](people.md#sign-in-at-an-openid-provider) for all installations.
+2. **Give PostgreSQL a machine of its own**, with as many cores as the table says. Watch \`max_connections\`, or use a
+   [pooler](containers.md#a-pooler-before-the-database).
+3. **Move old log rows to another disk.** These tables are partitioned by ID: \`run\`, \`execution_log\`, \`log_event\`, \`console_line\`, \`run_search\` and
+   \`audit_entry\`. \`ALTER TABLE execution_log SET TABLESPACE history\` puts new partitions of a table into the tablespace \`history\`. With the
+   name of a partition, the statement moves this partition.
+4. **Use a replica for your own queries**, such as reports and exports. The service itself reads only from the primary database, because each
+   read must see the latest write. The replica is also your standby.
+5. **Split the apps over several installations**, each with its own database and address. Move the actions and definitions of an app with its
+   [manifest](../reference/manifest.md), and its entries by export and import. Installations do not share accounts. Use one
+   [OpenID provider](people.md#sign-in-at-an-openid-provider) for all of them.
 `;
 }
