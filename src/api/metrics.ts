@@ -47,13 +47,13 @@ function processRegistry(): Registry {
 function registerQueues(register: Registry): (now: Vitals | null) => void {
   const depth = new Gauge({
     name: "svc_queue_runs",
-    help: "Queued runs by app: the hundred longest queues, all others together.",
+    help: "Queued runs by app: the hundred longest queues, and all others together.",
     labelNames: ["app"],
     registers: [register],
   });
   const age = new Gauge({
     name: "svc_queue_oldest_seconds",
-    help: "Age of the oldest queued run, by app as svc_queue_runs.",
+    help: "Age of the oldest queued run of each app that svc_queue_runs has.",
     labelNames: ["app"],
     registers: [register],
   });
@@ -79,7 +79,7 @@ function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<v
   };
   const instances = new Gauge({
     name: "svc_instances",
-    help: "Living processes.",
+    help: "Processes of the service that are running.",
     labelNames: ["role"],
     registers: [register],
   });
@@ -113,7 +113,7 @@ function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<v
 function registerRelease(register: Registry): void {
   const one = new Gauge({
     name: "svc_build_info",
-    help: "1, with the release of this process.",
+    help: "Always 1; its label has the release of this process.",
     labelNames: ["version"],
     registers: [register],
   });
@@ -150,7 +150,7 @@ function registerDatabase(
   });
   new Gauge({
     name: "svc_database_connections",
-    help: "Connections of this process's pool by use; waiting counts the callers who wait for one.",
+    help: "Database connections of this process by use; waiting counts the callers that wait for a connection.",
     labelNames: ["state"],
     registers: [register],
     collect() {
@@ -171,7 +171,7 @@ function registerDatabase(
 function registerAnswers(register: Registry, held: NonNullable<MetricSources["answers"]>): void {
   new Gauge({
     name: "svc_answer_bytes",
-    help: "Bytes of answers in progress; above a tenth of the heap large ones are rejected.",
+    help: "Bytes of responses in progress. Above a tenth of the heap, the process rejects large responses.",
     registers: [register],
     collect() {
       this.set(held());
@@ -204,7 +204,7 @@ function registerBrowsers(register: Registry, browsers: NonNullable<MetricSource
   });
   new Gauge({
     name: "svc_browser_contexts",
-    help: "Contexts of those browsers: with a run, ready for the next run of their app, ready for any app.",
+    help: "Contexts of the browsers of svc_browsers: with a run, ready for the next run of their app, ready for any app.",
     labelNames: ["state"],
     registers: [register],
     collect() {
@@ -217,7 +217,7 @@ function registerBrowsers(register: Registry, browsers: NonNullable<MetricSource
 function registerRunner(register: Registry, runner: NonNullable<MetricSources["runner"]>): void {
   new Gauge({
     name: "svc_runner_places",
-    help: "Slots for runs of this process, free slots, and callers that wait here for a slot.",
+    help: "All slots for runs of this process, its free slots, and its callers that wait for a slot.",
     labelNames: ["state"],
     registers: [register],
     collect() {
@@ -226,7 +226,7 @@ function registerRunner(register: Registry, runner: NonNullable<MetricSources["r
   });
   new Gauge({
     name: "svc_runner_taking",
-    help: "0 if this process has free slots and leaves runs queued.",
+    help: "0 if this process has free slots but does not start queued runs, otherwise 1.",
     registers: [register],
     collect() {
       this.set(runner.taking() ? 1 : 0);

@@ -29,7 +29,11 @@ export const TRANSITIONS = {
     },
   },
   claim: { from: "queued", to: "running", when: { "": "a runner has a free slot" } },
-  returnClaim: { from: "running", to: "queued", when: { "": "the answer of the claim did not reach its process" } },
+  returnClaim: {
+    from: "running",
+    to: "queued",
+    when: { "": "the runner claimed the run, but did not get the database's response" },
+  },
   skip: {
     from: "queued",
     to: "skipped",
@@ -38,12 +42,12 @@ export const TRANSITIONS = {
   cancelQueued: {
     from: "queued",
     to: "cancelled",
-    when: { CancelledError: "a person cancels it, its caller leaves, or a newer run replaces it" },
+    when: { CancelledError: "a person cancels it, its caller disconnects, or a newer run replaces it" },
   },
   failQueued: {
     from: "queued",
     to: "failed",
-    when: { ConcurrencyError: "it waits, by `concurrency`, for a run that waits for it" },
+    when: { ConcurrencyError: "because of `concurrency`, it would wait for a run that waits for it" },
   },
   complete: { from: "running", to: "completed", when: { "": "`execute` returned" } },
   cancel: {
@@ -57,12 +61,12 @@ export const TRANSITIONS = {
     when: {
       "the error of the code": "the code throws",
       TimeoutError: "it exceeds its time limit",
-      RangeError: "it exceeds 512 MB of memory, or its result nests too deep",
+      RangeError: "it exceeds 512 MB of memory, or its result has too many levels",
       ResultError: "its result is not JSON, or PostgreSQL cannot store it",
-      SecretLeakError: "its result or error holds a secret",
-      Error: "the page or the browser dies, or it cannot be prepared",
+      SecretLeakError: "its result or error contains a secret",
+      Error: "the page or the browser crashes, or the page cannot be prepared",
       ActionNotFoundError: "the action was deleted before the run started",
-      InternalError: "the service has a fault",
+      InternalError: "the service has an internal error",
       RunLostError: "its process died",
       ShutdownError: "the service stops and the grace period is over",
     },

@@ -13,7 +13,7 @@ import { ALERT_CHANNELS, ALERT_CONDITIONS } from "./alert-input.js";
 import type { DataSourceFields } from "./entries/data-source-input.js";
 import { HTTP_WHERE_FIELDS } from "./http/where.js";
 import { BINDING_PLACES, type SecretBinding } from "./secret-bindings.js";
-import { ADDED_TRIGGER_TYPES, TRIGGER_TYPES } from "./trigger-input.js";
+import { TRIGGER_TYPES } from "./trigger-input.js";
 import { flat, nearestName, type Shape } from "./unknown-fields.js";
 
 /** Version of the document; an incompatible format gets another number. */
@@ -33,12 +33,12 @@ const openObject = z.looseObject({});
 
 const trigger = z
   .strictObject({
-    trigger: z
-      .enum(TRIGGER_TYPES as [string, ...string[]])
-      .describe(`Kind of trigger. The specification has no ${ADDED_TRIGGER_TYPES.join(", ")}; this service adds it.`),
+    trigger: z.enum(TRIGGER_TYPES as [string, ...string[]]).describe("Kind of trigger."),
     where: z
       .strictObject({
-        ...Object.fromEntries(Object.keys(HTTP_WHERE_FIELDS).map((name) => [name, json])),
+        ...Object.fromEntries(
+          Object.keys(HTTP_WHERE_FIELDS).map((name) => [name, json.describe(`Field \`${name}\` of an HTTP trigger.`)]),
+        ),
         type: z.string().describe("Type of the event, for log and analytics triggers."),
         dataSource: z.string().nullable().describe("Name of the data source, for a log trigger."),
         dataSourceId: z.int().nullable().describe("ID of a data source that no longer exists."),

@@ -26,8 +26,7 @@ export class HttpTriggerResolver {
   ) {}
 
   @Query(() => [RefusedRequestsType], {
-    description:
-      "Counts the requests to an action's HTTP triggers that brought no valid proof, the latest reason first.",
+    description: "Counts the rejected requests to an action's HTTP triggers by reason, the latest reason first.",
   })
   async refusedRequests(
     @Ctx() context: RequestContext,

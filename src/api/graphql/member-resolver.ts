@@ -113,7 +113,7 @@ export class MemberResolver {
 
   @Mutation(() => [MemberType], {
     description:
-      "Removes a person from the organization and its apps, and ends sessions and tokens; returns the remaining members.",
+      "Removes a person from the organization and its apps, and ends their sessions and tokens. Returns the remaining members.",
   })
   async removeOrganizationMember(
     @Ctx() context: RequestContext,
@@ -126,7 +126,9 @@ export class MemberResolver {
     return this.service.members.list(scope);
   }
 
-  @Query(() => [MemberType], { description: "Lists the people with a role on the app itself." })
+  @Query(() => [MemberType], {
+    description: "Lists the people who have a role on this app, without those who have one only on its organization.",
+  })
   async appMembers(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Member[]> {
     const { scope } = await this.ofApp(context, "readMembers", appId);
     return this.service.members.list(scope);
@@ -168,7 +170,7 @@ export class MemberResolver {
 
   @Mutation(() => ResetLinkType, {
     description:
-      "Makes a link with which a person sets a new passphrase; for callers who outrank the person in every organization of theirs.",
+      "Creates a link with which a person sets a new passphrase. The caller needs a higher role than the person in each of the person's organizations.",
   })
   async createResetLink(
     @Ctx() context: RequestContext,

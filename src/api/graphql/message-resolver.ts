@@ -112,7 +112,9 @@ export class MessageResolver {
     return this.service.sendSmsBatch(caller, appId, messages, keyOf(context, key));
   }
 
-  @Mutation(() => MessageType, { description: "Resolves a message with the status `unknown`." })
+  @Mutation(() => MessageType, {
+    description: "Decides about a message with the status `unknown`: it was sent, or is sent again.",
+  })
   async decideMessage(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

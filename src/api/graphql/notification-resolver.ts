@@ -46,7 +46,7 @@ export class NotificationResolver {
 
   @Query(() => NotificationListType, {
     description:
-      "Lists notifications, newest first: all of the app for its backend, and the user's own for the user of a page.",
+      "Lists notifications, newest first. A back end gets all of the app, the user of a page only their own.",
   })
   async notifications(
     @Ctx() context: RequestContext,

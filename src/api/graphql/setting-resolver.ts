@@ -124,7 +124,7 @@ export class SettingResolver {
 
   @Query(() => GraphQLJSON, {
     description:
-      "Returns the public settings as an object, to writers of settings also the private ones; protected settings are never returned.",
+      "Returns the public settings as an object. Callers who may change settings also get the private ones. Protected settings are never returned.",
   })
   async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "readSettings", appId);

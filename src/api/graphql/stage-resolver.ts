@@ -96,7 +96,8 @@ export class StageResolver {
   }
 
   @Mutation(() => Boolean, {
-    description: "Deletes a preview, a stage that expires, with its data. Needs the same right on the preview.",
+    description:
+      "Deletes a preview (a stage that expires) with its data. The caller also needs this right on the preview.",
   })
   async removeStage(
     @Ctx() context: RequestContext,
@@ -110,7 +111,7 @@ export class StageResolver {
   }
 
   @Mutation(() => PromotionResultType, {
-    description: "Brings the definitions of another stage to the app: all of them, or nothing. Publishes nothing.",
+    description: "Copies the definitions of another stage to the app, all or none. Publishes nothing.",
   })
   async promote(
     @Ctx() context: RequestContext,
@@ -135,7 +136,8 @@ export class StageResolver {
   }
 
   @Mutation(() => PromotionResultType, {
-    description: "Brings back the definitions that an earlier promotion left; of the last promotion, those before it.",
+    description:
+      "Restores the definitions as they were after an earlier promotion. For the last promotion, restores those from before it.",
   })
   async rollbackPromotion(
     @Ctx() context: RequestContext,

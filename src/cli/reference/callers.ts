@@ -1,7 +1,7 @@
 /** Callers of each GraphQL field and REST route, read from the permission table and the resolvers that name its operations. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ACCESS, type Operation, type Standing } from "../../rules/access.js";
+import { ACCESS, type Operation, SCOPES, type Scope, type Standing } from "../../rules/access.js";
 
 /** Operations of resolvers and REST rows that name them through a helper. */
 const INDIRECT: Readonly<Record<string, readonly Operation[]>> = {
@@ -55,8 +55,15 @@ export function operationsByField(root: string): ReadonlyMap<string, readonly Op
 }
 
 /** Explains the names of callers, on each page that lists them. */
-export const CALLERS_NOTE =
-  "Callers: `editor` and `admin` stand for all higher roles too, `reader` and `operator` only for themselves; `token (run, without scopes)` is an API token with the scope `run` or one without scopes. To run an action, the scope `manage` needs `copy` with the draft.";
+export const CALLERS_NOTE = `**Callers.** Each operation lists the callers that may use it:
+
+- *editor*, *admin*: people with this role or a higher one
+- *reader*, *operator*: people with exactly this role
+- *API token*: a [token of a program](../guides/api-token.md) with one of the named scopes. *No scopes* is a token that was created without a list of scopes.
+- *server action*: the code of a run on the server
+- *live page*, *viewer page*: a page of the live app, or of the viewer for editors
+
+With the scope \`manage\`, a token can only run drafts: send \`copy\` with the value \`draft\`.`;
 
 /** Operations that all other callers can use as far as the app's access rules permit. */
 const UNDER_RULES: readonly Operation[] = [
@@ -81,14 +88,25 @@ function peopleOf(who: readonly Standing[]): string[] {
   return roles.slice(0, 1);
 }
 
+/** API tokens in words: with one of the scopes, or without scopes. */
+function apiTokens(scopes: readonly Scope[], withoutScopes: boolean): string[] {
+  if (withoutScopes && scopes.length === SCOPES.length) return ["any API token"];
+  const kinds = [
+    ...scopes.map((scope, at) => (at === 0 ? `scope ${scope}` : scope)),
+    ...(withoutScopes ? ["no scopes"] : []),
+  ];
+  const [last, ...others] = kinds.reverse();
+  if (last === undefined) return [];
+  return [`API token (${others.length > 0 ? `${others.reverse().join(", ")} or ` : ""}${last})`];
+}
+
 /** The callers of operations as one line; "" if the resolver names none. */
 export function callersOf(operations: readonly Operation[]): string {
   const rules = operations.map((name) => ACCESS[name]);
   const who = [...new Set(rules.flatMap((rule) => [...rule.who] as Standing[]))];
   const scopes = [...new Set(rules.flatMap((rule) => ("scopes" in rule ? [...rule.scopes] : [])))];
   const tokens = who.filter((one) => one === "task" || one === "viewer" || one === "live");
-  const anyToken = who.includes("api") ? ["without scopes"] : [];
-  const api = scopes.length + anyToken.length > 0 ? [`token (${[...scopes, ...anyToken].join(", ")})`] : [];
+  const api = apiTokens(scopes, who.includes("api"));
   const named = { task: "server action", viewer: "viewer page", live: "live page" };
   const people = peopleOf(who);
   const all = [...(people.length > 0 ? people : who.includes("administrator") ? ["administrator"] : [])];

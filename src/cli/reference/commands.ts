@@ -28,6 +28,6 @@ export function commandsPage(): string {
   // No command runs here: the surroundings are only used by commands that do.
   const program = createProgram({} as Surroundings, () => undefined);
   const lead =
-    "For developers who work from a folder. Tasks: [the command line](command-line.md). Every command also takes `--json` (prints one JSON document) and `--yes` (asks nothing). Commands of the service itself, such as `npm run backup`: [operating](../operate/operating.md#commands).";
+    "For developers who keep an app in a folder. [The command line](command-line.md) shows how to use these commands. Every command also has the options `--json` (print one JSON document) and `--yes` (ask nothing). Operators find the commands of the service, such as `npm run backup`, in [operating](../operate/operating.md#commands).";
   return page("Commands of svc", lead, "the program", [table(["command", "does", "options"], rowsOf(program, ""))]);
 }

@@ -20,15 +20,15 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
   FREQUENCY_TOO_FREQUENT: ["Choose an interval of at least two minutes.", "no"],
   TIMEZONE_INVALID: ["Send an IANA name, such as `Europe/Berlin`.", "no"],
   TRIGGERS_INVALID: ["Send an array of [triggers](triggers.md).", "no"],
-  TRIGGER_TYPE_INVALID: ["Use one of the specification's four kinds, or `http`, which this service adds.", "no"],
+  TRIGGER_TYPE_INVALID: ["Use `manual`, `schedule`, `log`, `analytics` or `http`.", "no"],
   TRIGGER_NOT_ALLOWED: [
-    "For a run on demand, add a `manual` trigger. For a save, move the field to where the error says, or change `environment`.",
+    "If you called the action, add a `manual` trigger to it. If you saved it, follow the error: move the field, or change `environment`.",
     "no",
   ],
   DEPENDENCIES_INVALID: ["Send package names and https URLs.", "no"],
   INTEGRATION_ORIGINS_INVALID: ["Send origins such as `https://api.example.com`, at most 20.", "no"],
   DEPENDENCY_UNRESOLVED: [
-    "Correct the name or version. With HTTP 503 and `Retry-After` the registry did not answer: retry.",
+    "Correct the name or version. If the HTTP code is 503, the registry did not respond: retry after `Retry-After`.",
     "no",
   ],
   ACCESS_INVALID: ["Send `everyone`, `signedIn`, `editors` or a rule.", "no"],
@@ -47,12 +47,12 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
   CROSS_SITE_REQUEST: ["Call from a page of the service, or with a token.", "no"],
   DATA_SOURCE_ACCESS_DENIED: ["Change the access rules, or sign the user in.", "no"],
   ACTION_ACCESS_DENIED: ["Change the action's `access`, or sign the user in.", "no"],
-  ACTION_NOT_FOUND: ["Check the ID or name; only live actions exist for live pages.", "no"],
-  VERSION_NOT_FOUND: ["List the versions: the oldest are removed.", "no"],
-  APP_NOT_FOUND: ["Check the app's ID and the credential's app.", "no"],
+  ACTION_NOT_FOUND: ["Check the ID or name. Live pages can only use published actions.", "no"],
+  VERSION_NOT_FOUND: ["List the versions: the service removes the oldest ones.", "no"],
+  APP_NOT_FOUND: ["Check the ID of the app, and whether your token belongs to this app.", "no"],
   FILE_NOT_FOUND: ["Check the ID.", "no"],
   FOLDER_NOT_FOUND: ["Check the ID.", "no"],
-  RUN_NOT_FOUND: ["Check the ID: retention removes old runs.", "no"],
+  RUN_NOT_FOUND: ["Check the ID: the service removes old runs.", "no"],
   DATA_SOURCE_NOT_FOUND: ["Check the ID or name.", "no"],
   ENTRY_NOT_FOUND: ["Check the ID, and whether access rules show the entry.", "no"],
   NOTIFICATION_NOT_FOUND: ["Check the ID.", "no"],
@@ -66,14 +66,29 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
     "no",
   ],
   ACTION_NOT_PUBLISHED: ["Publish the action.", "no"],
-  ACTION_CHANGED: ["Apply the change to the `action` of the error.", "after a new read"],
-  RUN_SKIPPED: ["The action's concurrency limit dropped the run; set `policy` to `queue` to keep such runs.", "yes"],
+  ACTION_CHANGED: [
+    "Apply your change to the current `action`, which the error contains, and send it again.",
+    "after a new read",
+  ],
+  RUN_SKIPPED: [
+    "Retry later: the action's `concurrency` limit was reached. To let further runs wait instead, set its `policy` to `queue`.",
+    "yes",
+  ],
   RUN_NOT_CANCELLABLE: ["Nothing to do: the run has ended.", "no"],
-  ENTRY_ALREADY_EXISTS: ["Change the values of the `columns` of the error, or update the existing entry.", "no"],
+  ENTRY_ALREADY_EXISTS: [
+    "Change the values of the `columns` that the error names, or update the existing entry.",
+    "no",
+  ],
   MANIFEST_CHANGED: ["Read the manifest again and make a new plan.", "after a new read"],
   DATA_SOURCE_NOT_EMPTY: ["Remove the entries first, or confirm the removal.", "no"],
-  ENTRY_CHANGED: ["Apply the change to the `entry` of the error.", "after a new read"],
-  RESOURCE_CHANGED: ["Apply the change to the `resource` of the error.", "after a new read"],
+  ENTRY_CHANGED: [
+    "Apply your change to the current `entry`, which the error contains, and send it again.",
+    "after a new read",
+  ],
+  RESOURCE_CHANGED: [
+    "Apply your change to the current `resource`, which the error contains, and send it again.",
+    "after a new read",
+  ],
   LAST_OWNER: ["Name another owner first.", "no"],
   LAST_ADMINISTRATOR: ["Add another administrator first.", "no"],
   EMAIL_IN_USE: ["Use another address.", "no"],
@@ -97,13 +112,21 @@ const CLOSE_CODES = [
     "The service or its database is at its limit, or an event could not be sent.",
     "Connect again after a pause.",
   ],
-  ["4400", "A message is not one of the protocol.", "Correct the client."],
-  ["4401", "An operation came before `connection_init` was acknowledged.", "Wait for `connection_ack`."],
-  ["4403", "The credential is not valid, has ended, or comes from another origin.", "Sign in, or use a valid token."],
+  ["4400", "The client sent a message that the protocol does not have.", "Correct the client."],
+  [
+    "4401",
+    "The client started an operation before the service had sent `connection_ack`.",
+    "Wait for `connection_ack`.",
+  ],
+  [
+    "4403",
+    "The token is not valid or has ended, or the cookie comes from another origin.",
+    "Sign in, or use a valid token.",
+  ],
   ["4406", "The subprotocol is not `graphql-transport-ws`.", "Connect with that subprotocol."],
-  ["4408", "No `connection_init` within five seconds.", "Send it when the socket opens."],
-  ["4409", "The ID belongs to an operation in progress.", "Give each operation its own ID."],
-  ["4429", "A second `connection_init`.", "Send it once."],
+  ["4408", "The client did not send `connection_init` within five seconds.", "Send it when the socket opens."],
+  ["4409", "Another operation in progress has this ID.", "Give each operation its own ID."],
+  ["4429", "The client sent `connection_init` twice.", "Send it once."],
 ];
 
 export function errorsPage(): string {
@@ -112,14 +135,14 @@ export function errorsPage(): string {
     return [code(status), String(STATUS[status].http), STATUS[status].message, advice, retry];
   });
   const lead =
-    "For everyone who calls the service. Every failure carries `{status, error}`: in REST as the body, in GraphQL as `extensions.status` with `message`. Decide by `status`; `error` is text for people and more specific than the default below.";
+    "For everyone who calls the service. Every error has a status and a text. REST returns them as the body `{status, error}`, GraphQL as `extensions.status` and `message`. In code, compare only the status. The text is for people; the table shows its default, and the real text is often more specific.";
   const client =
-    "The client library adds `NETWORK_ERROR`: no response arrived, but the request may have been completed. `run` and `runWithResult` of the library send no `Idempotency-Key`: repeat them only if a second run does no harm, or let the action [run once](../guides/run-once.md). Over REST, [repeat the request](../guides/repeat-a-request.md) with the same key.";
+    "**`NETWORK_ERROR`.** The client library rejects a call with this status if no response arrived. The service may still have completed the request. The library's `run` and `runWithResult` send no `Idempotency-Key`. So repeat them only if a second run does no harm, or let the action [run once](../guides/run-once.md). Over REST, [repeat the request](../guides/repeat-a-request.md) with the same key.";
   return page("Errors", lead, "`src/errors.ts`", [
     table(["status", "HTTP", "cause", "what to do", "retry"], rows),
     client,
     "## Codes of `request()`",
-    "A request of an action to another service rejects with a `code`: [requests](requests.md#errors).",
+    "If a `request()` from an action to another service fails, its error has a `code` instead of a status: [requests](requests.md#errors).",
     "## Close codes of websockets",
     table(["code", "cause", "what to do"], CLOSE_CODES),
   ]);

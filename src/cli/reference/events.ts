@@ -12,7 +12,7 @@ const MEANING: Record<string, string> = {
   "dataSource.entry.create": "An entry was inserted.",
   "dataSource.entry.update": "An entry was changed.",
   "dataSource.entry.delete": "An entry was removed.",
-  "dataSource.event": "Only if your back end stores it.",
+  "dataSource.event": "The service never stores this type itself; your back end can.",
   "dataSource.import": "An import or a restore ended, or one write changed more than 1,000 entries.",
   "mediaFile.create": "A file was uploaded.",
   "session.locale.updated": "An app user chose a language.",
@@ -29,7 +29,7 @@ const MEANING: Record<string, string> = {
   "email.delayed": "The delivery of an e-mail was delayed.",
   "email.bounced": "A delivery report says that an e-mail bounced.",
   "email.complaint": "A delivery report says that the recipient reported an e-mail as spam.",
-  "email.rejected": "The mail server rejected an e-mail for good.",
+  "email.rejected": "The mail server rejected an e-mail permanently.",
   "email.dataSourceHook": "A hook of a data source sent an e-mail.",
   "email.validate": "A code was sent by e-mail.",
 };
@@ -60,13 +60,13 @@ export function eventsPage(root: string): string {
       .map(code)
       .join(", ");
   const lead =
-    'For authors of `log` triggers. `{"trigger": "log", "where": {"type": "dataSource.entry.create"}}` starts an action on each event of the type. `POST /v1/apps/:appId/logs` stores events of any other type that does not begin with `app.task.`.';
+    'For authors of `log` triggers. The trigger `{"trigger": "log", "where": {"type": "dataSource.entry.create"}}` starts an action for each event of this type. The service stores the events below. Your back end can store events of other types with `POST /v1/apps/:appId/logs`; their types cannot begin with `app.task.`.';
   return page("Log events", lead, "the code", [
     table(["type", "stored when"], rows),
     "## Execution log",
-    "The execution log has two types: `app.task.completed` and `app.task.failed`, one entry for each ended run. They start no action: use [alerts](alerts.md).",
+    "When a run ends, the execution log gets an entry of the type `app.task.completed` or `app.task.failed`. These entries cannot start an action. To get a message about failed runs, use [alerts](alerts.md).",
     "## Audit log",
-    `Changes of an app by people and tokens, which \`GET /v1/apps/:id/audit\` lists: ${list("audit(", "auditMedia(")}.`,
-    `Changes of an organization and of its people, which \`GET /v1/organizations/:id/audit\` lists: ${list("recordAccess(")}.`,
+    `The audit log has the changes that people and tokens make. \`GET /v1/apps/:id/audit\` lists those of an app. Their types: ${list("audit(", "auditMedia(")}.`,
+    `\`GET /v1/organizations/:id/audit\` lists the changes of an organization and of its people. Their types: ${list("recordAccess(")}.`,
   ]);
 }

@@ -57,13 +57,13 @@ function typesOf(schema: GraphQLSchema): string {
 }
 
 const LEAD =
-  "For everyone who calls `/graphql`. How to send documents, and when a subscription ends: [the API](api.md#graphql-over-http). GraphiQL at `/graphql` shows the same with descriptions of every field.";
+  "For everyone who calls `/graphql`. [The API](api.md#graphql-over-http) explains how to send documents, and when a subscription ends. GraphiQL, at `/graphql` in a browser, shows these operations with a description of every field.";
 
 export function graphqlOperationsPage(
   schema: GraphQLSchema,
   byField: ReadonlyMap<string, readonly Operation[]>,
 ): string {
-  const lead = `${LEAD} ${CALLERS_NOTE}`;
+  const lead = `${LEAD}\n\n${CALLERS_NOTE}`;
   return page("GraphQL operations", lead, "the schema", [
     sectionOf("Queries", schema.getQueryType(), byField),
     sectionOf("Mutations", schema.getMutationType(), byField),

@@ -98,8 +98,12 @@ function effect(above: string): string {
   });
 }
 
-const LEAD =
-  "For everyone who meets a limit, and for operators. A limit with a variable can be changed: [variables](variables.md). Runs at the same time in each runner: of one app one fewer than `RUNNER_CONCURRENCY`, of all apps up to four times `RUNNER_CONCURRENCY`; more runs wait in the [queue](../operate/queue.md). Codes that verify an address have limits of their own: [verification](verification.md#what-holds). What to do about a status: [errors](errors.md).";
+const LEAD = `For everyone who meets a limit, and for operators. An operator can change each limit that has a [variable](variables.md). [Errors](errors.md) says what to do about a status.
+
+Not in the tables below:
+
+- **Runs at the same time.** A runner executes up to four times \`RUNNER_CONCURRENCY\` runs at once. Runs of one app are at most one fewer than \`RUNNER_CONCURRENCY\`. More runs wait in the [queue](../operate/queue.md).
+- **Codes that verify an address.** Their limits are in [verification](verification.md#what-holds).`;
 
 export function limitsPage(root: string): string {
   const variables = new Set(describedVariables().map(([name]) => name));

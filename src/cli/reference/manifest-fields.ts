@@ -45,7 +45,7 @@ function rowsOf(schema: Schema, path: string): string[][] {
 export function manifestFieldsPage(): string {
   const schema = manifestJsonSchema("http://127.0.0.1:4000/schemas/manifest.json") as Schema;
   const lead =
-    "For authors and tools that write a manifest. Tasks: [keep an app's definitions as one document](manifest.md). `/schemas/manifest.json` is the same as a JSON Schema.";
+    "For authors and tools that write a manifest. [Keep an app's definitions as one document](manifest.md) explains how to use it. `/schemas/manifest.json` has the same fields as a JSON Schema.";
   return page("Fields of the manifest", lead, "its schema", [
     table(["field", "type", "required", "meaning"], rowsOf(schema, "")),
   ]);

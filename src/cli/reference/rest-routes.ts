@@ -154,11 +154,15 @@ function routeText(row: Row, document: Document, callers: string): string {
   const answered = schemaOf(answer?.content);
   const address = path.replaceAll(/\{\w+\}/g, (name) => (/action|name|ds/i.test(name) ? name : "1"));
   const request = `${method} ${BASE}${address}${body === null ? "" : `\n${jsonOf(body)}`}`;
-  const notes = [`${summary} Callers: ${callers}.`, ...(query.length > 0 ? [`Query: ${query.join(", ")}.`] : [])];
+  const notes = [
+    `${summary}\n`,
+    `- Callers: ${callers}`,
+    ...(query.length > 0 ? [`- Query: ${query.join(", ")}`] : []),
+  ];
   const response = answered ? ` ${jsonOf(exampleOf(answered, document))}` : "";
   const token = TOKENS[`${method} ${path}`];
   const shown = `${request}\n\n${status}${token ? response.replace(String(SAMPLES["token"]), token) : response}`;
-  return `### ${method} ${path}\n\n${notes.join(" ")}\n\n\`\`\`text\n${shown}\n\`\`\``;
+  return `### ${method} ${path}\n\n${notes.join("\n")}\n\n\`\`\`text\n${shown}\n\`\`\``;
 }
 
 /** Callers of a route: by its resolver's operations, or anonymous ones. */
@@ -172,7 +176,7 @@ function routeCallers({ operation }: Row, byField: ReadonlyMap<string, readonly 
   const callers = callersOf(operations);
   const isOpen = operation.security !== undefined;
   if (callers === "") return isOpen ? "everyone" : "a signed-in person";
-  return isOpen || isUnderRules(field ?? "", operations) ? `${callers}; others as access rules permit` : callers;
+  return isOpen || isUnderRules(field ?? "", operations) ? `${callers}; others if access rules permit it` : callers;
 }
 
 export async function restRoutesPage(
@@ -185,8 +189,11 @@ export async function restRoutesPage(
   );
   const tagOf = ({ path, operation }: Row) => (path.startsWith("/v1/auth") ? "sign-in" : operation.tags[0]!);
   const tags = [...new Set(rows.map(tagOf))].sort();
-  const lead =
-    "For everyone who calls the service over HTTP. Credentials, errors, limits and conditional requests: [the API](api.md). Examples show the shape of a body; a `…` stands for further fields, which [the GraphQL types](graphql-operations.md) list. The next page of a list: `cursor` is `nextCursor` of the page before; of runs, `before` is `nextBefore`.";
+  const lead = `For everyone who calls the service over HTTP. [The API](api.md) explains credentials, errors, limits and conditional requests.
+
+**Examples** show the shape of a body. A \`…\` stands for further fields, which [the GraphQL types](graphql-operations.md#types) list.
+
+**Next page of a list.** Send the \`nextCursor\` of the response as \`cursor\`. For runs, send \`nextBefore\` as \`before\`.`;
   const sections = tags.map((tag) => {
     const own = rows.filter((row) => tagOf(row) === tag);
     return `## ${tag}\n\n${own.map((row) => routeText(row, document, routeCallers(row, byField))).join("\n\n")}`;
@@ -196,5 +203,5 @@ export async function restRoutesPage(
     OTHERS.map(([route, meaning, target]) => [code(route), meaning, `[${target.split(".")[0]}](${target})`]),
   );
   sections.push(`## other formats\n\n${others}`);
-  return page("REST routes", `${lead} ${CALLERS_NOTE}`, "the route table and `/v1/openapi.json`", sections);
+  return page("REST routes", `${lead}\n\n${CALLERS_NOTE}`, "the route table and `/v1/openapi.json`", sections);
 }

@@ -18,8 +18,8 @@ const tableRows = rows.flatMap(({ from, to, exits }) =>
 
 const SECTION = `## States
 
-Each run is one row in \`run\`. The row is written before any code is evaluated, and it ends once. \`src/data/run.ts\` has the table of all
-transitions. Statements take the states from it, and \`npm run reference\` writes this section.
+Each run is one row in the table \`run\`. The service writes the row before it evaluates any code, and ends the run once. \`src/data/run.ts\`
+has the table of all transitions. The SQL statements use its states, and \`npm run reference\` generates this section from it.
 
 \`\`\`text
 ${edges.join("\n")}

@@ -44,7 +44,9 @@ function sectionOf(namespace: Namespace, sources: readonly string[]): string {
 export function svcCallsPage(root: string): string {
   const files = globSync("src/web/runtime/*-types.ts", { cwd: root }).sort();
   const sources = files.map((file) => readFileSync(join(root, file), "utf8"));
-  const lead = `For authors of actions and pages. All calls return promises unless their type says otherwise. A call to the service rejects with an \`Error\` that has \`status\` and \`error\`: any call can have ${EVERYWHERE}; [errors](errors.md) says what to do. Types named here are in \`/client/svc.d.ts\`.`;
+  const lead = `For authors of actions and pages. \`/client/svc.d.ts\` has the types that this page names.
+
+If a call fails, its promise rejects with an \`Error\` that has \`status\` and \`error\`. Every call to the service can fail with ${EVERYWHERE}. [Errors](errors.md) says what to do.`;
   return page(
     "Calls of Svc",
     lead,

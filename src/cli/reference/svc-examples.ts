@@ -29,7 +29,8 @@ export const NAMESPACES: readonly Namespace[] = [
       package: null,
       seeAlso: "[pages](pages.md), [your own site](../guides/own-pages.md)",
     },
-    about: "The client library itself. Actions on the server are configured already; pages call `init` or `configure`.",
+    about:
+      "The client library itself. A page of your own calls `init` or `configure` first. In actions, and in pages of the service, this has already happened.",
     errors: ["FORBIDDEN"],
     example: null,
   },
@@ -41,7 +42,7 @@ export const NAMESPACES: readonly Namespace[] = [
       seeAlso: "[actions](actions.md), [requests](requests.md)",
     },
     about:
-      "Runs and manages actions. `request` sends requests to other services, `response` sets the answer of an HTTP trigger.",
+      "Runs and manages actions. `request` sends requests to other services, `response` sets the response of an HTTP trigger.",
     errors: [
       "ACTION_NOT_FOUND",
       "ACTION_INACTIVE",
@@ -88,7 +89,7 @@ export const NAMESPACES: readonly Namespace[] = [
       seeAlso: "[users of an app](data-sources.md#users-of-an-app)",
     },
     about:
-      "The caller of the action, and signing app users in. `get` returns the session of the caller: `user` is the person who is signed in, and `entries.dataSource` the app user who is signed in to the page. For a run by a schedule, a log event or an API token, `user` is null and there are no `entries`.",
+      "Returns the caller of the action, and signs app users in. In the session that `get` returns, `user` is the signed-in person, and `entries.dataSource` is the signed-in app user of the page. If a schedule, a log event or an API token started the run, `user` is null and there are no `entries`.",
     errors: ["DATA_SOURCE_ACCESS_DENIED"],
     example: { code: "const { appId } = await Svc.Session.get();\nreturn typeof appId;", result: "number" },
   },
@@ -99,7 +100,7 @@ export const NAMESPACES: readonly Namespace[] = [
       package: "svc-datasources",
       seeAlso: "[data sources](data-sources.md)",
     },
-    about: "Data sources of the app. `connect` returns a connection, whose calls follow below.",
+    about: "Data sources of the app. `connect` returns a connection to one of them; its calls are in the next section.",
     errors: ["DATA_SOURCE_NOT_FOUND", "DATA_SOURCE_ACCESS_DENIED", "NAME_ALREADY_EXISTS"],
     example: {
       code: 'await Svc.DataSources.create({ name: "reference", columns: ["n"], entries: [{ n: 2 }, { n: 1 }] });\nconst table = await Svc.DataSources.connectByName("reference");\nconst rows = await table.find({ where: { n: { $gt: 1 } } });\nreturn rows.map(({ data }) => data.n);',
@@ -167,7 +168,8 @@ export const NAMESPACES: readonly Namespace[] = [
     },
     about: "Language models, in server actions.",
     errors: ["SETTINGS_INVALID"],
-    otherErrors: "Calls reject with a `code` as `Svc.App.V3.Actions.request` does.",
+    otherErrors:
+      "If the provider's request fails, the error has a `code`, like an error of `Svc.App.V3.Actions.request`.",
     example: null,
   },
   {

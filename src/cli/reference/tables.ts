@@ -15,8 +15,8 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
   return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
 }
 
-/** A page: title, whom it is for, how it is made, and its parts. */
+/** A page: title, its readers, the source it is generated from, and its parts. */
 export function page(title: string, lead: string, source: string, parts: readonly string[]): string {
-  const made = `\`npm run reference\` writes this page from ${source}.`;
-  return `${[`# ${title}`, `${lead} ${made}`, ...parts].join("\n\n")}\n`;
+  const made = `This page is generated from ${source}, by \`npm run reference\`.`;
+  return `${[`# ${title}`, lead, made, ...parts].join("\n\n")}\n`;
 }

@@ -9,7 +9,7 @@ const COMPOSE: Record<string, string> = {
   POSTGRES_PASSWORD: "Password of the database in the compose file.",
   SETTINGS_KEY: "Key that encrypts settings: 32 bytes in base64. The same for all processes.",
   PUBLIC_URL: "Address that browsers use.",
-  TRUST_PROXY: "Proxies before the service whose `X-Forwarded-For` is believed.",
+  TRUST_PROXY: "Proxies in front of the service whose `X-Forwarded-For` it trusts.",
   RUNNER_PUBLIC_URL: "Address at which runners reach the API.",
 };
 
@@ -39,7 +39,7 @@ function helmRows(root: string): string[][] {
 
 export function variablesPage(root: string): string {
   const lead =
-    "For operators. A faulty variable stops the start, with its name in the error; a blank one counts as unset. `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR` are also checked against the machine. Limits apply to every app alike: no variable sets another value for one app.";
+    "For operators. If a variable has an invalid value, the service does not start, and the error names the variable. An empty value counts as unset. At the start, the service also checks whether the machine can use `HOST`, `PORT`, `EGRESS_ADDRESS` and `DATA_DIR`. A limit is the same for every app: you cannot set another value for one app.";
   const service = describedVariables().map(([name, { meaning, initial }]) => [code(name), initial, meaning]);
   return page("Environment variables", lead, "`src/config`, `compose.yaml` and the chart's `values.yaml`", [
     "## The service",
@@ -53,6 +53,6 @@ export function variablesPage(root: string): string {
     "Each key under `environment` is a variable of the service.",
     table(["value", "default"], helmRows(root)),
     "## Object storage",
-    "With `MEDIA_URL` the AWS client reads its usual variables: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, or the role of the machine.",
+    "If you set `MEDIA_URL`, the service uses the AWS client. It reads its credentials from `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_PROFILE`, or from the role of the machine.",
   ]);
 }

@@ -50,13 +50,13 @@ function createRequestCounter(register: Registry): (request: RequestFacts) => vo
   const registers = [register];
   const requests = new Counter({
     name: "svc_requests_total",
-    help: "Requests of runs to other services that ended here, by the class of their status or their error code.",
+    help: "Requests that runs sent to other services from this process, by class of the HTTP status or by error code.",
     labelNames: ["result"],
     registers,
   });
   const seconds = new Histogram({
     name: "svc_request_seconds",
-    help: "Durations of requests of runs to other services.",
+    help: "Duration of requests that runs sent to other services.",
     labelNames: ["result"],
     buckets: BUCKETS,
     registers,
@@ -76,43 +76,43 @@ export function createMeasures() {
   const labelOf = createAppLabels();
   const runs = new Counter({
     name: "svc_runs_total",
-    help: "Runs that ended here; the first 100 apps by their id, all others together.",
+    help: "Runs that ended in this process: the first 100 apps by ID, and all others together.",
     labelNames: ["app", "trigger", "mode", "outcome"],
     registers,
   });
   const seconds = new Histogram({
     name: "svc_run_seconds",
-    help: "How long runs took, from their start to their outcome.",
+    help: "Duration of runs, from start to end.",
     labelNames: ["trigger", "mode", "outcome"],
     buckets: BUCKETS,
     registers,
   });
   const lost = new Counter({
     name: "svc_runs_lost_total",
-    help: "Runs that this process ended because theirs had died.",
+    help: "Runs that this process ended because the process that executed them had died.",
     registers,
   });
   const ticks = new Counter({
     name: "svc_ticks_total",
-    help: "Ticks of schedules that this process claimed, by what became of them.",
+    help: "Ticks of schedules that this process claimed, by result.",
     labelNames: ["fate"],
     registers,
   });
   const losses = new Counter({
     name: "svc_browser_losses_total",
-    help: "Browsers and pages that were lost, by the reason.",
+    help: "Browsers and pages that crashed or were replaced, by reason.",
     labelNames: ["kind"],
     registers,
   });
   const refusals = new Counter({
     name: "svc_refusals_total",
-    help: "Requests that were answered with an error, by its status.",
+    help: "Requests that got an error, by status.",
     labelNames: ["status"],
     registers,
   });
   const rejections = new Counter({
     name: "svc_unhandled_rejections_total",
-    help: "Rejected promises that no code handled: faults of the service, each with a line in the log.",
+    help: "Rejected promises that no code handled. Each is a fault of the service and has a line in the log.",
     registers,
   });
 

@@ -18,7 +18,7 @@ export type NotificationStatus =
   /** Published at the time in `orderAt`. */
   | 'scheduled';
 
-/** Kind of trigger that starts an action. The specification defines all kinds but `http`. */
+/** Kind of trigger that starts an action. */
 export type TriggerType =
   /** An analytics event of a page starts the action. */
   | 'analytics'

@@ -97,9 +97,9 @@ export interface Notifications {
   get(options?: { limit?: number; offset?: number; status?: string }): Promise<{ entries: Notification[] }>;
   markNotificationsAsRead(ids: "all" | readonly number[]): Promise<{ count: number }>;
   unread: { count(): Promise<number> };
-  /** Calls back with each new notification for the page's user; the returned function unsubscribes. */
+  /** Calls `callback` with each new notification for the page's user. Returns a function that ends this. */
   stream(callback: (notification: Notification) => void): () => void;
-  /** Web Push, in a page of the app's own origin whose `worker` imports the service's push-worker.js. */
+  /** Subscribes this browser to Web Push, in a page on your own origin. `worker` is the path of a script there that imports the service's push-worker.js. */
   subscribe(options?: { worker?: string }): Promise<{ id: number }>;
   unsubscribe(): Promise<boolean>;
 }

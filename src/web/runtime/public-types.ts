@@ -133,15 +133,16 @@ export interface AnalyticsEvent {
 }
 
 export interface Analytics {
-  /** Records a viewed screen; `_pageId` comes from `data`. Returns the recorded event. */
+  /** Records that the visitor views a screen. `_pageId` in `data` identifies the screen. Returns the recorded event. */
   pageView(data?: Record<string, unknown>): AnalyticsEvent;
-  /** Records a custom event; a name becomes `data.name`. Returns the recorded event. */
+  /** Records an event of your own. A name is stored as `data.name`. Returns the recorded event. */
   event(nameOrData?: string | Record<string, unknown>, data?: Record<string, unknown>): AnalyticsEvent;
 }
 
 export interface Triggers {
-  /** Starts listening for the app's client actions. The first analytics event does so by itself. */
+  /** Receives the app's client actions from now on. The first analytics event starts this too. */
   start(): void;
+  /** Receives no more client actions. */
   stop(): void;
 }
 
@@ -154,11 +155,11 @@ export interface Configuration {
 }
 
 export interface Client {
-  /** Starts or continues this visitor's session on a listed origin. `url` is the service, by default the origin of the library. */
+  /** Starts or continues this visitor's session, on an origin that the app lists. `url` is the service; default: the origin of the library. */
   init(options: { app: number; url?: string }): Promise<void>;
-  /** Overrides `window.ENV`. A token is valid for its apiUrl only: another apiUrl removes it. */
+  /** Replaces values of `window.ENV`. A new `apiUrl` removes the token, because a token is only valid for one service. */
   configure(configuration: Configuration): void;
-  /** The session of the page, as the service sees its credential; null without one. */
+  /** Returns the session of the page's token; null if there is no token. */
   session(): Promise<AppSession | null>;
   App: { V3: { Actions: Actions }; Analytics: Analytics; Triggers: Triggers; Settings: SettingsReader };
 }
@@ -209,15 +210,15 @@ export interface Session {
     where: Record<string, string | number>;
   }): Promise<AppSession>;
   /**
-   * Sends a code to an address of the app's users (returns `expiresAt`, whether or not a user has it) or, with the code, signs in that user
-   * (returns `session`). `secondFactor`: the same for a user who has signed in already. Rejects with UNAUTHORIZED for a wrong code.
+   * Without `code`: sends a code to the address and returns `expiresAt`, even if no user has the address. With `code`: signs in the user and returns
+   * `session`; a wrong code rejects with UNAUTHORIZED. `secondFactor` does the same for a user who has signed in with a password.
    */
   verify(what: { code?: string } & ({ email: string } | { sms: string } | { secondFactor: "sms" })): Promise<{
     expiresAt?: string;
     session?: AppSession;
   }>;
   logout(): Promise<AppSession>;
-  /** A language tag such as en-GB. */
+  /** Sets the language of the page: a language tag such as en-GB. */
   set(fields: { locale: string }): Promise<AppSession>;
 }
 
@@ -293,32 +294,32 @@ export interface DataSourceConnection {
   }>;
   find(query?: EntryQuery): Promise<Entry[]>;
   findOne(query?: EntryQuery): Promise<Entry | undefined>;
-  /** Rejects with ENTRY_NOT_FOUND if there is none. */
+  /** Returns the entry; rejects with ENTRY_NOT_FOUND if there is none. */
   findById(id: number): Promise<Entry>;
   findWithCursor(query?: EntryQuery): Promise<EntryPage>;
   insert(data: object): Promise<Entry>;
-  /** Merges top-level columns. With `ifUpdatedAt` it rejects with ENTRY_CHANGED where the entry was changed since. */
+  /** Changes the given columns. With `ifUpdatedAt`, it rejects with ENTRY_CHANGED if someone else has changed the entry since then. */
   update(id: number, data: object, options?: { ifUpdatedAt?: string }): Promise<Entry>;
   removeById(id: number, options?: { ifUpdatedAt?: string }): Promise<Entry>;
-  /** `{}` for all entries. */
+  /** Removes the entries that `where` finds; `{}` finds all. */
   remove(query: { where: object }): Promise<{ deletedCount: number }>;
   append(rows: object[]): Promise<{ inserted: number }>;
   replaceWith(rows: object[]): Promise<{ inserted: number }>;
-  /** The text of a CSV or of a JSON array, rows, a file or a form with one; it replaces what is there. */
+  /** Replaces all entries. The input is the text of a CSV or of a JSON array, an array of rows, a file, or a form with a file. */
   import(input: string | object[] | FormData | Blob): Promise<{ inserted: number }>;
-  /** All of it or nothing. Answers the entries with `returnEntries`, else how many. */
+  /** Applies all changes or none. Returns the written entries with `returnEntries`, otherwise counts. */
   commit(changes: {
     entries?: { id?: number; data: object; ifUpdatedAt?: string }[];
-    /** false: what is not named is removed. */
+    /** False removes all entries that the commit does not contain. */
     append?: boolean;
-    /** true: updates merge. */
+    /** True changes only the given columns of existing entries. */
     extend?: boolean;
     delete?: number[];
     returnEntries?: boolean;
-    /** Whose hooks send messages: insert, update; both unless given. */
+    /** Writes for which hooks send messages; both by default. */
     runHooks?: ("insert" | "update")[];
   }): Promise<{ entries?: Entry[] } & Record<string, unknown>>;
-  /** Distinct values. */
+  /** Returns the distinct values of a column. */
   getIndex(column: string): Promise<unknown[]>;
   getIndexes(columns: string[]): Promise<Record<string, unknown[]>>;
   subscribe(query: { where?: object } | undefined, callback: (news: EntryNews) => void): EntrySubscription;
@@ -340,10 +341,10 @@ export interface DataSources {
   connectByName(name: string): Promise<DataSourceConnection>;
 }
 
-/** Of files 1,000 at the most. */
+/** Content of a folder, at most 1,000 files. */
 export interface MediaListing {
   folder: MediaFolder | null;
-  /** What the folder lies in, from the top; for the app itself alone. */
+  /** Parent folders, from the top. Only for the app itself. */
   path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];
@@ -351,29 +352,29 @@ export interface MediaListing {
 }
 
 export interface MediaFolders {
-  /** What lies in the folder; without one at the top. */
+  /** Lists the content of a folder; without `folderId`, of the top level. */
   get(options?: { folderId?: number | null }): Promise<MediaListing>;
   create(fields: { name: string; parentId?: number | null }): Promise<MediaFolder>;
   update(id: number, fields: { name?: string; parentId?: number | null }): Promise<MediaFolder>;
-  /** With all that it holds. */
+  /** Deletes the folder with all its content. */
   delete(id: number): Promise<void>;
-  /** Whatever has this in its name, in any folder; upper and lower case are one. */
+  /** Finds files and folders whose name contains the text, in all folders. Ignores case. */
   search(options: { name: string }): Promise<MediaListing>;
 }
 
 export interface MediaFiles {
-  /** `file`, or `data` with one or several files; `name` is for a single one. */
+  /** Uploads one `file` with an optional `name`, or several files in the form `data`. */
   upload(options: { folderId?: number | null; file?: Blob; data?: FormData; name?: string }): Promise<MediaFile[]>;
   get(id: number): Promise<MediaFile>;
   getAll(): Promise<MediaFile[]>;
-  /** `size`: a width in pixels, or "thumbnail". `quality`: 1 to 100. */
+  /** Returns the file. For a picture, `size` is a width in pixels or "thumbnail", and `quality` is 1 to 100. */
   getContents(
     id: number,
     options?: { size?: number | "thumbnail"; format?: "jpeg" | "png" | "webp" | "avif"; quality?: number },
   ): Promise<Blob>;
   update(id: number, fields: { name?: string; folderId?: number | null }): Promise<MediaFile>;
   delete(id: number): Promise<void>;
-  /** An address of the contents that needs no credential, for so many seconds: an hour unless given, a week at most. */
+  /** Creates a URL with which anyone can read the file for `expiresIn` seconds: an hour by default, a week at most. */
   link(id: number, options?: { expiresIn?: number }): Promise<{ url: string; expiresAt: string }>;
 }
 

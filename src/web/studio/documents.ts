@@ -1021,7 +1021,7 @@ export type TriggerInput = {
   where?: TriggerWhereInput | null | undefined;
 };
 
-/** Kind of trigger that starts an action. The specification defines all kinds but `http`. */
+/** Kind of trigger that starts an action. */
 export type TriggerType =
   /** An analytics event of a page starts the action. */
   | 'analytics'

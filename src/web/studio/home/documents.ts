@@ -51,7 +51,7 @@ export type RunWait =
   /** The run waits until no further start follows within the debounce delay. */
   | 'debounce';
 
-/** Kind of trigger that starts an action. The specification defines all kinds but `http`. */
+/** Kind of trigger that starts an action. */
 export type TriggerType =
   /** An analytics event of a page starts the action. */
   | 'analytics'
