@@ -13,7 +13,7 @@ import { ALERT_CHANNELS, ALERT_CONDITIONS } from "./alert-input.js";
 import type { DataSourceFields } from "./entries/data-source-input.js";
 import { HTTP_WHERE_FIELDS } from "./http/where.js";
 import { BINDING_PLACES, type SecretBinding } from "./secret-bindings.js";
-import { TRIGGER_TYPES } from "./trigger-input.js";
+import { ADDED_TRIGGER_TYPES, TRIGGER_TYPES } from "./trigger-input.js";
 import { flat, nearestName, type Shape } from "./unknown-fields.js";
 
 /** Version of the document; an incompatible format gets another number. */
@@ -33,7 +33,11 @@ const openObject = z.looseObject({});
 
 const trigger = z
   .strictObject({
-    trigger: z.enum(TRIGGER_TYPES as [string, ...string[]]).describe("Kind of trigger."),
+    trigger: z
+      .enum(TRIGGER_TYPES as [string, ...string[]])
+      .describe(
+        `Kind of trigger. ${ADDED_TRIGGER_TYPES.join(", ")} is an addition of this service to the specification.`,
+      ),
     where: z
       .strictObject({
         ...Object.fromEntries(

@@ -62,13 +62,17 @@ export const SourceLanguageEnum = enumOf<SourceLanguage>("SourceLanguage", "Lang
   javascript: "The entry file is action.js.",
 });
 
-export const TriggerTypeEnum = enumOf<TriggerType>("TriggerType", "Kind of trigger that starts an action.", {
-  manual: "A request starts the action on demand.",
-  schedule: "The action's schedule starts the action.",
-  log: "A log event of the app starts the action.",
-  analytics: "An analytics event of a page starts the action.",
-  http: "A request to an address of the action starts it. This service's own kind, not part of the specification.",
-});
+export const TriggerTypeEnum = enumOf<TriggerType>(
+  "TriggerType",
+  "Kind of trigger that starts an action. `http` is an addition of this service to the specification.",
+  {
+    manual: "A request starts the action on demand.",
+    schedule: "The action's schedule starts the action.",
+    log: "A log event of the app starts the action.",
+    analytics: "An analytics event of a page starts the action.",
+    http: "A request to an address of the action starts it. This service's own kind, not part of the specification.",
+  },
+);
 
 export const CopyEnum = enumOf<Copy>("Copy", "Draft or live version of an action.", {
   master: "Draft, which editors change.",

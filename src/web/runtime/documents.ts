@@ -18,7 +18,7 @@ export type NotificationStatus =
   /** Published at the time in `orderAt`. */
   | 'scheduled';
 
-/** Kind of trigger that starts an action. */
+/** Kind of trigger that starts an action. `http` is an addition of this service to the specification. */
 export type TriggerType =
   /** An analytics event of a page starts the action. */
   | 'analytics'

@@ -1021,7 +1021,7 @@ export type TriggerInput = {
   where?: TriggerWhereInput | null | undefined;
 };
 
-/** Kind of trigger that starts an action. */
+/** Kind of trigger that starts an action. `http` is an addition of this service to the specification. */
 export type TriggerType =
   /** An analytics event of a page starts the action. */
   | 'analytics'

@@ -51,7 +51,7 @@ export type RunWait =
   /** The run waits until no further start follows within the debounce delay. */
   | 'debounce';
 
-/** Kind of trigger that starts an action. */
+/** Kind of trigger that starts an action. `http` is an addition of this service to the specification. */
 export type TriggerType =
   /** An analytics event of a page starts the action. */
   | 'analytics'
