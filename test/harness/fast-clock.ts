@@ -4,7 +4,7 @@
  */
 import type { Clock } from "../../src/service/plan.js";
 
-const BACK_MS = 3 * 24 * 3_600_000;
+export const BACK_MS = 3 * 24 * 3_600_000;
 
 export function fastClock(began: number, rate: number): Clock {
   const now = () => began - BACK_MS + (Date.now() - began) * rate;

@@ -13,7 +13,7 @@ import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { type Answers, noAnswers, requestsTo, SUBJECTS } from "../harness/callers.js";
 import { FREQUENCY, judge, runsOf, settle } from "../harness/chaos.js";
-import { fastClock } from "../harness/fast-clock.js";
+import { BACK_MS, fastClock } from "../harness/fast-clock.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { checkOutReleaseBefore, type Release } from "../harness/release-before.js";
@@ -77,7 +77,9 @@ describe("this release and the one before it on one database, under load", funct
       LOG_LEVEL: "info",
       NPM_PACKAGES: "off",
     };
-    const entry = [join(root, "dist/test/harness/instance-process.js"), String(began), String(RATE)];
+    // The previous release's clock starts at its argument, not BACK_MS earlier: from this argument on, both clocks are equal.
+    const start = root === HERE ? began : began + BACK_MS / (RATE - 1);
+    const entry = [join(root, "dist/test/harness/instance-process.js"), String(start), String(RATE)];
     const started = startProcess(environment, entry, root);
     processes.push(started);
     const isReady = () => started.log.some(({ msg }) => msg === "ready");
