@@ -77,8 +77,8 @@ npm run bench -- --report                             # writes this page
 
 ## Costs of a run
 
-Each line shows the costs of one call of \`runWithResult\`. \`bench/harness/kinds.ts\` has the code of each name. The last line is a run from the
-queue, which schedules and log events use.
+Each line shows the costs of one call of \`runWithResult\`. \`bench/harness/kinds.ts\` has the code of each name. The last line, \`language, queued\`, is a
+run that first waits in the queue, as runs of schedules and log events do.
 
 ${costTable(lines)}
 
