@@ -91,8 +91,8 @@ ${costTable(lines)}
 
 ## Machines for a number of runs
 
-The number of runs a second is ${USED * 100} % of the cores of a database server, divided by the PostgreSQL time above. The last column uses ${USED * 100} % of
-the cores of a runner, and the times of Node and Chromium. The other ${100 - USED * 100} % are for peaks, vacuum, checkpoints and backups.
+The table assumes that runs use ${USED * 100} % of the processor time of a machine. It divides this time on a database server by the PostgreSQL time of one run
+above, and on a runner by the times of Node and Chromium. The other ${100 - USED * 100} % are for peaks, vacuum, checkpoints and backups.
 
 ${planTable(lines)}
 
