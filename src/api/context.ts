@@ -3,7 +3,7 @@
 import { ActionError } from "../errors.js";
 import type { Visitor } from "../operations/access/gate.js";
 import type { SignInRequest } from "../operations/accounts/accounts.js";
-import type { Span } from "../operations/watch/tracing.js";
+import type { TraceSpan } from "../operations/watch/tracing.js";
 import type { Answer } from "./answers.js";
 
 declare module "fastify" {
@@ -25,7 +25,7 @@ export interface RequestContext extends Visitor {
   /** HTTP status of a REST response, if it differs from the usual one of its route. */
   http?: number;
   /** Set if requests are traced. */
-  span?: Span;
+  span?: TraceSpan;
   /** The browser that sent the request over HTTP: a sign-in reads its name and sets its cookie. Absent on sockets. */
   browser?: {
     userAgent?: string;

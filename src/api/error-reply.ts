@@ -5,7 +5,7 @@ import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import type { Logger } from "pino";
 import { isDatabaseAway, isUnstorableText } from "../data/database.js";
 import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.js";
-import type { Measures } from "../operations/watch/measures.js";
+import type { ServiceMeasures } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
 
 /** A restarted database is usually back within this time. */
@@ -123,7 +123,13 @@ export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormatte
 export type FormatError = (error: unknown) => GraphQLFormattedError;
 
 /** The same, and counts each error by its status. */
-export function formatterOf({ measures, log }: { measures: Pick<Measures, "refused">; log: Logger }): FormatError {
+export function formatterOf({
+  measures,
+  log,
+}: {
+  measures: Pick<ServiceMeasures, "refused">;
+  log: Logger;
+}): FormatError {
   return (error) => {
     const formatted = formatGraphqlError(error, log);
     measures.refused(formatted.extensions?.["status"] as Status);

@@ -11,8 +11,8 @@ import {
 } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../errors.js";
-import type { Measures } from "../operations/watch/measures.js";
-import type { Tracing } from "../operations/watch/tracing.js";
+import type { ServiceMeasures } from "../operations/watch/measures.js";
+import type { RequestTracing } from "../operations/watch/tracing.js";
 import { isObject } from "../rules/described.js";
 import { writeJson } from "../rules/json-text.js";
 import { quotaHeaders, type RequestContext } from "./context.js";
@@ -40,8 +40,8 @@ export interface GraphqlOptions {
   schema: GraphQLSchema;
   documents: Documents;
   pages: WebPages;
-  measures: Pick<Measures, "refused">;
-  tracing: Tracing;
+  measures: Pick<ServiceMeasures, "refused">;
+  tracing: RequestTracing;
   graphqlDocuments: "any" | "persisted";
   log: Logger;
 }

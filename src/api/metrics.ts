@@ -1,8 +1,8 @@
 /** Metrics of the service and of this process for Prometheus. Metrics of single apps are in `engine/measures.ts`. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { ROLES } from "../config.js";
-import type { ReadVitals, Vitals } from "../operations/upkeep/vitals.js";
-import { createAppLabels, type Measures } from "../operations/watch/measures.js";
+import type { ReadVitals, VitalSigns } from "../operations/upkeep/vitals.js";
+import { createAppLabels, type ServiceMeasures } from "../operations/watch/measures.js";
 import { serviceVersion } from "../version.js";
 import type { Metrics } from "./health.js";
 
@@ -24,7 +24,7 @@ export interface MetricSources {
   /** Open sockets and their subscriptions; null if it does not serve requests. */
   sockets: (() => { open: number; subscriptions: number }) | null;
   /** Counters of this process. */
-  measures: Pick<Measures, "register">;
+  measures: Pick<ServiceMeasures, "register">;
   /** null if this process is not a runner. */
   runner: {
     places: () => { total: number; free: number; waiting: number };
@@ -44,7 +44,7 @@ function processRegistry(): Registry {
 }
 
 /** Queued runs of each app: the longest queues by app id, all others as one. */
-function registerQueues(register: Registry): (now: Vitals | null) => void {
+function registerQueues(register: Registry): (now: VitalSigns | null) => void {
   const depth = new Gauge({
     name: "svc_queue_runs",
     help: "Queued runs by app: the hundred longest queues, and all others together.",
@@ -73,9 +73,9 @@ function registerQueues(register: Registry): (now: Vitals | null) => void {
 
 /** Gauges over `vitals`, read once per scrape. Without a database they have no sample, because a zero would look like an idle service. */
 function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<void> {
-  const gauge = (name: string, help: string, of: (now: Vitals) => number) => {
+  const gauge = (name: string, help: string, of: (now: VitalSigns) => number) => {
     const one = new Gauge({ name, help, registers: [register] });
-    return (now: Vitals | null) => (now ? one.set(of(now)) : one.remove());
+    return (now: VitalSigns | null) => (now ? one.set(of(now)) : one.remove());
   };
   const instances = new Gauge({
     name: "svc_instances",

@@ -15,8 +15,8 @@ import type { DeliveryReports } from "../operations/communicate/delivery-reports
 import type { HttpTriggers } from "../operations/http/http-triggers.js";
 import type { OAuthServer } from "../operations/oauth/oauth.js";
 import type { StoredScripts } from "../operations/packages/kept-scripts.js";
-import type { Measures } from "../operations/watch/measures.js";
-import type { Tracing } from "../operations/watch/tracing.js";
+import type { ServiceMeasures } from "../operations/watch/measures.js";
+import type { RequestTracing } from "../operations/watch/tracing.js";
 import type { AddressOf } from "./address.js";
 import { overSignal, whenOver } from "./answer-end.js";
 import type { Answers } from "./answers.js";
@@ -84,8 +84,8 @@ export interface ApiOptions {
   limiter: RequestLimiter;
   rooms: BodyCapacities;
   appExists: (appId: number) => Promise<boolean>;
-  measures: Pick<Measures, "refused">;
-  tracing: Tracing;
+  measures: Pick<ServiceMeasures, "refused">;
+  tracing: RequestTracing;
   /** Which GraphQL documents app users may send. */
   graphqlDocuments: "any" | "persisted";
   httpTriggers: HttpTriggers;

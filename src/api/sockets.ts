@@ -12,8 +12,8 @@ import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import { createMessageRate } from "../operations/access/message-rate.js";
 import type { RequestLimiter } from "../operations/access/request-limiter.js";
-import type { Measures } from "../operations/watch/measures.js";
-import type { Tracing } from "../operations/watch/tracing.js";
+import type { ServiceMeasures } from "../operations/watch/measures.js";
+import type { RequestTracing } from "../operations/watch/tracing.js";
 import type { Caller } from "../rules/access.js";
 import { holderOf } from "../rules/address-block.js";
 import { writeJson } from "../rules/json-text.js";
@@ -68,8 +68,8 @@ interface SocketOptions extends Sources {
   runtimeUrl: string | null;
   readUpgrade: ReadUpgrade;
   credentials: Credentials;
-  measures: Pick<Measures, "refused">;
-  tracing: Tracing;
+  measures: Pick<ServiceMeasures, "refused">;
+  tracing: RequestTracing;
   graphqlDocuments: "any" | "persisted";
   log: Logger;
 }

@@ -3,7 +3,7 @@
  * visitor. Contains routes and codes, but no addresses, headers or bodies.
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { Span, Tracing } from "../operations/watch/tracing.js";
+import type { RequestTracing, TraceSpan } from "../operations/watch/tracing.js";
 import { isVisitor } from "../rules/access.js";
 import { whenOver } from "./answer-end.js";
 import type { RequestContext } from "./context.js";
@@ -16,7 +16,7 @@ function parentOf({ headers, context }: FastifyRequest): string | null {
 }
 
 /** Call it after the hook that creates the context. Does nothing if requests are not traced. */
-export function registerTraces(app: FastifyInstance, tracing: Tracing): void {
+export function registerTraces(app: FastifyInstance, tracing: RequestTracing): void {
   if (!tracing.isOn) return;
   app.addHook("onRequest", async (request, reply) => {
     const { method, routeOptions } = request;
@@ -33,14 +33,14 @@ export function registerTraces(app: FastifyInstance, tracing: Tracing): void {
 }
 
 /** Runs the work of a request within its span. */
-export function traced<T>(tracing: Tracing, { span }: Pick<RequestContext, "span">, work: () => T): T {
+export function traced<T>(tracing: RequestTracing, { span }: Pick<RequestContext, "span">, work: () => T): T {
   return span ? tracing.within(span, work) : work();
 }
 
 /** Runs the work of one websocket operation within its own span. */
-export async function tracedOperation<T>(tracing: Tracing, work: () => Promise<T>): Promise<T> {
+export async function tracedOperation<T>(tracing: RequestTracing, work: () => Promise<T>): Promise<T> {
   if (!tracing.isOn) return work();
-  const span: Span = tracing.begin("websocket operation", "server", null);
+  const span: TraceSpan = tracing.begin("websocket operation", "server", null);
   try {
     return await tracing.within(span, work);
   } finally {

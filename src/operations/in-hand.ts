@@ -4,33 +4,33 @@ export type InHand = ReturnType<typeof createInHand>;
 
 /** @param places maximum in total */
 export function createInHand(places: number) {
-  const held = new Map<number, { appId: number; done: Promise<void> }>();
-  const impatience = new AbortController();
-  let draining = false;
+  const heldWork = new Map<number, { appId: number; done: Promise<void> }>();
+  const hurrySignal = new AbortController();
+  let isDraining = false;
   let onFree: () => void = () => undefined;
 
   return {
     /** Aborted when running deliveries must stop. */
-    signal: impatience.signal,
-    ids: (): number[] => [...held.keys()],
+    signal: hurrySignal.signal,
+    ids: (): number[] => [...heldWork.keys()],
 
     /** Number of free slots; 0 while it drains. */
-    free: (): number => (draining ? 0 : places - held.size),
+    free: (): number => (isDraining ? 0 : places - heldWork.size),
 
     /** Apps with deliveries in progress, and their numbers: as two lists, for SQL parameters. */
     byApp(): [apps: number[], counts: number[]] {
       const counts = new Map<number, number>();
-      for (const { appId } of held.values()) counts.set(appId, (counts.get(appId) ?? 0) + 1);
+      for (const { appId } of heldWork.values()) counts.set(appId, (counts.get(appId) ?? 0) + 1);
       return [[...counts.keys()], [...counts.values()]];
     },
 
     /** @param sending never rejects: the sender reports its errors itself */
     take({ id, appId }: { id: number; appId: number }, sending: Promise<void>): void {
       const done = sending.finally(() => {
-        held.delete(id);
+        heldWork.delete(id);
         onFree();
       });
-      held.set(id, { appId, done });
+      heldWork.set(id, { appId, done });
     },
 
     /** Called when a slot becomes free. */
@@ -40,11 +40,11 @@ export function createInHand(places: number) {
 
     /** Accepts no more; resolves when nothing is in progress. If `impatient` aborts, running deliveries stop. */
     async drain(impatient: AbortSignal): Promise<void> {
-      draining = true;
-      const hurry = () => impatience.abort();
-      if (impatient.aborted) hurry();
-      impatient.addEventListener("abort", hurry, { once: true });
-      await Promise.all([...held.values()].map(({ done }) => done));
+      isDraining = true;
+      const hurryWork = () => hurrySignal.abort();
+      if (impatient.aborted) hurryWork();
+      impatient.addEventListener("abort", hurryWork, { once: true });
+      await Promise.all([...heldWork.values()].map(({ done }) => done));
     },
   };
 }

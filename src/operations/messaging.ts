@@ -10,7 +10,7 @@ import type { MessageOutlet } from "./data-sources/hook-messages.js";
 import type { Store } from "./data-sources/store.js";
 import { createVerification } from "./data-sources/verification.js";
 import { createNotify } from "./notifications/notify.js";
-import type { Intake } from "./records/intake.js";
+import type { IntakeLimiter } from "./records/intake.js";
 import type { LogEvents } from "./records/log-events.js";
 import { createSettings } from "./settings/settings.js";
 import type { Surroundings } from "./surroundings.js";
@@ -23,7 +23,7 @@ export function createMessaging(
     store: Store;
     scans: SecretScans;
     logEvents: LogEvents;
-    intake: Intake;
+    intake: IntakeLimiter;
     userChanged: (caller: Caller, appId: number) => Promise<void>;
     holder: string;
   },

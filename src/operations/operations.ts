@@ -7,7 +7,7 @@ import { createRateWindow } from "../engine/rate-window.js";
 import { createSecretScans } from "../engine/secret-scan.js";
 import { StartError } from "../errors.js";
 import type { Caller } from "../rules/access.js";
-import { type Addressed, addressedAssets, createCatalogue } from "../rules/packages.js";
+import { type AddressAssets, addressedAssets, createCatalogue } from "../rules/packages.js";
 import { createAppTokens } from "./access/app-tokens.js";
 import { createCredentials } from "./access/credentials.js";
 import { createGate } from "./access/gate.js";
@@ -37,11 +37,11 @@ import { createMessaging, outletOf } from "./messaging.js";
 import { OAuthServer } from "./oauth/oauth.js";
 import { createPackageProbe } from "./packages/package-probe.js";
 import { createPackages } from "./packages/packages.js";
-import { listAudit, type Trail } from "./records/audit.js";
-import { createIntake, type Intake } from "./records/intake.js";
+import { type ListTrail, listAudit } from "./records/audit.js";
+import { createIntake, type IntakeLimiter } from "./records/intake.js";
 import { createLogEvents, type LogEvents } from "./records/log-events.js";
 import { type QueueBounds, QueueLimits } from "./records/queue-limits.js";
-import type { RunWords } from "./records/run-words.js";
+import type { RunSearch } from "./records/run-words.js";
 import { createRequestParts } from "./requests/requests.js";
 import { createRunning } from "./running.js";
 import { Replay } from "./runs/replay.js";
@@ -80,9 +80,9 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
 }
 
 /** Scripts of dependencies from the catalogue, from npm and from other URLs, and their addresses at the service. */
-function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, intake: Intake) {
+function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, intake: IntakeLimiter) {
   const catalogue = readCatalogue(config);
-  const addressed: Addressed = (stored) => addressedAssets(stored, catalogue, baseUrl);
+  const addressed: AddressAssets = (stored) => addressedAssets(stored, catalogue, baseUrl);
   const { npm, allowPrivateNetwork, egressAddress } = config;
   return {
     catalogue,
@@ -119,7 +119,7 @@ function triggersOf(
   }: {
     schedule: Schedule;
     runs: Runs;
-    runWords: RunWords;
+    runWords: RunSearch;
     logEvents: LogEvents;
   },
 ) {
@@ -240,7 +240,7 @@ export async function createOperations(surroundings: Surroundings) {
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
   const ofMedia = { ring, instance: lease.holder, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
-  const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
+  const trail: ListTrail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {
     ...running,
     ...integrations,

@@ -6,11 +6,11 @@ import type { Catalogue } from "../rules/packages.js";
 import type { Credentials } from "./access/credentials.js";
 import type { Packages } from "./packages/packages.js";
 import { createLogs } from "./records/execution-logs.js";
-import type { Intake } from "./records/intake.js";
+import type { IntakeLimiter } from "./records/intake.js";
 import { createLogTail } from "./records/log-tail.js";
 import type { QueueLimits } from "./records/queue-limits.js";
 import { createRunWords } from "./records/run-words.js";
-import type { Requests } from "./requests/run-requests.js";
+import type { RunRequests } from "./requests/run-requests.js";
 import { Backlogs } from "./runs/backlog.js";
 import { ConcurrencyLimiter } from "./runs/concurrency-limiter.js";
 import { RunConsole } from "./runs/console.js";
@@ -35,12 +35,12 @@ interface RunningParts {
   catalogue: Catalogue;
   packages: Packages;
   queueLimits: QueueLimits;
-  intake: Intake;
+  intake: IntakeLimiter;
   settings: Settings;
   sessionOf: SessionOf;
   userOf: UserOf;
   scans: SecretScans;
-  requests: Requests;
+  requests: RunRequests;
   /** Further work after each renewal of the lease. `mayDeclareDead`: processes whose lease has ended are dead. */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
 }
@@ -52,8 +52,8 @@ async function settleRuns(
   mayDeclareDead: boolean,
 ): Promise<void> {
   const settled = await dispatcher.settleLostClaims();
-  const ending = async (run: HeldRun) => lostEnding(run, await repository.maskedPayload(run));
-  const lost = (mayDeclareDead ? await repository.finishLost(ending) : 0) + settled.lost;
+  const endingOf = async (run: HeldRun) => lostEnding(run, await repository.maskedPayload(run));
+  const lost = (mayDeclareDead ? await repository.finishLost(endingOf) : 0) + settled.lost;
   const { clientTimeoutMs } = config;
   await repository.finishOverdueInBrowsers(clientTimeoutMs + CLIENT_LATE_MS, (run) =>
     overdueEnding(run, clientTimeoutMs),

@@ -5,8 +5,8 @@ import type { Config } from "../config.js";
 import type { Browsers } from "../engine/browser/browsers.js";
 import type { DiskSpace } from "../engine/disk-room.js";
 import type { Notifications } from "../engine/notifications.js";
-import type { Measures } from "./watch/measures.js";
-import type { Tracing } from "./watch/tracing.js";
+import type { ServiceMeasures } from "./watch/measures.js";
+import type { RequestTracing } from "./watch/tracing.js";
 
 export interface Surroundings {
   config: Config;
@@ -17,8 +17,8 @@ export interface Surroundings {
   /** null in a process that is not a runner. */
   browsers: Browsers | null;
   room: DiskSpace;
-  measures: Measures;
-  tracing: Tracing;
+  measures: ServiceMeasures;
+  tracing: RequestTracing;
   /** The service's address for people and browsers. */
   baseUrl: string;
   /** The service's address for the runs of this process. */

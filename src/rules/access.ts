@@ -49,131 +49,131 @@ export const SCOPES = ["read", "run", "settings", "data", "manage", "publish"] a
 export type Scope = (typeof SCOPES)[number];
 
 /** Columns of the table other than scopes: the administrators of the service, roles of people, and credentials of one app. */
-export type Standing = "administrator" | Role | "api" | "task" | "viewer" | "live";
+export type CallerRole = "administrator" | Role | "api" | "task" | "viewer" | "live";
 
 interface Rule {
-  who: readonly Standing[];
+  who: readonly CallerRole[];
   /** API tokens with one of these scopes; by default none. */
   scopes?: readonly Scope[];
   rate?: RateClass;
 }
 
-const ADMINS = ["administrator", "owner", "admin"] as const;
-const AUTHORS = ["administrator", "owner", "admin", "editor"] as const;
-const OPERATORS = ["administrator", "owner", "admin", "editor", "operator"] as const;
-const READERS = ["administrator", "owner", "admin", "editor", "reader"] as const;
-const MEMBERS = ["administrator", "owner", "admin", "editor", "operator", "reader"] as const;
-const BACKENDS = ["administrator", "owner", "admin", "editor", "api", "task"] as const;
+const ADMIN_ROLES = ["administrator", "owner", "admin"] as const;
+const AUTHOR_ROLES = ["administrator", "owner", "admin", "editor"] as const;
+const OPERATOR_ROLES = ["administrator", "owner", "admin", "editor", "operator"] as const;
+const READER_ROLES = ["administrator", "owner", "admin", "editor", "reader"] as const;
+const MEMBER_ROLES = ["administrator", "owner", "admin", "editor", "operator", "reader"] as const;
+const BACKEND_CALLERS = ["administrator", "owner", "admin", "editor", "api", "task"] as const;
 /** Readers of app data for backends. */
 const BACKEND_READERS = ["administrator", "owner", "admin", "editor", "reader", "api", "task"] as const;
-const RUNNERS = ["administrator", "owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
+const RUN_CALLERS = ["administrator", "owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
 /** Readers of a user's own notifications. */
 const RECIPIENTS = ["administrator", "owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
 /** Credentials that can open an app page. */
-const CLIENTS = ["administrator", "owner", "admin", "editor", "viewer", "live"] as const;
+const CLIENT_CALLERS = ["administrator", "owner", "admin", "editor", "viewer", "live"] as const;
 /** Credentials of a page, in which an app user signs in. */
 const PAGES = ["viewer", "live"] as const;
 
 /** The whole table. An operation that is not here does not exist. */
-export const ACCESS = {
+export const ACCESS_TABLE = {
   readSettings: { who: BACKEND_READERS, scopes: ["settings", "read"] },
-  writeSettings: { who: BACKENDS, scopes: ["settings"] },
-  markSettings: { who: AUTHORS },
-  readSettingsStatus: { who: BACKENDS, scopes: ["settings"] },
-  readSecretBindings: { who: AUTHORS },
-  writeSecretBindings: { who: AUTHORS, rate: "manage" },
-  testSecretBinding: { who: AUTHORS, rate: "manage" },
-  readSettingsUse: { who: AUTHORS, rate: "manage" },
-  readRuntimeSettings: { who: [...CLIENTS, "reader"] },
-  readTrail: { who: AUTHORS },
-  updateApp: { who: AUTHORS, scopes: ["manage"] },
-  readOrigins: { who: READERS, scopes: ["read", "manage"] },
-  writeOrigins: { who: AUTHORS, scopes: ["manage"] },
-  administrate: { who: ADMINS },
-  ownAccount: { who: MEMBERS },
+  writeSettings: { who: BACKEND_CALLERS, scopes: ["settings"] },
+  markSettings: { who: AUTHOR_ROLES },
+  readSettingsStatus: { who: BACKEND_CALLERS, scopes: ["settings"] },
+  readSecretBindings: { who: AUTHOR_ROLES },
+  writeSecretBindings: { who: AUTHOR_ROLES, rate: "manage" },
+  testSecretBinding: { who: AUTHOR_ROLES, rate: "manage" },
+  readSettingsUse: { who: AUTHOR_ROLES, rate: "manage" },
+  readRuntimeSettings: { who: [...CLIENT_CALLERS, "reader"] },
+  readTrail: { who: AUTHOR_ROLES },
+  updateApp: { who: AUTHOR_ROLES, scopes: ["manage"] },
+  readOrigins: { who: READER_ROLES, scopes: ["read", "manage"] },
+  writeOrigins: { who: AUTHOR_ROLES, scopes: ["manage"] },
+  administrate: { who: ADMIN_ROLES },
+  ownAccount: { who: MEMBER_ROLES },
   createOrganization: { who: ["administrator"] },
   manageAdministrators: { who: ["administrator"] },
-  listOrganizations: { who: MEMBERS },
-  readOrganization: { who: ADMINS },
-  manageOrganization: { who: ADMINS },
-  readMembers: { who: AUTHORS },
-  manageMembers: { who: ADMINS },
-  listApps: { who: [...MEMBERS, "api", "task", "viewer", "live"], scopes: SCOPES },
-  publishApp: { who: AUTHORS, scopes: ["publish"] },
-  manageEditors: { who: AUTHORS },
-  manageTokens: { who: AUTHORS },
-  appVersions: { who: AUTHORS },
-  listActions: { who: MEMBERS, scopes: ["read", "manage", "publish"], rate: "manage" },
-  getAction: { who: READERS, scopes: ["read", "manage"], rate: "manage" },
-  followActions: { who: MEMBERS, scopes: ["read", "manage"] },
-  createAction: { who: AUTHORS, scopes: ["manage"], rate: "manage" },
-  updateAction: { who: AUTHORS, scopes: ["manage"], rate: "manage" },
-  removeAction: { who: AUTHORS, scopes: ["manage"], rate: "manage" },
-  listVersions: { who: READERS, scopes: ["read", "manage"], rate: "manage" },
-  getVersion: { who: READERS, scopes: ["read", "manage"], rate: "manage" },
-  restoreVersion: { who: AUTHORS, scopes: ["manage"], rate: "publish" },
-  compareVersions: { who: READERS, scopes: ["read", "manage"], rate: "manage" },
-  exportActions: { who: READERS, scopes: ["read", "manage"], rate: "manage" },
-  importActions: { who: AUTHORS, scopes: ["manage"], rate: "manage" },
-  readManifest: { who: AUTHORS, scopes: ["manage"], rate: "manage" },
-  writeManifest: { who: AUTHORS, scopes: ["manage"], rate: "manage" },
-  readStages: { who: AUTHORS, scopes: ["manage"] },
-  writeStages: { who: AUTHORS, rate: "manage" },
-  promote: { who: AUTHORS, rate: "manage" },
-  publishAction: { who: AUTHORS, scopes: ["publish"], rate: "publish" },
-  unpublishAction: { who: AUTHORS, scopes: ["publish"], rate: "publish" },
-  runAction: { who: RUNNERS, scopes: ["run"], rate: "run" },
+  listOrganizations: { who: MEMBER_ROLES },
+  readOrganization: { who: ADMIN_ROLES },
+  manageOrganization: { who: ADMIN_ROLES },
+  readMembers: { who: AUTHOR_ROLES },
+  manageMembers: { who: ADMIN_ROLES },
+  listApps: { who: [...MEMBER_ROLES, "api", "task", "viewer", "live"], scopes: SCOPES },
+  publishApp: { who: AUTHOR_ROLES, scopes: ["publish"] },
+  manageEditors: { who: AUTHOR_ROLES },
+  manageTokens: { who: AUTHOR_ROLES },
+  appVersions: { who: AUTHOR_ROLES },
+  listActions: { who: MEMBER_ROLES, scopes: ["read", "manage", "publish"], rate: "manage" },
+  getAction: { who: READER_ROLES, scopes: ["read", "manage"], rate: "manage" },
+  followActions: { who: MEMBER_ROLES, scopes: ["read", "manage"] },
+  createAction: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "manage" },
+  updateAction: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "manage" },
+  removeAction: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "manage" },
+  listVersions: { who: READER_ROLES, scopes: ["read", "manage"], rate: "manage" },
+  getVersion: { who: READER_ROLES, scopes: ["read", "manage"], rate: "manage" },
+  restoreVersion: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "publish" },
+  compareVersions: { who: READER_ROLES, scopes: ["read", "manage"], rate: "manage" },
+  exportActions: { who: READER_ROLES, scopes: ["read", "manage"], rate: "manage" },
+  importActions: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "manage" },
+  readManifest: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "manage" },
+  writeManifest: { who: AUTHOR_ROLES, scopes: ["manage"], rate: "manage" },
+  readStages: { who: AUTHOR_ROLES, scopes: ["manage"] },
+  writeStages: { who: AUTHOR_ROLES, rate: "manage" },
+  promote: { who: AUTHOR_ROLES, rate: "manage" },
+  publishAction: { who: AUTHOR_ROLES, scopes: ["publish"], rate: "publish" },
+  unpublishAction: { who: AUTHOR_ROLES, scopes: ["publish"], rate: "publish" },
+  runAction: { who: RUN_CALLERS, scopes: ["run"], rate: "run" },
   // Only for requests that name the version: `runAction` runs the version that belongs to the credential.
-  runDraft: { who: OPERATORS, scopes: ["manage"], rate: "run" },
-  runLive: { who: [...OPERATORS, "api"], scopes: ["run"], rate: "run" },
-  listRuns: { who: [...MEMBERS, "api"], scopes: ["read"] },
-  replayRun: { who: OPERATORS, rate: "run" },
-  readPresets: { who: MEMBERS, scopes: ["read", "manage"] },
-  writePresets: { who: AUTHORS, scopes: ["manage"] },
-  checkCode: { who: AUTHORS, scopes: ["manage"] },
-  readDeclarations: { who: READERS, scopes: ["read", "manage"] },
-  addLogEvent: { who: BACKENDS, scopes: ["data"] },
-  backtestTrigger: { who: AUTHORS, scopes: ["manage"] },
-  previewSchedule: { who: MEMBERS, scopes: ["read", "manage"] },
-  readLogs: { who: [...MEMBERS, "api"], scopes: ["read"] },
-  previewApp: { who: AUTHORS },
-  recordAnalytics: { who: CLIENTS },
-  clientTriggers: { who: CLIENTS },
-  compileAction: { who: CLIENTS },
-  reportClientRun: { who: CLIENTS },
-  cancelRun: { who: RUNNERS, scopes: ["run"] },
-  cancelBacklog: { who: OPERATORS },
-  pauseSchedules: { who: OPERATORS, scopes: ["manage"], rate: "manage" },
+  runDraft: { who: OPERATOR_ROLES, scopes: ["manage"], rate: "run" },
+  runLive: { who: [...OPERATOR_ROLES, "api"], scopes: ["run"], rate: "run" },
+  listRuns: { who: [...MEMBER_ROLES, "api"], scopes: ["read"] },
+  replayRun: { who: OPERATOR_ROLES, rate: "run" },
+  readPresets: { who: MEMBER_ROLES, scopes: ["read", "manage"] },
+  writePresets: { who: AUTHOR_ROLES, scopes: ["manage"] },
+  checkCode: { who: AUTHOR_ROLES, scopes: ["manage"] },
+  readDeclarations: { who: READER_ROLES, scopes: ["read", "manage"] },
+  addLogEvent: { who: BACKEND_CALLERS, scopes: ["data"] },
+  backtestTrigger: { who: AUTHOR_ROLES, scopes: ["manage"] },
+  previewSchedule: { who: MEMBER_ROLES, scopes: ["read", "manage"] },
+  readLogs: { who: [...MEMBER_ROLES, "api"], scopes: ["read"] },
+  previewApp: { who: AUTHOR_ROLES },
+  recordAnalytics: { who: CLIENT_CALLERS },
+  clientTriggers: { who: CLIENT_CALLERS },
+  compileAction: { who: CLIENT_CALLERS },
+  reportClientRun: { who: CLIENT_CALLERS },
+  cancelRun: { who: RUN_CALLERS, scopes: ["run"] },
+  cancelBacklog: { who: OPERATOR_ROLES },
+  pauseSchedules: { who: OPERATOR_ROLES, scopes: ["manage"], rate: "manage" },
   readDataSources: { who: BACKEND_READERS, scopes: ["read", "data", "manage"] },
-  writeDataSources: { who: BACKENDS, scopes: ["manage"] },
-  removeDataSources: { who: BACKENDS, scopes: ["manage"] },
+  writeDataSources: { who: BACKEND_CALLERS, scopes: ["manage"] },
+  removeDataSources: { who: BACKEND_CALLERS, scopes: ["manage"] },
   // Others, with or without a credential, are subject to the access rules of the data source.
   readEntries: { who: BACKEND_READERS, scopes: ["read", "data"] },
-  writeEntries: { who: BACKENDS, scopes: ["data"] },
-  removeEntries: { who: BACKENDS, scopes: ["data"] },
+  writeEntries: { who: BACKEND_CALLERS, scopes: ["data"] },
+  removeEntries: { who: BACKEND_CALLERS, scopes: ["data"] },
   signInAppUser: { who: PAGES },
   verifyAppUser: { who: PAGES },
-  readSession: { who: CLIENTS },
+  readSession: { who: CLIENT_CALLERS },
   // Others, with or without a credential, are subject to the media access rules of the app.
   readMedia: { who: BACKEND_READERS, scopes: ["read", "data"] },
-  writeMedia: { who: BACKENDS, scopes: ["data"] },
-  removeMedia: { who: BACKENDS, scopes: ["data"] },
+  writeMedia: { who: BACKEND_CALLERS, scopes: ["data"] },
+  removeMedia: { who: BACKEND_CALLERS, scopes: ["data"] },
   useAi: { who: ["task"] },
-  sendMessage: { who: BACKENDS, scopes: ["data"], rate: "communicate" },
+  sendMessage: { who: BACKEND_CALLERS, scopes: ["data"], rate: "communicate" },
   // Messages contain sign-in codes of app users, so readers cannot see them.
-  readMessages: { who: BACKENDS, scopes: ["data"] },
-  decideMessage: { who: AUTHORS },
-  readAlerts: { who: AUTHORS, scopes: ["manage"] },
-  manageAlerts: { who: AUTHORS, scopes: ["manage"] },
-  removeAlerts: { who: AUTHORS, scopes: ["manage"] },
-  manageNotifications: { who: BACKENDS, scopes: ["data"] },
+  readMessages: { who: BACKEND_CALLERS, scopes: ["data"] },
+  decideMessage: { who: AUTHOR_ROLES },
+  readAlerts: { who: AUTHOR_ROLES, scopes: ["manage"] },
+  manageAlerts: { who: AUTHOR_ROLES, scopes: ["manage"] },
+  removeAlerts: { who: AUTHOR_ROLES, scopes: ["manage"] },
+  manageNotifications: { who: BACKEND_CALLERS, scopes: ["data"] },
   readNotifications: { who: RECIPIENTS, scopes: ["data"] },
   markNotifications: { who: RECIPIENTS, scopes: ["data"] },
   pushDevices: { who: RECIPIENTS, scopes: ["data"] },
   addPushDevice: { who: RECIPIENTS, scopes: ["data"] },
 } as const satisfies Record<string, Rule>;
 
-export type Operation = keyof typeof ACCESS;
+export type Operation = keyof typeof ACCESS_TABLE;
 
 /**
  * Rows that an operation adds to the database: `rows` are rejected first when the disk is nearly full, `runs` last.
@@ -278,7 +278,7 @@ export const rateWindowOf = (rateClass: RateClass): number =>
   rateClass === "communicate" ? COMMUNICATE_WINDOW_MS : RATE_WINDOW_MS;
 
 export function rateClassOf(operation: Operation): RateClass | undefined {
-  return (ACCESS[operation] as Rule).rate;
+  return (ACCESS_TABLE[operation] as Rule).rate;
 }
 
 /** True for a session of a person, whatever the person's roles are. */
@@ -288,7 +288,7 @@ export const isPerson = ({ kind }: Pick<Caller, "kind">): boolean => kind === "e
 export const isVisitor = ({ kind }: Pick<Caller, "kind">): boolean => kind === "live" || kind === "viewer";
 
 /** Returns the caller's column of the table for an app; null if the caller has no right on it. */
-export function standingOn(caller: Caller, appId: number): Standing | null {
+export function standingOn(caller: Caller, appId: number): CallerRole | null {
   switch (caller.kind) {
     case "admin":
       return "administrator";
@@ -300,8 +300,12 @@ export function standingOn(caller: Caller, appId: number): Standing | null {
 }
 
 /** True if the table allows the operation for this column, with these scopes. */
-export function allows(operation: Operation, standing: Standing, scopes: readonly Scope[] | null = null): boolean {
-  const { who, scopes: permitted = [] }: Rule = ACCESS[operation];
+export function allowsOperation(
+  operation: Operation,
+  standing: CallerRole,
+  scopes: readonly Scope[] | null = null,
+): boolean {
+  const { who, scopes: permitted = [] }: Rule = ACCESS_TABLE[operation];
   if (standing === "api" && scopes !== null) return permitted.some((scope) => scopes.includes(scope));
   return who.includes(standing);
 }
@@ -312,18 +316,20 @@ export function allows(operation: Operation, standing: Standing, scopes: readonl
  */
 export function mayEnter(caller: Caller, operation: Operation, appId: number): boolean {
   const standing = standingOn(caller, appId);
-  if (standing === null || !allows(operation, standing, caller.scopes)) return false;
-  return caller.grantor === undefined || (caller.grantor !== null && allows(operation, caller.grantor));
+  if (standing === null || !allowsOperation(operation, standing, caller.scopes)) return false;
+  return caller.grantor === undefined || (caller.grantor !== null && allowsOperation(operation, caller.grantor));
 }
 
 /** True if the caller can do the operation in the organization. An administrator has access to every ID, as above. */
 export function mayEnterOrganization(caller: Caller, operation: Operation, organizationId: number): boolean {
   const standing = caller.kind === "admin" ? "administrator" : caller.organizations.get(organizationId);
-  return standing !== undefined && allows(operation, standing);
+  return standing !== undefined && allowsOperation(operation, standing);
 }
 
 /** True if the caller can do an operation that belongs to no app and no organization; a person needs no role for it. */
 export function mayEnterService({ kind, scopes }: Caller, operation: Operation): boolean {
-  if (kind === "admin") return allows(operation, "administrator");
-  return kind === "editor" ? ROLES.some((role) => allows(operation, role)) : allows(operation, kind, scopes);
+  if (kind === "admin") return allowsOperation(operation, "administrator");
+  return kind === "editor"
+    ? ROLES.some((role) => allowsOperation(operation, role))
+    : allowsOperation(operation, kind, scopes);
 }

@@ -1,22 +1,22 @@
 /** `access` of an action: who may run it on demand with a runtime token. Validates the value and checks a caller; reads nothing. */
 import type { ActionAccess } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
-import { allows, checkTests, type UserData } from "./caller-rules.js";
-import { described, isObject } from "./described.js";
+import { allowsUser, checkTests, type UserData } from "./caller-rules.js";
+import { describeValue, isObject } from "./described.js";
 
 /** Access of an action whose author sets none (contract, section 7). */
 export const DEFAULT_ACCESS: ActionAccess = "everyone";
 
-const NAMED: readonly unknown[] = ["everyone", "signedIn", "editors"];
+const NAMED_ACCESS: readonly unknown[] = ["everyone", "signedIn", "editors"];
 /** Each on-demand run by a visitor reads it. */
 const MAX_BYTES = 8_192;
 
 /** Describes what is wrong with the value; null if it is valid. */
 export function accessFault(value: unknown): string | null {
-  if (value === null || NAMED.includes(value)) return null;
+  if (value === null || NAMED_ACCESS.includes(value)) return null;
   if (!isObject(value) || Object.keys(value).join() !== "user") {
     const expected = '"everyone", "signedIn", "editors" or {user: {Column: {equals, notequals or contains}}}';
-    return `access must be ${expected} (got ${described(value)})`;
+    return `access must be ${expected} (got ${describeValue(value)})`;
   }
   try {
     checkTests(value["user"], "access.user");
@@ -42,5 +42,5 @@ export async function admitsVisitor(
   if (access === "everyone") return true;
   if (access === "editors") return kind === "viewer";
   const user = await userOf();
-  return allows(access === "signedIn" ? "loggedIn" : access, user);
+  return allowsUser(access === "signedIn" ? "loggedIn" : access, user);
 }

@@ -40,17 +40,17 @@ const MAX_DISTANCE_LINES = 500;
 
 const NO_NEWLINE = "\\ No newline at end of file";
 
-function marked(sign: "-" | "+", text: string): string[] {
+function markLines(sign: "-" | "+", text: string): string[] {
   if (text === "") return [];
   const lines = text.split("\n");
-  const ended = lines.at(-1) === "";
-  if (ended) lines.pop();
-  return [...lines.map((line) => sign + line), ...(ended ? [] : [NO_NEWLINE])];
+  const endsWithNewline = lines.at(-1) === "";
+  if (endsWithNewline) lines.pop();
+  return [...lines.map((line) => sign + line), ...(endsWithNewline ? [] : [NO_NEWLINE])];
 }
 
 function wholeHunk(before: string, after: string): StructuredPatchHunk {
   const count = (lines: string[]) => lines.filter((line) => line !== NO_NEWLINE).length;
-  const [removed, added] = [marked("-", before), marked("+", after)];
+  const [removed, added] = [markLines("-", before), markLines("+", after)];
   return { oldStart: 1, oldLines: count(removed), newStart: 1, newLines: count(added), lines: [...removed, ...added] };
 }
 
@@ -77,9 +77,9 @@ export interface DiffedActions {
 
 /** Returns the changes from `before` to `after`. Takes one argument, so that it can run on a thread. */
 export function diffActions({ before, after, labels }: DiffedActions): ActionDiff {
-  const changed = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
+  const changedFields = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
   return {
-    changes: changed.map((field) => ({ field, before: before[field] ?? null, after: after[field] ?? null })),
+    changes: changedFields.map((field) => ({ field, before: before[field] ?? null, after: after[field] ?? null })),
     code: unifiedDiff(before.code, after.code, labels),
   };
 }

@@ -1,6 +1,6 @@
 /** Faults of an action's fields: one function per status, which returns the message. Does not depend on their order. */
 import { ACTION_DESCRIPTION_MAX_CHARACTERS, ACTION_NAME_MAX_CHARACTERS } from "../limits.js";
-import { characters, described, unstorableAt } from "./described.js";
+import { countCharacters, describeValue, unstorableAt } from "./described.js";
 import { frequencyFault, timezoneFault } from "./schedule.js";
 import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
 
@@ -12,7 +12,7 @@ const DEPENDENCY_MAX_CHARACTERS = 2048;
 
 /** null counts as missing. */
 export function nameMissing(name: unknown): string | null {
-  return name === undefined || name === null ? `name is required (got ${described(name)})` : null;
+  return name === undefined || name === null ? `name is required (got ${describeValue(name)})` : null;
 }
 
 export function nameEmpty(name: unknown): string | null {
@@ -20,7 +20,7 @@ export function nameEmpty(name: unknown): string | null {
 }
 
 export function nameTooLong(name: unknown): string | null {
-  const length = typeof name === "string" ? characters(name) : 0;
+  const length = typeof name === "string" ? countCharacters(name) : 0;
   if (length <= ACTION_NAME_MAX_CHARACTERS) return null;
   return `name must be at most ${ACTION_NAME_MAX_CHARACTERS} characters (got ${length})`;
 }
@@ -29,25 +29,26 @@ export function nameTooLong(name: unknown): string | null {
 export function nameFault(name: unknown): string | null {
   if (nameMissing(name) !== null || name === "") return null;
   if (typeof name === "string" && /^[A-Za-z0-9_-]+$/.test(name)) return null;
-  return `name must be a string of letters, numbers, dashes and underscores (got ${described(name)})`;
+  return `name must be a string of letters, numbers, dashes and underscores (got ${describeValue(name)})`;
 }
 
 export function descriptionFault(description: unknown): string | null {
   if (description === null) return null;
-  if (typeof description !== "string") return `description must be a string or null (got ${described(description)})`;
+  if (typeof description !== "string")
+    return `description must be a string or null (got ${describeValue(description)})`;
   const at = unstorableAt(description);
   return at < 0 ? null : `description must be plain text; the character at ${at + 1} cannot be stored`;
 }
 
 export function descriptionTooLong(description: unknown): string | null {
-  const length = typeof description === "string" ? characters(description) : 0;
+  const length = typeof description === "string" ? countCharacters(description) : 0;
   if (length <= ACTION_DESCRIPTION_MAX_CHARACTERS) return null;
   return `description must be at most ${ACTION_DESCRIPTION_MAX_CHARACTERS} characters (got ${length})`;
 }
 
 /** null counts as missing. */
 export function codeMissing(code: unknown): string | null {
-  return code === undefined || code === null ? `code is required (got ${described(code)})` : null;
+  return code === undefined || code === null ? `code is required (got ${describeValue(code)})` : null;
 }
 
 export function codeEmpty(code: unknown): string | null {
@@ -57,18 +58,18 @@ export function codeEmpty(code: unknown): string | null {
 /** Also rejects code that is not a string: the table has no other status for it. Faulty dependencies list no package. */
 export function codeInvalid(code: unknown, dependencies: unknown, judge: CodeCheck): string | null {
   if (codeMissing(code) !== null || codeEmpty(code) !== null) return null;
-  if (typeof code !== "string") return `code must be a string of JavaScript (got ${described(code)})`;
-  const listed = Array.isArray(dependencies) ? dependencies.filter((name) => typeof name === "string") : [];
-  return judge(code, listed);
+  if (typeof code !== "string") return `code must be a string of JavaScript (got ${describeValue(code)})`;
+  const listedNames = Array.isArray(dependencies) ? dependencies.filter((name) => typeof name === "string") : [];
+  return judge(code, listedNames);
 }
 
 export function activeFault(active: unknown): string | null {
-  return typeof active === "boolean" ? null : `active must be true or false (got ${described(active)})`;
+  return typeof active === "boolean" ? null : `active must be true or false (got ${describeValue(active)})`;
 }
 
 export function environmentFault(environment: unknown): string | null {
   if (isEnvironment(environment)) return null;
-  return `environment must be one of ${ENVIRONMENTS.join(", ")} (got ${described(environment)})`;
+  return `environment must be one of ${ENVIRONMENTS.join(", ")} (got ${describeValue(environment)})`;
 }
 
 export function frequencyInvalid(frequency: unknown): string | null {
@@ -88,16 +89,16 @@ export function timezoneInvalid(timezone: unknown): string | null {
 /** Checks only the form. The catalogue checks whether a package exists (`resolveAssets`), with the same status. */
 export function dependenciesFault(dependencies: unknown): string | null {
   if (!Array.isArray(dependencies)) {
-    return `dependencies must be an array of package names and https URLs (got ${described(dependencies)})`;
+    return `dependencies must be an array of package names and https URLs (got ${describeValue(dependencies)})`;
   }
   if (dependencies.length > DEPENDENCIES_MAX) {
     return `dependencies must be at most ${DEPENDENCIES_MAX} (got ${dependencies.length})`;
   }
   for (const [index, dependency] of dependencies.entries()) {
-    const fits = typeof dependency === "string" && dependency !== "" && unstorableAt(dependency) < 0;
-    if (fits && dependency.length <= DEPENDENCY_MAX_CHARACTERS) continue;
+    const isValid = typeof dependency === "string" && dependency !== "" && unstorableAt(dependency) < 0;
+    if (isValid && dependency.length <= DEPENDENCY_MAX_CHARACTERS) continue;
     const expected = `a string of 1 to ${DEPENDENCY_MAX_CHARACTERS} characters`;
-    return `dependencies[${index}] must be ${expected} (got ${described(dependency)})`;
+    return `dependencies[${index}] must be ${expected} (got ${describeValue(dependency)})`;
   }
   return null;
 }

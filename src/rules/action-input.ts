@@ -13,7 +13,7 @@ import * as fields from "./action-fields.js";
 import { SOURCE_SHAPE, sourceFault, storedSource } from "./action-source.js";
 import { codeFault } from "./code.js";
 import { isObject } from "./described.js";
-import { refuse } from "./fields.js";
+import { refuseField } from "./fields.js";
 import { integrationOriginsFault, storedIntegrationOrigins } from "./integration-origins.js";
 import {
   CONCURRENCY_SHAPE,
@@ -32,7 +32,7 @@ import {
   triggersFault,
   triggerTypeFault,
 } from "./trigger-input.js";
-import { flat, type Shape } from "./unknown-fields.js";
+import { flatShape, type Shape } from "./unknown-fields.js";
 import { validationRow } from "./validation-table.js";
 
 /** Fields of an action that an author sets (specification, Create parameters), checked and in their stored form. */
@@ -56,10 +56,10 @@ export interface ActionInput extends RunLimits {
 /** No limits on how an action runs. */
 export const NO_LIMITS = { concurrency: null, debounce: null, timeoutMs: null, jitterSeconds: null } as const;
 
-type Limits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
+type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
 
 /** The limits that are set: an action without limits has none of these fields, as the specification requires. */
-export function presentLimits(limits: Limits): Pick<ActionInput, keyof Limits> {
+export function presentLimits(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
   const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
   return {
     ...(concurrency && { concurrency }),
@@ -73,15 +73,15 @@ export function presentLimits(limits: Limits): Pick<ActionInput, keyof Limits> {
 export const presentSource = (source: ActionSource | null): Pick<ActionInput, "source"> => (source ? { source } : {});
 
 /** Returns the fault of a field (its name, the expected and the received value); null if there is none. */
-type Fault = (value: unknown, body: ActionBody) => string | null;
+type FindFault = (value: unknown, body: ActionBody) => string | null;
 
 interface RuleContext {
   status: Status;
-  fault: Fault;
+  fault: FindFault;
 }
 
 /** A status and its condition. The message is built afterwards: class-validator would expand a caller's `$value` in it. */
-function Rule(status: Status, fault: Fault): PropertyDecorator {
+function Rule(status: Status, fault: FindFault): PropertyDecorator {
   const context: RuleContext = { status, fault };
   return ValidateBy(
     {
@@ -96,7 +96,7 @@ function Rule(status: Status, fault: Fault): PropertyDecorator {
 }
 
 /** Facts that the rules depend on: the result of checking the code, the operator's time limit, and whether private networks are allowed. */
-export interface Measure {
+export interface CheckOptions {
   judge?: fields.CodeCheck;
   serverTimeoutMs?: number;
   allowPrivateNetwork?: boolean;
@@ -108,7 +108,7 @@ class ActionBody {
   readonly #serverTimeoutMs: number;
   readonly #allowPrivateNetwork: boolean;
 
-  constructor({ judge = codeFault, serverTimeoutMs = SERVER_TIMEOUT_MS, allowPrivateNetwork = false }: Measure) {
+  constructor({ judge = codeFault, serverTimeoutMs = SERVER_TIMEOUT_MS, allowPrivateNetwork = false }: CheckOptions) {
     this.#judge = judge;
     this.#serverTimeoutMs = serverTimeoutMs;
     this.#allowPrivateNetwork = allowPrivateNetwork;
@@ -185,7 +185,7 @@ class ActionBody {
 }
 
 /** The fields that an author sets. */
-type ActionKey = Exclude<keyof ActionBody, keyof Measure>;
+type ActionKey = Exclude<keyof ActionBody, keyof CheckOptions>;
 
 /** Fields of an action, or of one of its versions, that the service sets. */
 const READ_ONLY = [
@@ -196,7 +196,7 @@ const READ_ONLY = [
 /** Fields of a body. */
 export const ACTION_SHAPE: Shape = {
   fields: {
-    ...flat(Object.keys(new ActionBody({}))).fields,
+    ...flatShape(Object.keys(new ActionBody({}))).fields,
     ...{ triggers: [triggerShape], concurrency: CONCURRENCY_SHAPE, debounce: DEBOUNCE_SHAPE, source: SOURCE_SHAPE },
   },
   readOnly: READ_ONLY,
@@ -212,8 +212,8 @@ const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone
  * @throws ActionError a status of the validation table; REQUEST_INVALID if the data is not an object, and for faults
  *   without a status
  */
-export function parseCreate(data: unknown, measure: Measure = {}): ActionInput {
-  return checked(overlaid(new ActionBody(measure), data));
+export function parseCreate(data: unknown, measure: CheckOptions = {}): ActionInput {
+  return checkBody(overlayBody(new ActionBody(measure), data));
 }
 
 /**
@@ -221,15 +221,15 @@ export function parseCreate(data: unknown, measure: Measure = {}): ActionInput {
  * action is validated, so that a change of environment, code or dependencies must fit the rest.
  * @throws ActionError as {@link parseCreate}
  */
-export function parseUpdate(data: unknown, current: ActionInput, measure: Measure = {}): ActionInput {
-  return checked(overlaid(overlaid(new ActionBody(measure), current), data));
+export function parseUpdate(data: unknown, current: ActionInput, measure: CheckOptions = {}): ActionInput {
+  return checkBody(overlayBody(overlayBody(new ActionBody(measure), current), data));
 }
 
-function overlaid(body: ActionBody, data: unknown): ActionBody {
+function overlayBody(body: ActionBody, data: unknown): ActionBody {
   // A request without a body counts as an empty object, so that missing fields are named.
   if (data === undefined) return body;
   if (!isObject(data)) {
-    refuse("the action's data", "an object", data);
+    refuseField("the action's data", "an object", data);
   }
   for (const key of Object.keys(body) as ActionKey[]) {
     const value = Object.hasOwn(data, key) ? data[key] : undefined;
@@ -238,7 +238,7 @@ function overlaid(body: ActionBody, data: unknown): ActionBody {
   return body;
 }
 
-function checked(body: ActionBody): ActionInput {
+function checkBody(body: ActionBody): ActionInput {
   const errors = validateSync(body, { validationError: { target: false, value: false } });
   if (errors.length > 0) throw faultOf(errors, body);
   return {
@@ -271,14 +271,14 @@ export class ActionInputError extends ActionError {
 }
 
 function faultOf(errors: ValidationError[], body: ActionBody): ActionError {
-  const broken = errors
+  const brokenFields = errors
     .flatMap(({ property, contexts }) =>
       Object.values<RuleContext>(contexts ?? {}).map((rule) => ({ ...rule, property: property as ActionKey })),
     )
     .sort((a, b) => validationRow(a.status) - validationRow(b.status));
-  if (broken.length === 0) return new ActionError("REQUEST_INVALID");
+  if (brokenFields.length === 0) return new ActionError("REQUEST_INVALID");
   return new ActionInputError(
-    broken.map(({ status, fault, property }) => ({
+    brokenFields.map(({ status, fault, property }) => ({
       field: property,
       status,
       error: fault(body[property], body) ?? STATUS[status].message,

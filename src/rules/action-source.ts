@@ -1,7 +1,7 @@
 /** `source` of an action: its files as an author writes them. Validates form and paths; builds nothing. */
 import type { ActionSource, SourceLanguage } from "../data/action-types.js";
-import { described, isObject, unstorableAt } from "./described.js";
-import { flat, type Shape } from "./unknown-fields.js";
+import { describeValue, isObject, unstorableAt } from "./described.js";
+import { flatShape, type Shape } from "./unknown-fields.js";
 
 export const SOURCE_LANGUAGES: readonly SourceLanguage[] = ["typescript", "javascript"];
 export const SOURCE_FILES_MAX = 200;
@@ -18,23 +18,23 @@ export const ENTRY_FILES: Record<SourceLanguage, readonly string[]> = {
 };
 
 /** Names of files are data. `map` is set by the service. */
-export const SOURCE_SHAPE: Shape = flat(["language", "files"], ["map"]);
+export const SOURCE_SHAPE: Shape = flatShape(["language", "files"], ["map"]);
 
 /** Relative, with forward slashes, and without `.` and `..`. */
 export function isSourcePath(path: string): boolean {
   const segments = path.split("/");
-  const fits = path.length <= PATH_MAX_CHARACTERS && segments.length <= SEGMENTS_MAX;
-  return fits && segments.every((one) => SEGMENT.test(one) && one !== "__proto__" && one !== "node_modules");
+  const isValidPath = path.length <= PATH_MAX_CHARACTERS && segments.length <= SEGMENTS_MAX;
+  return isValidPath && segments.every((one) => SEGMENT.test(one) && one !== "__proto__" && one !== "node_modules");
 }
 
 /** Describes what is wrong with the value; null if it is valid. */
 export function sourceFault(value: unknown): string | null {
   if (value === null) return null;
-  if (!isObject(value)) return `source must be {language, files} (got ${described(value)})`;
+  if (!isObject(value)) return `source must be {language, files} (got ${describeValue(value)})`;
   const { language, files } = value;
   if (!SOURCE_LANGUAGES.includes(language as SourceLanguage))
-    return `source.language must be "typescript" or "javascript" (got ${described(language)})`;
-  if (!isObject(files)) return `source.files must be an object of texts by path (got ${described(files)})`;
+    return `source.language must be "typescript" or "javascript" (got ${describeValue(language)})`;
+  if (!isObject(files)) return `source.files must be an object of texts by path (got ${describeValue(files)})`;
   const paths = Object.keys(files);
   if (paths.length > SOURCE_FILES_MAX)
     return `source.files must have at most ${SOURCE_FILES_MAX} files (got ${paths.length})`;
@@ -45,10 +45,10 @@ function filesFault(files: Record<string, unknown>): string | null {
   let bytes = 0;
   for (const [path, text] of Object.entries(files)) {
     if (!isSourcePath(path)) {
-      return `source.files has a path that is not allowed (got ${described(path)}); use relative paths such as lib/dates.ts`;
+      return `source.files has a path that is not allowed (got ${describeValue(path)}); use relative paths such as lib/dates.ts`;
     }
     if (typeof text !== "string")
-      return `source.files[${JSON.stringify(path)}] must be a text (got ${described(text)})`;
+      return `source.files[${JSON.stringify(path)}] must be a text (got ${describeValue(text)})`;
     if (unstorableAt(text) >= 0)
       return `source.files[${JSON.stringify(path)}] must not have U+0000 or half of a surrogate pair`;
     bytes += Buffer.byteLength(path) + Buffer.byteLength(text);

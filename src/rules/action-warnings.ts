@@ -3,19 +3,19 @@
  * it imports nothing.
  */
 
-export interface Warning {
+export interface ActionWarning {
   /** The field, by its path. */
   path: string;
   message: string;
 }
 
-interface Scheduled {
+interface ScheduledAction {
   triggers: readonly { trigger: string }[];
   frequency: string | null;
 }
 
 /** Returns the warnings; empty if every setting has an effect. */
-export function actionWarnings({ triggers, frequency }: Scheduled): Warning[] {
+export function actionWarnings({ triggers, frequency }: ScheduledAction): ActionWarning[] {
   if (frequency) return [];
   return triggers.flatMap(({ trigger }, at) => {
     if (trigger !== "schedule") return [];

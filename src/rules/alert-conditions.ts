@@ -34,23 +34,23 @@ export interface AlertMoment {
 
 type Rule = Pick<AlertInput, "condition" | "failures" | "of" | "minutes">;
 
-export const FRESH: AlertState = { outcomes: "", lastSuccess: null, firing: false, reason: null, runId: null };
+export const NEW_STATE: AlertState = { outcomes: "", lastSuccess: null, firing: false, reason: null, runId: null };
 
-const OVERDUE = "its schedule does not run: nothing claims the tick that is due";
+const OVERDUE_REASON = "its schedule does not run: nothing claims the tick that is due";
 const MINUTE_MS = 60_000;
 
-const fire = (standing: AlertState, reason: string, runId: number | null): AlertState =>
+const toFiring = (standing: AlertState, reason: string, runId: number | null): AlertState =>
   standing.firing ? standing : { ...standing, firing: true, reason, runId };
-const rest = (standing: AlertState): AlertState =>
+const toResting = (standing: AlertState): AlertState =>
   standing.firing ? { ...standing, firing: false, reason: null, runId: null } : standing;
 
 function afterFailable(rule: Rule, standing: AlertState, run: EndedRun): AlertState {
   const outcomes = (standing.outcomes + (run.state === "completed" ? "c" : "f")).slice(-rule.of);
-  const failed = outcomes.replaceAll("c", "").length;
+  const failedCount = outcomes.replaceAll("c", "").length;
   const next = { ...standing, outcomes };
-  if (failed < rule.failures) return rest(next);
-  const reason = rule.of === 1 ? "it failed" : `it failed ${failed} times in its last ${outcomes.length} runs`;
-  return fire(next, reason, run.id);
+  if (failedCount < rule.failures) return toResting(next);
+  const reason = rule.of === 1 ? "it failed" : `it failed ${failedCount} times in its last ${outcomes.length} runs`;
+  return toFiring(next, reason, run.id);
 }
 
 /** Returns the state after one more run. */
@@ -60,9 +60,11 @@ export function afterRun(rule: Rule, standing: AlertState, run: EndedRun): Alert
       return run.state === "skipped" ? standing : afterFailable(rule, standing, run);
     case "skipped":
       if (!run.scheduled) return standing;
-      return run.state === "skipped" ? fire(standing, `a tick was skipped: ${run.reason}`, run.id) : rest(standing);
+      return run.state === "skipped"
+        ? toFiring(standing, `a tick was skipped: ${run.reason}`, run.id)
+        : toResting(standing);
     case "silent":
-      return run.state === "completed" ? rest({ ...standing, lastSuccess: run.finishedAt }) : standing;
+      return run.state === "completed" ? toResting({ ...standing, lastSuccess: run.finishedAt }) : standing;
     default:
       return standing;
   }
@@ -74,17 +76,17 @@ export function afterTime(rule: Rule, standing: AlertState, present: AlertMoment
   const limitMs = rule.minutes * MINUTE_MS;
   switch (rule.condition) {
     case "skipped":
-      if (overdue) return fire(standing, OVERDUE, null);
-      return standing.reason === OVERDUE ? rest(standing) : standing;
+      if (overdue) return toFiring(standing, OVERDUE_REASON, null);
+      return standing.reason === OVERDUE_REASON ? toResting(standing) : standing;
     case "silent": {
       const silentMs = now.getTime() - Math.max(since.getTime(), (standing.lastSuccess ?? since).getTime());
-      if (silentMs >= limitMs) return fire(standing, `it has not succeeded for ${rule.minutes} minutes`, null);
-      if (overdue) return fire(standing, OVERDUE, null);
-      return standing.reason === OVERDUE ? rest(standing) : standing;
+      if (silentMs >= limitMs) return toFiring(standing, `it has not succeeded for ${rule.minutes} minutes`, null);
+      if (overdue) return toFiring(standing, OVERDUE_REASON, null);
+      return standing.reason === OVERDUE_REASON ? toResting(standing) : standing;
     }
     case "queued":
-      if (oldestMs >= limitMs) return fire(standing, `runs have waited for ${rule.minutes} minutes`, null);
-      return rest(standing);
+      if (oldestMs >= limitMs) return toFiring(standing, `runs have waited for ${rule.minutes} minutes`, null);
+      return toResting(standing);
     default:
       return standing;
   }

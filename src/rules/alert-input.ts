@@ -2,9 +2,9 @@
 
 import { ActionError } from "../errors.js";
 import { isObject, unstorableAt } from "./described.js";
-import { refuse } from "./fields.js";
+import { refuseField } from "./fields.js";
 import { isEmailAddress } from "./message-fields.js";
-import { flat, refuseUnknownFields } from "./unknown-fields.js";
+import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 export const ALERT_CONDITIONS = ["failed", "silent", "skipped", "queued"] as const;
 export type AlertCondition = (typeof ALERT_CONDITIONS)[number];
@@ -40,59 +40,59 @@ export interface AlertInput {
 }
 
 function oneOf<T extends string>(value: unknown, allowed: readonly T[], field: string): T {
-  return allowed.find((one) => one === value) ?? refuse(field, `one of ${allowed.join(", ")}`, value);
+  return allowed.find((one) => one === value) ?? refuseField(field, `one of ${allowed.join(", ")}`, value);
 }
 
-function whole(value: unknown, field: string, min: number, max: number): number {
-  const fits = Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
-  return fits ? (value as number) : refuse(field, `a whole number from ${min} to ${max}`, value);
+function wholeNumberIn(value: unknown, field: string, min: number, max: number): number {
+  const isValid = Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+  return isValid ? (value as number) : refuseField(field, `a whole number from ${min} to ${max}`, value);
 }
 
 function nameIn(value: unknown): string {
   const text = typeof value === "string" ? value.trim() : "";
-  const fits = text !== "" && text.length <= NAME_MAX_CHARACTERS && unstorableAt(text) < 0 && !/\p{Cc}/u.test(text);
-  return fits ? text : refuse("name", `a line of 1 to ${NAME_MAX_CHARACTERS} characters`, value);
+  const isValid = text !== "" && text.length <= NAME_MAX_CHARACTERS && unstorableAt(text) < 0 && !/\p{Cc}/u.test(text);
+  return isValid ? text : refuseField("name", `a line of 1 to ${NAME_MAX_CHARACTERS} characters`, value);
 }
 
 function recipientsIn(value: unknown): string[] {
-  const fits = Array.isArray(value) && value.length > 0 && value.length <= RECIPIENTS_MAX;
-  if (!fits) return refuse("to", `a list of 1 to ${RECIPIENTS_MAX} e-mail addresses`, value);
+  const isValid = Array.isArray(value) && value.length > 0 && value.length <= RECIPIENTS_MAX;
+  if (!isValid) return refuseField("to", `a list of 1 to ${RECIPIENTS_MAX} e-mail addresses`, value);
   return value.map((one: unknown, at) =>
-    typeof one === "string" && isEmailAddress(one) ? one : refuse(`to[${at}]`, "an e-mail address", one),
+    typeof one === "string" && isEmailAddress(one) ? one : refuseField(`to[${at}]`, "an e-mail address", one),
   );
 }
 
 function settingIn(value: unknown): string {
-  const fits = typeof value === "string" && PROTECTED_KEY.test(value) && unstorableAt(value) < 0;
-  return fits ? value : refuse("setting", "the key of a protected setting, such as __alerts", value);
+  const isValid = typeof value === "string" && PROTECTED_KEY.test(value) && unstorableAt(value) < 0;
+  return isValid ? value : refuseField("setting", "the key of a protected setting, such as __alerts", value);
 }
 
 /** Absent and null fields keep the value of `before`, else they get the default. @throws REQUEST_INVALID */
 export function alertInput(body: unknown, before: Partial<AlertInput> = {}): AlertInput {
-  if (!isObject(body)) return refuse("the rule", "an object", body);
-  const given = <K extends keyof AlertInput>(field: K, fallback?: unknown): unknown =>
+  if (!isObject(body)) return refuseField("the rule", "an object", body);
+  const fieldValue = <K extends keyof AlertInput>(field: K, fallback?: unknown): unknown =>
     field === "actionId" && body[field] === null ? null : (body[field] ?? before[field] ?? fallback);
-  const condition = oneOf(given("condition"), ALERT_CONDITIONS, "condition");
-  const channel = oneOf(given("channel"), ALERT_CHANNELS, "channel");
-  const actionId = given("actionId", null);
-  const failures = whole(given("failures", 1), "failures", 1, RUNS_MAX);
-  const enabled = given("enabled", true);
-  if (typeof enabled !== "boolean") return refuse("enabled", "true or false", enabled);
+  const condition = oneOf(fieldValue("condition"), ALERT_CONDITIONS, "condition");
+  const channel = oneOf(fieldValue("channel"), ALERT_CHANNELS, "channel");
+  const actionId = fieldValue("actionId", null);
+  const failures = wholeNumberIn(fieldValue("failures", 1), "failures", 1, RUNS_MAX);
+  const enabled = fieldValue("enabled", true);
+  if (typeof enabled !== "boolean") return refuseField("enabled", "true or false", enabled);
   if (condition === "queued" && actionId !== null)
-    return refuse("actionId", "absent when the condition is queued, which applies to the whole app", actionId);
+    return refuseField("actionId", "absent when the condition is queued, which applies to the whole app", actionId);
   const input: AlertInput = {
-    name: nameIn(given("name")),
+    name: nameIn(fieldValue("name")),
     condition,
-    actionId: actionId === null ? null : whole(actionId, "actionId", 1, Number.MAX_SAFE_INTEGER),
+    actionId: actionId === null ? null : wholeNumberIn(actionId, "actionId", 1, Number.MAX_SAFE_INTEGER),
     failures,
-    of: whole(given("of", failures), "of", failures, RUNS_MAX),
-    minutes: whole(given("minutes", MINUTES_DEFAULT), "minutes", 1, MINUTES_MAX),
+    of: wholeNumberIn(fieldValue("of", failures), "of", failures, RUNS_MAX),
+    minutes: wholeNumberIn(fieldValue("minutes", MINUTES_DEFAULT), "minutes", 1, MINUTES_MAX),
     channel,
-    to: channel === "email" ? recipientsIn(given("to")) : [],
-    setting: channel === "email" ? null : settingIn(given("setting")),
+    to: channel === "email" ? recipientsIn(fieldValue("to")) : [],
+    setting: channel === "email" ? null : settingIn(fieldValue("setting")),
     enabled,
   };
-  refuseUnknownFields(body, flat(Object.keys(input), READ_ONLY));
+  refuseUnknownFields(body, flatShape(Object.keys(input), READ_ONLY));
   return input;
 }
 
@@ -110,14 +110,16 @@ export function alertDestination(
   channel: AlertChannel,
   { allowHttp }: { allowHttp: boolean },
 ): AlertDestination {
-  const fault = (expected: string) => new ActionError("REQUEST_INVALID", `the setting ${key} must hold ${expected}`);
+  const invalidSetting = (expected: string) =>
+    new ActionError("REQUEST_INVALID", `the setting ${key} must hold ${expected}`);
   const fields = typeof value === "string" ? { url: value } : value;
-  if (!isObject(fields)) throw fault(channel === "slack" ? "the address of Slack's webhook" : "{url, secret}");
+  if (!isObject(fields)) throw invalidSetting(channel === "slack" ? "the address of Slack's webhook" : "{url, secret}");
   const { url: address, secret } = fields;
   const url = typeof address === "string" ? URL.parse(address) : null;
-  const fits = url && (url.protocol === "https:" || (allowHttp && url.protocol === "http:"));
-  if (!fits || url.username !== "" || url.password !== "") throw fault("an https address under url");
+  const isValid = url && (url.protocol === "https:" || (allowHttp && url.protocol === "http:"));
+  if (!isValid || url.username !== "" || url.password !== "") throw invalidSetting("an https address under url");
   if (channel === "slack") return { url, secret: null };
-  if (typeof secret !== "string" || secret.length < 8) throw fault("a secret of 8 characters or more beside its url");
+  if (typeof secret !== "string" || secret.length < 8)
+    throw invalidSetting("a secret of 8 characters or more beside its url");
   return { url, secret };
 }

@@ -8,7 +8,7 @@ export interface AppChange {
 }
 
 /** Returns the first names that fit into an event, and the number of omitted ones. */
-function fitting(names: readonly string[]): { keys: string[]; keysOmitted?: number } {
+function keysThatFit(names: readonly string[]): { keys: string[]; keysOmitted?: number } {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
     bytes += Buffer.byteLength(JSON.stringify(name)) + 1;
@@ -20,7 +20,7 @@ function fitting(names: readonly string[]): { keys: string[]; keysOmitted?: numb
 
 /** The event `app.update`: `{fields, keys?, keysOmitted?}`. */
 export function appUpdate({ fields, keys }: AppChange): { type: string; data: object } {
-  return { type: "app.update", data: { fields, ...(keys && fitting(keys)) } };
+  return { type: "app.update", data: { fields, ...(keys && keysThatFit(keys)) } };
 }
 
 /** The event `app.view`: `{environment}`, of the page that was opened. */

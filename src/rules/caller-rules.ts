@@ -5,18 +5,18 @@
 
 import { holdsText } from "./comparable-text.js";
 import { isObject, unstorableAt } from "./described.js";
-import { refuse } from "./fields.js";
-import { flat, refuseUnknownFields } from "./unknown-fields.js";
+import { refuseField } from "./fields.js";
+import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 /** Values that can be compared: texts, numbers and booleans cannot contain operators. */
-export type Scalar = string | number | boolean;
+export type ScalarValue = string | number | boolean;
 
 /** All tests that are set must pass. A text can contain `{{user.Column}}`. */
 export interface ValueTest {
   /** Equals the whole value: a list never equals one of its elements. */
-  equals?: Scalar;
+  equals?: ScalarValue;
   /** Differs from the value and from every element of a list. */
-  notequals?: Scalar;
+  notequals?: ScalarValue;
   /** Part of a text in any case, or of one of the texts in a list. */
   contains?: string;
 }
@@ -25,15 +25,15 @@ export interface ValueTest {
 export type ColumnTests = Readonly<Record<string, ValueTest>>;
 
 /** Every caller. */
-export const EVERYBODY = "all";
+export const EVERYBODY_RULE = "all";
 
-export type Allow = "all" | "loggedIn" | { user: ColumnTests };
+export type CallerRule = "all" | "loggedIn" | { user: ColumnTests };
 
 /** Data of the page's user: the entry of the sign-in. */
 export type UserData = Readonly<Record<string, unknown>>;
 
-const TEST_SHAPE = flat(["equals", "notequals", "contains"]);
-const ALLOW_SHAPE = flat(["user"]);
+const TEST_SHAPE = flatShape(["equals", "notequals", "contains"]);
+const ALLOW_SHAPE = flatShape(["user"]);
 const COLUMNS_MAX = 50;
 const COLUMN_MAX_CHARACTERS = 255;
 const VALUE_MAX_CHARACTERS = 1_000;
@@ -43,18 +43,18 @@ const isText = (value: unknown, most: number): value is string =>
 
 /** @throws REQUEST_INVALID naming the field */
 export function checkColumn(value: unknown, field: string): void {
-  if (!isText(value, COLUMN_MAX_CHARACTERS)) refuse(field, "the name of a column", value);
+  if (!isText(value, COLUMN_MAX_CHARACTERS)) refuseField(field, "the name of a column", value);
 }
 
 function checkTest(test: unknown, field: string): void {
   const names = isObject(test) ? Object.keys(test) : [];
-  if (names.length === 0) refuse(field, "an object of equals, notequals or contains", test);
+  if (names.length === 0) refuseField(field, "an object of equals, notequals or contains", test);
   refuseUnknownFields(test, TEST_SHAPE, field);
   for (const [name, value] of Object.entries(test as object)) {
     const isPlain = name !== "contains" && (typeof value === "boolean" || Number.isFinite(value));
     if (isPlain || isText(value, VALUE_MAX_CHARACTERS)) continue;
-    const plain = name === "contains" ? "" : ", a number or a boolean";
-    refuse(`${field}.${name}`, `a text of 1 to ${VALUE_MAX_CHARACTERS} characters${plain}`, value);
+    const scalarText = name === "contains" ? "" : ", a number or a boolean";
+    refuseField(`${field}.${name}`, `a text of 1 to ${VALUE_MAX_CHARACTERS} characters${scalarText}`, value);
   }
 }
 
@@ -62,7 +62,7 @@ function checkTest(test: unknown, field: string): void {
 export function checkTests(value: unknown, field: string): asserts value is ColumnTests {
   const columns = isObject(value) ? Object.keys(value) : [];
   if (columns.length === 0 || columns.length > COLUMNS_MAX) {
-    refuse(field, `an object of 1 to ${COLUMNS_MAX} columns and their tests`, value);
+    refuseField(field, `an object of 1 to ${COLUMNS_MAX} columns and their tests`, value);
   }
   for (const column of columns) {
     checkColumn(column, field);
@@ -71,28 +71,28 @@ export function checkTests(value: unknown, field: string): asserts value is Colu
 }
 
 /** @throws REQUEST_INVALID naming the field */
-export function checkAllow(value: unknown, field: string): asserts value is Allow {
-  if (value === EVERYBODY || value === "loggedIn") return;
+export function checkAllow(value: unknown, field: string): asserts value is CallerRule {
+  if (value === EVERYBODY_RULE || value === "loggedIn") return;
   if (!isObject(value) || !Object.hasOwn(value, "user")) {
-    refuse(field, '"all", "loggedIn" or {user: {Column: {equals, notequals or contains}}}', value);
+    refuseField(field, '"all", "loggedIn" or {user: {Column: {equals, notequals or contains}}}', value);
   }
   checkTests(value["user"], `${field}.user`);
   refuseUnknownFields(value, ALLOW_SHAPE, field);
 }
 
 /** Names of columns contain no braces, so that the expression reads each character once. */
-const PLACEHOLDER = /\{\{\s*user\.([^{}]+)\}\}/g;
+const USER_PLACEHOLDER = /\{\{\s*user\.([^{}]+)\}\}/g;
 const PLACEHOLDER_START = /\{\{\s*user\./;
 /** Cache of parsed templates, most recently used last. A visitor's request may use hundreds of them. */
 const PARSED_MAX = 2_000;
 
 /** Splits a text of a rule into literal parts and user columns. Null if a placeholder is invalid. */
-type Template = readonly (string | { column: string })[] | null;
+type UserTemplate = readonly (string | { column: string })[] | null;
 
-function parseTemplate(text: string): Template {
+function parseTemplate(text: string): UserTemplate {
   const parts: (string | { column: string })[] = [];
   let at = 0;
-  for (const match of text.matchAll(PLACEHOLDER)) {
+  for (const match of text.matchAll(USER_PLACEHOLDER)) {
     const name = match[1]!.trimEnd();
     const column = name.startsWith("[") && name.endsWith("]") && name.length > 2 ? name.slice(1, -1) : name;
     parts.push(text.slice(at, match.index), { column });
@@ -103,29 +103,29 @@ function parseTemplate(text: string): Template {
   return isRead ? parts.filter((part) => part !== "") : null;
 }
 
-const parsed = new Map<string, Template>();
+const parsedTemplates = new Map<string, UserTemplate>();
 
-function templateOf(text: string): Template {
-  const known = parsed.get(text);
-  if (known !== undefined) return known;
+function templateOf(text: string): UserTemplate {
+  const parsedBefore = parsedTemplates.get(text);
+  if (parsedBefore !== undefined) return parsedBefore;
   const template = parseTemplate(text);
-  if (parsed.size >= PARSED_MAX) parsed.delete(parsed.keys().next().value!);
-  parsed.set(text, template);
+  if (parsedTemplates.size >= PARSED_MAX) parsedTemplates.delete(parsedTemplates.keys().next().value!);
+  parsedTemplates.set(text, template);
   return template;
 }
 
-function isScalar(value: unknown): value is Scalar {
+function isScalar(value: unknown): value is ScalarValue {
   return (typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean";
 }
 
 /** Value of the user's column; undefined if it cannot be compared. Such a rule matches no user. */
-function ofUser(user: UserData | null, column: string): Scalar | undefined {
+function ofUser(user: UserData | null, column: string): ScalarValue | undefined {
   const value = user !== null && Object.hasOwn(user, column) ? user[column] : undefined;
   return isScalar(value) ? value : undefined;
 }
 
 /** Replaces user columns in the value: a placeholder without other text keeps its type. */
-function filled(value: Scalar, user: UserData | null): Scalar | undefined {
+function fillTemplate(value: ScalarValue, user: UserData | null): ScalarValue | undefined {
   if (typeof value !== "string") return value;
   const template = templateOf(value);
   if (template === null) return undefined;
@@ -135,7 +135,9 @@ function filled(value: Scalar, user: UserData | null): Scalar | undefined {
 }
 
 function filledTest(test: ValueTest, user: UserData | null): ValueTest | null {
-  const entries = Object.entries(test).map(([name, value]) => [name, filled(value as Scalar, user)] as const);
+  const entries = Object.entries(test).map(
+    ([name, value]) => [name, fillTemplate(value as ScalarValue, user)] as const,
+  );
   if (entries.some(([, value]) => value === undefined)) return null;
   return Object.fromEntries(entries.map(([name, value]) => [name, name === "contains" ? String(value) : value]));
 }
@@ -147,7 +149,7 @@ export function filledTests(tests: ColumnTests, user: UserData | null): ColumnTe
 }
 
 /** True if the value equals `expected`, or is a list that contains it. */
-const holdsValue = (value: unknown, expected: Scalar): boolean =>
+const holdsValue = (value: unknown, expected: ScalarValue): boolean =>
   value === expected || (Array.isArray(value) && value.includes(expected));
 
 function holdsPart(value: unknown, part: string): boolean {
@@ -158,7 +160,7 @@ function holdsPart(value: unknown, part: string): boolean {
 const valueIn = (data: UserData, column: string): unknown => (Object.hasOwn(data, column) ? data[column] : undefined);
 
 /** True if the data pass every test, as in a where: a missing column differs from every value. */
-export function meets(data: UserData, tests: ColumnTests): boolean {
+export function meetsTests(data: UserData, tests: ColumnTests): boolean {
   return Object.entries(tests).every(([column, { equals, notequals, contains }]) => {
     const value = valueIn(data, column);
     // A list that contains the owner among others is not equal to the owner.
@@ -169,11 +171,11 @@ export function meets(data: UserData, tests: ColumnTests): boolean {
 }
 
 /** True if the rule applies to this user. null: no user is signed in. A user whose tested column is empty fails every test. */
-export function allows(allow: Allow, user: UserData | null): boolean {
-  const isForAll = allow === EVERYBODY;
+export function allowsUser(allow: CallerRule, user: UserData | null): boolean {
+  const isForAll = allow === EVERYBODY_RULE;
   if (isForAll || user === null) return isForAll;
   if (allow === "loggedIn") return true;
   const tests = filledTests(allow.user, user);
   if (tests === null || Object.keys(tests).some((column) => (valueIn(user, column) ?? null) === null)) return false;
-  return meets(user, tests);
+  return meetsTests(user, tests);
 }

@@ -9,12 +9,12 @@ export interface NamespaceUse {
 }
 
 /** Meaning of an expression: the library, the global object, or anything else. */
-type Meaning = "Svc" | "global" | null;
+type NodeMeaning = "Svc" | "global" | null;
 
 const GLOBAL_OBJECTS: ReadonlySet<string> = new Set(["window", "globalThis", "self"]);
 
 /** Nodes that can name a property of `Svc`: see {@link usesAt}. */
-const TELLING: ReadonlySet<string> = new Set([
+const NAMESPACE_NODES: ReadonlySet<string> = new Set([
   "MemberExpression",
   "VariableDeclarator",
   "AssignmentExpression",
@@ -30,7 +30,7 @@ const STEPS_MAX = 8;
  */
 export function namespaceUses(program: Program): NamespaceUse[] {
   const uses: NamespaceUse[] = [];
-  for (const { node, scope } of nodesWithScopes(program, TELLING)) uses.push(...usesAt(node, scope));
+  for (const { node, scope } of nodesWithScopes(program, NAMESPACE_NODES)) uses.push(...usesAt(node, scope));
   return uses.sort((a, b) => a.offset - b.offset);
 }
 
@@ -42,21 +42,21 @@ function usesAt(node: AnyNode, scope: Scope): NamespaceUse[] {
       return [{ namespace, offset: node.property.start }];
     }
     case "VariableDeclarator":
-      return node.init ? destructured(node.id, meaningOf(node.id, node.init, scope)) : [];
+      return node.init ? destructuredUses(node.id, meaningOf(node.id, node.init, scope)) : [];
     case "AssignmentExpression":
-      return node.operator === "=" ? destructured(node.left, meaningOf(node.left, node.right, scope)) : [];
+      return node.operator === "=" ? destructuredUses(node.left, meaningOf(node.left, node.right, scope)) : [];
     case "AssignmentPattern":
-      return destructured(node.left, meaningOf(node.left, node.right, scope));
+      return destructuredUses(node.left, meaningOf(node.left, node.right, scope));
     default:
       return [];
   }
 }
 
-function meaningOf(target: AnyNode, value: AnyNode, scope: Scope): Meaning {
+function meaningOf(target: AnyNode, value: AnyNode, scope: Scope): NodeMeaning {
   return target.type === "ObjectPattern" ? meaning(value, scope) : null;
 }
 
-function destructured(target: Pattern | AnyNode, from: Meaning): NamespaceUse[] {
+function destructuredUses(target: Pattern | AnyNode, from: NodeMeaning): NamespaceUse[] {
   if (target.type !== "ObjectPattern" || from === null) return [];
   return target.properties.flatMap((property) => {
     if (property.type !== "Property") return [];
@@ -64,16 +64,16 @@ function destructured(target: Pattern | AnyNode, from: Meaning): NamespaceUse[] 
     if (key === null) return [];
     if (from === "Svc") return [{ namespace: key, offset: property.key.start }];
     const value = property.value.type === "AssignmentPattern" ? property.value.left : property.value;
-    return destructured(value, propertyOfGlobal(key));
+    return destructuredUses(value, propertyOfGlobal(key));
   });
 }
 
-function propertyOfGlobal(key: string): Meaning {
+function propertyOfGlobal(key: string): NodeMeaning {
   if (key === "Svc") return "Svc";
   return GLOBAL_OBJECTS.has(key) ? "global" : null;
 }
 
-function meaning(node: AnyNode, scope: Scope, steps = 0): Meaning {
+function meaning(node: AnyNode, scope: Scope, steps = 0): NodeMeaning {
   if (steps > STEPS_MAX) return null;
   switch (node.type) {
     case "Identifier": {

@@ -19,8 +19,8 @@ interface DeclaredNames {
 const NAMES_PER_SCOPE = 5_000;
 
 const BoundedParser = Parser.extend((Base) => {
-  const Scoped = Base as unknown as new (...args: unknown[]) => ScopedParser;
-  class Bounded extends Scoped {
+  const ScopedBase = Base as unknown as new (...args: unknown[]) => ScopedParser;
+  class BoundedParser extends ScopedBase {
     override declareName(name: string, kind: number, position: number): void {
       for (const names of [this.currentScope(), this.currentVarScope()]) {
         if (names.var.length + names.lexical.length + names.functions.length < NAMES_PER_SCOPE) continue;
@@ -29,7 +29,7 @@ const BoundedParser = Parser.extend((Base) => {
       super.declareName(name, kind, position);
     }
   }
-  return Bounded as unknown as typeof Parser;
+  return BoundedParser as unknown as typeof Parser;
 });
 
 /** @throws SyntaxError with `pos`, the offset of the fault; RangeError if the code nests too deeply for the stack */

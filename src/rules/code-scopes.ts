@@ -13,7 +13,7 @@ export interface Scope {
   found: Map<string, Binding | undefined>;
 }
 
-const BLOCKS: ReadonlySet<string> = new Set([
+const BLOCK_NODES: ReadonlySet<string> = new Set([
   "BlockStatement",
   "StaticBlock",
   "ForStatement",
@@ -24,7 +24,7 @@ const BLOCKS: ReadonlySet<string> = new Set([
   "ClassDeclaration",
   "ClassExpression",
 ]);
-const FUNCTIONS: ReadonlySet<string> = new Set([
+const FUNCTION_NODES: ReadonlySet<string> = new Set([
   "FunctionDeclaration",
   "FunctionExpression",
   "ArrowFunctionExpression",
@@ -37,9 +37,9 @@ export function nodesWithScopes(root: AnyNode, types: ReadonlySet<string>): { no
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const { node, outer } = next;
     const scope = scopeOf(node, outer);
-    declare(node, outer, scope);
+    declareNames(node, outer, scope);
     if (types.has(node.type)) all.push({ node, scope });
-    for (const child of children(node)) pending.push({ node: child, outer: scope });
+    for (const child of childNodes(node)) pending.push({ node: child, outer: scope });
   }
   return all;
 }
@@ -66,11 +66,11 @@ function newScope(parent: Scope | null, ofFunction: boolean): Scope {
 }
 
 function scopeOf(node: AnyNode, outer: Scope): Scope {
-  if (FUNCTIONS.has(node.type)) return newScope(outer, true);
-  return BLOCKS.has(node.type) ? newScope(outer, false) : outer;
+  if (FUNCTION_NODES.has(node.type)) return newScope(outer, true);
+  return BLOCK_NODES.has(node.type) ? newScope(outer, false) : outer;
 }
 
-function declare(node: AnyNode, outer: Scope, inner: Scope): void {
+function declareNames(node: AnyNode, outer: Scope, inner: Scope): void {
   switch (node.type) {
     case "FunctionDeclaration":
     case "ClassDeclaration":
@@ -81,33 +81,33 @@ function declare(node: AnyNode, outer: Scope, inner: Scope): void {
       if (node.id) inner.names.set(node.id.name, null);
       break;
     case "CatchClause":
-      if (node.param) bind(node.param, null, inner);
+      if (node.param) bindPattern(node.param, null, inner);
       break;
     case "VariableDeclaration": {
       let target = inner;
       while (node.kind === "var" && !target.ofFunction && target.parent !== null) target = target.parent;
       for (const { id, init } of node.declarations)
-        bind(id, init ? { value: init, key: null, scope: inner } : null, target);
+        bindPattern(id, init ? { value: init, key: null, scope: inner } : null, target);
       break;
     }
     default:
   }
-  if (FUNCTIONS.has(node.type))
-    for (const param of (node as { params: Pattern[] }).params ?? []) bind(param, null, inner);
+  if (FUNCTION_NODES.has(node.type))
+    for (const param of (node as { params: Pattern[] }).params ?? []) bindPattern(param, null, inner);
 }
 
 /** Binds the names of a pattern: tracks aliases for plain names and one level of destructuring. */
-function bind(pattern: Pattern, binding: Binding, scope: Scope): void {
+function bindPattern(pattern: Pattern, binding: Binding, scope: Scope): void {
   switch (pattern.type) {
     case "Identifier":
       scope.names.set(pattern.name, binding);
       break;
     case "ObjectPattern":
       for (const property of pattern.properties) {
-        if (property.type !== "Property") bind(property.argument, null, scope);
+        if (property.type !== "Property") bindPattern(property.argument, null, scope);
         else {
           const key = literalKey(property.key, property.computed);
-          bind(
+          bindPattern(
             property.value,
             binding !== null && binding.key === null && key !== null ? { ...binding, key } : null,
             scope,
@@ -116,25 +116,25 @@ function bind(pattern: Pattern, binding: Binding, scope: Scope): void {
       }
       break;
     case "ArrayPattern":
-      for (const element of pattern.elements) if (element !== null) bind(element, null, scope);
+      for (const element of pattern.elements) if (element !== null) bindPattern(element, null, scope);
       break;
     case "AssignmentPattern":
-      bind(pattern.left, binding, scope);
+      bindPattern(pattern.left, binding, scope);
       break;
     case "RestElement":
-      bind(pattern.argument, null, scope);
+      bindPattern(pattern.argument, null, scope);
       break;
     default:
   }
 }
 
-function children(node: AnyNode): AnyNode[] {
-  const found: AnyNode[] = [];
+function childNodes(node: AnyNode): AnyNode[] {
+  const childList: AnyNode[] = [];
   for (const value of Object.values(node)) {
-    if (isNode(value)) found.push(value);
-    else if (Array.isArray(value)) for (const element of value) if (isNode(element)) found.push(element);
+    if (isNode(value)) childList.push(value);
+    else if (Array.isArray(value)) for (const element of value) if (isNode(element)) childList.push(element);
   }
-  return found;
+  return childList;
 }
 
 function isNode(value: unknown): value is AnyNode {

@@ -3,10 +3,10 @@ import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern,
 import { ActionError } from "../errors.js";
 import { namespaceUses } from "./code-namespaces.js";
 import { parseScript } from "./code-parser.js";
-import { described, unstorableAt } from "./described.js";
+import { describeValue, unstorableAt } from "./described.js";
 import { BUILT_IN_PACKAGES } from "./packages.js";
 
-const ACCEPTED =
+const ACCEPTED_FORMS =
   "code must define execute as an async function declaration, an async arrow function bound by const or let, " +
   "or an async function expression bound by const";
 
@@ -46,12 +46,12 @@ export function readCode(source: string): CodeReading {
     const { line, column } = getLineInfo(source, offset);
     return `code, line ${line}, column ${column + 1}: ${reason}`;
   };
-  const unstorable = unstorableAt(source);
-  if (unstorable >= 0) {
+  const unstorableIndex = unstorableAt(source);
+  if (unstorableIndex >= 0) {
     const reason = "U+0000 or half of a surrogate pair cannot be stored";
-    return { fault: at({ offset: unstorable, reason }), uses: [] };
+    return { fault: at({ offset: unstorableIndex, reason }), uses: [] };
   }
-  const program = parsed(source);
+  const program = parseProgram(source);
   const fault = "reason" in program ? program : executeFault(program);
   if (fault !== null) return { fault: at(fault), uses: [] };
   return { fault: null, uses: packageFaults(program as Program).map(({ name, ...use }) => ({ name, fault: at(use) })) };
@@ -73,17 +73,17 @@ export function codeFault(source: string, dependencies: readonly string[] | null
 }
 
 /** acorn's message for a statement that only modules have. */
-const MODULE =
+const MODULE_SYNTAX =
   "'import' and 'export' are not supported in code: list packages in dependencies and use their globals, or send the files as source";
 
-function parsed(source: string): Program | CodeFault {
+function parseProgram(source: string): Program | CodeFault {
   try {
     return parseScript(source);
   } catch (error) {
     if (error instanceof RangeError) return { offset: 0, reason: "the code nests too deeply" };
     if (!(error instanceof SyntaxError)) throw error;
     const { pos } = error as SyntaxError & { pos: number };
-    if (error.message.includes("sourceType: module")) return { offset: pos, reason: MODULE };
+    if (error.message.includes("sourceType: module")) return { offset: pos, reason: MODULE_SYNTAX };
     return {
       offset: pos,
       reason: error.message
@@ -98,12 +98,17 @@ function executeFault(program: Program): CodeFault | null {
   const definitions = program.body.flatMap(definitionsIn);
   const [first, second] = definitions;
   if (first === undefined) {
-    const other = program.body.flatMap(functionNames)[0];
-    const found = other === undefined ? "it defines no function at the top level" : `it defines ${described(other)}`;
-    return { offset: 0, reason: `${ACCEPTED}; ${found}` };
+    const otherFunction = program.body.flatMap(functionNames)[0];
+    const foundText =
+      otherFunction === undefined
+        ? "it defines no function at the top level"
+        : `it defines ${describeValue(otherFunction)}`;
+    return { offset: 0, reason: `${ACCEPTED_FORMS}; ${foundText}` };
   }
   if (second !== undefined) return { offset: second.offset, reason: "execute is defined more than once" };
-  return first.refusal === null ? null : { offset: first.offset, reason: `${ACCEPTED}; here it is ${first.refusal}` };
+  return first.refusal === null
+    ? null
+    : { offset: first.offset, reason: `${ACCEPTED_FORMS}; here it is ${first.refusal}` };
 }
 
 function definitionsIn(statement: AnyNode): Definition[] {

@@ -1,10 +1,10 @@
 /** Compares texts and numbers for filters: ignoring case, with the same result in memory and in SQL. */
 
 /** A named collation, so that every database folds case in the same way. */
-export const UNICODE = 'COLLATE "und-x-icu"';
+export const UNICODE_COLLATION = 'COLLATE "und-x-icu"';
 
 const FINAL_SIGMA = "ς";
-const SIGMA = "σ";
+const LOWER_SIGMA = "σ";
 /** Lower case of "İ". */
 const DOTTED_I = "i\u0307";
 
@@ -13,11 +13,11 @@ const DOTTED_I = "i\u0307";
  * text and its parts fold in the same way: a sigma is final only at the end of a word, and "İ" keeps its dot.
  */
 export const foldCase = (text: string): string =>
-  text.toUpperCase().toLowerCase().replaceAll(FINAL_SIGMA, SIGMA).replaceAll(DOTTED_I, "i");
+  text.toUpperCase().toLowerCase().replaceAll(FINAL_SIGMA, LOWER_SIGMA).replaceAll(DOTTED_I, "i");
 
 /** The same in SQL. */
 export const foldCaseSql = (sql: string): string =>
-  `replace(replace(lower(upper(${sql} ${UNICODE})), '${FINAL_SIGMA}', '${SIGMA}'), '${DOTTED_I}', 'i')`;
+  `replace(replace(lower(upper(${sql} ${UNICODE_COLLATION})), '${FINAL_SIGMA}', '${LOWER_SIGMA}'), '${DOTTED_I}', 'i')`;
 
 /** True if the text contains the part in any case. */
 export const holdsText = (whole: string, part: string): boolean => foldCase(whole).includes(foldCase(part));
@@ -26,13 +26,13 @@ export const holdsText = (whole: string, part: string): boolean => foldCase(whol
 export const holdsTextSql = (whole: string, part: string): string =>
   `strpos(${foldCaseSql(whole)}, ${foldCaseSql(part)}) > 0`;
 
-const EXPONENT = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/;
+const EXPONENT_SHAPE = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/;
 
 /** A number without an exponent, as PostgreSQL writes a numeric: 1e-7 is 0.0000001. */
 export function decimalText(value: number): string {
-  const found = EXPONENT.exec(String(value));
-  if (!found) return String(value);
-  const [, sign = "", whole = "", fraction = "", exponent = ""] = found;
+  const exponentMatch = EXPONENT_SHAPE.exec(String(value));
+  if (!exponentMatch) return String(value);
+  const [, sign = "", whole = "", fraction = "", exponent = ""] = exponentMatch;
   const shift = Number(exponent);
   // JavaScript uses an exponent from 1e21 on; no number has that many decimals.
   if (shift > 0) return sign + (whole + fraction).padEnd(1 + shift, "0");

@@ -1,7 +1,7 @@
 /** Turns an action's code into the script that a browser loads. Has no imports, because server and browser run it. */
 
-/** Where these scripts store their definitions: `globalThis[Symbol.for(REGISTRY)]`, a Map by action id. */
-export const REGISTRY = "svc.actions";
+/** Where these scripts store their definitions: `globalThis[Symbol.for(REGISTRY_NAME)]`, a Map by action id. */
+export const REGISTRY_NAME = "svc.actions";
 
 /** The value that a script registers under its action's id. */
 export interface CompiledAction {
@@ -15,9 +15,9 @@ export interface CompiledAction {
  * that parses as a script (specification, Code rules): other code could close the wrapper.
  */
 export function compileScript({ id, name, code }: { id: number; name: string; code: string }): string {
-  const entry = `(globalThis[Symbol.for(${JSON.stringify(REGISTRY)})]??=new Map)`;
+  const entry = `(globalThis[Symbol.for(${JSON.stringify(REGISTRY_NAME)})]??=new Map)`;
   const file = `svc-action-${id}-${encodeURIComponent(name)}.js`;
-  const head = `${entry}.set(${Number(id)},{name:${JSON.stringify(name)},define(){`;
+  const scriptHead = `${entry}.set(${Number(id)},{name:${JSON.stringify(name)},define(){`;
   // The line break ends a comment in the last line of the code. A hashbang comment is allowed only at the start of a script.
-  return `${head}${code.replace(/^#!/, "//")}\nreturn execute;}});\n//# sourceURL=${file}\n`;
+  return `${scriptHead}${code.replace(/^#!/, "//")}\nreturn execute;}});\n//# sourceURL=${file}\n`;
 }

@@ -10,7 +10,7 @@ export interface ContendingRun {
 }
 
 /** Decisions about runs; all others continue to wait. */
-export interface Verdict {
+export interface AdmissionVerdict {
   admit: number[];
   skip: number[];
   /** Cancelled runs, each with the run that replaces it. */
@@ -18,19 +18,19 @@ export interface Verdict {
 }
 
 /** @param runs in the order of their ids */
-export function decideRuns(limit: number, runs: readonly ContendingRun[]): Verdict {
-  const verdict: Verdict = { admit: [], skip: [], cancel: [] };
-  const displacing = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
-  const newest = displacing.at(-1);
+export function decideRuns(limit: number, runs: readonly ContendingRun[]): AdmissionVerdict {
+  const verdict: AdmissionVerdict = { admit: [], skip: [], cancel: [] };
+  const cancellingIds = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
+  const newestId = cancellingIds.at(-1);
   /** A run with as many later replacing runs as the limit has lost its slot. */
-  const lastDisplaced = displacing.at(-limit) ?? Number.NEGATIVE_INFINITY;
-  let underWay = runs.filter(({ admitted }) => admitted).length;
+  const lastDisplaced = cancellingIds.at(-limit) ?? Number.NEGATIVE_INFINITY;
+  let runningCount = runs.filter(({ admitted }) => admitted).length;
   for (const { runId, policy, admitted } of runs) {
-    if (runId < lastDisplaced) verdict.cancel.push({ runId, for: newest! });
+    if (runId < lastDisplaced) verdict.cancel.push({ runId, for: newestId! });
     else if (admitted) continue;
-    else if (underWay < limit) {
+    else if (runningCount < limit) {
       verdict.admit.push(runId);
-      underWay += 1;
+      runningCount += 1;
     } else if (policy === "skip") verdict.skip.push(runId);
   }
   return verdict;

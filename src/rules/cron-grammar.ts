@@ -1,5 +1,5 @@
 /** The standard cron grammar of five fields, as sets of numbers. */
-import { described } from "./described.js";
+import { describeValue } from "./described.js";
 
 type NumberSet = ReadonlySet<number>;
 
@@ -46,18 +46,18 @@ export function parseCron(text: string): CronFields | { fault: string } {
       fault: "must have five fields with one space between them: minute, hour, day of month, month, day of week",
     };
   }
-  const sets = FIELDS.map((field, index) => fieldValues(parts[index]!, field));
-  const fault = sets.find((values) => typeof values === "string");
+  const valueSets = FIELDS.map((field, index) => fieldValues(parts[index]!, field));
+  const fault = valueSets.find((values) => typeof values === "string");
   if (fault !== undefined) return { fault };
-  const [minutes, hours, days, months, weekdays] = sets as CronSets;
+  const [minutes, hours, days, months, weekdays] = valueSets as CronSets;
   return { minutes, hours, days, months, weekdays, anyDay: parts[2] === "*", anyWeekday: parts[4] === "*" };
 }
 
 function fieldValues(text: string, field: FieldRange): NumberSet | string {
   const values = new Set<number>();
   for (const item of text.split(",")) {
-    const fault = addItem(values, item, field);
-    if (fault !== null) return `has ${described(item)} for ${field.name}: ${fault}`;
+    const firstFault = addItem(values, item, field);
+    if (firstFault !== null) return `has ${describeValue(item)} for ${field.name}: ${firstFault}`;
   }
   return values;
 }
@@ -67,12 +67,12 @@ function addItem(values: Set<number>, item: string, { min, max }: FieldRange): s
   if (match === null) return "numbers, *, lists, ranges and steps of ranges are understood";
   const [, first, last, stepText] = match;
   if (first !== undefined && last === undefined && stepText !== undefined) return "a step needs a range or *";
-  const from = first === undefined ? min : Number(first);
+  const firstValue = first === undefined ? min : Number(first);
   const to = first === undefined ? max : Number(last ?? first);
-  const step = Number(stepText ?? 1);
-  if (from < min || to > max || from > to) return `${min} to ${max} is the range, lower number first`;
-  if (step < 1 || step > max) return `a step is 1 to ${max}`;
-  for (let value = from; value <= to; value += step) values.add(value);
+  const stepValue = Number(stepText ?? 1);
+  if (firstValue < min || to > max || firstValue > to) return `${min} to ${max} is the range, lower number first`;
+  if (stepValue < 1 || stepValue > max) return `a step is 1 to ${max}`;
+  for (let value = firstValue; value <= to; value += stepValue) values.add(value);
   return null;
 }
 

@@ -10,16 +10,16 @@ export const SAMPLE_CHARACTERS = 64 * 1024;
 export const CSV_CELLS_MAX = 1_000;
 
 /** In order of preference. A vertical bar is used only if the header has none of the others. */
-const DETECTED = [",", ";", "\t"] as const;
+const DETECTED_DELIMITERS = [",", ";", "\t"] as const;
 const LAST_RESORT = "|";
 const SAMPLE_ROWS = 50;
 /** A sample is parsed only until enough rows are read. */
 const PART_CHARACTERS = 2_048;
 
-const QUOTE = 34;
+const QUOTE_CODE = 34;
 const CR = 13;
 const LF = 10;
-const SPACE = 32;
+const SPACE_CODE = 32;
 
 /** Text that is not CSV. `row` counts from 1, blank lines left out. */
 export class CsvError extends Error {
@@ -59,36 +59,36 @@ export class CsvParser {
    */
   write(text: string): string[][] {
     const found: string[][] = [];
-    let from = 0;
+    let fieldStart = 0;
     let rowFrom = 0;
     for (let at = 0; at < text.length; at += 1) {
       const code = text.charCodeAt(at);
       if (this.state === "quoted") {
-        const quote = code === QUOTE ? at : text.indexOf('"', at);
+        const quote = code === QUOTE_CODE ? at : text.indexOf('"', at);
         at = quote < 0 ? text.length : quote;
-        this.cell += text.slice(from, at);
-        from = at + 1;
+        this.cell += text.slice(fieldStart, at);
+        fieldStart = at + 1;
         if (quote >= 0) this.state = "closing";
         continue;
       }
       if (code === this.delimiter || code === CR || code === LF) {
-        if (this.state === "start" || this.state === "bare") this.cell += text.slice(from, at);
-        from = at + 1;
+        if (this.state === "start" || this.state === "bare") this.cell += text.slice(fieldStart, at);
+        fieldStart = at + 1;
         this.endCell(code === this.delimiter);
         if (code === this.delimiter) continue;
         this.held = 0;
-        rowFrom = from;
+        rowFrom = fieldStart;
         this.endRow(found);
-      } else if (this.state === "start" && code === QUOTE) {
+      } else if (this.state === "start" && code === QUOTE_CODE) {
         this.state = "quoted";
-        from = at + 1;
+        fieldStart = at + 1;
       } else if (this.state === "start") this.state = "bare";
       else if (this.state !== "bare") {
         this.afterQuote(code);
-        from = at + 1;
+        fieldStart = at + 1;
       }
     }
-    if (this.state === "start" || this.state === "bare") this.cell += text.slice(from);
+    if (this.state === "start" || this.state === "bare") this.cell += text.slice(fieldStart);
     this.held += text.length - rowFrom;
     return found;
   }
@@ -113,10 +113,10 @@ export class CsvParser {
 
   /** A doubled quote is one quote; spaces may follow the closing one. */
   private afterQuote(code: number): void {
-    if (this.state === "closing" && code === QUOTE) {
+    if (this.state === "closing" && code === QUOTE_CODE) {
       this.cell += '"';
       this.state = "quoted";
-    } else if (code === SPACE) this.state = "closed";
+    } else if (code === SPACE_CODE) this.state = "closed";
     else throw this.quoteFault();
   }
 
@@ -176,17 +176,17 @@ export interface CsvStart {
  * @param isWhole true if the sample is the whole text
  */
 export function detectDelimiter(sample: string, isWhole: boolean): CsvStart {
-  const named = /^"?sep=([^"\r\n])"?(?:\r\n?|\n|$)/i.exec(sample);
-  if (named) return { delimiter: named[1]!, skip: named[0].length };
-  let best: { delimiter: string; fit: number; columns: number } = { delimiter: ",", fit: 0, columns: 0 };
-  for (const delimiter of DETECTED) {
+  const separatorLine = /^"?sep=([^"\r\n])"?(?:\r\n?|\n|$)/i.exec(sample);
+  if (separatorLine) return { delimiter: separatorLine[1]!, skip: separatorLine[0].length };
+  let bestFit: { delimiter: string; fit: number; columns: number } = { delimiter: ",", fit: 0, columns: 0 };
+  for (const delimiter of DETECTED_DELIMITERS) {
     const found = fitOf(sampleRows(sample, delimiter, isWhole));
-    if (found.fit > best.fit || (found.fit === best.fit && found.fit > 0 && found.columns > best.columns)) {
-      best = { delimiter, ...found };
+    if (found.fit > bestFit.fit || (found.fit === bestFit.fit && found.fit > 0 && found.columns > bestFit.columns)) {
+      bestFit = { delimiter, ...found };
     }
   }
-  if (best.fit > 0) return { delimiter: best.delimiter, skip: 0 };
+  if (bestFit.fit > 0) return { delimiter: bestFit.delimiter, skip: 0 };
   const headerHas = (delimiter: string) => (sampleRows(sample, delimiter, isWhole)?.[0]?.length ?? 0) > 1;
-  const isBar = headerHas(LAST_RESORT) && !DETECTED.some(headerHas);
-  return { delimiter: isBar ? LAST_RESORT : (DETECTED.find(headerHas) ?? ","), skip: 0 };
+  const isBar = headerHas(LAST_RESORT) && !DETECTED_DELIMITERS.some(headerHas);
+  return { delimiter: isBar ? LAST_RESORT : (DETECTED_DELIMITERS.find(headerHas) ?? ","), skip: 0 };
 }

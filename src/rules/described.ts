@@ -3,18 +3,18 @@
 const SHOWN_CHARACTERS = 60;
 
 /** Returns "nothing", "an array of 3", "\"the first of it…\"": at most about 60 characters of a caller's value. */
-export function described(value: unknown): string {
+export function describeValue(value: unknown): string {
   if (value === undefined) return "nothing";
   if (Array.isArray(value)) return `an array of ${value.length}`;
   if (typeof value === "object" && value !== null) return "an object";
   if (typeof value !== "string") return String(value);
-  const quoted = JSON.stringify(value.slice(0, SHOWN_CHARACTERS));
-  if (quoted.length <= SHOWN_CHARACTERS + 2 && value.length <= SHOWN_CHARACTERS) return quoted;
-  return `${quoted.slice(0, SHOWN_CHARACTERS).toWellFormed()}…"`;
+  const quotedStart = JSON.stringify(value.slice(0, SHOWN_CHARACTERS));
+  if (quotedStart.length <= SHOWN_CHARACTERS + 2 && value.length <= SHOWN_CHARACTERS) return quotedStart;
+  return `${quotedStart.slice(0, SHOWN_CHARACTERS).toWellFormed()}…"`;
 }
 
 /** The same without any part of the text, which may be a secret. */
-export const kindOf = (value: unknown): string => (typeof value === "string" ? "a string" : described(value));
+export const kindOf = (value: unknown): string => (typeof value === "string" ? "a string" : describeValue(value));
 
 /** A JSON object: neither null nor an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
@@ -22,7 +22,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** Number of characters as a text column counts them: an emoji is one. */
-export function characters(text: string): number {
+export function countCharacters(text: string): number {
   let count = 0;
   for (const _ of text) count += 1;
   return count;
@@ -31,24 +31,25 @@ export function characters(text: string): number {
 /** The index of the first character that PostgreSQL cannot store in a text column (U+0000, a lone surrogate), or -1. */
 export function unstorableAt(text: string): number {
   const nul = text.indexOf("\0");
-  const surrogate = text.isWellFormed() ? -1 : text.search(/\p{Surrogate}/u);
-  return nul < 0 || surrogate < 0 ? Math.max(nul, surrogate) : Math.min(nul, surrogate);
+  const surrogateIndex = text.isWellFormed() ? -1 : text.search(/\p{Surrogate}/u);
+  return nul < 0 || surrogateIndex < 0 ? Math.max(nul, surrogateIndex) : Math.min(nul, surrogateIndex);
 }
 
 /** True if objects and arrays nest deeper than `levels`: JSON.parse accepts any depth, JSON.stringify overflows the stack. */
 export function nestsDeeperThan(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;
-  return Object.values(value).some((inner) => nestsDeeperThan(inner, levels - 1));
+  return Object.values(value).some((innerValue) => nestsDeeperThan(innerValue, levels - 1));
 }
 
 /** True if it contains a number too large for a double: `1e999` parses to Infinity, which JSON would write as null. Works at any depth. */
 export function holdsInfinity(value: unknown): boolean {
-  const left = [value];
-  while (left.length > 0) {
-    const one = left.pop();
+  const pendingValues = [value];
+  while (pendingValues.length > 0) {
+    const one = pendingValues.pop();
     if (typeof one === "number" && !Number.isFinite(one)) return true;
-    if (typeof one === "object" && one !== null) for (const inner of Object.values(one)) left.push(inner);
+    if (typeof one === "object" && one !== null)
+      for (const innerValue of Object.values(one)) pendingValues.push(innerValue);
   }
   return false;
 }

@@ -55,12 +55,12 @@ export interface RuntimeEnv extends PublicEnv {
 }
 
 /** Characters that could end a script element, open a comment in it, or (in older JavaScript) end a line inside a string. */
-const UNSAFE = /[<>\u2028\u2029]/g;
+const UNSAFE_CHARACTER = /[<>\u2028\u2029]/g;
 
 /** JSON that is also a JavaScript literal, safe inside a script element. */
 export function scriptLiteral(value: unknown): string {
   return JSON.stringify(value).replace(
-    UNSAFE,
+    UNSAFE_CHARACTER,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }

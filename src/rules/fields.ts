@@ -1,19 +1,19 @@
 /** Checks of common request fields, such as texts and ids, and their errors. */
 import { ActionError } from "../errors.js";
-import { described } from "./described.js";
+import { describeValue } from "./described.js";
 
 const TEXT_MAX_CHARACTERS = 255;
 
 /** @throws REQUEST_INVALID naming the field by its path, what was expected and what was received */
-export function refuse(field: string, expected: string, received: unknown): never {
-  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${described(received)})`);
+export function refuseField(field: string, expected: string, received: unknown): never {
+  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${describeValue(received)})`);
 }
 
 /** Parses a name of 1 to 255 storable characters. @throws REQUEST_INVALID */
 export function requiredText(value: unknown, field: string): string {
   const text = typeof value === "string" ? value.trim() : "";
   if (text !== "" && text.length <= TEXT_MAX_CHARACTERS && !text.includes("\0") && text.isWellFormed()) return text;
-  return refuse(field, `a text of 1 to ${TEXT_MAX_CHARACTERS} characters`, value);
+  return refuseField(field, `a text of 1 to ${TEXT_MAX_CHARACTERS} characters`, value);
 }
 
 /** Parses an e-mail address. @throws REQUEST_INVALID */
@@ -27,5 +27,5 @@ export function requiredEmail(value: unknown, field: string): string {
 export function optionalId(value: unknown, field: string): number | null {
   if (value === undefined || value === null) return null;
   if (Number.isSafeInteger(value) && (value as number) > 0) return value as number;
-  return refuse(field, "a positive whole number", value);
+  return refuseField(field, "a positive whole number", value);
 }

@@ -5,13 +5,13 @@
 import { isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 import { INTEGRATION_ORIGINS_MAX } from "../limits.js";
-import { described } from "./described.js";
+import { describeValue } from "./described.js";
 
 const ORIGIN_MAX_CHARACTERS = 300;
 const HOST_MAX_CHARACTERS = 253;
 /** Label of a host name after IDNA; the URL parser also accepts `*` and other marks. */
-const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
-const SCHEME = /^https?:\/\//i;
+const HOST_LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+const HTTP_SCHEME = /^https?:\/\//i;
 const LOOPBACK_NAME = /(?:^|\.)localhost$/;
 const PRIVATE_RANGES: ReadonlySet<string> = new Set(["loopback", "private", "linkLocal", "uniqueLocal", "unspecified"]);
 
@@ -30,7 +30,7 @@ function isPrivateHost(host: string): boolean {
 export function normalHost(hostname: string): string | null {
   const host = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
   if (host.startsWith("[")) return host;
-  const isName = host.length <= HOST_MAX_CHARACTERS && host.split(".").every((label) => LABEL.test(label));
+  const isName = host.length <= HOST_MAX_CHARACTERS && host.split(".").every((label) => HOST_LABEL.test(label));
   return isName ? host : null;
 }
 
@@ -43,15 +43,16 @@ export function normalOrigin({ protocol, hostname, port }: URL): string | null {
 
 /** Returns the normal form of one origin, or the condition that it fails. */
 function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { origin: string } | { expected: string } {
-  const schemes = allowPrivateNetwork ? "an https or http origin" : "an https origin";
-  const expected = `${schemes} such as "https://api.example.com"`;
-  if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || !SCHEME.test(value)) return { expected };
+  const schemesText = allowPrivateNetwork ? "an https or http origin" : "an https origin";
+  const expected = `${schemesText} such as "https://api.example.com"`;
+  if (typeof value !== "string" || value.length > ORIGIN_MAX_CHARACTERS || !HTTP_SCHEME.test(value))
+    return { expected };
   // The URL parser would drop these characters, or treat them as slashes.
   if (/[\s\\@?#]/.test(value)) return { expected: `${expected} without credentials, query and fragment` };
   const url = URL.parse(value);
   const origin = url && normalOrigin(url);
   if (!url || !origin || url.port === "0") return { expected };
-  if (url.pathname !== "/" || value.replace(SCHEME, "").replace(/\/$/, "").includes("/")) {
+  if (url.pathname !== "/" || value.replace(HTTP_SCHEME, "").replace(/\/$/, "").includes("/")) {
     return { expected: `${expected} without a path` };
   }
   if (!allowPrivateNetwork && url.protocol !== "https:") return { expected };
@@ -64,16 +65,17 @@ function readOrigin(value: unknown, { allowPrivateNetwork }: OriginRules): { ori
 /** Describes the first fault of `integrationOrigins`; null if it is valid. */
 export function integrationOriginsFault(value: unknown, environment: unknown, rules: OriginRules): string | null {
   if (value === null) return null;
-  if (!Array.isArray(value)) return `integrationOrigins must be an array of origins (got ${described(value)})`;
+  if (!Array.isArray(value)) return `integrationOrigins must be an array of origins (got ${describeValue(value)})`;
   if (value.length > INTEGRATION_ORIGINS_MAX) {
     return `integrationOrigins must have at most ${INTEGRATION_ORIGINS_MAX} origins (got ${value.length})`;
   }
   for (const [index, item] of value.entries()) {
-    const read = readOrigin(item, rules);
-    if ("expected" in read) return `integrationOrigins[${index}] must be ${read.expected} (got ${described(item)})`;
+    const readResult = readOrigin(item, rules);
+    if ("expected" in readResult)
+      return `integrationOrigins[${index}] must be ${readResult.expected} (got ${describeValue(item)})`;
   }
   if (value.length === 0 || environment === "server") return null;
-  return `integrationOrigins must be empty unless environment is "server" (got ${described(environment)})`;
+  return `integrationOrigins must be empty unless environment is "server" (got ${describeValue(environment)})`;
 }
 
 /** Origins that {@link integrationOriginsFault} accepted, in normal form, each once. */

@@ -10,11 +10,11 @@ const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125] 
 
 const NUMBER = /-?(?:0|[1-9]\d{0,400})(?:\.\d{1,400})?(?:[eE][+-]?\d{1,400})?/y;
 const HEX = /^[0-9a-fA-F]{4}$/;
-const ESCAPES = '"\\/bfnrt';
-const WORDS = ["true", "false", "null"] as const;
+const ESCAPE_CHARACTERS = '"\\/bfnrt';
+const JSON_WORDS = ["true", "false", "null"] as const;
 
 /** No position: the text there is not valid JSON. */
-const NOWHERE = -1;
+const NOT_FOUND = -1;
 
 function skipBlank(text: string, from: number): number {
   let at = from;
@@ -30,41 +30,41 @@ function skipString(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at += 1) {
     const code = text.charCodeAt(at);
     if (code === QUOTE) return at + 1;
-    if (code < BLANK) return NOWHERE;
+    if (code < BLANK) return NOT_FOUND;
     if (code !== BACKSLASH) continue;
     at += 1;
     if (text.charCodeAt(at) === U) {
-      if (!HEX.test(text.slice(at + 1, at + 5))) return NOWHERE;
+      if (!HEX.test(text.slice(at + 1, at + 5))) return NOT_FOUND;
       at += 4;
-    } else if (at >= text.length || !ESCAPES.includes(text[at]!)) return NOWHERE;
+    } else if (at >= text.length || !ESCAPE_CHARACTERS.includes(text[at]!)) return NOT_FOUND;
   }
-  return NOWHERE;
+  return NOT_FOUND;
 }
 
 function skipNumber(text: string, from: number): number {
   NUMBER.lastIndex = from;
-  return NUMBER.test(text) ? NUMBER.lastIndex : NOWHERE;
+  return NUMBER.test(text) ? NUMBER.lastIndex : NOT_FOUND;
 }
 
 function skipScalar(text: string, at: number): number {
   const code = text.charCodeAt(at);
   if (code === QUOTE) return skipString(text, at);
   if (code === MINUS || (code >= ZERO && code <= NINE)) return skipNumber(text, at);
-  const word = WORDS.find((one) => text.startsWith(one, at));
-  return word ? at + word.length : NOWHERE;
+  const foundWord = JSON_WORDS.find((one) => text.startsWith(one, at));
+  return foundWord ? at + foundWord.length : NOT_FOUND;
 }
 
 /** Returns the start of the value of a key. */
 function skipKey(text: string, at: number): number {
-  if (text.charCodeAt(at) !== QUOTE) return NOWHERE;
+  if (text.charCodeAt(at) !== QUOTE) return NOT_FOUND;
   const end = skipString(text, at);
-  if (end === NOWHERE) return NOWHERE;
-  const colon = skipBlank(text, end);
-  return text.charCodeAt(colon) === COLON ? skipBlank(text, colon + 1) : NOWHERE;
+  if (end === NOT_FOUND) return NOT_FOUND;
+  const colonIndex = skipBlank(text, end);
+  return text.charCodeAt(colonIndex) === COLON ? skipBlank(text, colonIndex + 1) : NOT_FOUND;
 }
 
 /** Open containers at one position, innermost last. */
-class Nesting {
+class NestingStack {
   private readonly objects: boolean[] = [];
   deepest = 0;
 
@@ -87,7 +87,7 @@ class Nesting {
 }
 
 /** After an opening bracket: returns the start of the first value, or the position after the bracket that closes at once. */
-function enter(text: string, from: number, nesting: Nesting): { at: number; empty: boolean } {
+function enterValue(text: string, from: number, nesting: NestingStack): { at: number; empty: boolean } {
   const isObject = text.charCodeAt(from) === OPEN_OBJECT;
   nesting.open(isObject);
   const at = skipBlank(text, from + 1);
@@ -99,7 +99,7 @@ function enter(text: string, from: number, nesting: Nesting): { at: number; empt
 }
 
 /** After a value: returns the start of the next one, or the end if nothing is open any more. */
-function leave(text: string, from: number, nesting: Nesting): { at: number; ended: boolean } {
+function leaveValue(text: string, from: number, nesting: NestingStack): { at: number; ended: boolean } {
   let at = from;
   while (nesting.isOpen) {
     at = skipBlank(text, at);
@@ -109,7 +109,7 @@ function leave(text: string, from: number, nesting: Nesting): { at: number; ende
       const next = skipBlank(text, at + 1);
       return { at: isObject ? skipKey(text, next) : next, ended: false };
     }
-    if (code !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) return { at: NOWHERE, ended: true };
+    if (code !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) return { at: NOT_FOUND, ended: true };
     nesting.close();
     at += 1;
   }
@@ -117,29 +117,29 @@ function leave(text: string, from: number, nesting: Nesting): { at: number; ende
 }
 
 /** Returns the end of the value that starts at `from`; NOWHERE if it is not JSON or nests deeper than `levels`. */
-function skipValue(text: string, from: number, nesting: Nesting, levels: number): number {
+function skipValue(text: string, from: number, nesting: NestingStack, levels: number): number {
   let at = from;
-  while (at !== NOWHERE && nesting.deepest <= levels) {
+  while (at !== NOT_FOUND && nesting.deepest <= levels) {
     const code = text.charCodeAt(at);
     if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
-      const { at: inside, empty } = enter(text, at, nesting);
+      const { at: inside, empty } = enterValue(text, at, nesting);
       at = inside;
       if (!empty) continue;
     } else at = skipScalar(text, at);
-    if (at === NOWHERE) return NOWHERE;
-    const { at: next, ended } = leave(text, at, nesting);
+    if (at === NOT_FOUND) return NOT_FOUND;
+    const { at: next, ended } = leaveValue(text, at, nesting);
     if (ended) return next;
     at = next;
   }
-  return NOWHERE;
+  return NOT_FOUND;
 }
 
 /** Fault of an untrusted text: not JSON, or nested deeper than `levels`; null if there is none. */
 export function jsonFault(text: string, levels: number): "invalid" | "deep" | null {
-  const nesting = new Nesting();
+  const nesting = new NestingStack();
   const end = skipValue(text, skipBlank(text, 0), nesting, levels);
   if (nesting.deepest > levels) return "deep";
-  return end !== NOWHERE && skipBlank(text, end) === text.length ? null : "invalid";
+  return end !== NOT_FOUND && skipBlank(text, end) === text.length ? null : "invalid";
 }
 
 /** `jsonFault` of a run's result, with one argument, so that it can run on a thread. */
@@ -147,20 +147,20 @@ export const resultFault = (text: string): ReturnType<typeof jsonFault> => jsonF
 
 /** Texts of an object's members; for duplicate names the last, as in JSON.parse. `text` is JSON. */
 export function memberTexts(text: string): Map<string, string> {
-  const found = new Map<string, string>();
+  const memberTextsFound = new Map<string, string>();
   let at = skipBlank(text, 0);
-  if (text.charCodeAt(at) !== OPEN_OBJECT) return found;
+  if (text.charCodeAt(at) !== OPEN_OBJECT) return memberTextsFound;
   at = skipBlank(text, at + 1);
   while (text.charCodeAt(at) === QUOTE) {
     const key = JSON.parse(text.slice(at, skipString(text, at))) as string;
-    const from = skipKey(text, at);
-    const end = skipValue(text, from, new Nesting(), Number.POSITIVE_INFINITY);
-    if (end === NOWHERE) return found;
-    found.set(key, text.slice(from, end));
+    const valueStart = skipKey(text, at);
+    const end = skipValue(text, valueStart, new NestingStack(), Number.POSITIVE_INFINITY);
+    if (end === NOT_FOUND) return memberTextsFound;
+    memberTextsFound.set(key, text.slice(valueStart, end));
     at = skipBlank(text, end);
     if (text.charCodeAt(at) === COMMA) at = skipBlank(text, at + 1);
   }
-  return found;
+  return memberTextsFound;
 }
 
 /** Text of one member; undefined if there is none. */

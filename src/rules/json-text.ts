@@ -5,13 +5,13 @@
 import { randomUUID } from "node:crypto";
 
 /** Texts of the current response, and the random mark in their places, which no text can contain by intent. */
-class Places {
+class TextPlaceholders {
   readonly mark = randomUUID();
   readonly texts: string[] = [];
 }
 
 /** Set while one response is written, synchronously. */
-let writing: { places: Places | null } | null = null;
+let currentWrite: { places: TextPlaceholders | null } | null = null;
 
 /** A value as JSON text, which must be valid. */
 export class JsonText {
@@ -19,27 +19,27 @@ export class JsonText {
 
   /** Returns its mark during `writeJson`; otherwise the value itself. */
   toJSON(): unknown {
-    if (!writing) return JSON.parse(this.text);
-    writing.places ??= new Places();
-    writing.places.texts.push(this.text);
-    return writing.places.mark;
+    if (!currentWrite) return JSON.parse(this.text);
+    currentWrite.places ??= new TextPlaceholders();
+    currentWrite.places.texts.push(this.text);
+    return currentWrite.places.mark;
   }
 }
 
 /** JSON text of a value that may contain `JsonText` anywhere, in parts: joining megabytes takes a while. */
 export function jsonParts(value: unknown): string[] {
-  const outer = writing;
-  const own: { places: Places | null } = { places: null };
-  writing = own;
-  let shell: string;
+  const outerWrite = currentWrite;
+  const own: { places: TextPlaceholders | null } = { places: null };
+  currentWrite = own;
+  let jsonShell: string;
   try {
-    shell = JSON.stringify(value);
+    jsonShell = JSON.stringify(value);
   } finally {
-    writing = outer;
+    currentWrite = outerWrite;
   }
-  if (!own.places) return [shell];
+  if (!own.places) return [jsonShell];
   const { mark, texts } = own.places;
-  return shell.split(`"${mark}"`).flatMap((part, index) => (index < texts.length ? [part, texts[index]!] : [part]));
+  return jsonShell.split(`"${mark}"`).flatMap((part, index) => (index < texts.length ? [part, texts[index]!] : [part]));
 }
 
 /** The same as one string. */

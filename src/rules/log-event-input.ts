@@ -1,10 +1,10 @@
 /** Validates log events of callers (contract, section 3, log event). */
 import { ActionError } from "../errors.js";
 import { EVENT_MAX_BYTES } from "../limits.js";
-import { described, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
-import { optionalId, refuse } from "./fields.js";
+import { describeValue, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { optionalId, refuseField } from "./fields.js";
 import { EVENT_TYPE_MAX_CHARACTERS } from "./trigger-input.js";
-import { flat, refuseUnknownFields } from "./unknown-fields.js";
+import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 const DATA_MAX_DEPTH = 100;
 
@@ -14,7 +14,7 @@ const OWN_TYPES = "app.task.";
 const IDS = ["userId", "dataSourceId", "dataSourceEntryId", "sessionId", "appNotificationId"] as const;
 
 /** A log entry in responses. */
-const EVENT_SHAPE = flat(
+const EVENT_SHAPE = flatShape(
   ["type", "data", ...IDS],
   ["id", "appId", "organizationId", "requestId", "dataString", "createdAt", "updatedAt"],
 );
@@ -28,7 +28,7 @@ function eventType(value: unknown): string {
   const isText = typeof value === "string" && value !== "" && value.length <= EVENT_TYPE_MAX_CHARACTERS;
   if (!isText || unstorableAt(value) >= 0) {
     const expected = `type must be a log event type of 1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
-    throw new ActionError("REQUEST_INVALID", `${expected} (got ${described(value)})`);
+    throw new ActionError("REQUEST_INVALID", `${expected} (got ${describeValue(value)})`);
   }
   if (!value.startsWith(OWN_TYPES)) return value;
   throw new ActionError("REQUEST_INVALID", `type must not begin with ${OWN_TYPES}: only the service logs runs`);
@@ -36,7 +36,7 @@ function eventType(value: unknown): string {
 
 function eventData(value: unknown): Record<string, unknown> {
   if (value === undefined || value === null) return {};
-  if (!isObject(value)) refuse("data", "an object", value);
+  if (!isObject(value)) refuseField("data", "an object", value);
   if (nestsDeeperThan(value, DATA_MAX_DEPTH)) {
     throw new ActionError("REQUEST_INVALID", `data must nest at most ${DATA_MAX_DEPTH} levels`);
   }
@@ -54,7 +54,7 @@ export function eventBytes(event: unknown, name: string): number {
 
 /** @throws REQUEST_INVALID naming the field */
 export function parseLogEvent(body: unknown): LogEventInput {
-  if (!isObject(body)) refuse("the body", "an object", body);
+  if (!isObject(body)) refuseField("the body", "an object", body);
   const own = (field: string) => (Object.hasOwn(body, field) ? body[field] : undefined);
   const ids = IDS.map((field) => [field, optionalId(own(field), field)]);
   const event = { type: eventType(own("type")), data: eventData(own("data")), ...Object.fromEntries(ids) };

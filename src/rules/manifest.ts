@@ -14,7 +14,7 @@ import type { DataSourceFields } from "./entries/data-source-input.js";
 import { HTTP_WHERE_FIELDS } from "./http/where.js";
 import { BINDING_PLACES, type SecretBinding } from "./secret-bindings.js";
 import { ADDED_TRIGGER_TYPES, TRIGGER_TYPES } from "./trigger-input.js";
-import { flat, nearestName, type Shape } from "./unknown-fields.js";
+import { flatShape, nearestName, type Shape } from "./unknown-fields.js";
 
 /** Version of the document; an incompatible format gets another number. */
 export const MANIFEST_VERSION = 1;
@@ -191,10 +191,10 @@ export function manifestJsonSchema(id: string): object {
 const fieldsOf = (schema: z.ZodObject): readonly string[] => Object.keys(schema.shape);
 
 /** Fields of each kind of item. `actions` leaves triggers to the rules of actions, which also accept other forms. */
-export const SETTING_SHAPE: Shape = flat(fieldsOf(setting));
+export const SETTING_SHAPE: Shape = flatShape(fieldsOf(setting));
 export const ALERT_FIELDS: readonly string[] = fieldsOf(alert);
 export const DATA_SOURCE_FIELDS: readonly string[] = fieldsOf(dataSource);
-export const APP_SHAPE: Shape = flat(fieldsOf(app));
+export const APP_SHAPE: Shape = flatShape(fieldsOf(app));
 
 /** `["actions", 3, "name"]` as `actions[3].name`. */
 export function pathText(path: readonly PropertyKey[]): string {
@@ -213,9 +213,11 @@ export const isStructural = (path: readonly PropertyKey[]): boolean =>
   path.length <= 2 || (path.length === 3 && path[2] === "key");
 
 function unknownField(path: readonly PropertyKey[], name: string): string {
-  const known = path.length === 0 ? MANIFEST : path[0] === "app" ? app : path[0] === "settings" ? setting : null;
-  const advice = known ? `; the nearest known field is ${JSON.stringify(nearestName(name, fieldsOf(known)))}` : "";
-  return `not a known field${advice}`;
+  const knownSchema = path.length === 0 ? MANIFEST : path[0] === "app" ? app : path[0] === "settings" ? setting : null;
+  const nearestAdvice = knownSchema
+    ? `; the nearest known field is ${JSON.stringify(nearestName(name, fieldsOf(knownSchema)))}`
+    : "";
+  return `not a known field${nearestAdvice}`;
 }
 
 /** Faults of the shape, in the document's order. Their messages name types and never a value. */
@@ -227,12 +229,12 @@ export function shapeFaults(document: unknown): { faults: PathFault[]; isReadabl
     const keys = issue.code === "unrecognized_keys" ? issue.keys : [];
     const places = keys.length > 0 ? keys.slice(0, FAULTS_MAX).map((key) => [...path, key]) : [path];
     return places.map((place) => {
-      const named = place.length === 0 ? "the manifest" : pathText(place);
+      const pathName = place.length === 0 ? "the manifest" : pathText(place);
       const reason =
         keys.length > 0
           ? unknownField(path, String(place.at(-1)))
           : `not valid: ${message.slice(0, 200).toWellFormed()}`;
-      return { path: pathText(place), status: "REQUEST_INVALID", error: `${named} is ${reason}` };
+      return { path: pathText(place), status: "REQUEST_INVALID", error: `${pathName} is ${reason}` };
     });
   });
   return {
@@ -243,10 +245,10 @@ export function shapeFaults(document: unknown): { faults: PathFault[]; isReadabl
 
 /** Faults of an item, plus faults of its shape that are not reported already. */
 export function mergedFaults(faults: readonly PathFault[], shape: readonly PathFault[]): PathFault[] {
-  const within = (inner: string, outer: string) =>
+  const isWithin = (inner: string, outer: string) =>
     inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`);
-  const more = shape.filter(
-    ({ path }) => !faults.some((fault) => within(path, fault.path) || within(fault.path, path)),
+  const furtherFaults = shape.filter(
+    ({ path }) => !faults.some((fault) => isWithin(path, fault.path) || isWithin(fault.path, path)),
   );
-  return [...faults, ...more].slice(0, FAULTS_MAX);
+  return [...faults, ...furtherFaults].slice(0, FAULTS_MAX);
 }

@@ -1,42 +1,42 @@
 /** Access rules of folders and files: their form, and the rights of a page and its user. */
 
 import { ActionError } from "../errors.js";
-import { type Allow, allows, checkAllow, type UserData } from "./caller-rules.js";
+import { allowsUser, type CallerRule, checkAllow, type UserData } from "./caller-rules.js";
 import { isObject } from "./described.js";
-import { refuse } from "./fields.js";
-import { flat, refuseUnknownFields } from "./unknown-fields.js";
+import { refuseField } from "./fields.js";
+import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 export const MEDIA_RIGHTS = ["read", "create", "update", "delete"] as const;
 export type MediaRight = (typeof MEDIA_RIGHTS)[number];
 
 export interface MediaRule {
   type: readonly MediaRight[];
-  allow: Allow;
+  allow: CallerRule;
   /** false: the rule is ignored. */
   enabled?: boolean;
 }
 
 const RULES_MAX = 50;
 const RULES_MAX_BYTES = 32 * 1024;
-const RULE_SHAPE = flat(["type", "allow", "enabled"]);
+const RULE_SHAPE = flatShape(["type", "allow", "enabled"]);
 
 function checkRule(rule: unknown, field: string): void {
-  if (!isObject(rule)) refuse(field, "an object", rule);
+  if (!isObject(rule)) refuseField(field, "an object", rule);
   const { type, allow, enabled } = rule;
   const rights: readonly unknown[] = MEDIA_RIGHTS;
   const isList = Array.isArray(type) && type.length > 0 && type.length <= MEDIA_RIGHTS.length;
   if (!isList || type.some((right) => !rights.includes(right))) {
-    refuse(`${field}.type`, `an array of ${MEDIA_RIGHTS.join(", ")}`, type);
+    refuseField(`${field}.type`, `an array of ${MEDIA_RIGHTS.join(", ")}`, type);
   }
   checkAllow(allow, `${field}.allow`);
-  if (enabled !== undefined && typeof enabled !== "boolean") refuse(`${field}.enabled`, "true or false", enabled);
+  if (enabled !== undefined && typeof enabled !== "boolean") refuseField(`${field}.enabled`, "true or false", enabled);
 }
 
 /** Validates rules. Returns null if the file or folder has no rules of its own. @throws REQUEST_INVALID that names the field */
 export function parseMediaRules(value: unknown): MediaRule[] | null {
   if (value === null) return null;
   if (!Array.isArray(value) || value.length > RULES_MAX) {
-    refuse("accessRules", `null, or an array of at most ${RULES_MAX} rules`, value);
+    refuseField("accessRules", `null, or an array of at most ${RULES_MAX} rules`, value);
   }
   for (const [at, rule] of value.entries()) checkRule(rule, `accessRules[${at}]`);
   if (Buffer.byteLength(JSON.stringify(value)) > RULES_MAX_BYTES) {
@@ -50,8 +50,8 @@ export function parseMediaRules(value: unknown): MediaRule[] | null {
  * True if the effective rules grant the right: those of the file itself, or of its nearest folder with rules. Without
  * rules there is no access.
  */
-export function grants(rules: readonly MediaRule[] | null, right: MediaRight, user: UserData | null): boolean {
+export function grantsRight(rules: readonly MediaRule[] | null, right: MediaRight, user: UserData | null): boolean {
   return (rules ?? []).some(
-    ({ type, allow, enabled }) => enabled !== false && type.includes(right) && allows(allow, user),
+    ({ type, allow, enabled }) => enabled !== false && type.includes(right) && allowsUser(allow, user),
   );
 }

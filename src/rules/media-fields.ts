@@ -1,7 +1,7 @@
 /** Validates names of folders and files, and the options of contents. */
 import { isObject, unstorableAt } from "./described.js";
-import { optionalId, refuse } from "./fields.js";
-import { flat, refuseUnknownFields } from "./unknown-fields.js";
+import { optionalId, refuseField } from "./fields.js";
+import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 export const MEDIA_NAME_MAX_CHARACTERS = 255;
 export const PICTURE_MAX_WIDTH = 8_192;
@@ -10,22 +10,23 @@ export const LINK_MAX_SECONDS = 7 * 86_400;
 
 /** Path separators, invisible characters, and characters that change the direction of writing: `photo‮gpj.exe`. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
-const UNFIT = /[/\\\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
+const UNFIT_CHARACTERS = /[/\\\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
 
 /** @throws REQUEST_INVALID */
 export function mediaName(value: unknown, field = "name"): string {
   const text = typeof value === "string" ? value.trim().normalize("NFC") : "";
-  const fits = text !== "" && text.length <= MEDIA_NAME_MAX_CHARACTERS && unstorableAt(text) < 0 && !UNFIT.test(text);
-  if (fits && text !== "." && text !== "..") return text;
+  const isValid =
+    text !== "" && text.length <= MEDIA_NAME_MAX_CHARACTERS && unstorableAt(text) < 0 && !UNFIT_CHARACTERS.test(text);
+  if (isValid && text !== "." && text !== "..") return text;
   const expected = `a name of 1 to ${MEDIA_NAME_MAX_CHARACTERS} characters without slashes and control characters`;
-  refuse(field, expected, value);
+  refuseField(field, expected, value);
 }
 
 /** A longer extension counts as part of the name. */
 const EXTENSION_MAX_CHARACTERS = 32;
 
 /** Shortens a name to the maximum: the end of the stem is removed, the extension stays. */
-function shortened(name: string): string {
+function shortenName(name: string): string {
   if (name.length <= MEDIA_NAME_MAX_CHARACTERS) return name;
   const dot = name.lastIndexOf(".");
   const extension = dot > 0 && name.length - dot <= EXTENSION_MAX_CHARACTERS ? name.slice(dot) : "";
@@ -37,12 +38,12 @@ function shortened(name: string): string {
 /** Turns a browser's file name into a valid name: the last part of a path, without invalid characters. */
 export function uploadName(input: string | undefined): string {
   const last = (input ?? "").toWellFormed().split(/[/\\]/).at(-1)!;
-  const fit = Array.from(last, (character) => (UNFIT.test(character) ? "" : character))
+  const fit = Array.from(last, (character) => (UNFIT_CHARACTERS.test(character) ? "" : character))
     .join("")
     .trim()
     .normalize("NFC");
-  const short = shortened(fit);
-  return short === "" || short === "." || short === ".." ? "file" : short;
+  const shortName = shortenName(fit);
+  return shortName === "" || shortName === "." || shortName === ".." ? "file" : shortName;
 }
 
 /** A folder's id; null for the top level. Forms send texts, JSON sends numbers. @throws REQUEST_INVALID */
@@ -51,8 +52,8 @@ export function folderIdIn(value: unknown, field = "folderId"): number | null {
   return optionalId(typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value, field);
 }
 
-export const FOLDER_SHAPE = flat(["name", "parentId"], ["id", "userId", "createdAt", "updatedAt"]);
-const FILE_SHAPE = flat(
+export const FOLDER_SHAPE = flatShape(["name", "parentId"], ["id", "userId", "createdAt", "updatedAt"]);
+const FILE_SHAPE = flatShape(
   ["name", "folderId"],
   ["id", "contentType", "url", "thumbnail", "size", "bytes", "checksum", "userId", "createdAt", "updatedAt"],
 );
@@ -62,7 +63,7 @@ export function mediaChange(
   body: unknown,
   parent: "folderId" | "parentId",
 ): { name?: string; folderId?: number | null } {
-  if (!isObject(body)) refuse("the body", "an object", body);
+  if (!isObject(body)) refuseField("the body", "an object", body);
   const { name } = body;
   const change = {
     ...(name !== undefined && { name: mediaName(name) }),
@@ -75,15 +76,15 @@ export function mediaChange(
 function wholeNumber(value: unknown, field: string, min: number, max: number): number {
   const number = typeof value === "string" && /^\d{1,9}$/.test(value) ? Number(value) : value;
   if (Number.isSafeInteger(number) && (number as number) >= min && (number as number) <= max) return number as number;
-  refuse(field, `a whole number from ${min} to ${max}`, value);
+  refuseField(field, `a whole number from ${min} to ${max}`, value);
 }
 
 /** Validity of a link in seconds. @throws REQUEST_INVALID */
 export const linkSeconds = (value: unknown): number =>
   value === undefined || value === null ? LINK_DEFAULT_SECONDS : wholeNumber(value, "expiresIn", 1, LINK_MAX_SECONDS);
 
-const FORMATS = ["jpeg", "png", "webp", "avif"] as const;
-export type ContentsFormat = (typeof FORMATS)[number];
+const PICTURE_FORMATS = ["jpeg", "png", "webp", "avif"] as const;
+export type ContentsFormat = (typeof PICTURE_FORMATS)[number];
 
 /** Form of a file's contents: as stored, the thumbnail, or a converted picture. */
 export type ContentsForm =
@@ -104,15 +105,15 @@ export function contentsForm(input: {
   if (size === "thumbnail") return { kind: "thumbnail" };
   const width = input.width ?? size;
   if (width === undefined && format === undefined && quality === undefined) return { kind: "whole" };
-  const known: readonly unknown[] = FORMATS;
-  const wanted = format === "jpg" ? "jpeg" : format;
-  if (wanted !== undefined && !known.includes(wanted)) {
-    refuse("format", `one of ${FORMATS.join(", ")}`, format);
+  const knownFormats: readonly unknown[] = PICTURE_FORMATS;
+  const wantedFormat = format === "jpg" ? "jpeg" : format;
+  if (wantedFormat !== undefined && !knownFormats.includes(wantedFormat)) {
+    refuseField("format", `one of ${PICTURE_FORMATS.join(", ")}`, format);
   }
   return {
     kind: "resized",
     width: width === undefined ? null : wholeNumber(width, "width", 1, PICTURE_MAX_WIDTH),
-    format: (wanted as ContentsFormat | undefined) ?? null,
+    format: (wantedFormat as ContentsFormat | undefined) ?? null,
     quality: quality === undefined ? QUALITY_DEFAULT : wholeNumber(quality, "quality", 1, 100),
   };
 }

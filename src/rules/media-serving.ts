@@ -1,46 +1,46 @@
 /** Headers for contents: the type, inline or download, and the range. */
 
 /** Types that a browser can show without running code. All others are downloaded. */
-const SHOWN = new Set([
+const SHOWN_TYPES = new Set([
   ...["image/jpeg", "image/png", "image/apng", "image/gif", "image/webp", "image/avif"],
   ...["audio/mpeg", "audio/mp4", "audio/x-m4a", "audio/wav", "audio/ogg", "audio/opus", "audio/flac", "audio/aac"],
   ...["video/mp4", "video/webm", "video/ogg", "video/quicktime", "text/plain"],
 ]);
 
 /** Types that a browser would run as a page or a script; sent as bytes. */
-const ACTIVE =
+const ACTIVE_TYPE =
   /^(?:text\/(?!plain$)|application\/(?:xhtml|(?:pdf|x-shockwave-flash|wasm|x-mimearchive)$)|image\/svg|multipart\/|message\/)/;
 const ACTIVE_ENDS = ["xml", "json", "javascript"];
 
 const isActive = (contentType: string): boolean =>
-  ACTIVE.test(contentType) ||
+  ACTIVE_TYPE.test(contentType) ||
   (contentType.startsWith("application/") && ACTIVE_ENDS.some((end) => contentType.endsWith(end)));
 
 /** An SVG keeps its type, because `<img>` accepts no other; opened directly it is downloaded, and runs no scripts. */
 const SVG = "image/svg+xml";
 
-export interface Serving {
+export interface ServingHeaders {
   contentType: string;
   /** `inline` or `attachment`. */
   disposition: "inline" | "attachment";
 }
 
 /** @param isReadable false for a picture that could not be decoded: browsers may interpret it in any way */
-export function servingOf(contentType: string, isReadable: boolean): Serving {
-  const isShown = SHOWN.has(contentType) && (isReadable || !contentType.startsWith("image/"));
+export function servingOf(contentType: string, isReadable: boolean): ServingHeaders {
+  const isShown = SHOWN_TYPES.has(contentType) && (isReadable || !contentType.startsWith("image/"));
   if (contentType === "text/plain") return { contentType: "text/plain; charset=utf-8", disposition: "inline" };
   const sent = contentType !== SVG && isActive(contentType) ? "application/octet-stream" : contentType;
   return { contentType: sent, disposition: isShown ? "inline" : "attachment" };
 }
 
 /** RFC 6266: the name in ASCII for old clients, and the full name. */
-export function contentDisposition(disposition: Serving["disposition"], name: string): string {
-  const plain = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, "_");
-  const whole = encodeURIComponent(name.toWellFormed()).replaceAll(
+export function contentDisposition(disposition: ServingHeaders["disposition"], name: string): string {
+  const asciiName = name.replaceAll(/[^\x20-\x7e]|["\\%]/g, "_");
+  const encodedName = encodeURIComponent(name.toWellFormed()).replaceAll(
     /['()*]/g,
     (one) => `%${one.charCodeAt(0).toString(16).toUpperCase()}`,
   );
-  return `${disposition}; filename="${plain}"; filename*=UTF-8''${whole}`;
+  return `${disposition}; filename="${asciiName}"; filename*=UTF-8''${encodedName}`;
 }
 
 /** True if the tags of If-None-Match or If-Range contain this one (RFC 9110; the former compares weakly). */

@@ -20,8 +20,8 @@ export type SmsDestination =
   | { provider: "twilio"; sid: string; token: string; from: string; url: string }
   | { provider: "webhook"; url: string; secret: string };
 
-const TWILIO = "https://api.twilio.com";
-const SUBMISSION = 587;
+const TWILIO_URL = "https://api.twilio.com";
+const SUBMISSION_PORT = 587;
 const SUBMISSION_OVER_TLS = 465;
 /** Maximum length of a line of a message's head (RFC 5322, section 2.1.1). */
 const SENDER_MAX_CHARACTERS = 998;
@@ -82,7 +82,7 @@ export function smtpDestination(value: unknown, mailFrom: string | null): SmtpDe
   const { port: input, secure: wish } = value;
   if (wish !== undefined && wish !== null && typeof wish !== "boolean") throw fields.fault("secure", "true or false");
   const port =
-    input === undefined || input === null ? (wish === true ? SUBMISSION_OVER_TLS : SUBMISSION) : Number(input);
+    input === undefined || input === null ? (wish === true ? SUBMISSION_OVER_TLS : SUBMISSION_PORT) : Number(input);
   if (!Number.isInteger(port) || port < 1 || port > 65_535) throw fields.fault("port", "a port from 1 to 65535");
   const host = fields.text("host", "a host");
   if (!/^[A-Za-z0-9._:[\]-]{1,253}$/.test(host)) throw fields.fault("host", "a host");
@@ -105,7 +105,7 @@ export function smsDestination(value: unknown): SmsDestination | null {
       const sid = fields.text("sid");
       if (!/^[A-Za-z0-9]{1,64}$/.test(sid)) throw fields.fault("sid", "letters and digits");
       const [token, from] = [fields.text("token"), fields.text("from")];
-      return { provider: "twilio", sid, token, from, url: fields.url("url", TWILIO) };
+      return { provider: "twilio", sid, token, from, url: fields.url("url", TWILIO_URL) };
     }
     case "webhook":
       return { provider: "webhook", url: fields.url("url"), secret: fields.text("secret") };

@@ -1,7 +1,7 @@
 /** Validates fields of messages, each fault with its name: addresses, headers, attachments. */
 
 import { isObject, unstorableAt } from "./described.js";
-import { refuse } from "./fields.js";
+import { refuseField } from "./fields.js";
 
 export const RECIPIENT_TYPES = ["to", "cc", "bcc"] as const;
 export type RecipientType = (typeof RECIPIENT_TYPES)[number];
@@ -14,7 +14,7 @@ export interface EmailRecipient {
 
 export const ATTACHMENT_ENCODINGS = ["base64", "utf8"] as const;
 
-export interface Attachment {
+export interface MessageAttachment {
   type: string;
   name: string;
   content: string;
@@ -30,20 +30,21 @@ const EMAIL_MAX = 254;
 const LOCAL_PART_MAX = 64;
 
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
-const LABEL = /^[A-Za-z0-9-]{1,63}$/;
+const HOST_LABEL = /^[A-Za-z0-9-]{1,63}$/;
 const HEADER_NAME = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
 /** Headers that the service sets itself, such as sender and recipients. */
 const OWN_HEADER =
   /^(?:(?:content|dkim|arc|resent)-|(?:from|sender|to|cc|bcc|subject|date|message-id|mime-version|return-path|received|authentication-results)$)/i;
 const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
-const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+const BASE64_TEXT = /^[A-Za-z0-9+/]*={0,2}$/;
 /** A line break in a header would start another header; other control characters are invalid in one line too. */
-const CONTROL = /\p{Cc}|[\u2028\u2029]/u;
+const CONTROL_CHARACTER = /\p{Cc}|[\u2028\u2029]/u;
 
 /** One line without control characters. @throws REQUEST_INVALID */
 export function oneLine(value: unknown, field: string, max = LINE_MAX): string {
-  const fits = typeof value === "string" && value.length <= max && !CONTROL.test(value) && unstorableAt(value) < 0;
-  return fits ? value : refuse(field, `one line of at most ${max} characters, without line breaks`, value);
+  const isValid =
+    typeof value === "string" && value.length <= max && !CONTROL_CHARACTER.test(value) && unstorableAt(value) < 0;
+  return isValid ? value : refuseField(field, `one line of at most ${max} characters, without line breaks`, value);
 }
 
 /** The same; null if absent. @throws REQUEST_INVALID */
@@ -55,10 +56,10 @@ export function optionalLine(value: unknown, field: string, max = NAME_MAX): str
 export function optionalBody(value: unknown, field: string): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && unstorableAt(value) < 0) return value;
-  return refuse(field, "a text without characters that cannot be stored", value);
+  return refuseField(field, "a text without characters that cannot be stored", value);
 }
 
-const isLabel = (text: string): boolean => LABEL.test(text) && !text.startsWith("-") && !text.endsWith("-");
+const isLabel = (text: string): boolean => HOST_LABEL.test(text) && !text.startsWith("-") && !text.endsWith("-");
 
 /** True for an address whose domain has at least two labels: `ann@example` is nearly always a typing error. */
 export function isEmailAddress(text: string): boolean {
@@ -69,19 +70,19 @@ export function isEmailAddress(text: string): boolean {
 }
 
 function recipient(value: unknown, field: string): EmailRecipient {
-  if (!isObject(value)) return refuse(field, "an object {email, name, type}", value);
+  if (!isObject(value)) return refuseField(field, "an object {email, name, type}", value);
   const { email, name, type = "to" } = value;
   if (typeof email !== "string" || !isEmailAddress(email)) {
-    return refuse(`${field}.email`, "an e-mail address such as ann@example.com", email);
+    return refuseField(`${field}.email`, "an e-mail address such as ann@example.com", email);
   }
-  if (!RECIPIENT_TYPES.some((one) => one === type)) refuse(`${field}.type`, "to, cc or bcc", type);
+  if (!RECIPIENT_TYPES.some((one) => one === type)) refuseField(`${field}.type`, "to, cc or bcc", type);
   return { email, name: optionalLine(name, `${field}.name`), type: type as RecipientType };
 }
 
 /** Each address once. @throws REQUEST_INVALID */
 export function emailRecipients(value: unknown): EmailRecipient[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > RECIPIENTS_MAX) {
-    return refuse("to", `an array of 1 to ${RECIPIENTS_MAX} recipients {email, name, type}`, value);
+    return refuseField("to", `an array of 1 to ${RECIPIENTS_MAX} recipients {email, name, type}`, value);
   }
   const all = value.map((one, index) => recipient(one, `to[${index}]`));
   return [...new Map(all.map((one) => [one.email.toLowerCase(), one])).values()];
@@ -90,10 +91,10 @@ export function emailRecipients(value: unknown): EmailRecipient[] {
 /** `[{name, value}]` as `[name, value]`; an object as its entries. */
 function headerEntries(value: unknown): [string, unknown][] {
   if (!Array.isArray(value))
-    return isObject(value) ? Object.entries(value) : refuse("headers", "an object of texts", value);
+    return isObject(value) ? Object.entries(value) : refuseField("headers", "an object of texts", value);
   return value.map((one, index) => {
-    const named = isObject(one) ? one : {};
-    return [oneLine(named["name"], `headers[${index}].name`), named["value"]];
+    const recipientObject = isObject(one) ? one : {};
+    return [oneLine(recipientObject["name"], `headers[${index}].name`), recipientObject["value"]];
   });
 }
 
@@ -101,45 +102,46 @@ function headerEntries(value: unknown): [string, unknown][] {
 export function emailHeaders(value: unknown): Record<string, string> {
   if (value === undefined || value === null) return {};
   const input = headerEntries(value);
-  if (input.length > HEADERS_MAX) refuse("headers", `at most ${HEADERS_MAX}`, input.length);
+  if (input.length > HEADERS_MAX) refuseField("headers", `at most ${HEADERS_MAX}`, input.length);
   return Object.fromEntries(
     input.map(([name, text]) => {
-      if (!HEADER_NAME.test(name)) refuse("headers", "named by letters, digits and dashes", name);
-      if (OWN_HEADER.test(name)) refuse("headers", "none that the service writes itself", name);
+      if (!HEADER_NAME.test(name)) refuseField("headers", "named by letters, digits and dashes", name);
+      if (OWN_HEADER.test(name)) refuseField("headers", "none that the service writes itself", name);
       return [name, oneLine(text, `headers.${name}`)];
     }),
   );
 }
 
-function attachment(value: unknown, field: string): Attachment {
-  if (!isObject(value)) return refuse(field, "an object {type, name, content, encoding}", value);
+function readAttachment(value: unknown, field: string): MessageAttachment {
+  if (!isObject(value)) return refuseField(field, "an object {type, name, content, encoding}", value);
   const { type = "application/octet-stream", content, encoding = "utf8" } = value;
   const name = oneLine(value["name"], `${field}.name`, NAME_MAX);
-  if (name === "" || /[\\/]/.test(name)) refuse(`${field}.name`, "a file name without slashes", name);
+  if (name === "" || /[\\/]/.test(name)) refuseField(`${field}.name`, "a file name without slashes", name);
   if (typeof type !== "string" || !MEDIA_TYPE.test(type))
-    return refuse(`${field}.type`, "a type such as text/csv", type);
-  if (!ATTACHMENT_ENCODINGS.some((one) => one === encoding)) refuse(`${field}.encoding`, "base64 or utf8", encoding);
+    return refuseField(`${field}.type`, "a type such as text/csv", type);
+  if (!ATTACHMENT_ENCODINGS.some((one) => one === encoding))
+    refuseField(`${field}.encoding`, "base64 or utf8", encoding);
   if (typeof content !== "string" || unstorableAt(content) >= 0)
-    return refuse(`${field}.content`, "a text", typeof content);
-  const bare = encoding === "base64" ? content.replace(/[\r\n]/g, "") : content;
-  if (encoding === "base64" && (bare.length % 4 !== 0 || !BASE64.test(bare))) {
-    refuse(`${field}.content`, "base64, as its encoding says", "something else");
+    return refuseField(`${field}.content`, "a text", typeof content);
+  const bareText = encoding === "base64" ? content.replace(/[\r\n]/g, "") : content;
+  if (encoding === "base64" && (bareText.length % 4 !== 0 || !BASE64_TEXT.test(bareText))) {
+    refuseField(`${field}.content`, "base64, as its encoding says", "something else");
   }
-  return { type, name, content: bare, encoding: encoding as Attachment["encoding"] };
+  return { type, name, content: bareText, encoding: encoding as MessageAttachment["encoding"] };
 }
 
 /** @throws REQUEST_INVALID */
-export function attachments(value: unknown): Attachment[] {
+export function readAttachments(value: unknown): MessageAttachment[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > ATTACHMENTS_MAX) {
-    return refuse("attachments", `an array of at most ${ATTACHMENTS_MAX}`, value);
+    return refuseField("attachments", `an array of at most ${ATTACHMENTS_MAX}`, value);
   }
-  return value.map((one, index) => attachment(one, `attachments[${index}]`));
+  return value.map((one, index) => readAttachment(one, `attachments[${index}]`));
 }
 
 /** Digits with an optional plus; spaces, dashes, dots and brackets between them are removed. @throws REQUEST_INVALID */
 export function phoneNumber(value: unknown, field: string): string {
-  const bare = typeof value === "string" && value.length <= 40 ? value.replace(/[ ().-]/g, "") : "";
-  if (/^\+?[0-9]{3,15}$/.test(bare)) return bare;
-  return refuse(field, "a phone number such as +15550100", value);
+  const bareText = typeof value === "string" && value.length <= 40 ? value.replace(/[ ().-]/g, "") : "";
+  if (/^\+?[0-9]{3,15}$/.test(bareText)) return bareText;
+  return refuseField(field, "a phone number such as +15550100", value);
 }

@@ -1,21 +1,21 @@
 /** Validates an e-mail or a text message (packages, Communicate) and fills in its data. */
 
 import { ActionError } from "../errors.js";
-import { described, isObject } from "./described.js";
-import { refuse } from "./fields.js";
+import { describeValue, isObject } from "./described.js";
+import { refuseField } from "./fields.js";
 import {
-  type Attachment,
-  attachments,
   type EmailRecipient,
   emailHeaders,
   emailRecipients,
+  type MessageAttachment,
   oneLine,
   optionalBody,
   optionalLine,
   phoneNumber,
+  readAttachments,
 } from "./message-fields.js";
-import { fill } from "./message-template.js";
-import { flat, refuseUnknownFields, type Shape } from "./unknown-fields.js";
+import { fillTemplate } from "./message-template.js";
+import { flatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
 export interface Email {
   kind: "email";
@@ -25,7 +25,7 @@ export interface Email {
   html: string | null;
   text: string | null;
   headers: Record<string, string>;
-  attachments: Attachment[];
+  attachments: MessageAttachment[];
 }
 
 export const SMS_PROVIDERS = ["twilio", "webhook"] as const;
@@ -42,13 +42,13 @@ export interface Sms {
 
 const EMAIL_SHAPE: Shape = {
   fields: {
-    ...flat(["subject", "from_name", "fromName", "html", "text", "headers", "data"]).fields,
-    to: [flat(["email", "name", "type"])],
-    attachments: [flat(["type", "name", "content", "encoding"])],
+    ...flatShape(["subject", "from_name", "fromName", "html", "text", "headers", "data"]).fields,
+    to: [flatShape(["email", "name", "type"])],
+    attachments: [flatShape(["type", "name", "content", "encoding"])],
   },
 };
-const SMS_TEXT = flat(["to", "body", "from"]);
-const SMS_SHAPE = flat([...Object.keys(SMS_TEXT.fields), "provider"]);
+const SMS_TEXT = flatShape(["to", "body", "from"]);
+const SMS_SHAPE = flatShape([...Object.keys(SMS_TEXT.fields), "provider"]);
 
 /** Maximum messages of one request. */
 export const BATCH_MAX = 1_000;
@@ -56,14 +56,14 @@ const SMS_MAX_CHARACTERS = 1_600;
 
 function record(value: unknown, name: string): Record<string, unknown> {
   if (isObject(value)) return value;
-  refuse(name, "an object", value);
+  refuseField(name, "an object", value);
 }
 
 const dataOf = (value: unknown): Record<string, unknown> | null =>
   value === undefined || value === null ? null : record(value, "data");
 
 /** Adds the position in a batch to each fault, unless the fault has it already. */
-function placed<T>(where: string, judge: () => T): T {
+function prefixField<T>(where: string, judge: () => T): T {
   try {
     return judge();
   } catch (error) {
@@ -79,7 +79,7 @@ export function parseEmail(body: unknown, path = ""): Email {
   const data = dataOf(input["data"]);
   const to = emailRecipients(options["to"]);
   const subject = oneLine(
-    fill(oneLine(options["subject"] ?? "", "subject"), data, "subject", { html: false }),
+    fillTemplate(oneLine(options["subject"] ?? "", "subject"), data, "subject", { html: false }),
     "subject",
   );
   const html = optionalBody(options["html"], "html");
@@ -90,10 +90,10 @@ export function parseEmail(body: unknown, path = ""): Email {
     to,
     subject,
     fromName: optionalLine(options["from_name"] ?? options["fromName"], "from_name"),
-    html: html === null ? null : fill(html, data, "html", { html: true }),
-    text: text === null ? null : fill(text, data, "text", { html: false }),
+    html: html === null ? null : fillTemplate(html, data, "html", { html: true }),
+    text: text === null ? null : fillTemplate(text, data, "text", { html: false }),
     headers: emailHeaders(options["headers"]),
-    attachments: attachments(options["attachments"]),
+    attachments: readAttachments(options["attachments"]),
   };
   refuseUnknownFields(input, options === input ? EMAIL_SHAPE : { fields: { options: EMAIL_SHAPE, data: null } }, path);
   return email;
@@ -105,11 +105,11 @@ export function parseEmail(body: unknown, path = ""): Email {
  * @throws REQUEST_INVALID
  */
 export function parseSms(input: unknown, path = ""): Sms {
-  const outer = record(input, "the message");
-  const data = isObject(outer["data"]) ? outer["data"] : outer;
-  const provider = outer["provider"] ?? null;
+  const messageFields = record(input, "the message");
+  const data = isObject(messageFields["data"]) ? messageFields["data"] : messageFields;
+  const provider = messageFields["provider"] ?? null;
   if (provider !== null && !SMS_PROVIDERS.some((one) => one === provider)) {
-    refuse("provider", "twilio or webhook", provider);
+    refuseField("provider", "twilio or webhook", provider);
   }
   const body = optionalBody(data["body"], "body") ?? "";
   if (body === "" || body.length > SMS_MAX_CHARACTERS) {
@@ -118,7 +118,11 @@ export function parseSms(input: unknown, path = ""): Sms {
   }
   const from = optionalLine(data["from"], "from", 40);
   const to = phoneNumber(data["to"], "to");
-  refuseUnknownFields(outer, data === outer ? SMS_SHAPE : { fields: { data: SMS_TEXT, provider: null } }, path);
+  refuseUnknownFields(
+    messageFields,
+    data === messageFields ? SMS_SHAPE : { fields: { data: SMS_TEXT, provider: null } },
+    path,
+  );
   return { kind: "sms", to, body, from, provider: provider as SmsProvider | null };
 }
 
@@ -126,8 +130,8 @@ export function parseSms(input: unknown, path = ""): Sms {
 export function parseBatch<T>(body: unknown, parse: (one: unknown, path: string) => T): T[] {
   const list = isObject(body) && Array.isArray(body["messages"]) ? body["messages"] : body;
   if (!Array.isArray(list) || list.length === 0 || list.length > BATCH_MAX) {
-    const message = `the batch must be an array of 1 to ${BATCH_MAX} messages (got ${described(list)})`;
+    const message = `the batch must be an array of 1 to ${BATCH_MAX} messages (got ${describeValue(list)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
-  return list.map((one, index) => placed(`[${index}]`, () => parse(one, `[${index}]`)));
+  return list.map((one, index) => prefixField(`[${index}]`, () => parse(one, `[${index}]`)));
 }

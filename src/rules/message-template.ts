@@ -1,13 +1,13 @@
 /** Placeholders `{{name}}` in a message, filled from its data. A name is any text without braces. */
 import { ActionError } from "../errors.js";
 
-const PLACE = /\{\{([^{}]+)\}\}/g;
-const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+const PLACEHOLDER_SHAPE = /\{\{([^{}]+)\}\}/g;
+const HTML_ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
 /** Maximum length of a filled text: a placeholder that occurs a thousand times could turn a megabyte into gigabytes. */
 const FILLED_MAX_CHARACTERS = 2 * 1024 * 1024;
 
-const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
+const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => HTML_ENTITIES[character]!);
 
 /**
  * Value at a name, or at a path of names with dots. Reads only own properties, so that no name reaches a prototype. Returns "" for a
@@ -27,13 +27,14 @@ const textOf = (value: unknown): string =>
   ["string", "number", "boolean"].includes(typeof value) ? String(value) : "";
 
 /** Names of a text's placeholders, trimmed. */
-export const placeholdersOf = (text: string): string[] => Array.from(text.matchAll(PLACE), ([, name]) => name!.trim());
+export const placeholdersOf = (text: string): string[] =>
+  Array.from(text.matchAll(PLACEHOLDER_SHAPE), ([, name]) => name!.trim());
 
 /**
  * `text` with placeholders replaced; unchanged without data. `html`: values are escaped.
  * @throws REQUEST_INVALID that names the field if it exceeds 2 MB
  */
-export function fill(text: string, data: object | null, field: string, { html }: { html: boolean }): string {
+export function fillTemplate(text: string, data: object | null, field: string, { html }: { html: boolean }): string {
   if (data === null) return text;
   const parts: string[] = [];
   let length = 0;
@@ -48,10 +49,10 @@ export function fill(text: string, data: object | null, field: string, { html }:
     }
     parts.push(part);
   };
-  for (const match of text.matchAll(PLACE)) {
+  for (const match of text.matchAll(PLACEHOLDER_SHAPE)) {
     const value = valueAt(data, match[1]!.trim());
     add(text.slice(from, match.index));
-    add(html ? escaped(value) : value);
+    add(html ? escapeHtml(value) : value);
     from = match.index + match[0].length;
   }
   add(text.slice(from));

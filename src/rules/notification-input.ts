@@ -2,9 +2,9 @@
 
 import { EVENT_MAX_BYTES } from "../limits.js";
 import { isObject, nestsDeeperThan, unstorableAt } from "./described.js";
-import { refuse } from "./fields.js";
+import { refuseField } from "./fields.js";
 import { parseScope, type Scope } from "./scope.js";
-import { flat, refuseUnknownFields, type Shape } from "./unknown-fields.js";
+import { flatShape, refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
 export const NOTIFICATION_STATUSES = ["draft", "published", "scheduled"] as const;
 export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
@@ -28,8 +28,8 @@ export interface NotificationFields {
 
 const NOTIFICATION_SHAPE: Shape = {
   fields: {
-    ...flat(["status", "data", "extendData", "scope", "orderAt"]).fields,
-    pushNotification: flat(["payload", "delayUntilTimestamp"]),
+    ...flatShape(["status", "data", "extendData", "scope", "orderAt"]).fields,
+    pushNotification: flatShape(["payload", "delayUntilTimestamp"]),
   },
   readOnly: ["id", "appId", "publishedAt", "cursor", "readStatus", "createdAt", "updatedAt"],
 };
@@ -40,54 +40,55 @@ const PUSH_MAX_BYTES = 3_000;
 const DATA_MAX_DEPTH = 50;
 const LATEST_MS = 8_640_000_000_000_000;
 
-function storable(value: unknown, field: string, maxBytes: number): Record<string, unknown> {
-  if (!isObject(value)) return refuse(field, "an object", value);
-  if (nestsDeeperThan(value, DATA_MAX_DEPTH)) refuse(field, `at most ${DATA_MAX_DEPTH} levels deep`, value);
+function readStorable(value: unknown, field: string, maxBytes: number): Record<string, unknown> {
+  if (!isObject(value)) return refuseField(field, "an object", value);
+  if (nestsDeeperThan(value, DATA_MAX_DEPTH)) refuseField(field, `at most ${DATA_MAX_DEPTH} levels deep`, value);
   const text = JSON.stringify(value);
-  if (Buffer.byteLength(text) > maxBytes) refuse(field, `at most ${maxBytes} bytes of JSON`, Buffer.byteLength(text));
+  if (Buffer.byteLength(text) > maxBytes)
+    refuseField(field, `at most ${maxBytes} bytes of JSON`, Buffer.byteLength(text));
   if (/\\u0000/.test(text) || unstorableAt(text) >= 0 || /\\ud[89a-f]/i.test(text)) {
-    refuse(field, "without characters that cannot be stored", "one that cannot");
+    refuseField(field, "without characters that cannot be stored", "one that cannot");
   }
   return value;
 }
 
-function moment(value: unknown, field: string): Date {
+function readTime(value: unknown, field: string): Date {
   const time = typeof value === "string" ? Date.parse(value) : value;
   if (typeof time === "number" && Number.isFinite(time) && Math.abs(time) <= LATEST_MS) return new Date(time);
-  return refuse(field, "a time: ISO 8601, or Unix milliseconds", value);
+  return refuseField(field, "a time: ISO 8601, or Unix milliseconds", value);
 }
 
 function pushWish(value: unknown): PushWish | null {
   if (value === null) return null;
-  if (!isObject(value)) return refuse("pushNotification", "an object {payload, delayUntilTimestamp}", value);
-  const payload = storable(value["payload"], "pushNotification.payload", PUSH_MAX_BYTES);
+  if (!isObject(value)) return refuseField("pushNotification", "an object {payload, delayUntilTimestamp}", value);
+  const payload = readStorable(value["payload"], "pushNotification.payload", PUSH_MAX_BYTES);
   const { delayUntilTimestamp: delay = null } = value;
-  const at = delay === null ? null : moment(delay, "pushNotification.delayUntilTimestamp").getTime();
+  const at = delay === null ? null : readTime(delay, "pushNotification.delayUntilTimestamp").getTime();
   return { payload, delayUntilTimestamp: at };
 }
 
-function texts(data: Record<string, unknown>): Record<string, unknown> {
+function readTexts(data: Record<string, unknown>): Record<string, unknown> {
   for (const name of ["title", "message"]) {
     const text = data[name];
-    if (text !== undefined && text !== null && typeof text !== "string") refuse(`data.${name}`, "a text", text);
+    if (text !== undefined && text !== null && typeof text !== "string") refuseField(`data.${name}`, "a text", text);
   }
   return data;
 }
 
 /** @param path of the notification in a larger body @throws REQUEST_INVALID naming the field */
 export function parseNotification(body: unknown, path = ""): NotificationFields {
-  if (!isObject(body)) return refuse("the notification", "an object", body);
+  if (!isObject(body)) return refuseField("the notification", "an object", body);
   const { status, data, extendData, scope, orderAt, pushNotification } = body;
   if (status !== undefined && status !== null && !NOTIFICATION_STATUSES.some((one) => one === status)) {
-    refuse("status", NOTIFICATION_STATUSES.join(", "), status);
+    refuseField("status", NOTIFICATION_STATUSES.join(", "), status);
   }
   const isSet = (value: unknown) => value !== undefined && value !== null;
   const fields: NotificationFields = {
     ...(isSet(status) && { status: status as NotificationStatus }),
-    ...(isSet(data) && { data: texts(storable(data, "data", EVENT_MAX_BYTES)) }),
-    ...(isSet(extendData) && { extendData: texts(storable(extendData, "extendData", EVENT_MAX_BYTES)) }),
+    ...(isSet(data) && { data: readTexts(readStorable(data, "data", EVENT_MAX_BYTES)) }),
+    ...(isSet(extendData) && { extendData: readTexts(readStorable(extendData, "extendData", EVENT_MAX_BYTES)) }),
     ...(scope !== undefined && { scope: parseScope(scope) }),
-    ...(orderAt !== undefined && { orderAt: orderAt === null ? null : moment(orderAt, "orderAt") }),
+    ...(orderAt !== undefined && { orderAt: orderAt === null ? null : readTime(orderAt, "orderAt") }),
     ...(pushNotification !== undefined && { push: pushWish(pushNotification) }),
   };
   refuseUnknownFields(body, NOTIFICATION_SHAPE, path);
@@ -97,14 +98,14 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
 /** Instead of ids: all published notifications. */
 export const EVERY_ONE = "all";
 
-const MARKED_SHAPE = flat(["ids"]);
+const MARKED_SHAPE = flatShape(["ids"]);
 
 /** `"all"`, or ids. @throws REQUEST_INVALID */
 export function parseMarked(value: unknown): typeof EVERY_ONE | number[] {
   const ids = isObject(value) ? value["ids"] : value;
   const isList = Array.isArray(ids) && ids.length <= NOTIFICATIONS_PER_BATCH;
   if (ids !== EVERY_ONE && !(isList && ids.every((id) => Number.isSafeInteger(id) && id > 0))) {
-    return refuse("ids", `"all" or an array of at most ${NOTIFICATIONS_PER_BATCH} ids`, ids);
+    return refuseField("ids", `"all" or an array of at most ${NOTIFICATIONS_PER_BATCH} ids`, ids);
   }
   refuseUnknownFields(value, MARKED_SHAPE);
   return ids as typeof EVERY_ONE | number[];
@@ -119,31 +120,32 @@ export interface PushTarget {
 
 /** `PushSubscription.toJSON()`. */
 export const PUSH_TARGET_SHAPE: Shape = {
-  fields: { ...flat(["endpoint", "expirationTime"]).fields, keys: flat(["p256dh", "auth"]) },
+  fields: { ...flatShape(["endpoint", "expirationTime"]).fields, keys: flatShape(["p256dh", "auth"]) },
 };
 /** A device to remove: as listed, or the browser's own subscription. */
-export const PUSH_DEVICE_SHAPE = flat(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
+export const PUSH_DEVICE_SHAPE = flatShape(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
 
 const ENDPOINT_MAX = 2_000;
 const KEY_BYTES = 65;
 const AUTH_BYTES = 16;
 
 function keyOf(value: unknown, field: string, bytes: number): string {
-  const fits = typeof value === "string" && /^[A-Za-z0-9_-]{1,100}={0,2}$/.test(value);
-  if (fits && Buffer.from(value, "base64url").length === bytes) return value.replaceAll("=", "");
-  return refuse(field, `${bytes} bytes in base64url`, typeof value);
+  const isValid = typeof value === "string" && /^[A-Za-z0-9_-]{1,100}={0,2}$/.test(value);
+  if (isValid && Buffer.from(value, "base64url").length === bytes) return value.replaceAll("=", "");
+  return refuseField(field, `${bytes} bytes in base64url`, typeof value);
 }
 
 /** `PushSubscription.toJSON()`. @param allowHttp true if plain http is allowed @throws REQUEST_INVALID */
 export function parsePushTarget(body: unknown, allowHttp: boolean): PushTarget {
-  if (!isObject(body)) return refuse("the subscription", "an object {endpoint, keys}", body);
+  if (!isObject(body)) return refuseField("the subscription", "an object {endpoint, keys}", body);
   const { endpoint, keys, expirationTime = null } = body;
   if (expirationTime !== null && !(typeof expirationTime === "number" && expirationTime >= 0)) {
-    refuse("expirationTime", "a time in milliseconds or null", expirationTime);
+    refuseField("expirationTime", "a time in milliseconds or null", expirationTime);
   }
   const url = typeof endpoint === "string" && endpoint.length <= ENDPOINT_MAX ? URL.parse(endpoint) : null;
   const isWeb = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");
-  if (!url || !isWeb || url.username !== "" || url.password !== "") refuse("endpoint", "an https address", endpoint);
+  if (!url || !isWeb || url.username !== "" || url.password !== "")
+    refuseField("endpoint", "an https address", endpoint);
   const input = isObject(keys) ? keys : {};
   return {
     endpoint: url!.href,

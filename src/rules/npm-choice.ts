@@ -7,7 +7,7 @@ import { valid } from "semver";
 import { isObject } from "./described.js";
 
 /** A version of a package. `integrity` is the Subresource Integrity of the archive at `tarball`. */
-export interface Choice {
+export interface VersionChoice {
   version: string;
   tarball: string;
   integrity: string;
@@ -16,7 +16,7 @@ export interface Choice {
 }
 
 /** Reason why no version fits; it follows the package's name in a message. */
-export type Chosen = Choice | { fault: string };
+export type VersionResult = VersionChoice | { fault: string };
 
 /** More than any reasonable package lists. */
 const NEEDS_MAX = 500;
@@ -39,12 +39,12 @@ function integrityOf({ integrity, shasum }: { integrity?: unknown; shasum?: unkn
 /** Required dependencies: optional ones are for native code, and a package works without them. */
 function needsOf(manifest: NonNullable<ReturnType<typeof pickManifest>>): [string, string][] {
   const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = manifest;
-  const optional = new Set(entriesOf(optionalDependencies).map(([name]) => name));
-  const meta = isObject(peerDependenciesMeta) ? peerDependenciesMeta : {};
+  const optionalNames = new Set(entriesOf(optionalDependencies).map(([name]) => name));
+  const peerMeta = isObject(peerDependenciesMeta) ? peerDependenciesMeta : {};
   const isOptionalPeer = (name: string) =>
-    Object.hasOwn(meta, name) && isObject(meta[name]) && meta[name]["optional"] === true;
+    Object.hasOwn(peerMeta, name) && isObject(peerMeta[name]) && peerMeta[name]["optional"] === true;
   const peers = entriesOf(peerDependencies).filter(([name]) => !isOptionalPeer(name));
-  return [...entriesOf(dependencies).filter(([name]) => !optional.has(name)), ...peers];
+  return [...entriesOf(dependencies).filter(([name]) => !optionalNames.has(name)), ...peers];
 }
 
 export interface VersionQuery {
@@ -57,7 +57,7 @@ export interface VersionQuery {
 }
 
 /** If a registry does not state publication times, any version is chosen. */
-export function chooseVersion({ document, wanted, publishedBefore }: VersionQuery): Chosen {
+export function chooseVersion({ document, wanted, publishedBefore }: VersionQuery): VersionResult {
   let packument: unknown;
   try {
     packument = JSON.parse(new TextDecoder().decode(document));
@@ -67,8 +67,8 @@ export function chooseVersion({ document, wanted, publishedBefore }: VersionQuer
   if (!isObject(packument) || !isObject(packument["versions"])) return { fault: "has no version in the registry" };
   let manifest: ReturnType<typeof pickManifest>;
   try {
-    const isJudged = publishedBefore !== null && isObject(packument["time"]) && valid(wanted) === null;
-    manifest = pickManifest(packument, wanted, isJudged ? { before: new Date(publishedBefore) } : {});
+    const isAgeChecked = publishedBefore !== null && isObject(packument["time"]) && valid(wanted) === null;
+    manifest = pickManifest(packument, wanted, isAgeChecked ? { before: new Date(publishedBefore) } : {});
   } catch {
     manifest = null;
   }

@@ -1,6 +1,6 @@
 /** Packages that need Node, and alternatives for actions, which the error for such a package names. */
 
-const ALTERNATIVES: Readonly<Record<string, string>> = {
+const PACKAGE_ALTERNATIVES: Readonly<Record<string, string>> = {
   "aws-sdk": "aws4fetch",
   axios: "fetch",
   bcrypt: "bcryptjs",
@@ -43,5 +43,5 @@ const ALTERNATIVES: Readonly<Record<string, string>> = {
 /** @param dependency as listed, with its version @returns "" if there is none */
 export function alternativeTo(dependency: string): string {
   const [name = ""] = /^.[^@/]*/.exec(dependency) ?? [];
-  return Object.hasOwn(ALTERNATIVES, name) ? ALTERNATIVES[name]! : "";
+  return Object.hasOwn(PACKAGE_ALTERNATIVES, name) ? PACKAGE_ALTERNATIVES[name]! : "";
 }

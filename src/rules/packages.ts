@@ -2,7 +2,7 @@
 import npa from "npm-package-arg";
 import type { Asset, StoredAsset } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
-import { described, isObject } from "./described.js";
+import { describeValue, isObject } from "./described.js";
 import builtIn from "./packages.json" with { type: "json" };
 
 /** Modes in which a package can run on the server, cheapest first (engine/browser/globals.ts). */
@@ -38,7 +38,7 @@ export type Catalogue = ReadonlyMap<string, PackageEntry>;
 export const BUILT_IN_PACKAGES = builtIn as readonly PackageEntry[];
 
 const PACKAGE_NAME = /^[a-z0-9][a-z0-9._-]{0,99}$/;
-const NAMESPACE = /^[A-Za-z][A-Za-z0-9]{0,99}$/;
+const NAMESPACE_NAME = /^[A-Za-z][A-Za-z0-9]{0,99}$/;
 const SERVED_PATH = /^\/[A-Za-z0-9/._-]+$/;
 const URL_MAX_CHARACTERS = 2048;
 
@@ -48,7 +48,7 @@ const URL_MAX_CHARACTERS = 2048;
  * @throws Error that names the faulty entry
  */
 export function createCatalogue(extra: unknown = []): Catalogue {
-  if (!Array.isArray(extra)) throw new Error(`packages must be an array of entries (got ${described(extra)})`);
+  if (!Array.isArray(extra)) throw new Error(`packages must be an array of entries (got ${describeValue(extra)})`);
   const catalogue = new Map(BUILT_IN_PACKAGES.map((entry) => [entry.name, entry]));
   for (const [index, value] of extra.entries()) {
     const entry = packageEntry(value, `packages[${index}]`);
@@ -58,26 +58,32 @@ export function createCatalogue(extra: unknown = []): Catalogue {
 }
 
 function packageEntry(value: unknown, where: string): PackageEntry {
-  if (!isObject(value)) throw new Error(`${where} must be an object (got ${described(value)})`);
+  if (!isObject(value)) throw new Error(`${where} must be an object (got ${describeValue(value)})`);
   const { name, namespace = null, path, url, standalone = false, mode = "document" } = value;
   const { mayDoWithLess = false, network = true, inDocument = [], withoutDocument = [] } = value;
-  const expect = (fits: boolean, field: string, expected: string, received: unknown) => {
-    if (!fits) throw new Error(`${where}.${field} must be ${expected} (got ${described(received)})`);
+  const expectField = (fits: boolean, field: string, expected: string, received: unknown) => {
+    if (!fits) throw new Error(`${where}.${field} must be ${expected} (got ${describeValue(received)})`);
   };
-  const matches = (text: unknown, pattern: RegExp): text is string => typeof text === "string" && pattern.test(text);
-  expect(matches(name, PACKAGE_NAME), "name", "lower-case letters, digits, dots and dashes", name);
-  expect(namespace === null || matches(namespace, NAMESPACE), "namespace", "a property name or null", namespace);
-  expect((path === undefined) !== (url === undefined), "path", "given, or url, and not both", path);
-  expect(path === undefined || matches(path, SERVED_PATH), "path", "an absolute path", path);
-  expect(url === undefined || externalFault(url) === null, "url", "an https URL", url);
-  const areNames = (list: unknown) => Array.isArray(list) && list.every((one) => matches(one, NAMESPACE));
+  const matchesPattern = (text: unknown, pattern: RegExp): text is string =>
+    typeof text === "string" && pattern.test(text);
+  expectField(matchesPattern(name, PACKAGE_NAME), "name", "lower-case letters, digits, dots and dashes", name);
+  expectField(
+    namespace === null || matchesPattern(namespace, NAMESPACE_NAME),
+    "namespace",
+    "a property name or null",
+    namespace,
+  );
+  expectField((path === undefined) !== (url === undefined), "path", "given, or url, and not both", path);
+  expectField(path === undefined || matchesPattern(path, SERVED_PATH), "path", "an absolute path", path);
+  expectField(url === undefined || externalFault(url) === null, "url", "an https URL", url);
+  const areNames = (list: unknown) => Array.isArray(list) && list.every((one) => matchesPattern(one, NAMESPACE_NAME));
   const isStandalone = typeof standalone === "boolean" || areNames(standalone);
-  expect(isStandalone, "standalone", "true, false or an array of function names", standalone);
-  expect(PACKAGE_MODES.includes(mode as PackageMode), "mode", PACKAGE_MODES.join(", "), mode);
-  expect(typeof mayDoWithLess === "boolean", "mayDoWithLess", "true or false", mayDoWithLess);
-  expect(typeof network === "boolean", "network", "true or false", network);
-  expect(areNames(inDocument), "inDocument", "an array of function names", inDocument);
-  expect(areNames(withoutDocument), "withoutDocument", "an array of function names", withoutDocument);
+  expectField(isStandalone, "standalone", "true, false or an array of function names", standalone);
+  expectField(PACKAGE_MODES.includes(mode as PackageMode), "mode", PACKAGE_MODES.join(", "), mode);
+  expectField(typeof mayDoWithLess === "boolean", "mayDoWithLess", "true or false", mayDoWithLess);
+  expectField(typeof network === "boolean", "network", "true or false", network);
+  expectField(areNames(inDocument), "inDocument", "an array of function names", inDocument);
+  expectField(areNames(withoutDocument), "withoutDocument", "an array of function names", withoutDocument);
   return value as unknown as PackageEntry;
 }
 
@@ -95,7 +101,7 @@ const SPEC_MAX_CHARACTERS = 300;
 /** The error for a dependency; `retryAfter`, in seconds, if a retry may help (contract, section 4). */
 export function unresolved(dependency: string, reason: string, retryAfter?: number): ActionError {
   const details = retryAfter === undefined ? {} : { retryAfter };
-  return new ActionError("DEPENDENCY_UNRESOLVED", `dependencies: ${described(dependency)} ${reason}`, details);
+  return new ActionError("DEPENDENCY_UNRESOLVED", `dependencies: ${describeValue(dependency)} ${reason}`, details);
 }
 
 /** @throws ActionError DEPENDENCY_UNRESOLVED for an invalid dependency */
@@ -105,8 +111,8 @@ export function readDependency(dependency: string, catalogue: Catalogue): Depend
   if (entry && entry.url === undefined) throw notBuilt(dependency);
   const address = entry?.url ?? dependency;
   if (/^[a-z][a-z0-9+.-]*:/i.test(address)) {
-    const fault = externalFault(address);
-    if (fault !== null) throw unresolved(dependency, fault);
+    const urlFault = externalFault(address);
+    if (urlFault !== null) throw unresolved(dependency, urlFault);
     return { kind: "address", url: new URL(address).href };
   }
   if (OWN_NAMES.test(dependency)) throw unresolved(dependency, "is no package of this service");
@@ -123,14 +129,14 @@ const WITH_SUBPATH = /^((?:@[^/@]+\/)?[^/@]+(?:@[^/@]+)?)((?:\/[\w.-]+)+)$/;
 function npmSpecOf(dependency: string): { name: string; wanted: string; subpath: string } {
   const refusal =
     "is no package of the catalogue, no name of an npm package such as lodash or @scope/name@^2, and no https URL";
-  const plain = dependency.length <= SPEC_MAX_CHARACTERS && !/[\s\\%]/.test(dependency.trim());
-  if (!plain || dependency !== dependency.trim()) throw unresolved(dependency, refusal);
+  const isPlain = dependency.length <= SPEC_MAX_CHARACTERS && !/[\s\\%]/.test(dependency.trim());
+  if (!isPlain || dependency !== dependency.trim()) throw unresolved(dependency, refusal);
   const [, spec = dependency, subpath = ""] = WITH_SUBPATH.exec(dependency) ?? [];
-  const climbs = subpath.split("/").some((segment) => segment === "." || segment === "..");
+  const climbsUp = subpath.split("/").some((segment) => segment === "." || segment === "..");
   try {
     const { type, name, rawSpec } = npa(spec, "/");
     const isOfRegistry = type === "version" || type === "range" || type === "tag";
-    if (isOfRegistry && name && !climbs)
+    if (isOfRegistry && name && !climbsUp)
       return { name, wanted: rawSpec === "*" && !spec.endsWith("@*") ? "" : rawSpec, subpath };
   } catch {
     // Invalid for any registry.
@@ -168,7 +174,7 @@ export const isKept = (asset: StoredAsset): asset is KeptAsset => asset.sha256 !
 export const storedPath = (sha256: string): string => `/client/kept/${sha256}.js`;
 
 /** Adds current URLs to stored assets. */
-export type Addressed = (stored: readonly StoredAsset[]) => Asset[];
+export type AddressAssets = (stored: readonly StoredAsset[]) => Asset[];
 
 /**
  * Stored assets with their current URLs (specification, Action object, `assets`).
@@ -177,10 +183,10 @@ export type Addressed = (stored: readonly StoredAsset[]) => Asset[];
 export function addressedAssets(stored: readonly StoredAsset[], catalogue: Catalogue, baseUrl: string): Asset[] {
   return stored.map(({ name, path, url, sha256, ...kept }) => {
     // An older row has the service's URL of that time, or an external one.
-    const served = sha256 !== undefined || url === undefined ? path : catalogue.get(name)?.path;
-    return served === undefined
+    const servedPath = sha256 !== undefined || url === undefined ? path : catalogue.get(name)?.path;
+    return servedPath === undefined
       ? { name, url: url!, path, ...kept }
-      : { name, url: baseUrl + served, path: served, ...kept };
+      : { name, url: baseUrl + servedPath, path: servedPath, ...kept };
   });
 }
 

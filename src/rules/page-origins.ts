@@ -1,7 +1,7 @@
 /** Origins of an app's own pages: validation, and the form in which they are stored and compared. Opens no connection. */
 
 import { PAGE_ORIGINS_MAX } from "../limits.js";
-import { refuse } from "./fields.js";
+import { refuseField } from "./fields.js";
 import { normalOrigin } from "./integration-origins.js";
 
 const ORIGIN_MAX_CHARACTERS = 300;
@@ -21,13 +21,13 @@ function readOrigin(value: unknown, allowHttp: boolean): string | null {
 export function parsePageOrigins(value: unknown, allowHttp: boolean): string[] {
   if (!Array.isArray(value) || value.length > PAGE_ORIGINS_MAX) {
     const expected = `an array of at most ${PAGE_ORIGINS_MAX} origins`;
-    refuse("origins", expected, value);
+    refuseField("origins", expected, value);
   }
   const origins = value.map((one, index) => {
     const origin = readOrigin(one, allowHttp);
     if (origin !== null) return origin;
     const expected = 'an https origin such as "https://shop.example", or an http origin of localhost, without a path';
-    return refuse(`origins[${index}]`, expected, one);
+    return refuseField(`origins[${index}]`, expected, one);
   });
   return [...new Set(origins)];
 }

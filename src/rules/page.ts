@@ -2,12 +2,12 @@
 
 import { ActionError } from "../errors.js";
 import { PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES } from "../limits.js";
-import { refuse } from "./fields.js";
+import { refuseField } from "./fields.js";
 
-function natural(value: unknown, name: string, fallback: number, max: number): number {
+function naturalNumber(value: unknown, name: string, fallback: number, max: number): number {
   if (value === undefined || value === null) return fallback;
   if (Number.isSafeInteger(value) && (value as number) >= 0) return Math.min(value as number, max);
-  refuse(name, "a whole number from 0", value);
+  refuseField(name, "a whole number from 0", value);
 }
 
 /** Limits of a page: `limit` is cut to `max`. @throws REQUEST_INVALID unless it is a whole number */
@@ -17,8 +17,8 @@ export function page(
   max = PAGE_MAX,
 ): { limit: number; offset: number } {
   return {
-    limit: natural(options.limit, "limit", fallback, max),
-    offset: natural(options.offset, "offset", 0, Number.MAX_SAFE_INTEGER),
+    limit: naturalNumber(options.limit, "limit", fallback, max),
+    offset: naturalNumber(options.offset, "offset", 0, Number.MAX_SAFE_INTEGER),
   };
 }
 
@@ -34,16 +34,19 @@ export function idOfCursor(cursor: unknown, name = "cursor"): number | null {
 }
 
 /** Called with the number of bytes that a response will need. They are read after it has resolved. Rejects if they are too many. */
-export type Reserve = (bytes: number) => Promise<void>;
+export type ReserveBytes = (bytes: number) => Promise<void>;
 
 /** Candidates for a page with large values: matching ids with their bytes. */
-export interface Sized {
+export interface SizedRow {
   id: number;
   bytes: number;
 }
 
 /** The first entries that fit into PAGE_MAX_BYTES, at least one; their bytes are reserved. @throws as `reserve` */
-export async function pageOf(sized: readonly Sized[], reserve: Reserve = async () => undefined): Promise<number[]> {
+export async function pageOf(
+  sized: readonly SizedRow[],
+  reserve: ReserveBytes = async () => undefined,
+): Promise<number[]> {
   let sum = 0;
   const ids: number[] = [];
   for (const { id, bytes } of sized) {

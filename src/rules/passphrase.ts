@@ -7,14 +7,14 @@ const PASSPHRASE_MIN_CHARACTERS = 12;
 const PASSPHRASE_MAX_CHARACTERS = 1_024;
 
 /** The list has some 49,000 entries, most common first. Only entries that are long enough matter. */
-const COMMON: ReadonlySet<string> = new Set(
+const COMMON_PASSPHRASES: ReadonlySet<string> = new Set(
   [...dictionary["passwords-common"]].filter(({ length }) => length >= PASSPHRASE_MIN_CHARACTERS),
 );
 
 /** The shortest text that gives the whole when repeated: `abab` has `ab`. A text repeats if it occurs inside itself doubled. */
 const unitOf = (text: string): string => text.slice(0, (text + text).indexOf(text, 1));
 
-const weak = (message: string): ActionError => new ActionError("PASSPHRASE_TOO_WEAK", message);
+const weakPassphrase = (message: string): ActionError => new ActionError("PASSPHRASE_TOO_WEAK", message);
 
 /**
  * Normalizes a passphrase for hashing: composed characters, so that every keyboard gives the same bytes.
@@ -24,12 +24,16 @@ export function checkPassphrase(value: unknown): string {
   const passphrase = readPassphrase(value);
   const characters = [...passphrase].length;
   if (characters < PASSPHRASE_MIN_CHARACTERS) {
-    throw weak(`passphrase must have at least ${PASSPHRASE_MIN_CHARACTERS} characters (got ${characters})`);
+    throw weakPassphrase(`passphrase must have at least ${PASSPHRASE_MIN_CHARACTERS} characters (got ${characters})`);
   }
-  const plain = passphrase.toLowerCase();
-  if (COMMON.has(plain)) throw weak("passphrase is one of the most common ones; choose another");
-  if ([...unitOf(plain)].length < PASSPHRASE_MIN_CHARACTERS && unitOf(plain) !== plain) {
-    throw weak("passphrase repeats a short text; choose another");
+  const lowerCasePassphrase = passphrase.toLowerCase();
+  if (COMMON_PASSPHRASES.has(lowerCasePassphrase))
+    throw weakPassphrase("passphrase is one of the most common ones; choose another");
+  if (
+    [...unitOf(lowerCasePassphrase)].length < PASSPHRASE_MIN_CHARACTERS &&
+    unitOf(lowerCasePassphrase) !== lowerCasePassphrase
+  ) {
+    throw weakPassphrase("passphrase repeats a short text; choose another");
   }
   return passphrase;
 }

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { ActionError } from "../errors.js";
 
 /** Accepted `updatedAt` values, ISO 8601 with milliseconds; undefined: any. */
-export type Precondition = readonly string[] | undefined;
+export type ExpectedTags = readonly string[] | undefined;
 
 /** Separator in a tag between the state that `If-Match` compares and other displayed facts. */
 const BEHIND_STATE = ";";
@@ -29,7 +29,7 @@ function tagsIn(header: string | undefined, name: string): string[] | undefined 
 }
 
 /** The states of `If-Match`. @throws REQUEST_INVALID */
-export const readIfMatch = (header: string | undefined): Precondition =>
+export const readIfMatch = (header: string | undefined): ExpectedTags =>
   tagsIn(header, "If-Match")?.map((tag) => tag.split(BEHIND_STATE, 1)[0]!);
 
 /** True if `If-None-Match` names the tag, or `*`: the client has this representation. @throws REQUEST_INVALID */
@@ -43,14 +43,14 @@ export const NEXT_UPDATED_AT =
   "date_trunc('milliseconds', greatest(clock_timestamp(), updated_at + interval '1 millisecond'))";
 
 /** @throws RESOURCE_CHANGED with the current resource, if it has changed since the given state */
-export function mustBeAt<T extends { updatedAt: string }>(resource: T, precondition: Precondition): void {
+export function requireCurrent<T extends { updatedAt: string }>(resource: T, precondition: ExpectedTags): void {
   if (!precondition || precondition.includes(resource.updatedAt)) return;
   const message = `the resource was changed at ${resource.updatedAt}, after the state that this change started from`;
   throw new ActionError("RESOURCE_CHANGED", message, { resource });
 }
 
 /** Item of a list, as it enters the list's state. */
-export interface Stated {
+export interface StatedTag {
   id: number;
   updatedAt: string;
 }
@@ -59,7 +59,7 @@ export interface Stated {
  * State of a list: it changes whenever an item is added, changed or removed, and does not depend on the order. The tag
  * of the list starts with it.
  */
-export const listState = (items: readonly Stated[]): string =>
+export const listState = (items: readonly StatedTag[]): string =>
   hash("sha256", JSON.stringify(items.map(({ id, updatedAt }) => `${id} ${updatedAt}`).sort()), "base64url").slice(
     0,
     22,
@@ -72,9 +72,9 @@ export const listState = (items: readonly Stated[]): string =>
  * @throws RESOURCE_CHANGED with the current item
  */
 export function mustBeInList(
-  item: Stated | undefined,
-  lists: readonly (readonly Stated[])[],
-  precondition: Precondition,
+  item: StatedTag | undefined,
+  lists: readonly (readonly StatedTag[])[],
+  precondition: ExpectedTags,
 ): void {
   if (!precondition || (item && precondition.includes(item.updatedAt))) return;
   if (lists.some((list) => precondition.includes(listState(list)))) return;
@@ -83,7 +83,7 @@ export function mustBeInList(
 }
 
 /** @throws the error of `changed`, if the row has changed since */
-export function requireUnchanged(updatedAt: Date, precondition: Precondition, changed: () => ActionError): void {
+export function requireUnchanged(updatedAt: Date, precondition: ExpectedTags, changed: () => ActionError): void {
   if (precondition && !precondition.includes(updatedAt.toISOString())) throw changed();
 }
 

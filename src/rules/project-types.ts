@@ -17,33 +17,33 @@ export interface TypedDefinitions {
 export type PackageDeclarations = ReadonlyMap<string, readonly string[] | null>;
 
 /** An action's dependencies, and the scripts that the service resolved them to. */
-interface Dependent {
+interface DependentDefinition {
   dependencies?: unknown;
   assets?: { name: string; integrity: string }[] | undefined;
 }
 
-const HASHED = "sha256-";
+const HASH_PREFIX = "sha256-";
 
 /** Integrity of the script of each package by the name that code imports; null for one without, such as one that was never saved. */
-export function importedPackages(actions: readonly Dependent[]): Map<string, string | null> {
+export function importedPackages(actions: readonly DependentDefinition[]): Map<string, string | null> {
   const found = new Map<string, string | null>();
   for (const { dependencies, assets = [] } of actions) {
     for (const dependency of Array.isArray(dependencies) ? dependencies : []) {
       if (typeof dependency !== "string" || URL.canParse(dependency)) continue;
       const { integrity } = assets.find(({ name }) => name === dependency) ?? {};
-      const hashed = integrity?.startsWith(HASHED) ? integrity : null;
+      const hashed = integrity?.startsWith(HASH_PREFIX) ? integrity : null;
       found.set(importName(dependency), hashed ?? found.get(importName(dependency)) ?? null);
     }
   }
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-const HEAD = `/** Types of this app. \`svc dev\` and \`svc check\` write this file; changes to it are lost. */`;
+const FILE_HEAD = `/** Types of this app. \`svc dev\` and \`svc check\` write this file; changes to it are lost. */`;
 
 /** Larger declarations slow down each check: packages beyond this are `any`. */
 export const PACKAGE_TYPES_MAX_CHARACTERS = 6 * 1024 * 1024;
 
-const MODULES = `declare module "svc" {
+const MODULE_DECLARATIONS = `declare module "svc" {
   import type { LimitData, Trigger } from "svc/client";
 
   export interface ActionConfig extends LimitData {
@@ -79,7 +79,7 @@ declare module "svc/test" {
 }
 `;
 
-const GLOBALS = `type SvcDataSourceName = keyof SvcDataSources & string;
+const GLOBAL_DECLARATIONS = `type SvcDataSourceName = keyof SvcDataSources & string;
 
 /** A data source whose columns are known. */
 type SvcConnection<Row> = Omit<import("svc/client").DataSourceConnection, "find" | "findOne" | "findById" | "insert" | "update" | "append" | "replaceWith"> & {
@@ -123,12 +123,12 @@ export type DataSources = any;
 export type DataSourceConnection = any;`;
 
 /** Files that are imported as text. */
-const TEXTS = ["html", "txt", "md", "csv", "sql", "css", "svg"]
+const TEXT_MODULES = ["html", "txt", "md", "csv", "sql", "css", "svg"]
   .map((extension) => `declare module "*.${extension}" {\n  const text: string;\n  export default text;\n}`)
   .join("\n");
 
-const property = (name: unknown, type: string): string => `  ${JSON.stringify(name)}: ${type};`;
-const optional = (name: unknown, type: string): string => `  ${JSON.stringify(name)}?: ${type};`;
+const propertyLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}: ${type};`;
+const optionalLine = (name: unknown, type: string): string => `  ${JSON.stringify(name)}?: ${type};`;
 
 /** Keys that no code receives: they have a sealed secret binding. */
 function sealedKeys(...definitions: TypedDefinitions[]): Set<unknown> {
@@ -139,12 +139,12 @@ function sealedKeys(...definitions: TypedDefinitions[]): Set<unknown> {
 const settingType = ({ value }: Item): string =>
   value !== undefined && value !== null && typeof value !== "object" ? typeof value : "any";
 
-function block(head: string, lines: readonly string[]): string {
+function typeBlock(head: string, lines: readonly string[]): string {
   return `${head} {\n${lines.join("\n")}\n}\n`;
 }
 
 /** Items of both lists by key; those of the folder replace the server's. */
-const merged = (server: readonly Item[] = [], local: readonly Item[] = [], key: string): Item[] => [
+const mergeItems = (server: readonly Item[] = [], local: readonly Item[] = [], key: string): Item[] => [
   ...new Map([...server, ...local].map((item) => [item[key], item])).values(),
 ];
 
@@ -157,7 +157,9 @@ function packageModule(name: string, files: readonly string[] | null): string {
   if (entry === undefined || !isModule(entry)) return `declare module ${JSON.stringify(name)};`;
   const place = (at: number | string) => JSON.stringify(`svc-types:${name}/${at}`);
   const modules = [entry, ...others].map((text, at) =>
-    block(`declare module ${place(at + 1)}`, [text.replaceAll(/"\.\/(\d{1,4})"/g, (_all, number) => place(number))]),
+    typeBlock(`declare module ${place(at + 1)}`, [
+      text.replaceAll(/"\.\/(\d{1,4})"/g, (_all, number) => place(number)),
+    ]),
   );
   return [
     `declare module ${JSON.stringify(name)} {\n  import all = require(${place(1)});\n  export = all;\n}\n`,
@@ -181,39 +183,39 @@ export function projectTypes(
   packages: PackageDeclarations,
   client: string,
 ): string {
-  const settings = merged(server.settings, local.settings, "key");
-  const dataSources = merged(server.dataSources, local.dataSources, "name");
-  const sealed = sealedKeys(server, local);
-  const hidden = settings.filter(({ key }) => String(key).startsWith("_") && !sealed.has(key));
-  const shown = settings.filter(({ key }) => !String(key).startsWith("_"));
+  const settings = mergeItems(server.settings, local.settings, "key");
+  const dataSources = mergeItems(server.dataSources, local.dataSources, "name");
+  const sealedNames = sealedKeys(server, local);
+  const hiddenSettings = settings.filter(({ key }) => String(key).startsWith("_") && !sealedNames.has(key));
+  const publicSettings = settings.filter(({ key }) => !String(key).startsWith("_"));
   const sources = dataSources.map(({ name, columns }) => {
     const rows = ((columns as string[] | undefined) ?? []).map((column) => `${JSON.stringify(column)}: any;`);
-    return property(name, rows.length === 0 ? "Record<string, any>" : `{ ${rows.join(" ")} }`);
+    return propertyLine(name, rows.length === 0 ? "Record<string, any>" : `{ ${rows.join(" ")} }`);
   });
   const api =
     client === ""
       ? UNKNOWN_CLIENT
       : client.replace("appSettings?: Record<string, unknown>", "appSettings?: SvcPublicSettings");
-  const offered = NAMESPACE_NAMES.filter((name) => api.includes(`export interface ${name} {`));
+  const offeredNamespaces = NAMESPACE_NAMES.filter((name) => api.includes(`export interface ${name} {`));
   return [
-    HEAD,
-    block(
+    FILE_HEAD,
+    typeBlock(
       "interface SvcSettings",
       // Optional, so that a test names only those that it needs.
-      hidden.map(({ key }) => optional(key, "any")),
+      hiddenSettings.map(({ key }) => optionalLine(key, "any")),
     ),
-    block(
+    typeBlock(
       "interface SvcPublicSettings",
-      shown.map((one) => property(one["key"], settingType(one))),
+      publicSettings.map((one) => propertyLine(one["key"], settingType(one))),
     ),
-    block("interface SvcDataSources", sources),
-    GLOBALS,
-    `declare const Svc: import("svc/client").Client & {\n  DataSources: SvcTypedDataSources;\n${offered
+    typeBlock("interface SvcDataSources", sources),
+    GLOBAL_DECLARATIONS,
+    `declare const Svc: import("svc/client").Client & {\n  DataSources: SvcTypedDataSources;\n${offeredNamespaces
       .map((name) => `  ${name}: import("svc/client").${name};`)
       .join("\n")}\n};\n`,
-    MODULES,
-    TEXTS,
+    MODULE_DECLARATIONS,
+    TEXT_MODULES,
     ...packageModules(packages),
-    block('declare module "svc/client"', [api.replaceAll("export declare const ", "export const ")]),
+    typeBlock('declare module "svc/client"', [api.replaceAll("export declare const ", "export const ")]),
   ].join("\n");
 }

@@ -3,13 +3,13 @@
  * resulting request. Sends nothing.
  */
 import { REQUEST_BODY_MAX_BYTES, REQUEST_TIMEOUT_MAX_MS, REQUEST_TIMEOUT_MS } from "../limits.js";
-import { described, isObject, kindOf } from "./described.js";
+import { describeValue, isObject, kindOf } from "./described.js";
 import { normalHost, normalOrigin } from "./integration-origins.js";
 import { nearestName } from "./unknown-fields.js";
 
 const METHODS: readonly string[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const WITHOUT_BODY: readonly string[] = ["GET", "HEAD"];
-const IDEMPOTENT: readonly string[] = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"];
+const IDEMPOTENT_METHODS: readonly string[] = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS"];
 const RESPONSE_TYPES = ["text", "json", "bytes"] as const;
 const OPTIONS = [
   "url",
@@ -64,7 +64,7 @@ export class RequestOptionsError extends Error {
   }
 }
 
-function fault(message: string): never {
+function optionsError(message: string): never {
   throw new RequestOptionsError("POLICY", message);
 }
 
@@ -76,13 +76,13 @@ export const isHeaderValue = (value: string): boolean => HEADER_VALUE.test(value
 
 function readUrl(value: unknown): URL {
   if (typeof value !== "string" || value.length > URL_MAX_CHARACTERS) {
-    fault(`url must be a string of at most ${URL_MAX_CHARACTERS} characters (got ${kindOf(value)})`);
+    optionsError(`url must be a string of at most ${URL_MAX_CHARACTERS} characters (got ${kindOf(value)})`);
   }
   const url = URL.parse(value as string);
-  if (!url || !/^https?:$/.test(url.protocol)) fault("url must be an absolute https URL");
-  if (url!.username !== "" || url!.password !== "") fault("url must not hold credentials");
+  if (!url || !/^https?:$/.test(url.protocol)) optionsError("url must be an absolute https URL");
+  if (url!.username !== "" || url!.password !== "") optionsError("url must not hold credentials");
   const host = normalHost(url!.hostname);
-  if (host === null) fault("url must name a valid host");
+  if (host === null) optionsError("url must name a valid host");
   url!.hostname = host!;
   url!.hash = "";
   return url!;
@@ -90,41 +90,44 @@ function readUrl(value: unknown): URL {
 
 /** Names and values of `query` or `form`; arrays repeat a name. */
 function* pairsOf(value: unknown, field: string): Generator<[string, string]> {
-  if (!isObject(value)) fault(`${field} must be an object (got ${described(value)})`);
+  if (!isObject(value)) optionsError(`${field} must be an object (got ${describeValue(value)})`);
   let count = 0;
   for (const [name, input] of Object.entries(value as object)) {
     for (const item of Array.isArray(input) ? input : [input]) {
       if (item === null || item === undefined) continue;
       if (!["string", "number", "boolean"].includes(typeof item)) {
-        fault(`${field}.${name.slice(0, 60)} must be a string, a number or a boolean (got ${kindOf(item)})`);
+        optionsError(`${field}.${name.slice(0, 60)} must be a string, a number or a boolean (got ${kindOf(item)})`);
       }
       count += 1;
-      if (count > PARAMETERS_MAX) fault(`${field} must have at most ${PARAMETERS_MAX} values`);
+      if (count > PARAMETERS_MAX) optionsError(`${field} must have at most ${PARAMETERS_MAX} values`);
       yield [name, String(item)];
     }
   }
 }
 
 function readHeaders(value: unknown): Record<string, string> {
-  if (!isObject(value)) fault(`headers must be an object (got ${described(value)})`);
+  if (!isObject(value)) optionsError(`headers must be an object (got ${describeValue(value)})`);
   const entries = Object.entries(value as object);
-  if (entries.length > HEADERS_MAX) fault(`headers must be at most ${HEADERS_MAX} (got ${entries.length})`);
+  if (entries.length > HEADERS_MAX) optionsError(`headers must be at most ${HEADERS_MAX} (got ${entries.length})`);
   const headers = new Map<string, string>();
   let characters = 0;
   for (const [input, content] of entries) {
     const name = input.toLowerCase();
-    if (!HEADER_NAME.test(input)) fault(`headers has an invalid name (got ${described(input)})`);
-    if (REFUSED_HEADER.test(name)) fault(`headers.${input} is not allowed: the service sets or removes it`);
-    if (headers.has(name)) fault(`headers.${input} is given twice`);
+    if (!HEADER_NAME.test(input)) optionsError(`headers has an invalid name (got ${describeValue(input)})`);
+    if (REFUSED_HEADER.test(name)) optionsError(`headers.${input} is not allowed: the service sets or removes it`);
+    if (headers.has(name)) optionsError(`headers.${input} is given twice`);
     const text = typeof content === "number" ? String(content) : content;
     // The value may be a secret: only its kind is named.
     if (typeof text !== "string" || !HEADER_VALUE.test(text)) {
-      fault(`headers.${input} must be a string without line breaks, of Latin-1 characters (got ${kindOf(content)})`);
+      optionsError(
+        `headers.${input} must be a string without line breaks, of Latin-1 characters (got ${kindOf(content)})`,
+      );
     }
     headers.set(name, text as string);
     characters += name.length + (text as string).length;
   }
-  if (characters > HEADERS_MAX_CHARACTERS) fault(`headers must have at most ${HEADERS_MAX_CHARACTERS} characters`);
+  if (characters > HEADERS_MAX_CHARACTERS)
+    optionsError(`headers must have at most ${HEADERS_MAX_CHARACTERS} characters`);
   return Object.fromEntries(headers);
 }
 
@@ -136,10 +139,10 @@ interface Body {
 /** `body` is a string, or `{base64}` for bytes; `json` is JSON text that the library made. */
 function readBody(options: Record<string, unknown>): Body {
   const bodyFields = ["body", "json", "form"].filter((name) => options[name] !== undefined && options[name] !== null);
-  if (bodyFields.length > 1) fault(`${bodyFields.join(" and ")} exclude each other`);
+  if (bodyFields.length > 1) optionsError(`${bodyFields.join(" and ")} exclude each other`);
   const { body, json, form } = options;
   if (typeof json === "string") return { bytes: Buffer.from(json), type: "application/json" };
-  if (bodyFields[0] === "json") fault(`json must be a value that JSON can hold (got ${described(json)})`);
+  if (bodyFields[0] === "json") optionsError(`json must be a value that JSON can hold (got ${describeValue(json)})`);
   if (bodyFields[0] === "form") {
     const text = new URLSearchParams([...pairsOf(form, "form")]).toString();
     return { bytes: Buffer.from(text), type: "application/x-www-form-urlencoded;charset=UTF-8" };
@@ -148,37 +151,40 @@ function readBody(options: Record<string, unknown>): Body {
   if (isObject(body) && typeof body["base64"] === "string") {
     return { bytes: Buffer.from(body["base64"], "base64"), type: null };
   }
-  if (bodyFields[0] === "body") fault(`body must be a string or bytes (got ${described(body)})`);
+  if (bodyFields[0] === "body") optionsError(`body must be a string or bytes (got ${describeValue(body)})`);
   return { bytes: null, type: null };
 }
 
-function integer(value: unknown, field: string, least: number, most: number): number {
+function readInteger(value: unknown, field: string, least: number, most: number): number {
   if (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most) return value as number;
-  return fault(`${field} must be an integer from ${least} to ${most} (got ${described(value)})`);
+  return optionsError(`${field} must be an integer from ${least} to ${most} (got ${describeValue(value)})`);
 }
 
 function readRetry(value: unknown, method: string, headers: Record<string, string>): RequestDescription["retry"] {
   if (value === undefined || value === null) return undefined;
-  if (!isObject(value)) return fault(`retry must be an object (got ${described(value)})`);
-  const unknown = Object.keys(value).find((name) => !["attempts", "on"].includes(name));
-  if (unknown !== undefined) fault(`retry.${unknown.slice(0, 60)} is not an option; retry has attempts and on`);
-  if (!IDEMPOTENT.includes(method) && headers["idempotency-key"] === undefined) {
-    fault(`retry of ${method} requires the header Idempotency-Key`);
+  if (!isObject(value)) return optionsError(`retry must be an object (got ${describeValue(value)})`);
+  const unknownField = Object.keys(value).find((name) => !["attempts", "on"].includes(name));
+  if (unknownField !== undefined)
+    optionsError(`retry.${unknownField.slice(0, 60)} is not an option; retry has attempts and on`);
+  if (!IDEMPOTENT_METHODS.includes(method) && headers["idempotency-key"] === undefined) {
+    optionsError(`retry of ${method} requires the header Idempotency-Key`);
   }
   const { attempts, on = RETRY_STATUSES } = value;
   if (!Array.isArray(on) || on.length > RETRY_STATUSES_MAX) {
-    return fault(`retry.on must be an array of at most ${RETRY_STATUSES_MAX} statuses (got ${described(on)})`);
+    return optionsError(
+      `retry.on must be an array of at most ${RETRY_STATUSES_MAX} statuses (got ${describeValue(on)})`,
+    );
   }
   return {
-    attempts: integer(attempts, "retry.attempts", 1, ATTEMPTS_MAX),
-    on: on.map((status, index) => integer(status, `retry.on[${index}]`, 100, 599)),
+    attempts: readInteger(attempts, "retry.attempts", 1, ATTEMPTS_MAX),
+    on: on.map((status, index) => readInteger(status, `retry.on[${index}]`, 100, 599)),
   };
 }
 
 function refuseUnknown(options: Record<string, unknown>): void {
-  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name));
-  if (unknown === undefined) return;
-  fault(`${unknown.slice(0, 60)} is not an option; did you mean ${nearestName(unknown, OPTIONS)}?`);
+  const unknownField = Object.keys(options).find((name) => !OPTIONS.includes(name));
+  if (unknownField === undefined) return;
+  optionsError(`${unknownField.slice(0, 60)} is not an option; did you mean ${nearestName(unknownField, OPTIONS)}?`);
 }
 
 /** The origin that faulty options name; null if they name none. */
@@ -191,25 +197,27 @@ export function originIn(options: unknown): string | null {
 
 /** @throws RequestOptionsError */
 export function readRequestOptions(options: unknown): RequestDescription {
-  if (!isObject(options)) return fault(`options must be an object (got ${described(options)})`);
+  if (!isObject(options)) return optionsError(`options must be an object (got ${describeValue(options)})`);
   refuseUnknown(options);
   const { method: verb = "GET", auth = null, timeoutMs, responseType = "text" } = options;
   const method = typeof verb === "string" ? verb.toUpperCase() : "";
-  if (!METHODS.includes(method)) fault(`method must be one of ${METHODS.join(", ")} (got ${described(verb)})`);
+  if (!METHODS.includes(method))
+    optionsError(`method must be one of ${METHODS.join(", ")} (got ${describeValue(verb)})`);
   const url = readUrl(options["url"]);
   for (const pair of pairsOf(options["query"] ?? {}, "query")) url.searchParams.append(...pair);
-  if (url.href.length > URL_MAX_CHARACTERS) fault(`url with query must have at most ${URL_MAX_CHARACTERS} characters`);
+  if (url.href.length > URL_MAX_CHARACTERS)
+    optionsError(`url with query must have at most ${URL_MAX_CHARACTERS} characters`);
   const headers = readHeaders(options["headers"] ?? {});
   const { bytes, type } = readBody(options);
-  if (bytes !== null && WITHOUT_BODY.includes(method)) fault(`${method} must not have a body`);
+  if (bytes !== null && WITHOUT_BODY.includes(method)) optionsError(`${method} must not have a body`);
   if (bytes !== null && bytes.byteLength > REQUEST_BODY_MAX_BYTES) {
     throw new RequestOptionsError("LIMIT", `the body must be at most 1 MB (got ${bytes.byteLength} bytes)`);
   }
   if (type !== null) headers["content-type"] ??= type;
   if (auth !== null && typeof auth !== "string")
-    fault(`auth must be the key of a secret binding (got ${described(auth)})`);
+    optionsError(`auth must be the key of a secret binding (got ${describeValue(auth)})`);
   if (!RESPONSE_TYPES.includes(responseType as ResponseType)) {
-    fault(`responseType must be one of ${RESPONSE_TYPES.join(", ")} (got ${described(responseType)})`);
+    optionsError(`responseType must be one of ${RESPONSE_TYPES.join(", ")} (got ${describeValue(responseType)})`);
   }
   return {
     url,
@@ -217,7 +225,7 @@ export function readRequestOptions(options: unknown): RequestDescription {
     headers,
     body: bytes,
     auth: auth as string | null,
-    timeoutMs: integer(timeoutMs ?? REQUEST_TIMEOUT_MS, "timeoutMs", 1, REQUEST_TIMEOUT_MAX_MS),
+    timeoutMs: readInteger(timeoutMs ?? REQUEST_TIMEOUT_MS, "timeoutMs", 1, REQUEST_TIMEOUT_MAX_MS),
     responseType: responseType as ResponseType,
     retry: readRetry(options["retry"], method, headers),
   };

@@ -1,5 +1,5 @@
 /** Roles of people and their order. Read it when you compare the rights of two people. */
-import { refuse } from "./fields.js";
+import { refuseField } from "./fields.js";
 
 /** Lowest first; a role may do what the roles before it may, except that `reader` sees code and data and `operator` runs actions. */
 export const ROLES = ["reader", "operator", "editor", "admin", "owner"] as const;
@@ -24,5 +24,5 @@ export const highestOf = (roles: readonly Role[]): Role | null =>
 /** @throws REQUEST_INVALID */
 export function requiredRole(value: unknown, field: string): Role {
   if (ROLES.some((role) => role === value)) return value as Role;
-  refuse(field, `one of ${ROLES.join(", ")}`, value);
+  refuseField(field, `one of ${ROLES.join(", ")}`, value);
 }

@@ -10,8 +10,8 @@ import {
   JITTER_MAX_SECONDS,
   TIMEOUT_MIN_MS,
 } from "../limits.js";
-import { described, isObject, unstorableAt } from "./described.js";
-import { flat } from "./unknown-fields.js";
+import { describeValue, isObject, unstorableAt } from "./described.js";
+import { flatShape } from "./unknown-fields.js";
 
 const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];
 
@@ -27,8 +27,8 @@ const isWithin = (value: unknown, least: number, most: number): value is number 
   Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
 
 /** Fields of `concurrency` and `debounce`; unknown ones are refused with those of the action. */
-export const CONCURRENCY_SHAPE = flat(["policy", "limit", "key"]);
-export const DEBOUNCE_SHAPE = flat(["delayMs", "maxWaitMs", "manual"]);
+export const CONCURRENCY_SHAPE = flatShape(["policy", "limit", "key"]);
+export const DEBOUNCE_SHAPE = flatShape(["delayMs", "maxWaitMs", "manual"]);
 
 function numberFault(
   value: unknown,
@@ -37,14 +37,14 @@ function numberFault(
   unit = "",
 ): string | null {
   if (isWithin(value, least, most)) return null;
-  return `${field} must be a whole number${unit} from ${least} to ${most} (got ${described(value)})`;
+  return `${field} must be a whole number${unit} from ${least} to ${most} (got ${describeValue(value)})`;
 }
 
 function keyFault(key: unknown): string | null {
   if (isAbsent(key)) return null;
-  const fits = typeof key === "string" && key.length <= KEY_MAX_CHARACTERS && KEY.test(key) && unstorableAt(key) < 0;
+  const isValid = typeof key === "string" && key.length <= KEY_MAX_CHARACTERS && KEY.test(key) && unstorableAt(key) < 0;
   const expected = `the path of a property of the payload, such as "order.id", of at most ${KEY_MAX_CHARACTERS} characters`;
-  return fits ? null : `concurrency.key must be ${expected} (got ${described(key)})`;
+  return isValid ? null : `concurrency.key must be ${expected} (got ${describeValue(key)})`;
 }
 
 const onClient = (field: string, environment: unknown): string | null =>
@@ -52,10 +52,10 @@ const onClient = (field: string, environment: unknown): string | null =>
 
 export function concurrencyFault(value: unknown, environment: unknown): string | null {
   if (isAbsent(value)) return null;
-  if (!isObject(value)) return `concurrency must be an object or null (got ${described(value)})`;
+  if (!isObject(value)) return `concurrency must be an object or null (got ${describeValue(value)})`;
   const { policy, limit, key } = value;
   if (!CONCURRENCY_POLICIES.includes(policy as ConcurrencyPolicy)) {
-    return `concurrency.policy must be one of ${CONCURRENCY_POLICIES.join(", ")} (got ${described(policy)})`;
+    return `concurrency.policy must be one of ${CONCURRENCY_POLICIES.join(", ")} (got ${describeValue(policy)})`;
   }
   const tooMany = isAbsent(limit) ? null : numberFault(limit, "concurrency.limit", [1, CONCURRENCY_LIMIT_MAX]);
   return tooMany ?? keyFault(key) ?? onClient("concurrency", environment);
@@ -63,16 +63,16 @@ export function concurrencyFault(value: unknown, environment: unknown): string |
 
 export function debounceFault(value: unknown, environment: unknown): string | null {
   if (isAbsent(value)) return null;
-  if (!isObject(value)) return `debounce must be an object or null (got ${described(value)})`;
+  if (!isObject(value)) return `debounce must be an object or null (got ${describeValue(value)})`;
   const { delayMs, maxWaitMs, manual } = value;
-  const unit = " of milliseconds";
-  const late = numberFault(delayMs, "debounce.delayMs", [1, DEBOUNCE_DELAY_MAX_MS], unit);
-  if (late !== null) return late;
+  const unitText = " of milliseconds";
+  const delayFault = numberFault(delayMs, "debounce.delayMs", [1, DEBOUNCE_DELAY_MAX_MS], unitText);
+  if (delayFault !== null) return delayFault;
   const bounds = [delayMs as number, DEBOUNCE_WAIT_MAX_MS] as const;
-  const long = isAbsent(maxWaitMs) ? null : numberFault(maxWaitMs, "debounce.maxWaitMs", bounds, unit);
-  if (long !== null) return long;
+  const waitFault = isAbsent(maxWaitMs) ? null : numberFault(maxWaitMs, "debounce.maxWaitMs", bounds, unitText);
+  if (waitFault !== null) return waitFault;
   if (!isAbsent(manual) && typeof manual !== "boolean") {
-    return `debounce.manual must be true or false (got ${described(manual)})`;
+    return `debounce.manual must be true or false (got ${describeValue(manual)})`;
   }
   return onClient("debounce", environment);
 }
@@ -80,8 +80,8 @@ export function debounceFault(value: unknown, environment: unknown): string | nu
 /** @param most milliseconds that the operator lets a run take */
 export function timeoutFault(value: unknown, environment: unknown, most: number): string | null {
   if (isAbsent(value)) return null;
-  const least = Math.min(TIMEOUT_MIN_MS, most);
-  return numberFault(value, "timeoutMs", [least, most], " of milliseconds") ?? onClient("timeoutMs", environment);
+  const minimumMs = Math.min(TIMEOUT_MIN_MS, most);
+  return numberFault(value, "timeoutMs", [minimumMs, most], " of milliseconds") ?? onClient("timeoutMs", environment);
 }
 
 /** 0 is for none. */
@@ -92,7 +92,7 @@ export function jitterFault(value: unknown, triggers: unknown): string | null {
   const isScheduled = Array.isArray(triggers) && triggers.some((one) => isObject(one) && one["trigger"] === "schedule");
   return isScheduled
     ? null
-    : `jitterSeconds is for actions with a schedule trigger (got ${described(value)}); set it to null`;
+    : `jitterSeconds is for actions with a schedule trigger (got ${describeValue(value)}); set it to null`;
 }
 
 /** As `concurrencyFault` let it pass. */
@@ -106,6 +106,6 @@ export function storedConcurrency(value: unknown): Concurrency | null {
 export function storedDebounce(value: unknown): Debounce | null {
   if (!isObject(value)) return null;
   const { delayMs, maxWaitMs, manual } = value as unknown as Debounce;
-  const longest = maxWaitMs ?? Math.min(delayMs * WAITS_PER_DELAY, DEBOUNCE_WAIT_MAX_MS);
-  return { delayMs, maxWaitMs: longest, manual: manual ?? false };
+  const longestWaitMs = maxWaitMs ?? Math.min(delayMs * WAITS_PER_DELAY, DEBOUNCE_WAIT_MAX_MS);
+  return { delayMs, maxWaitMs: longestWaitMs, manual: manual ?? false };
 }

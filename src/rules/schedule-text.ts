@@ -14,21 +14,22 @@ export function describeFrequency(frequency: string): string {
   const minutes = stepText(fields.minutes, 60) ?? listText(fields.minutes, 60);
   const everyFewHours = fields.minutes.size === 1 ? stepText(fields.hours, 24) : null;
   const time = `${minutes} ${everyFewHours ?? listText(fields.hours, 24)}`;
-  const sentence = describe(`${time} * * *`);
-  const part = (days: string) => describe(`${time} ${days}`).slice(sentence.length);
-  return sentence + dayText(fields, part) + part(`* ${listText(fields.months, 12)} *`);
+  const sentence = describeCron(`${time} * * *`);
+  const partText = (days: string) => describeCron(`${time} ${days}`).slice(sentence.length);
+  return sentence + dayText(fields, partText) + partText(`* ${listText(fields.months, 12)} *`);
 }
 
 /** cron's rule: if both day fields are restricted, either of them is enough. */
-function dayText(fields: CronFields, part: (days: string) => string): string {
+function dayText(fields: CronFields, partText: (days: string) => string): string {
   if (firesEveryDay(fields)) return "";
-  const days = part(`${listText(fields.days, 31)} * *`);
-  const weekdays = part(`* * ${listText(fields.weekdays, 7)}`);
+  const days = partText(`${listText(fields.days, 31)} * *`);
+  const weekdays = partText(`* * ${listText(fields.weekdays, 7)}`);
   if (fields.anyDay || fields.anyWeekday) return days + weekdays;
   return `${days}, or ${weekdays.replace(/^, (only )?/, "")}`;
 }
 
-const describe = (expression: string) => cronstrue.toString(expression, { use24HourTimeFormat: true, verbose: false });
+const describeCron = (expression: string) =>
+  cronstrue.toString(expression, { use24HourTimeFormat: true, verbose: false });
 
 /** `*\/n`, if these are all values of the field that n leaves, evenly to its end. */
 function stepText(values: ReadonlySet<number>, size: number): string | null {

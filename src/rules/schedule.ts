@@ -13,7 +13,7 @@
 import { Cron } from "croner";
 import { ActionError, type Status } from "../errors.js";
 import { everFires, firesEveryMinute, parseCron } from "./cron-grammar.js";
-import { described } from "./described.js";
+import { describeValue } from "./described.js";
 import links from "./time-zone-links.json" with { type: "json" };
 import { endOfSkip, instantsOf, zoneOffset } from "./zone-clock.js";
 
@@ -30,35 +30,35 @@ const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("time
 
 /** Why a frequency is refused (specification, Validation; contract, section 4), or null. */
 export function frequencyFault(value: unknown): ScheduleFault | null {
-  const invalid = (why: string): ScheduleFault => ({
+  const invalidSchedule = (why: string): ScheduleFault => ({
     status: "FREQUENCY_INVALID",
-    message: `frequency must be a cron expression of five fields${why} (got ${described(value)})`,
+    message: `frequency must be a cron expression of five fields${why} (got ${describeValue(value)})`,
   });
-  if (typeof value !== "string") return invalid("");
+  if (typeof value !== "string") return invalidSchedule("");
   const fields = parseCron(value);
-  if ("fault" in fields) return invalid(`: it ${fields.fault}`);
+  if ("fault" in fields) return invalidSchedule(`: it ${fields.fault}`);
   if (firesEveryMinute(fields)) {
-    const message = `frequency must not fire every minute; ${described(value)} does`;
+    const message = `frequency must not fire every minute; ${describeValue(value)} does`;
     return { status: "FREQUENCY_TOO_FREQUENT", message };
   }
-  return everFires(fields) ? null : invalid(": none of its months has these days");
+  return everFires(fields) ? null : invalidSchedule(": none of its months has these days");
 }
 
 /** Why a time zone is refused (specification, Create parameters: a full IANA name), or null. */
 export function timezoneFault(value: unknown): ScheduleFault | null {
   if (typeof value === "string" && TIME_ZONES.has(value) && isKnownToIntl(value)) return null;
-  const message = `timezone must be a full IANA name such as Europe/Berlin, or UTC (got ${described(value)})`;
+  const message = `timezone must be a full IANA name such as Europe/Berlin, or UTC (got ${describeValue(value)})`;
   return { status: "TIMEZONE_INVALID", message };
 }
 
 /** @throws ActionError FREQUENCY_INVALID or FREQUENCY_TOO_FREQUENT */
 export function checkFrequency(value: unknown): asserts value is string {
-  raise(frequencyFault(value));
+  throwFault(frequencyFault(value));
 }
 
 /** @throws ActionError TIMEZONE_INVALID */
 export function checkTimezone(value: unknown): asserts value is string {
-  raise(timezoneFault(value));
+  throwFault(timezoneFault(value));
 }
 
 /**
@@ -70,9 +70,9 @@ export function nextRuns(frequency: string, timezone: string, from: Date, count:
   const matches = new Cron(frequency, { timezone: "UTC", mode: "5-part" });
   const isDaily = firesOncePerDay(frequency);
   const ticks: number[] = [];
-  let wall = matches.nextRun(new Date(start + firstOffset(timezone, start)));
-  for (; wall !== null; wall = matches.nextRun(wall)) {
-    const instants = isDaily ? dailyInstant(timezone, wall.getTime()) : instantsOf(timezone, wall.getTime());
+  let wallTime = matches.nextRun(new Date(start + firstOffset(timezone, start)));
+  for (; wallTime !== null; wallTime = matches.nextRun(wallTime)) {
+    const instants = isDaily ? dailyInstant(timezone, wallTime.getTime()) : instantsOf(timezone, wallTime.getTime());
     // A match in a repeated hour has two instants, and the second may come after those of later matches.
     if (ticks.length >= count && instants.length > 0 && instants[0]! > ticks[count - 1]!) break;
     ticks.push(...instants.filter((instant) => instant > start));
@@ -91,9 +91,9 @@ function firesOncePerDay(frequency: string): boolean {
   return !("fault" in fields) && fields.minutes.size === 1 && fields.hours.size === 1;
 }
 
-function dailyInstant(timezone: string, wall: number): number[] {
-  const [first] = instantsOf(timezone, wall);
-  const instant = first ?? endOfSkip(timezone, wall);
+function dailyInstant(timezone: string, wallTime: number): number[] {
+  const [first] = instantsOf(timezone, wallTime);
+  const instant = first ?? endOfSkip(timezone, wallTime);
   return instant === null ? [] : [instant];
 }
 
@@ -106,6 +106,6 @@ function isKnownToIntl(timeZone: string): boolean {
   }
 }
 
-function raise(fault: ScheduleFault | null): void {
+function throwFault(fault: ScheduleFault | null): void {
   if (fault !== null) throw new ActionError(fault.status, fault.message);
 }

@@ -1,7 +1,7 @@
 /** `$filters` on values in memory, as entry-query/filters.ts has them of PostgreSQL. Takes what that language's judge has passed. */
 import { decimalText, equalTexts, foldCase, holdsText } from "./comparable-text.js";
 import { isObject } from "./described.js";
-import { type Found, isScalar, type ValueTest } from "./scope-values.js";
+import { type FoundValue, isScalar, type ValueTest } from "./scope-values.js";
 
 const NUMBER = /^\s*[-+]?(?:\d{1,255}(?:\.\d{0,255})?|\.\d{1,255})(?:[eE][-+]?\d{1,3})?\s*$/;
 const DAY = /^\d{4}-\d{2}-\d{2}/;
@@ -10,19 +10,19 @@ function textOf(value: unknown): string {
   if (typeof value === "number") return decimalText(value);
   return isScalar(value) ? String(value) : "";
 }
-const isPlain = (value: Found): boolean => typeof value !== "object" || value === null;
-const sameText = (value: Found, expected: string): boolean =>
+const isPlain = (value: FoundValue): boolean => typeof value !== "object" || value === null;
+const sameText = (value: FoundValue, expected: string): boolean =>
   isPlain(value) && equalTexts(expected).some((text) => foldCase(textOf(value)) === foldCase(text));
 
-type Compare = (a: number | string, b: number | string) => boolean;
-const above: Compare = (a, b) => a > b;
-const notBelow: Compare = (a, b) => a >= b;
-const below: Compare = (a, b) => a < b;
-const notAbove: Compare = (a, b) => a <= b;
-const same: Compare = (a, b) => a === b;
+type CompareValues = (a: number | string, b: number | string) => boolean;
+const isAbove: CompareValues = (a, b) => a > b;
+const notBelow: CompareValues = (a, b) => a >= b;
+const isBelow: CompareValues = (a, b) => a < b;
+const notAbove: CompareValues = (a, b) => a <= b;
+const isEqual: CompareValues = (a, b) => a === b;
 
 /** By number where the operand is one, else by text. */
-function compared(holds: Compare): (operand: unknown) => ValueTest {
+function compareTest(holds: CompareValues): (operand: unknown) => ValueTest {
   return (operand) => {
     const text = textOf(operand);
     if (!NUMBER.test(text)) return (value) => typeof value === "string" && holds(value, text);
@@ -34,13 +34,13 @@ function compared(holds: Compare): (operand: unknown) => ValueTest {
 }
 
 const onDay =
-  (holds: Compare) =>
+  (holds: CompareValues) =>
   (operand: unknown): ValueTest =>
   (value) =>
     typeof value === "string" && DAY.test(value) && holds(value.slice(0, 10), String(operand).slice(0, 10));
 
 /** Both ends, as `[from, to]` or `{from, to}`. */
-const between =
+const betweenTest =
   (first: (operand: unknown) => ValueTest, second: (operand: unknown) => ValueTest) =>
   (operand: unknown): ValueTest => {
     const [from, to] = isObject(operand) ? [operand["from"], operand["to"]] : (operand as unknown[]);
@@ -49,8 +49,9 @@ const between =
   };
 
 function isOneOf(operand: unknown): ValueTest {
-  const listed = typeof operand === "string" ? operand.split(",").map((one) => one.trim()) : (operand as unknown[]);
-  return (value) => listed.some((one) => sameText(value, textOf(one)));
+  const listedValues =
+    typeof operand === "string" ? operand.split(",").map((one) => one.trim()) : (operand as unknown[]);
+  return (value) => listedValues.some((one) => sameText(value, textOf(one)));
 }
 
 const isEmpty: ValueTest = (value) =>
@@ -59,27 +60,27 @@ const isEmpty: ValueTest = (value) =>
   value === "" ||
   (!isPlain(value) && Object.keys(value as object).length === 0);
 
-interface Condition {
+interface ScopeCondition {
   test: (operand: unknown) => ValueTest;
   negated?: boolean;
   /** What is in an array does not count. */
   whole?: boolean;
 }
 
-export const CONDITIONS: Readonly<Record<string, Condition>> = {
+export const SCOPE_CONDITIONS: Readonly<Record<string, ScopeCondition>> = {
   "==": { test: (operand) => (value) => sameText(value, textOf(operand)) },
   "!=": { test: (operand) => (value) => sameText(value, textOf(operand)), negated: true },
-  ">": { test: compared(above) },
-  ">=": { test: compared(notBelow) },
-  "<": { test: compared(below) },
-  "<=": { test: compared(notAbove) },
+  ">": { test: compareTest(isAbove) },
+  ">=": { test: compareTest(notBelow) },
+  "<": { test: compareTest(isBelow) },
+  "<=": { test: compareTest(notAbove) },
   contains: { test: (operand) => (value) => isScalar(value) && holdsText(String(value), textOf(operand)) },
   empty: { test: () => isEmpty, whole: true },
   notempty: { test: () => isEmpty, whole: true, negated: true },
-  between: { test: between(compared(notBelow), compared(notAbove)) },
+  between: { test: betweenTest(compareTest(notBelow), compareTest(notAbove)) },
   oneof: { test: isOneOf },
-  dateis: { test: onDay(same) },
-  datebefore: { test: onDay(below) },
-  dateafter: { test: onDay(above) },
-  datebetween: { test: between(onDay(notBelow), onDay(notAbove)) },
+  dateis: { test: onDay(isEqual) },
+  datebefore: { test: onDay(isBelow) },
+  dateafter: { test: onDay(isAbove) },
+  datebetween: { test: betweenTest(onDay(notBelow), onDay(notAbove)) },
 };

@@ -7,8 +7,8 @@ import { holdsText } from "./comparable-text.js";
 import { isObject } from "./described.js";
 
 /** Absent is undefined, JSON's null is null. */
-export type Found = unknown;
-export type ValueTest = (value: Found) => boolean;
+export type FoundValue = unknown;
+export type ValueTest = (value: FoundValue) => boolean;
 
 const INDEX = /^(?:0|[1-9]\d{0,4})$/;
 
@@ -16,7 +16,7 @@ const INDEX = /^(?:0|[1-9]\d{0,4})$/;
 const LOOKS_MAX = 20_000;
 export class TooManyLooks extends Error {}
 
-export class Looks {
+export class LookBudget {
   private left = LOOKS_MAX;
 
   take(count = 1): void {
@@ -25,55 +25,55 @@ export class Looks {
   }
 }
 
-function child(value: Found, name: string): Found {
+function childValue(value: FoundValue, name: string): FoundValue {
   if (Array.isArray(value)) return INDEX.test(name) ? value[Number(name)] : undefined;
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
 /** What stands at the path; of arrays on the way, at the path in each element. */
-export function valuesAt(document: Found, segments: readonly string[], looks: Looks): Found[] {
+export function valuesAt(document: FoundValue, segments: readonly string[], looks: LookBudget): FoundValue[] {
   let found = [document];
   for (const [at, name] of segments.entries()) {
     found = found.flatMap((value) => {
       const isLookedThrough = at > 0 && Array.isArray(value) && !INDEX.test(name);
       const items = isLookedThrough ? value : [value];
       looks.take(items.length);
-      return items.map((item) => child(item, name));
+      return items.map((item) => childValue(item, name));
     });
   }
   return found;
 }
 
 /** The values, and after each array its elements. */
-export const withElements = (values: readonly Found[]): Found[] =>
+export const withElements = (values: readonly FoundValue[]): FoundValue[] =>
   values.flatMap((value) => (Array.isArray(value) ? [value, ...value] : [value]));
 
-export const isScalar = (value: Found): value is string | number | boolean =>
+export const isScalar = (value: FoundValue): value is string | number | boolean =>
   typeof value === "string" || typeof value === "number" || typeof value === "boolean";
 
-const equals =
+const equalsTest =
   (expected: unknown): ValueTest =>
   (value) =>
     isDeepStrictEqual(value ?? null, expected);
 
-const compared =
+const comparedTest =
   (holds: (order: number) => boolean) =>
   (expected: unknown): ValueTest =>
   (value) => {
     if (typeof value !== typeof expected || !isScalar(value)) return false;
-    const other = expected as typeof value;
-    return holds(value < other ? -1 : value > other ? 1 : 0);
+    const otherValue = expected as typeof value;
+    return holds(value < otherValue ? -1 : value > otherValue ? 1 : 0);
   };
 
-const NUMBERS = ["number", "double", "int", "long", "decimal"];
+const NUMBER_TYPES = ["number", "double", "int", "long", "decimal"];
 
-function typeName(value: Found): string {
+function typeName(value: FoundValue): string {
   if (value === null) return "null";
   return Array.isArray(value) ? "array" : typeof value;
 }
 
 function isOfType(expected: unknown): ValueTest {
-  const name = NUMBERS.includes(String(expected)) ? "number" : expected === "bool" ? "boolean" : expected;
+  const name = NUMBER_TYPES.includes(String(expected)) ? "number" : expected === "bool" ? "boolean" : expected;
   return (value) => typeName(value) === name;
 }
 
@@ -92,18 +92,18 @@ interface Operator {
 
 const ofElements = (test: Operator["test"]): Operator => ({ test, ofElements: true });
 const oneOf = (expected: unknown): ValueTest => {
-  const tests = (expected as unknown[]).map(equals);
+  const tests = (expected as unknown[]).map(equalsTest);
   return (value) => tests.some((test) => test(value));
 };
 
 /** `$exists: false` is what is left of `$exists: true`. */
-export const OPERATORS: Readonly<Record<string, Operator>> = {
-  $eq: ofElements(equals),
-  $ne: { ...ofElements(equals), negated: true },
-  $gt: ofElements(compared((order) => order > 0)),
-  $gte: ofElements(compared((order) => order >= 0)),
-  $lt: ofElements(compared((order) => order < 0)),
-  $lte: ofElements(compared((order) => order <= 0)),
+export const SCOPE_OPERATORS: Readonly<Record<string, Operator>> = {
+  $eq: ofElements(equalsTest),
+  $ne: { ...ofElements(equalsTest), negated: true },
+  $gt: ofElements(comparedTest((order) => order > 0)),
+  $gte: ofElements(comparedTest((order) => order >= 0)),
+  $lt: ofElements(comparedTest((order) => order < 0)),
+  $lte: ofElements(comparedTest((order) => order <= 0)),
   $in: ofElements(oneOf),
   $nin: { ...ofElements(oneOf), negated: true },
   $type: ofElements(isOfType),

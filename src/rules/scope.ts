@@ -4,15 +4,23 @@ import { isObject, nestsDeeperThan } from "./described.js";
 import { parsePath } from "./entry-query/path.js";
 import { Statement } from "./entry-query/statement.js";
 import { compileWhere } from "./entry-query/where.js";
-import { refuse } from "./fields.js";
-import { CONDITIONS } from "./scope-filters.js";
-import { type Found, Looks, OPERATORS, TooManyLooks, type ValueTest, valuesAt, withElements } from "./scope-values.js";
+import { refuseField } from "./fields.js";
+import { SCOPE_CONDITIONS } from "./scope-filters.js";
+import {
+  type FoundValue,
+  LookBudget,
+  SCOPE_OPERATORS,
+  TooManyLooks,
+  type ValueTest,
+  valuesAt,
+  withElements,
+} from "./scope-values.js";
 
 /** What is known of the app's user; null: a visitor without a name. */
 export type ScopeUser = Readonly<Record<string, unknown>> | null;
 
 export type Scope = Record<string, unknown> | Record<string, unknown>[];
-type Where = Record<string, unknown>;
+type ScopeWhere = Record<string, unknown>;
 
 const SCOPE_MAX_BYTES = 16 * 1024;
 const SCOPE_MAX_DEPTH = 20;
@@ -22,13 +30,13 @@ const LIST_MAX = 1_000;
 function refuseRegex(value: unknown, place: string): void {
   if (Array.isArray(value)) for (const [at, one] of value.entries()) refuseRegex(one, `${place}[${at}]`);
   if (!isObject(value)) return;
-  if ("$regex" in value) refuse(place, "tested by another operator than $regex, $iLike perhaps", "$regex");
+  if ("$regex" in value) refuseField(place, "tested by another operator than $regex, $iLike perhaps", "$regex");
   for (const [name, one] of Object.entries(value)) refuseRegex(one, `${place}.${name}`);
 }
 
 /** The language of data sources has one judge. */
 function checkWhere(where: unknown, place: string): void {
-  if (!isObject(where)) refuse(place, "a where: an object of tests", where);
+  if (!isObject(where)) refuseField(place, "a where: an object of tests", where);
   compileWhere(where, { doc: "", entry: null, sees: () => true }, new Statement(), place);
   refuseRegex(where, place);
 }
@@ -37,30 +45,30 @@ function checkWhere(where: unknown, place: string): void {
 export function parseScope(value: unknown): Scope | null {
   if (value === undefined || value === null) return null;
   if (nestsDeeperThan(value, SCOPE_MAX_DEPTH) || Buffer.byteLength(JSON.stringify(value)) > SCOPE_MAX_BYTES) {
-    return refuse("scope", `at most ${SCOPE_MAX_BYTES} bytes of JSON and ${SCOPE_MAX_DEPTH} levels`, value);
+    return refuseField("scope", `at most ${SCOPE_MAX_BYTES} bytes of JSON and ${SCOPE_MAX_DEPTH} levels`, value);
   }
   const list = (Array.isArray(value) ? value : [value]).map((one) => (Number.isSafeInteger(one) ? { id: one } : one));
-  if (list.length > LIST_MAX) refuse("scope", `a list of at most ${LIST_MAX}`, value);
+  if (list.length > LIST_MAX) refuseField("scope", `a list of at most ${LIST_MAX}`, value);
   for (const [index, one] of list.entries()) checkWhere(one, Array.isArray(value) ? `scope[${index}]` : "scope");
   return (Array.isArray(value) ? list : list[0]) as Scope;
 }
 
 /** One try of a scope on one document. */
-class Trial {
-  private readonly looks = new Looks();
+class ScopeTrial {
+  private readonly looks = new LookBudget();
 
-  fits(where: Where, document: Found): boolean {
+  fits(where: ScopeWhere, document: FoundValue): boolean {
     return Object.entries(where).every(([name, inner]) => {
       if (!name.startsWith("$")) return this.field(document, parsePathOf(name), inner);
-      if (name === "$not") return !this.fits(inner as Where, document);
-      const all = inner as Where[];
+      if (name === "$not") return !this.fits(inner as ScopeWhere, document);
+      const all = inner as ScopeWhere[];
       if (name === "$filters") return all.every((one) => this.filter(one, document));
       if (name === "$and") return all.every((one) => this.fits(one, document));
       return all.some((one) => this.fits(one, document)) !== (name === "$nor");
     });
   }
 
-  private field(document: Found, segments: readonly string[], tests: unknown): boolean {
+  private field(document: FoundValue, segments: readonly string[], tests: unknown): boolean {
     const values = valuesAt(document, segments, this.looks);
     const isTests = isObject(tests) && Object.keys(tests).some((name) => name.startsWith("$"));
     // An element has no path, and what is in it is not looked at.
@@ -72,39 +80,41 @@ class Trial {
     });
   }
 
-  private passes(name: string, expected: unknown, values: readonly Found[], isElement: boolean): boolean {
-    if (name === "$elemMatch") return this.elementFits(expected as Where, values);
+  private passes(name: string, expected: unknown, values: readonly FoundValue[], isElement: boolean): boolean {
+    if (name === "$elemMatch") return this.elementFits(expected as ScopeWhere, values);
     if (name === "$all") {
       const all = expected as unknown[];
       return all.length > 0 && all.every((one) => this.isAmong(one, values, isElement));
     }
-    const { test, ofElements, negated = false } = OPERATORS[name]!;
-    const holds = this.any(ofElements && !isElement ? withElements(values) : values, test(expected), expected);
-    return holds !== (negated || (name === "$exists" && expected === false));
+    const { test, ofElements, negated = false } = SCOPE_OPERATORS[name]!;
+    const isMatch = this.any(ofElements && !isElement ? withElements(values) : values, test(expected), expected);
+    return isMatch !== (negated || (name === "$exists" && expected === false));
   }
 
-  private isAmong(one: unknown, values: readonly Found[], isElement: boolean): boolean {
+  private isAmong(one: unknown, values: readonly FoundValue[], isElement: boolean): boolean {
     const isMatch = isObject(one) && Object.keys(one).join() === "$elemMatch";
-    return isMatch ? this.elementFits(one["$elemMatch"] as Where, values) : this.passes("$eq", one, values, isElement);
+    return isMatch
+      ? this.elementFits(one["$elemMatch"] as ScopeWhere, values)
+      : this.passes("$eq", one, values, isElement);
   }
 
-  private elementFits(where: Where, values: readonly Found[]): boolean {
+  private elementFits(where: ScopeWhere, values: readonly FoundValue[]): boolean {
     const isOfElement = Object.keys(where).some((name) => name.startsWith("$") && !OF_ENTRIES.includes(name));
-    const fits = (one: Found) => (isOfElement ? this.field(one, [], where) : this.fits(where, one));
-    return values.some((value) => Array.isArray(value) && this.any(value, fits));
+    const fitsElement = (one: FoundValue) => (isOfElement ? this.field(one, [], where) : this.fits(where, one));
+    return values.some((value) => Array.isArray(value) && this.any(value, fitsElement));
   }
 
-  private filter({ column, condition, value }: Where, document: Found): boolean {
-    const { test, negated = false, whole = false } = CONDITIONS[condition as string]!;
+  private filter({ column, condition, value }: ScopeWhere, document: FoundValue): boolean {
+    const { test, negated = false, whole = false } = SCOPE_CONDITIONS[condition as string]!;
     const values = valuesAt(document, parsePathOf(column), this.looks);
     return this.any(whole ? values : withElements(values), test(value), value) !== negated;
   }
 
   /** @param expected what the test compares with: each of a list is a look */
-  private any(values: readonly Found[], test: ValueTest, expected?: unknown): boolean {
-    const each = Array.isArray(expected) ? 1 + expected.length : 1;
+  private any(values: readonly FoundValue[], test: ValueTest, expected?: unknown): boolean {
+    const stepCount = Array.isArray(expected) ? 1 + expected.length : 1;
     return values.some((value) => {
-      this.looks.take(each);
+      this.looks.take(stepCount);
       return test(value);
     });
   }
@@ -122,7 +132,7 @@ export function inScope(scope: Scope | null, user: ScopeUser): boolean {
   if (scope === null) return true;
   if (user === null) return false;
   try {
-    return [scope].flat().some((where) => new Trial().fits(where, user));
+    return [scope].flat().some((where) => new ScopeTrial().fits(where, user));
   } catch (error) {
     if (error instanceof TooManyLooks) return false;
     throw error;

@@ -4,15 +4,15 @@
  */
 import { ActionError } from "../errors.js";
 import { SECRET_BINDINGS_MAX } from "../limits.js";
-import { described, isObject, kindOf } from "./described.js";
+import { describeValue, isObject, kindOf } from "./described.js";
 import { integrationOriginsFault, normalOrigin } from "./integration-origins.js";
 import { isHeaderName, isHeaderValue } from "./request-options.js";
 import { refuseUnknownFields, type Shape } from "./unknown-fields.js";
 
 export const BINDING_PLACES = ["header", "query", "basic", "aws-sigv4", "oauth2"] as const;
 export type BindingTarget = (typeof BINDING_PLACES)[number];
-const GRANTS = ["client_credentials", "refresh_token"] as const;
-type Grant = (typeof GRANTS)[number];
+const OAUTH_GRANTS = ["client_credentials", "refresh_token"] as const;
+type OAuthGrantType = (typeof OAUTH_GRANTS)[number];
 
 export interface SecretBinding {
   /** Key of a private or protected setting. */
@@ -29,49 +29,51 @@ export interface SecretBinding {
   tokenUrl: string | null;
   clientId: string | null;
   scopes: string[];
-  grant: Grant | null;
+  grant: OAuthGrantType | null;
 }
 
 /** A binding as it is stored, with the new value of its key where one was given. */
-export type GivenBinding = SecretBinding & { value?: unknown };
+export type BindingInput = SecretBinding & { value?: unknown };
 
 const FIELDS = ["key", "origin", "in", "name", "format", "sealed", "tokenUrl", "clientId", "scopes", "grant", "value"];
-const SHAPE: Shape = {
+const BINDING_SHAPE: Shape = {
   fields: { bindings: [{ fields: Object.fromEntries(FIELDS.map((name) => [name, null])) }] },
   readOnly: ["updatedAt"],
 };
 const TEXT_MAX_CHARACTERS = 500;
 const KEY_MAX_CHARACTERS = 512;
 const SCOPES_MAX = 50;
-const PLACEHOLDER = "{value}";
+const VALUE_PLACEHOLDER = "{value}";
 /** Decided by the service or by the connection, never by a binding. */
 const FIXED_HEADER =
   /^(?:host|content-length|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|proxy-.*|http2-settings|:.*)$/i;
 const AWS_NAME = /^[a-z0-9-]{1,64}\/[a-z0-9-]{1,64}$/;
 
-function fault(message: string): never {
+function bindingError(message: string): never {
   throw new ActionError("REQUEST_INVALID", message);
 }
 
 function text(value: unknown, path: string): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string" && value !== "" && value.length <= TEXT_MAX_CHARACTERS) return value;
-  return fault(`${path} must be a string of 1 to ${TEXT_MAX_CHARACTERS} characters (got ${kindOf(value)})`);
+  return bindingError(`${path} must be a string of 1 to ${TEXT_MAX_CHARACTERS} characters (got ${kindOf(value)})`);
 }
 
 function oneOf<Value extends string>(value: unknown, values: readonly Value[], path: string): Value {
   if (values.includes(value as Value)) return value as Value;
-  return fault(`${path} must be one of ${values.join(", ")} (got ${described(value)})`);
+  return bindingError(`${path} must be one of ${values.join(", ")} (got ${describeValue(value)})`);
 }
 
 function readKey(key: unknown, path: string): string {
   if (typeof key === "string" && /^_./.test(key) && key.length <= KEY_MAX_CHARACTERS) return key;
-  return fault(`${path} must be the key of a private or protected setting, such as "__stripe" (got ${described(key)})`);
+  return bindingError(
+    `${path} must be the key of a private or protected setting, such as "__stripe" (got ${describeValue(key)})`,
+  );
 }
 
 function readOrigin(value: unknown, path: string, allowPrivateNetwork: boolean): string {
-  const problem = integrationOriginsFault([value], "server", { allowPrivateNetwork });
-  if (problem !== null) fault(problem.replace("integrationOrigins[0]", path));
+  const originProblem = integrationOriginsFault([value], "server", { allowPrivateNetwork });
+  if (originProblem !== null) bindingError(originProblem.replace("integrationOrigins[0]", path));
   return normalOrigin(new URL(value as string))!;
 }
 
@@ -79,21 +81,21 @@ function readTokenUrl(value: unknown, path: string, allowPrivateNetwork: boolean
   const url = typeof value === "string" && value.length <= TEXT_MAX_CHARACTERS ? URL.parse(value) : null;
   const isPlain = url !== null && url.username === "" && url.password === "" && url.hash === "";
   if (!isPlain || integrationOriginsFault([url.origin], "server", { allowPrivateNetwork }) !== null) {
-    return fault(`${path} must be an https URL without credentials (got ${described(value)})`);
+    return bindingError(`${path} must be an https URL without credentials (got ${describeValue(value)})`);
   }
   return url.href;
 }
 
 function readName(place: BindingTarget, value: unknown, path: string): string | null {
   const name = text(value, path);
-  if (place === "query" && name === null) fault(`${path} is required where in is "query"`);
+  if (place === "query" && name === null) bindingError(`${path} is required where in is "query"`);
   if (place === "header" && name !== null && (!isHeaderName(name) || FIXED_HEADER.test(name))) {
-    fault(`${path} must be the name of a header that a request may set (got ${described(name)})`);
+    bindingError(`${path} must be the name of a header that a request may set (got ${describeValue(name)})`);
   }
   if (place === "basic" && name?.includes(":"))
-    fault(`${path} must be a user without a colon (got ${described(name)})`);
+    bindingError(`${path} must be a user without a colon (got ${describeValue(name)})`);
   if (place === "aws-sigv4" && name !== null && !AWS_NAME.test(name)) {
-    fault(`${path} must be service and region, such as "s3/eu-west-1" (got ${described(name)})`);
+    bindingError(`${path} must be service and region, such as "s3/eu-west-1" (got ${describeValue(name)})`);
   }
   return name;
 }
@@ -101,9 +103,9 @@ function readName(place: BindingTarget, value: unknown, path: string): string | 
 function readFormat(place: BindingTarget, value: unknown, path: string): string | null {
   const format = text(value, path);
   if (format === null) return null;
-  if (place !== "header" && place !== "query") fault(`${path} is for in "header" and "query" only`);
-  if (format.split(PLACEHOLDER).length !== 2 || !isHeaderValue(format)) {
-    fault(`${path} must be printable text with ${PLACEHOLDER} once (got ${described(format)})`);
+  if (place !== "header" && place !== "query") bindingError(`${path} is for in "header" and "query" only`);
+  if (format.split(VALUE_PLACEHOLDER).length !== 2 || !isHeaderValue(format)) {
+    bindingError(`${path} must be printable text with ${VALUE_PLACEHOLDER} once (got ${describeValue(format)})`);
   }
   return format;
 }
@@ -111,36 +113,39 @@ function readFormat(place: BindingTarget, value: unknown, path: string): string 
 function readScopes(value: unknown, path: string): string[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > SCOPES_MAX) {
-    return fault(`${path} must be an array of at most ${SCOPES_MAX} scopes (got ${described(value)})`);
+    return bindingError(`${path} must be an array of at most ${SCOPES_MAX} scopes (got ${describeValue(value)})`);
   }
-  return value.map((scope, at) => text(scope, `${path}[${at}]`) ?? fault(`${path}[${at}] must be a string (got null)`));
+  return value.map(
+    (scope, at) => text(scope, `${path}[${at}]`) ?? bindingError(`${path}[${at}] must be a string (got null)`),
+  );
 }
 
 function readOauth(input: Record<string, unknown>, place: BindingTarget, path: string, allowPrivateNetwork: boolean) {
   const { tokenUrl, clientId, scopes, grant } = input;
   if (place !== "oauth2") {
-    const extra = ["tokenUrl", "clientId", "scopes", "grant"].find(
+    const extraField = ["tokenUrl", "clientId", "scopes", "grant"].find(
       (name) => input[name] !== undefined && input[name] !== null,
     );
-    const isEmpty = extra === "scopes" && Array.isArray(scopes) && scopes.length === 0;
-    if (extra !== undefined && !isEmpty) fault(`${path}.${extra} is for in "oauth2" only`);
+    const isEmpty = extraField === "scopes" && Array.isArray(scopes) && scopes.length === 0;
+    if (extraField !== undefined && !isEmpty) bindingError(`${path}.${extraField} is for in "oauth2" only`);
     return { tokenUrl: null, clientId: null, scopes: [], grant: null };
   }
   return {
     tokenUrl: readTokenUrl(tokenUrl, `${path}.tokenUrl`, allowPrivateNetwork),
-    clientId: text(clientId, `${path}.clientId`) ?? fault(`${path}.clientId is required where in is "oauth2"`),
+    clientId: text(clientId, `${path}.clientId`) ?? bindingError(`${path}.clientId is required where in is "oauth2"`),
     scopes: readScopes(scopes, `${path}.scopes`),
-    grant: oneOf(grant, GRANTS, `${path}.grant`),
+    grant: oneOf(grant, OAUTH_GRANTS, `${path}.grant`),
   };
 }
 
-function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean): GivenBinding {
-  if (!isObject(input)) return fault(`${path} must be an object (got ${described(input)})`);
+function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean): BindingInput {
+  if (!isObject(input)) return bindingError(`${path} must be an object (got ${describeValue(input)})`);
   const key = readKey(input["key"], `${path}.key`);
   const place = oneOf(input["in"], BINDING_PLACES, `${path}.in`);
   const { sealed = false, value } = input;
-  if (typeof sealed !== "boolean") fault(`${path}.sealed must be true or false (got ${described(sealed)})`);
-  if (sealed && !key.startsWith("__")) fault(`${path}.sealed is for keys that start with __ (got ${described(key)})`);
+  if (typeof sealed !== "boolean") bindingError(`${path}.sealed must be true or false (got ${describeValue(sealed)})`);
+  if (sealed && !key.startsWith("__"))
+    bindingError(`${path}.sealed is for keys that start with __ (got ${describeValue(key)})`);
   return {
     key,
     origin: readOrigin(input["origin"], `${path}.origin`, allowPrivateNetwork),
@@ -154,26 +159,28 @@ function readBinding(input: unknown, path: string, allowPrivateNetwork: boolean)
 }
 
 /** @throws REQUEST_INVALID, naming the field by its path */
-export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean): GivenBinding[] {
+export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean): BindingInput[] {
   const list = isObject(body) ? body["bindings"] : undefined;
   if (!Array.isArray(list) || list.length > SECRET_BINDINGS_MAX) {
-    return fault(`bindings must be an array of at most ${SECRET_BINDINGS_MAX} bindings (got ${described(list)})`);
+    return bindingError(
+      `bindings must be an array of at most ${SECRET_BINDINGS_MAX} bindings (got ${describeValue(list)})`,
+    );
   }
   const bindings = list.map((one, at) => readBinding(one, `bindings[${at}]`, allowPrivateNetwork));
   for (const [at, { key, origin, sealed }] of bindings.entries()) {
     const before = bindings.slice(0, at).filter((other) => other.key === key);
     if (before.some((other) => other.origin === origin))
-      fault(`bindings[${at}] repeats key and origin of another binding`);
+      bindingError(`bindings[${at}] repeats key and origin of another binding`);
     if (before.some((other) => other.sealed !== sealed)) {
-      fault(`bindings[${at}].sealed must be the same in all bindings of ${described(key)}`);
+      bindingError(`bindings[${at}].sealed must be the same in all bindings of ${describeValue(key)}`);
     }
   }
-  refuseUnknownFields(body, SHAPE);
+  refuseUnknownFields(body, BINDING_SHAPE);
   return bindings;
 }
 
 /** What a binding sends where: a change of any of it is another destination. */
-const destinationOf = ({ sealed: _sealed, value: _value, ...destination }: GivenBinding): string =>
+const destinationOf = ({ sealed: _sealed, value: _value, ...destination }: BindingInput): string =>
   JSON.stringify(Object.entries(destination).sort());
 
 /**
@@ -183,20 +190,20 @@ const destinationOf = ({ sealed: _sealed, value: _value, ...destination }: Given
 export function keyWithoutValue(
   before: readonly SecretBinding[],
   sealedKeys: readonly string[],
-  after: readonly GivenBinding[],
+  after: readonly BindingInput[],
 ): string | null {
   for (const key of sealedKeys) {
     const own = after.filter((binding) => binding.key === key);
-    const known = new Set(before.filter((binding) => binding.key === key).map(destinationOf));
-    const isWider = own.some((binding) => !binding.sealed || !known.has(destinationOf(binding)));
+    const knownDestinations = new Set(before.filter((binding) => binding.key === key).map(destinationOf));
+    const isWider = own.some((binding) => !binding.sealed || !knownDestinations.has(destinationOf(binding)));
     if (isWider && !own.some(({ value }) => value !== undefined)) return key;
   }
   return null;
 }
 
 /** The keys that are sealed after the change. */
-export function sealedAfter(sealedKeys: readonly string[], after: readonly GivenBinding[]): string[] {
-  const unsealed = new Set(after.filter(({ sealed }) => !sealed).map(({ key }) => key));
-  const stillSealed = sealedKeys.filter((key) => !unsealed.has(key));
+export function sealedAfter(sealedKeys: readonly string[], after: readonly BindingInput[]): string[] {
+  const unsealedKeys = new Set(after.filter(({ sealed }) => !sealed).map(({ key }) => key));
+  const stillSealed = sealedKeys.filter((key) => !unsealedKeys.has(key));
   return [...new Set([...stillSealed, ...after.filter(({ sealed }) => sealed).map(({ key }) => key)])];
 }

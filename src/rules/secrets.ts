@@ -9,8 +9,8 @@
 
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../limits.js";
 import { AI_SETTING } from "./ai/setting.js";
-import { characters, isObject } from "./described.js";
-import { type Tier, tierOf } from "./setting-tiers.js";
+import { countCharacters, isObject } from "./described.js";
+import { type SettingTier, tierOf } from "./setting-tiers.js";
 
 /** Structurally the engine's Secret: rules and engine know nothing of each other. */
 export interface NamedSecret {
@@ -25,21 +25,22 @@ const LONG_DIGITS = 8;
 const PART_CHARACTERS = 16;
 
 /** A word such as `production`, which any honest result may hold. */
-const WORD = /^\p{L}+$/u;
+const LETTERS_ONLY = /^\p{L}+$/u;
 
 const LINE_BREAK = /[\r\n]+/;
 const PEM = /-----BEGIN [^-]+-----/;
 const PEM_LINE = /^[A-Za-z0-9+/=]+$/;
-const AUTHORITY = "://";
+const AUTHORITY_START = "://";
 const AUTHORITY_END = /[\s/?#]/g;
 
 /** Strings and numbers, however deep. Not recursive: a document in a string may nest without end. */
 function* leaves(value: unknown): Generator<string | number> {
-  const waiting = [value];
-  while (waiting.length > 0) {
-    const next = waiting.pop();
+  const pendingValues = [value];
+  while (pendingValues.length > 0) {
+    const next = pendingValues.pop();
     if (typeof next === "string" || typeof next === "number") yield next;
-    else if (typeof next === "object" && next !== null) for (const inner of Object.values(next)) waiting.push(inner);
+    else if (typeof next === "object" && next !== null)
+      for (const inner of Object.values(next)) pendingValues.push(inner);
   }
 }
 
@@ -52,7 +53,7 @@ function documentIn(text: string): unknown {
   }
 }
 
-function decoded(text: string): string {
+function decodeText(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -62,40 +63,40 @@ function decoded(text: string): string {
 
 /** The passwords of the addresses in a text: between the first colon of an authority and its last @. */
 function* passwordsIn(text: string): Generator<string> {
-  for (let at = text.indexOf(AUTHORITY); at !== -1; ) {
-    const from = at + AUTHORITY.length;
-    AUTHORITY_END.lastIndex = from;
-    const authority = text.slice(from, AUTHORITY_END.exec(text)?.index);
+  for (let at = text.indexOf(AUTHORITY_START); at !== -1; ) {
+    const authorityStart = at + AUTHORITY_START.length;
+    AUTHORITY_END.lastIndex = authorityStart;
+    const authority = text.slice(authorityStart, AUTHORITY_END.exec(text)?.index);
     const [user, host] = [authority.indexOf(":"), authority.lastIndexOf("@")];
     if (user !== -1 && user < host) yield authority.slice(user + 1, host);
-    at = text.indexOf(AUTHORITY, from);
+    at = text.indexOf(AUTHORITY_START, authorityStart);
   }
 }
 
 /** What is secret by itself in a string: the lines of a PEM, an address's password, the strings of a JSON document and theirs. */
 function* partsOf(text: string): Generator<string> {
-  const waiting = [text];
-  while (waiting.length > 0) {
-    const next = waiting.pop()!;
+  const pendingValues = [text];
+  while (pendingValues.length > 0) {
+    const next = pendingValues.pop()!;
     if (PEM.test(next)) yield* next.split(LINE_BREAK).filter((line) => PEM_LINE.test(line));
-    for (const password of passwordsIn(next)) yield* [password, decoded(password)];
+    for (const password of passwordsIn(next)) yield* [password, decodeText(password)];
     for (const leaf of leaves(documentIn(next))) {
       if (typeof leaf !== "string" || leaf.length < PART_CHARACTERS) continue;
       yield leaf;
-      waiting.push(leaf);
+      pendingValues.push(leaf);
     }
   }
 }
 
 const isLong = (text: string, min: number): boolean => {
-  const seen = text.trim().replaceAll(/[\r\n]/g, "");
-  return seen.length >= 2 * min || (seen.length >= min && characters(seen) >= min);
+  const trimmedText = text.trim().replaceAll(/[\r\n]/g, "");
+  return trimmedText.length >= 2 * min || (trimmedText.length >= min && countCharacters(trimmedText) >= min);
 };
 
 const isWord = (text: string): boolean =>
-  text.length < 2 * PART_CHARACTERS && characters(text) < PART_CHARACTERS && WORD.test(text);
+  text.length < 2 * PART_CHARACTERS && countCharacters(text) < PART_CHARACTERS && LETTERS_ONLY.test(text);
 
-function* secretsIn(setting: unknown, tier: Tier): Generator<string> {
+function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
   for (const leaf of leaves(setting)) {
     if (tier === "private" && typeof leaf === "string" && isWord(leaf.trim())) continue;
     if (typeof leaf === "number") {

@@ -8,12 +8,12 @@ import {
   UNDERSCORE_SETTINGS_MAX_BYTES,
 } from "../limits.js";
 import { AI_SETTING } from "./ai/setting.js";
-import { characters, described, holdsInfinity, isObject, kindOf, nestsDeeperThan } from "./described.js";
+import { countCharacters, describeValue, holdsInfinity, isObject, kindOf, nestsDeeperThan } from "./described.js";
 
-export type Tier = "public" | "private" | "protected";
+export type SettingTier = "public" | "private" | "protected";
 
 /** `runtime`: the app's users. `http`: editors, admins, API and task tokens. `serverAction`: `context.settings`. */
-export type Reader = "runtime" | "http" | "serverAction" | "backend";
+export type SettingReader = "runtime" | "http" | "serverAction" | "backend";
 
 /** Top-level settings as entries: a Map, or what Object.entries gives. Keys are data, whatever they spell. */
 export type SettingEntries = Iterable<readonly [string, unknown]>;
@@ -21,7 +21,7 @@ export type SettingEntries = Iterable<readonly [string, unknown]>;
 /** Without a prototype, so that a setting named `toString` is one and none appears unasked. */
 export type SettingsView = Record<string, unknown>;
 
-const READABLE: Record<Reader, readonly Tier[]> = {
+const READABLE_TIERS: Record<SettingReader, readonly SettingTier[]> = {
   runtime: ["public"],
   http: ["public", "private"],
   serverAction: ["private", "protected"],
@@ -37,36 +37,36 @@ const ARTIFACT_NAME_MAX_CHARACTERS = SETTING_KEY_MAX_CHARACTERS - ARTIFACT_PREFI
 const UNDERSCORE_SIZE_MESSAGE = "private app settings exceed the 100 KB limit for server actions";
 
 /** The tier of a top-level key (specification, App settings object). Nested keys have none. */
-export function tierOf(key: string): Tier {
+export function tierOf(key: string): SettingTier {
   if (key.startsWith("__")) return "protected";
   return key.startsWith("_") ? "private" : "public";
 }
 
 /** The tiers that a reader sees, as a predicate over top-level keys. */
-export function readableBy(reader: Reader): (key: string) => boolean {
-  const tiers = READABLE[reader];
+export function readableBy(reader: SettingReader): (key: string) => boolean {
+  const tiers = READABLE_TIERS[reader];
   return (key) => tiers.includes(tierOf(key));
 }
 
-function view(settings: SettingEntries, reader: Reader): SettingsView {
-  const readable = readableBy(reader);
+function viewSettings(settings: SettingEntries, reader: SettingReader): SettingsView {
+  const readableTiers = readableBy(reader);
   const result: SettingsView = Object.create(null);
-  for (const [key, value] of settings) if (readable(key)) result[key] = value;
+  for (const [key, value] of settings) if (readableTiers(key)) result[key] = value;
   return result;
 }
 
 /** `window.ENV.appSettings`: only public keys. */
-export const runtimeView = (settings: SettingEntries): SettingsView => view(settings, "runtime");
+export const runtimeView = (settings: SettingEntries): SettingsView => viewSettings(settings, "runtime");
 
 /** Settings in the answer of GET settings: never a protected key. */
-export const httpView = (settings: SettingEntries): SettingsView => view(settings, "http");
+export const httpView = (settings: SettingEntries): SettingsView => viewSettings(settings, "http");
 
 /** Settings that the service itself uses for code, which never gets them: the key of language models. */
 const KEPT_FROM_CODE: readonly string[] = [AI_SETTING];
 
 /** `context.settings` of a `server` action: the underscore keys, protected ones included. */
 export const serverActionView = (settings: SettingEntries): SettingsView =>
-  view(
+  viewSettings(
     [...settings].filter(([key]) => !KEPT_FROM_CODE.includes(key)),
     "serverAction",
   );
@@ -87,15 +87,16 @@ export function checkUnderscoreSize(json: string): void {
  * @throws ActionError SETTINGS_INVALID
  */
 export function checkSettingKeys(body: unknown): [string, unknown][] {
-  if (!isObject(body)) throw invalid(`settings must be an object of top-level keys (got ${kindOf(body)})`);
+  if (!isObject(body)) throw invalidSetting(`settings must be an object of top-level keys (got ${kindOf(body)})`);
   const entries = Object.entries(body);
   checkCount(entries.length);
   for (const [key, value] of entries) {
     checkKey(key);
     if (nestsDeeperThan(value, JSON_MAX_DEPTH)) {
-      throw invalid(`the setting ${described(key)} nests deeper than ${JSON_MAX_DEPTH} levels`);
+      throw invalidSetting(`the setting ${describeValue(key)} nests deeper than ${JSON_MAX_DEPTH} levels`);
     }
-    if (holdsInfinity(value)) throw invalid(`the setting ${described(key)} holds a number that is too large`);
+    if (holdsInfinity(value))
+      throw invalidSetting(`the setting ${describeValue(key)} holds a number that is too large`);
   }
   return entries;
 }
@@ -106,7 +107,8 @@ export function checkSettingKeys(body: unknown): [string, unknown][] {
  */
 export function checkDeletedKeys(body: unknown): string[] {
   const keys = isObject(body) && Object.hasOwn(body, "keys") ? body["keys"] : undefined;
-  if (!Array.isArray(keys)) throw invalid(`keys must be an array of top-level key names (got ${described(keys)})`);
+  if (!Array.isArray(keys))
+    throw invalidSetting(`keys must be an array of top-level key names (got ${describeValue(keys)})`);
   checkCount(keys.length);
   for (const key of keys) checkKey(key);
   return [...new Set<string>(keys)];
@@ -119,12 +121,14 @@ export function checkDeletedKeys(body: unknown): string[] {
 export function checkMark(body: unknown): { keys: string[]; secret: boolean } {
   const keys = checkDeletedKeys(body);
   const secret = isObject(body) ? body["secret"] : undefined;
-  if (typeof secret !== "boolean") throw invalid(`secret must be true or false (got ${described(secret)})`);
-  const wrong = keys.find((key) => tierOf(key) !== "private");
-  if (wrong === undefined) return { keys, secret };
+  if (typeof secret !== "boolean") throw invalidSetting(`secret must be true or false (got ${describeValue(secret)})`);
+  const wrongKey = keys.find((key) => tierOf(key) !== "private");
+  if (wrongKey === undefined) return { keys, secret };
   const why =
-    tierOf(wrong) === "protected" ? "a protected setting always is a secret" : "a public setting never is one";
-  throw invalid(`keys must name private settings, whose keys start with one _ (got ${described(wrong)}): ${why}`);
+    tierOf(wrongKey) === "protected" ? "a protected setting always is a secret" : "a public setting never is one";
+  throw invalidSetting(
+    `keys must name private settings, whose keys start with one _ (got ${describeValue(wrongKey)}): ${why}`,
+  );
 }
 
 /**
@@ -132,12 +136,14 @@ export function checkMark(body: unknown): { keys: string[]; secret: boolean } {
  * @throws ActionError SETTINGS_INVALID
  */
 export function artifactKey(settingKey: unknown): string {
-  const length = typeof settingKey === "string" ? characters(settingKey) : 0;
+  const length = typeof settingKey === "string" ? countCharacters(settingKey) : 0;
   if (typeof settingKey === "string" && length > 0 && length <= ARTIFACT_NAME_MAX_CHARACTERS) {
     return ARTIFACT_PREFIX + settingKey.replace(/[^a-zA-Z0-9_.-]/gu, "_");
   }
-  const received = length > 0 ? `one of ${length}` : described(settingKey);
-  throw invalid(`settingKey must be a string of 1 to ${ARTIFACT_NAME_MAX_CHARACTERS} characters (got ${received})`);
+  const receivedText = length > 0 ? `one of ${length}` : describeValue(settingKey);
+  throw invalidSetting(
+    `settingKey must be a string of 1 to ${ARTIFACT_NAME_MAX_CHARACTERS} characters (got ${receivedText})`,
+  );
 }
 
 /** What an administrator's PUT may write: protected keys in it are ignored (specification, Settings endpoints). */
@@ -147,24 +153,24 @@ export function withoutProtected(body: unknown): unknown {
 }
 
 /** @throws ActionError SETTINGS_INVALID for more keys than a request may name, or one that cannot be a setting's */
-export function checkAskedKeys(keys: readonly string[]): void {
+export function checkRequestedKeys(keys: readonly string[]): void {
   checkCount(keys.length);
   for (const key of keys) checkKey(key);
 }
 
 function checkCount(count: number): void {
   if (count <= SETTINGS_KEYS_PER_REQUEST) return;
-  throw invalid(`a request may name at most ${SETTINGS_KEYS_PER_REQUEST} settings; it names ${count}`);
+  throw invalidSetting(`a request may name at most ${SETTINGS_KEYS_PER_REQUEST} settings; it names ${count}`);
 }
 
 function checkKey(key: unknown): void {
   const expected = `a setting's key must be a string of 1 to ${SETTING_KEY_MAX_CHARACTERS} characters`;
-  if (typeof key !== "string" || key === "") throw invalid(`${expected} (got ${described(key)})`);
-  const length = characters(key);
-  if (length > SETTING_KEY_MAX_CHARACTERS) throw invalid(`${expected}; ${described(key)} has ${length}`);
-  if (REFUSED_KEYS.includes(key)) throw invalid(`a setting must not be named ${key}`);
+  if (typeof key !== "string" || key === "") throw invalidSetting(`${expected} (got ${describeValue(key)})`);
+  const length = countCharacters(key);
+  if (length > SETTING_KEY_MAX_CHARACTERS) throw invalidSetting(`${expected}; ${describeValue(key)} has ${length}`);
+  if (REFUSED_KEYS.includes(key)) throw invalidSetting(`a setting must not be named ${key}`);
 }
 
-function invalid(message: string): ActionError {
+function invalidSetting(message: string): ActionError {
   return new ActionError("SETTINGS_INVALID", message);
 }

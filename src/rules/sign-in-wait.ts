@@ -16,7 +16,7 @@ export interface AttemptState {
   blockedUntil: number | null;
 }
 
-const waitAt = (level: number): number => Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** level);
+const waitOfLevel = (level: number): number => Math.min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** level);
 
 /** Returns the time until which the subject must wait, null if it may try now. */
 export const blockedUntil = ({ blockedUntil: until }: AttemptState, now: number): number | null =>
@@ -26,12 +26,12 @@ export const blockedUntil = ({ blockedUntil: until }: AttemptState, now: number)
 export function withAttempt(state: AttemptState, now: number): AttemptState {
   const failures = [...state.failures.filter((at) => at > now - FAILURE_WINDOW_MS), now].slice(-FREE_FAILURES);
   if (failures.length < FREE_FAILURES) return { failures, level: state.level, blockedUntil: null };
-  return { failures, level: state.level + 1, blockedUntil: now + waitAt(state.level) };
+  return { failures, level: state.level + 1, blockedUntil: now + waitOfLevel(state.level) };
 }
 
 /** The state after the attempt that began at `at` has succeeded: neither it nor the wait that it started counts. */
 export function withoutAttempt(state: AttemptState, at: number): AttemptState {
   const failures = state.failures.filter((failure) => failure !== at);
-  const startedWait = state.blockedUntil === at + waitAt(state.level - 1);
+  const startedWait = state.blockedUntil === at + waitOfLevel(state.level - 1);
   return startedWait ? { failures, level: state.level - 1, blockedUntil: null } : { ...state, failures };
 }

@@ -11,9 +11,9 @@ export const MISSED_LISTED = 100;
 export const MISSED_COUNTED = 1_000;
 
 /** Where a schedule that never fires again waits. */
-const NEVER = new Date("9999-12-31T00:00:00Z");
+const FAR_FUTURE = new Date("9999-12-31T00:00:00Z");
 
-export interface Missed {
+export interface MissedTicks {
   tick: Date;
   /** How many ticks, from `tick` on, this stands for. */
   count: number;
@@ -21,9 +21,9 @@ export interface Missed {
   atLeast: boolean;
 }
 
-export interface Owed {
+export interface OwedTicks {
   /** Too late, oldest first. */
-  missed: Missed[];
+  missed: MissedTicks[];
   /** In time: at most the two of one minute. */
   current: Date[];
   /** The first tick after now. */
@@ -31,7 +31,7 @@ export interface Owed {
 }
 
 export function nextTick(frequency: string, timezone: string, from: Date): Date {
-  return nextRuns(frequency, timezone, from, 1)[0] ?? NEVER;
+  return nextRuns(frequency, timezone, from, 1)[0] ?? FAR_FUTURE;
 }
 
 /**
@@ -44,23 +44,23 @@ export function jitterOffset(actionId: number, jitterSeconds: number | null): nu
 }
 
 /** What is owed at `now` by a schedule that was waiting for `waiting`, which is not after `now`. */
-export function ticksOwed(frequency: string, timezone: string, waiting: Date, now: Date): Owed {
-  const after = (tick: Date) => nextTick(frequency, timezone, tick);
+export function ticksOwed(frequency: string, timezone: string, waiting: Date, now: Date): OwedTicks {
+  const tickAfter = (tick: Date) => nextTick(frequency, timezone, tick);
   const inTime = now.getTime() - TICK_LATE_MS;
-  const missed: Missed[] = [];
+  const missed: MissedTicks[] = [];
   let tick = waiting;
-  for (; tick.getTime() < inTime && missed.length < MISSED_LISTED; tick = after(tick)) {
+  for (; tick.getTime() < inTime && missed.length < MISSED_LISTED; tick = tickAfter(tick)) {
     missed.push({ tick, count: 1, atLeast: false });
   }
   if (tick.getTime() < inTime) {
     const first = tick;
     let count = 0;
-    for (; tick.getTime() < inTime && count < MISSED_COUNTED; tick = after(tick)) count += 1;
+    for (; tick.getTime() < inTime && count < MISSED_COUNTED; tick = tickAfter(tick)) count += 1;
     const atLeast = tick.getTime() < inTime;
-    if (atLeast) tick = after(new Date(inTime - 1));
+    if (atLeast) tick = tickAfter(new Date(inTime - 1));
     missed.push({ tick: first, count, atLeast });
   }
   const current: Date[] = [];
-  for (; tick <= now; tick = after(tick)) current.push(tick);
+  for (; tick <= now; tick = tickAfter(tick)) current.push(tick);
   return { missed, current, next: tick };
 }

@@ -1,9 +1,9 @@
 /** What a caller may give as `triggers`, and the form they are kept in. */
 import type { AnalyticsWhere, Environment, HttpWhere, LogWhere, Trigger, TriggerType } from "../data/action-types.js";
-import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { describeValue, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
 import { HTTP_WHERE_FIELDS, httpWhereFault, repeatedRouteFault, storedHttpWhere } from "./http/where.js";
 import { ANALYTICS_EVENT_TYPES } from "./trigger-match.js";
-import { flat, type Shape } from "./unknown-fields.js";
+import { flatShape, type Shape } from "./unknown-fields.js";
 
 export const ENVIRONMENTS: readonly Environment[] = ["server", "client", "any"];
 
@@ -20,7 +20,7 @@ const NOT_ALLOWED: Record<Environment, readonly TriggerType[]> = {
 };
 
 export const TRIGGERS_MAX = 100;
-export const WHERE_SHAPE = flat(["type", "dataSourceId", "data"]);
+export const WHERE_SHAPE = flatShape(["type", "dataSourceId", "data"]);
 const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
   log: WHERE_SHAPE,
   analytics: WHERE_SHAPE,
@@ -37,10 +37,10 @@ const WHERE_DATA_MAX_DEPTH = 16;
 
 /** TRIGGERS_INVALID: not an array of objects, a `log`, `analytics` or `http` trigger without a usable `where`, or two for one address. */
 export function triggersFault(value: unknown): string | null {
-  if (!Array.isArray(value)) return `triggers must be an array of trigger objects (got ${described(value)})`;
+  if (!Array.isArray(value)) return `triggers must be an array of trigger objects (got ${describeValue(value)})`;
   if (value.length > TRIGGERS_MAX) return `triggers must be at most ${TRIGGERS_MAX} (got ${value.length})`;
   for (const [index, element] of value.entries()) {
-    if (!isObject(element)) return `triggers[${index}] must be an object (got ${described(element)})`;
+    if (!isObject(element)) return `triggers[${index}] must be an object (got ${describeValue(element)})`;
     const fault = whereFault(element);
     if (fault !== null) return `triggers[${index}].${fault}`;
   }
@@ -49,8 +49,8 @@ export function triggersFault(value: unknown): string | null {
 
 /** The `where` of each HTTP trigger, with its place in the list. */
 function httpWheres(triggers: unknown): { at: number; where: HttpWhere }[] {
-  const http = elements(triggers).filter(([, element]) => own(element, "trigger") === "http");
-  return http.map(([at, element]) => ({ at, where: element["where"] as HttpWhere }));
+  const httpTriggers = triggerElements(triggers).filter(([, element]) => own(element, "trigger") === "http");
+  return httpTriggers.map(([at, element]) => ({ at, where: element["where"] as HttpWhere }));
 }
 
 /** Why the `where` of a log trigger is refused, or null; and the form it is kept in. */
@@ -61,11 +61,11 @@ export function parseLogWhere(where: unknown): { fault: string } | { where: LogW
 
 /** TRIGGER_TYPE_INVALID. Elements that are no objects are another status's business. */
 export function triggerTypeFault(value: unknown): string | null {
-  for (const [index, element] of elements(value)) {
+  for (const [index, element] of triggerElements(value)) {
     const type = own(element, "trigger");
     if (isTriggerType(type)) continue;
     const expected = `${SPECIFIED_TRIGGER_TYPES.join(", ")}, or of this service ${ADDED_TRIGGER_TYPES.join(", ")}`;
-    return `triggers[${index}].trigger must be one of ${expected} (got ${described(type)})`;
+    return `triggers[${index}].trigger must be one of ${expected} (got ${describeValue(type)})`;
   }
   return null;
 }
@@ -73,7 +73,7 @@ export function triggerTypeFault(value: unknown): string | null {
 /** TRIGGER_NOT_ALLOWED: `analytics` on `server`; `schedule` or `log` on `client`; `http` anywhere but on `server`. */
 export function triggerNotAllowedFault(value: unknown, environment: unknown): string | null {
   if (!isEnvironment(environment)) return null;
-  for (const [index, element] of elements(value)) {
+  for (const [index, element] of triggerElements(value)) {
     const type = own(element, "trigger");
     if (!isTriggerType(type) || !NOT_ALLOWED[environment].includes(type)) continue;
     return `triggers[${index}].trigger must not be ${type} (got environment ${environment})`;
@@ -83,7 +83,7 @@ export function triggerNotAllowedFault(value: unknown, environment: unknown): st
 
 /** Triggers that passed the three checks, without what they do not use. */
 export function storedTriggers(value: unknown): Trigger[] {
-  return elements(value).map(([, element]) => {
+  return triggerElements(value).map(([, element]) => {
     const type = element["trigger"] as TriggerType;
     const where = element["where"] as Record<string, unknown>;
     if (type === "log") return { trigger: type, where: storedLogWhere(where) };
@@ -100,7 +100,7 @@ function isTriggerType(value: unknown): value is TriggerType {
   return (TRIGGER_TYPES as readonly unknown[]).includes(value);
 }
 
-function elements(value: unknown): [number, Record<string, unknown>][] {
+function triggerElements(value: unknown): [number, Record<string, unknown>][] {
   return Array.isArray(value) ? [...value.entries()].filter(([, element]) => isObject(element)) : [];
 }
 
@@ -113,30 +113,30 @@ function whereFault(element: Record<string, unknown>): string | null {
   if (type === "http") return httpWhereFault(own(element, "where"));
   if (type !== "log" && type !== "analytics") return null;
   const where = own(element, "where");
-  if (!isObject(where)) return `where must be an object for a ${type} trigger (got ${described(where)})`;
+  if (!isObject(where)) return `where must be an object for a ${type} trigger (got ${describeValue(where)})`;
   return type === "log" ? logWhereFault(where) : analyticsWhereFault(where);
 }
 
 function logWhereFault(where: Record<string, unknown>): string | null {
   const type = own(where, "type");
   const length = `1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
-  if (typeof type !== "string") return `where.type must be a log event type (got ${described(type)})`;
+  if (typeof type !== "string") return `where.type must be a log event type (got ${describeValue(type)})`;
   if (type === "" || type.length > EVENT_TYPE_MAX_CHARACTERS || unstorableAt(type) >= 0) {
-    return `where.type must be a log event type of ${length} (got ${described(type)})`;
+    return `where.type must be a log event type of ${length} (got ${describeValue(type)})`;
   }
   const id = own(where, "dataSourceId") ?? null;
   if (id === null || (Number.isSafeInteger(id) && (id as number) > 0)) return null;
-  return `where.dataSourceId must be a positive integer (got ${described(id)})`;
+  return `where.dataSourceId must be a positive integer (got ${describeValue(id)})`;
 }
 
 function analyticsWhereFault(where: Record<string, unknown>): string | null {
   const type = own(where, "type");
   if (!(ANALYTICS_EVENT_TYPES as readonly unknown[]).includes(type)) {
-    return `where.type must be one of ${ANALYTICS_EVENT_TYPES.join(", ")} (got ${described(type)})`;
+    return `where.type must be one of ${ANALYTICS_EVENT_TYPES.join(", ")} (got ${describeValue(type)})`;
   }
   const data = own(where, "data") ?? null;
   if (data === null) return null;
-  if (!isObject(data)) return `where.data must be an object (got ${described(data)})`;
+  if (!isObject(data)) return `where.data must be an object (got ${describeValue(data)})`;
   if (nestsDeeperThan(data, WHERE_DATA_MAX_DEPTH)) return `where.data must nest at most ${WHERE_DATA_MAX_DEPTH} levels`;
   const size = JSON.stringify(data).length;
   if (size <= WHERE_DATA_MAX_CHARACTERS) return null;

@@ -61,21 +61,21 @@ export function matchesLog(where: LogWhere, entry: LogSubject): boolean {
 /** Type equality, and every field that the filter's `data` names; a filter that came by GraphQL has null where it names none. */
 export function matchesAnalytics(where: AnalyticsFilter, event: AnalyticsSubject): boolean {
   if (where.type !== event.type) return false;
-  return (where.data ?? null) === null || contains(event.data, where.data);
+  return (where.data ?? null) === null || containsFilter(event.data, where.data);
 }
 
 /** Objects: every own field of the filter, deeply. Arrays: as long, element by element. Everything else: the same value. */
-function contains(value: unknown, filter: unknown): boolean {
+function containsFilter(value: unknown, filter: unknown): boolean {
   if (Array.isArray(filter)) {
     return (
       Array.isArray(value) &&
       value.length === filter.length &&
-      filter.every((element, index) => contains(value[index], element))
+      filter.every((element, index) => containsFilter(value[index], element))
     );
   }
   if (!isObject(filter)) return value === filter;
   if (!isObject(value)) return false;
-  return Object.keys(filter).every((key) => Object.hasOwn(value, key) && contains(value[key], filter[key]));
+  return Object.keys(filter).every((key) => Object.hasOwn(value, key) && containsFilter(value[key], filter[key]));
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

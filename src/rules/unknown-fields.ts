@@ -1,6 +1,6 @@
 /** Refuses the fields of a body that its schema does not have (contract, section 3). */
 import { ActionError } from "../errors.js";
-import { described, isObject } from "./described.js";
+import { describeValue, isObject } from "./described.js";
 
 /** Shape of an object that may depend on the object itself, for example on its type. */
 export type ShapeOf = Shape | ((value: Record<string, unknown>) => Shape);
@@ -18,7 +18,7 @@ export interface Shape {
 }
 
 /** The shape of an object whose values have no schema. */
-export const flat = (fields: Iterable<string>, readOnly: readonly string[] = []): Shape => ({
+export const flatShape = (fields: Iterable<string>, readOnly: readonly string[] = []): Shape => ({
   fields: Object.fromEntries([...fields].map((name) => [name, null])),
   readOnly,
 });
@@ -27,13 +27,13 @@ export const flat = (fields: Iterable<string>, readOnly: readonly string[] = [])
 const COMPARED_CHARACTERS = 64;
 
 /** Levenshtein distance. */
-function distance(a: string, b: string): number {
+function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let i = 1; i <= a.length; i += 1) {
     const next = [i];
     for (let j = 1; j <= b.length; j += 1) {
-      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
+      const replaceCost = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
+      next.push(Math.min(replaceCost, row[j]! + 1, next[j - 1]! + 1));
     }
     row = next;
   }
@@ -41,13 +41,13 @@ function distance(a: string, b: string): number {
 }
 
 /** The known name that is closest to another one. */
-export function nearestName(name: string, known: readonly string[]): string {
+export function nearestName(name: string, knownFields: readonly string[]): string {
   const lower = name.slice(0, COMPARED_CHARACTERS).toLowerCase();
-  const ranked = known.map((one) => ({ one, far: distance(lower, one.toLowerCase()) }));
-  return ranked.reduce((best, next) => (next.far < best.far ? next : best)).one;
+  const rankedNames = knownFields.map((one) => ({ one, far: editDistance(lower, one.toLowerCase()) }));
+  return rankedNames.reduce((best, next) => (next.far < best.far ? next : best)).one;
 }
 
-interface Unknown {
+interface UnknownField {
   /** Path of the object that holds the field. */
   path: string;
   name: string;
@@ -57,9 +57,9 @@ interface Unknown {
 const childPath = (path: string, name: string): string => (path === "" ? name : `${path}.${name}`);
 
 const shownPath = (path: string, name: string): string =>
-  /^[\w$]{1,60}$/.test(name) ? childPath(path, name) : `${path}[${described(name)}]`;
+  /^[\w$]{1,60}$/.test(name) ? childPath(path, name) : `${path}[${describeValue(name)}]`;
 
-function firstUnknown(value: unknown, shapeOf: ShapeOf, path: string): Unknown | null {
+function firstUnknown(value: unknown, shapeOf: ShapeOf, path: string): UnknownField | null {
   if (!isObject(value)) return null;
   const { fields, readOnly = [] } = typeof shapeOf === "function" ? shapeOf(value) : shapeOf;
   const known = Object.keys(fields);
@@ -76,7 +76,7 @@ function firstUnknown(value: unknown, shapeOf: ShapeOf, path: string): Unknown |
   return null;
 }
 
-function firstInField(value: unknown, shape: Exclude<FieldShape, null>, path: string): Unknown | null {
+function firstInField(value: unknown, shape: Exclude<FieldShape, null>, path: string): UnknownField | null {
   if (isList(shape)) {
     if (!Array.isArray(value)) return null;
     for (const [at, one] of value.entries()) {

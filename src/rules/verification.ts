@@ -1,11 +1,11 @@
 /** What an app's setting says of codes by which its users prove an address, and what a page may ask of them. Pure. */
 
 import { ActionError } from "../errors.js";
-import { described, isObject, kindOf } from "./described.js";
-import { refuse } from "./fields.js";
+import { describeValue, isObject, kindOf } from "./described.js";
+import { refuseField } from "./fields.js";
 import { isEmailAddress, phoneNumber } from "./message-fields.js";
 import { parseEmail, parseSms } from "./message-input.js";
-import { flat } from "./unknown-fields.js";
+import { flatShape } from "./unknown-fields.js";
 
 /** The private setting that allows it. */
 export const VERIFY_SETTING = "_verify";
@@ -59,24 +59,24 @@ export function verificationRules(value: unknown): VerificationRules | null {
   const fields = setting(value);
   const { dataSource, secondFactor = false } = fields;
   const isNamed = (typeof dataSource === "string" && dataSource !== "") || Number.isSafeInteger(dataSource);
-  const fault = (text: string) => new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING}: ${text}`);
-  if (!isNamed) throw fault("dataSource must be the id or the name of a data source");
-  if (typeof secondFactor !== "boolean") throw fault("secondFactor must be true or false");
+  const settingError = (text: string) => new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING}: ${text}`);
+  if (!isNamed) throw settingError("dataSource must be the id or the name of a data source");
+  if (typeof secondFactor !== "boolean") throw settingError("secondFactor must be true or false");
   const columns = { email: optionalText(fields, "email", LINE_MAX), sms: optionalText(fields, "sms", LINE_MAX) };
-  if (columns.email === null && columns.sms === null) throw fault("email or sms must name a column");
-  if (secondFactor && columns.sms === null) throw fault("a secondFactor needs sms, the column of phone numbers");
+  if (columns.email === null && columns.sms === null) throw settingError("email or sms must name a column");
+  if (secondFactor && columns.sms === null) throw settingError("a secondFactor needs sms, the column of phone numbers");
   const text = optionalText(fields, "text", TEXT_MAX) ?? TEXT;
-  if (!text.includes("{{code}}")) throw fault("text must hold {{code}}");
+  if (!text.includes("{{code}}")) throw settingError("text must hold {{code}}");
   const subject = optionalText(fields, "subject", LINE_MAX) ?? SUBJECT;
   return { dataSource: dataSource as string | number, columns, secondFactor, subject, text };
 }
 
-export const VERIFICATION_SHAPE = flat(["email", "sms", "secondFactor", "code"]);
+export const VERIFICATION_SHAPE = flatShape(["email", "sms", "secondFactor", "code"]);
 
 function codeOf(value: unknown): string | null {
   if (value === undefined || value === null) return null;
-  const bare = typeof value === "string" && value.length <= 20 ? value.replaceAll(/[ -]/g, "") : "";
-  if (/^\d{6}$/.test(bare)) return bare;
+  const bareNumber = typeof value === "string" && value.length <= 20 ? value.replaceAll(/[ -]/g, "") : "";
+  if (/^\d{6}$/.test(bareNumber)) return bareNumber;
   throw new ActionError("REQUEST_INVALID", "code must be the six digits that were sent");
 }
 
@@ -84,9 +84,9 @@ function codeOf(value: unknown): string | null {
 export function verificationRequest(body: unknown): VerificationRequest {
   const input = isObject(body) ? body : {};
   const { email = null, sms = null, secondFactor = null } = input;
-  const named = [email, sms, secondFactor].filter((one) => one !== null);
-  if (named.length !== 1) {
-    const message = `one of email, sms and secondFactor is required (got ${described(body)})`;
+  const namedRules = [email, sms, secondFactor].filter((one) => one !== null);
+  if (namedRules.length !== 1) {
+    const message = `one of email, sms and secondFactor is required (got ${describeValue(body)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
   const code = codeOf(input["code"]);
@@ -100,7 +100,7 @@ export function verificationRequest(body: unknown): VerificationRequest {
   }
   const address = typeof email === "string" ? email.trim() : "";
   if (isEmailAddress(address)) return { by: "email", address, code };
-  refuse("email", "an address such as ann@example.com", email);
+  refuseField("email", "an address such as ann@example.com", email);
 }
 
 /** The message that carries a code. @throws REQUEST_INVALID for an address that no message can go to */

@@ -38,17 +38,17 @@ export function endOfSkip(timeZone: string, wall: number): number | null {
   let later = wall + DAY_MS - zoneOffset(timeZone, wall + DAY_MS);
   if (zoneOffset(timeZone, later) - before >= DAY_MS) return null;
   while (later - earlier > 1000) {
-    const middle = Math.floor((earlier + later) / 2000) * 1000;
-    if (zoneOffset(timeZone, middle) === before) earlier = middle;
-    else later = middle;
+    const middleTime = Math.floor((earlier + later) / 2000) * 1000;
+    if (zoneOffset(timeZone, middleTime) === before) earlier = middleTime;
+    else later = middleTime;
   }
   return later;
 }
 
 /** A moment on the wall clock of a zone, with its offset: 2026-11-01T01:30:00-04:00. */
 export function localTime(moment: Date, timeZone: string): string {
-  const clock = new Date(moment.getTime() + zoneOffset(timeZone, moment.getTime())).toISOString().slice(0, 19);
+  const clockTime = new Date(moment.getTime() + zoneOffset(timeZone, moment.getTime())).toISOString().slice(0, 19);
   const zone = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "longOffset" }).formatToParts(moment);
   const offset = zone.find(({ type }) => type === "timeZoneName")?.value.slice("GMT".length) || "+00:00";
-  return `${clock}${offset}`;
+  return `${clockTime}${offset}`;
 }

@@ -5,7 +5,7 @@ import type { DataSource } from "typeorm";
 import type { FrontDoor, Parts } from "../api/health.js";
 import type { Config } from "../config.js";
 import type { Notifications } from "../engine/notifications.js";
-import type { Measures } from "../operations/watch/measures.js";
+import type { ServiceMeasures } from "../operations/watch/measures.js";
 import type { Releases } from "./releases.js";
 
 /** Clock of the schedules: Unix time in milliseconds. `msUntil` is real time. */
@@ -21,7 +21,7 @@ export interface Plan {
   log: Logger;
   /** Call it when the database has answered a heartbeat. */
   onDatabaseReached: () => void;
-  measures: Measures;
+  measures: ServiceMeasures;
   releases: Releases;
   parts: Parts;
   server: Server;

@@ -1,10 +1,10 @@
 /** Logs and counts rejected promises that no code handles, so that they do not end the process. */
 import type { Logger } from "pino";
 import { reportFailuresTo } from "../background.js";
-import type { Measures } from "../operations/watch/measures.js";
+import type { ServiceMeasures } from "../operations/watch/measures.js";
 
 /** Applies until the process ends: a rejection during the shutdown must not change the exit code. */
-export function surviveRejections(log: Logger, measures: Measures): void {
+export function surviveRejections(log: Logger, measures: ServiceMeasures): void {
   const report = (error: unknown) => {
     measures.rejectionUnhandled();
     log.error({ err: error }, "unhandled rejection; the service keeps running");

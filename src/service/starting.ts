@@ -27,7 +27,7 @@ import { createRequestLimiter } from "../operations/access/request-limiter.js";
 import type { Operations } from "../operations/operations.js";
 import { QUEUED_CHANNEL } from "../operations/records/queue-limits.js";
 import { LIMITS_CHANNEL } from "../operations/runs/concurrency-limiter.js";
-import { createTracing, type Tracing } from "../operations/watch/tracing.js";
+import { createTracing, type RequestTracing } from "../operations/watch/tracing.js";
 import { isDiskFull, lostConnections } from "../postgres.js";
 import { browserSources } from "./browser-sources.js";
 import { correctedClock, createDatabaseClock } from "./database-clock.js";
@@ -96,7 +96,7 @@ export class Starting {
   }
 
   /** Sends traces; the last ones after everything else has stopped. */
-  async tracing(): Promise<Tracing> {
+  async tracing(): Promise<RequestTracing> {
     const { config, log, releases, unwanted } = this.plan;
     unwanted.throwIfAborted();
     const tracing = await createTracing(config.otlpEndpoint, randomUUID(), log);
@@ -156,7 +156,7 @@ export class Starting {
   }
 
   /** Builds the API. Returns the function that starts listening: it runs last, and listening ends first. */
-  async api(operations: Operations, tracing: Tracing, baseUrl: string): Promise<() => void> {
+  async api(operations: Operations, tracing: RequestTracing, baseUrl: string): Promise<() => void> {
     const { config, log, measures, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
     const { credentials, gate, refusalDelay, tail, console, clients, actionFeed, store, notify } = operations;

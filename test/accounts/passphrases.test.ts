@@ -8,7 +8,7 @@ import { dictionary } from "@zxcvbn-ts/language-common";
 import { expect } from "chai";
 import { createSessionCookie } from "../../src/api/session-cookie.js";
 import type { ActionError } from "../../src/errors.js";
-import { hash, matches } from "../../src/operations/records/hashes.js";
+import { hash, matchesHash } from "../../src/operations/records/hashes.js";
 import { checkPassphrase } from "../../src/rules/passphrase.js";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
@@ -66,7 +66,7 @@ describe("a passphrase", () => {
   it("every character counts, to the last", async () => {
     const long = "x".repeat(1_023);
     const stored = await hash(`${long}a`, TURN);
-    expect([await matches(`${long}a`, stored, TURN), await matches(`${long}b`, stored, TURN)]).to.deep.equal([
+    expect([await matchesHash(`${long}a`, stored, TURN), await matchesHash(`${long}b`, stored, TURN)]).to.deep.equal([
       true,
       false,
     ]);

@@ -13,7 +13,14 @@ import { createSchema, type Resolvers } from "../../src/api/graphql/schema.js";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { rows } from "../../src/data/database.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
-import { ACCESS, allows, type Operation, SCOPES, type Scope, type Standing } from "../../src/rules/access.js";
+import {
+  ACCESS_TABLE,
+  allowsOperation,
+  type CallerRole,
+  type Operation,
+  SCOPES,
+  type Scope,
+} from "../../src/rules/access.js";
 import { ROLES } from "../../src/rules/roles.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { PEOPLE_ROUTES, peopleSample, SAMPLES } from "./access-samples.js";
@@ -29,7 +36,7 @@ const OF_NO_APP: readonly Operation[] = [
 /** Operations of an organization: a role on one of its apps gives no right on the organization. */
 const OF_ORGANIZATION: readonly Operation[] = ["readOrganization", "manageOrganization"];
 
-const OPERATIONS = Object.keys(ACCESS) as Operation[];
+const OPERATIONS = Object.keys(ACCESS_TABLE) as Operation[];
 const REFUSALS = ["UNAUTHORIZED", "FORBIDDEN"];
 
 type Place = "own" | "another" | "foreign" | "missing";
@@ -50,7 +57,7 @@ interface Owner {
 interface TestCaller {
   name: string;
   /** The caller's column; null for a person without a role. */
-  standing: Standing | null;
+  standing: CallerRole | null;
   scopes: readonly Scope[] | null;
   /** Apps on which the caller has this column. */
   reaches: readonly Place[];
@@ -114,9 +121,9 @@ describe("the matrix of access", () => {
 
   function expected(operation: Operation, { standing, scopes, reaches, name }: TestCaller, place: Place): string {
     if (OF_NO_APP.includes(operation)) {
-      return allows(operation, standing ?? "reader", scopes) ? "passed" : "FORBIDDEN";
+      return allowsOperation(operation, standing ?? "reader", scopes) ? "passed" : "FORBIDDEN";
     }
-    if (standing === null || !allows(operation, standing, scopes)) return "FORBIDDEN";
+    if (standing === null || !allowsOperation(operation, standing, scopes)) return "FORBIDDEN";
     if (OF_ORGANIZATION.includes(operation)) {
       if (name === "administrator") return "passed";
       return reaches.includes("another") && reaches.includes(place) ? "passed" : "FORBIDDEN";
@@ -134,7 +141,7 @@ describe("the matrix of access", () => {
     apps.own = appId;
     apps.another = await insert(newApp, [organizationId]);
     apps.foreign = await insert(newApp, [elsewhere]);
-    const add = (name: string, standing: Standing | null, token: string, more: Partial<TestCaller> = {}) =>
+    const add = (name: string, standing: CallerRole | null, token: string, more: Partial<TestCaller> = {}) =>
       callers.push({ name, standing, token, scopes: null, reaches: ["own"], ...more });
     add("administrator", "administrator", tokens.admin);
     add("the first editor", "editor", tokens.editor);
@@ -209,7 +216,7 @@ describe("the matrix of access", () => {
     if (on === "session") return caller.isSession ? "passed" : "FORBIDDEN";
     if (on !== "organization") return expected(operation, caller, place);
     const { name, standing, scopes, reaches } = caller;
-    if (standing === null || !allows(operation, standing, scopes)) return "FORBIDDEN";
+    if (standing === null || !allowsOperation(operation, standing, scopes)) return "FORBIDDEN";
     return name === "administrator" || (reaches.includes("another") && reaches.includes(place))
       ? "passed"
       : "FORBIDDEN";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { createMetrics } from "../../src/api/metrics.js";
-import type { Vitals } from "../../src/operations/upkeep/vitals.js";
+import type { VitalSigns } from "../../src/operations/upkeep/vitals.js";
 import { createMeasures } from "../../src/operations/watch/measures.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -97,7 +97,7 @@ describe("what a process counts", () => {
 });
 
 describe("the metrics of one process", () => {
-  const NOW: Vitals = {
+  const NOW: VitalSigns = {
     scheduleLagMs: 0,
     schedules: 0,
     ticksDue: 700,
@@ -107,7 +107,7 @@ describe("the metrics of one process", () => {
     queues: [{ appId: 3, queued: 7, oldestMs: 12_500 }],
     instances: { runner: 1 },
   };
-  const ofRunner = (vitals: () => Promise<Vitals>, taking: boolean) =>
+  const ofRunner = (vitals: () => Promise<VitalSigns>, taking: boolean) =>
     createMetrics({
       vitals,
       database: () => ({ busy: 3, idle: 2, waiting: 1 }),

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import { createEntryExport } from "../../src/operations/data-sources/entry-export.js";
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
-import { type EntryScope, EVERYTHING } from "../../src/rules/entry-query/options.js";
+import { type EntryScope, FULL_SCOPE } from "../../src/rules/entry-query/options.js";
 import { answered, type Fixture, startFixture } from "../operations/data-sources/fixture.js";
 import { aggregate, document, path, where } from "../rules/entry-query/generated.js";
 
@@ -33,7 +33,7 @@ describe("a column that may not be seen", () => {
         (found) => plain(answered(found)),
         (error: Error) => error.message,
       );
-    return [strip(await answer(whole, scope)), strip(await answer(without, EVERYTHING))];
+    return [strip(await answer(whole, scope)), strip(await answer(without, FULL_SCOPE))];
   }
 
   /** Ids, times, positions and cursors differ between the two data sources. */
@@ -85,7 +85,7 @@ describe("a column that may not be seen", () => {
       const answer = async (key: DataSourceKey, name: string, seen: EntryScope) =>
         strip(plain(answered(await fixture.reads.find(key, ask(name), fixture.reader(seen)))));
       const hidden = await answer(whole, "Whole", scope);
-      expect(hidden, JSON.stringify(options)).to.deep.equal(await answer(without, "Without", EVERYTHING));
+      expect(hidden, JSON.stringify(options)).to.deep.equal(await answer(without, "Without", FULL_SCOPE));
     }
   });
 
@@ -100,7 +100,7 @@ describe("a column that may not be seen", () => {
         return text;
       };
       const all = ["a", "b", "c", "tags", "k"];
-      expect(await written(whole, scope, all)).to.equal(await written(without, EVERYTHING, all.slice(1)));
+      expect(await written(whole, scope, all)).to.equal(await written(without, FULL_SCOPE, all.slice(1)));
       expect((await written(whole, scope, all)).length).to.be.greaterThan(1_000);
     }
   });

@@ -3,8 +3,8 @@ import { buildSchema, parse } from "graphql";
 import { pino } from "pino";
 import { createAnswers } from "../../src/api/answers.js";
 import { createSharedResults, type Receiver } from "../../src/api/live/shared-results.js";
-import { leavable } from "../../src/operations/records/leavable.js";
-import { guarded, type LiveSource, liveSource } from "../../src/operations/records/live-source.js";
+import { createLeavable } from "../../src/operations/records/leavable.js";
+import { guardSource, type LiveSource, liveSource } from "../../src/operations/records/live-source.js";
 
 const EVENT = { text: "x".repeat(10_000) };
 
@@ -45,7 +45,7 @@ describe("one event to sockets that each ask for it in words of their own", () =
       listeners.push(listener);
       return () => undefined;
     });
-    const source = guarded(live, { appId, check: () => undefined });
+    const source = guardSource(live, { appId, check: () => undefined });
     const document = parse(`subscription { added { ${fields} } }`);
     const events = await subscribe({ schema, document, contextValue, rootValue: { added: source } });
     ends.push(() => (events as AsyncGenerator).return(undefined), got.send);
@@ -100,12 +100,12 @@ describe("a subscription whose events are for one socket alone", () => {
     const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 1_000 });
     const { subscribe, count } = createSharedResults(answers, pino({ level: "silent" }));
     let isOver = false;
-    const lines = leavable(async function* (left) {
+    const lines = createLeavable(async function* (left) {
       yield { added: 1 };
       await new Promise<void>((resolve) => left.addEventListener("abort", () => resolve()));
       isOver = true;
     });
-    const source = guarded(lines, { appId: 1, check: () => undefined });
+    const source = guardSource(lines, { appId: 1, check: () => undefined });
     const document = parse("subscription { added }");
     const contextValue = { owner: {} };
     const events = (await subscribe({

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { load } from "js-yaml";
 import { createMetrics, type MetricSources } from "../../src/api/metrics.js";
-import type { Vitals } from "../../src/operations/upkeep/vitals.js";
+import type { VitalSigns } from "../../src/operations/upkeep/vitals.js";
 import { createMeasures, type EndedRunFacts } from "../../src/operations/watch/measures.js";
 import { evaluate, metricsIn, parseExpression, type Sample, samplesIn } from "./promql.js";
 
@@ -20,7 +20,7 @@ interface Rule {
 const { groups } = load(read("alerts.yaml")) as { groups: { rules: Rule[] }[] };
 const rules = groups.flatMap((group) => group.rules);
 
-const WELL: Vitals = {
+const WELL: VitalSigns = {
   ...{
     scheduleLagMs: 0,
     schedules: 4,
@@ -38,7 +38,7 @@ const RUN: EndedRunFacts = { appId: 1, trigger: "manual", mode: "isolate", outco
 function process() {
   const measures = createMeasures();
   const state = {
-    vitals: WELL as Vitals | null,
+    vitals: WELL as VitalSigns | null,
     taking: true,
     browsers: 1,
     waiting: 0,

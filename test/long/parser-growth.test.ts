@@ -26,7 +26,7 @@ import { mediaName, uploadName } from "../../src/rules/media-fields.js";
 import { contentDisposition, namesTag, rangeIn, servingOf } from "../../src/rules/media-serving.js";
 import { parseSender } from "../../src/rules/message-destination.js";
 import { emailHeaders, emailRecipients, isEmailAddress, oneLine } from "../../src/rules/message-fields.js";
-import { fill, placeholdersOf } from "../../src/rules/message-template.js";
+import { fillTemplate, placeholdersOf } from "../../src/rules/message-template.js";
 import { isPackageName } from "../../src/rules/packages.js";
 import { isKnownTag, readIfMatch } from "../../src/rules/precondition.js";
 import { secretsOfSetting } from "../../src/rules/secrets.js";
@@ -66,7 +66,7 @@ const PARSERS: Record<string, Parser> = {
   "headers of e-mail": (text) => emailHeaders({ [text.slice(0, 1_000)]: text, "x-a": text }),
   "lines of messages": (text) => oneLine(text, "subject", 1e9),
   "answers of mail servers": (text) => detailOf(text),
-  "placeholders of messages": (text) => [placeholdersOf(text), fill(text, { a: "b" }, "text", { html: true })],
+  "placeholders of messages": (text) => [placeholdersOf(text), fillTemplate(text, { a: "b" }, "text", { html: true })],
   "placeholders of hooks": (text) => checkPlaceholders([{ type: "sms", to: text }] as never, ["a"]),
   "placeholders of rules": (text) => filledTests({ a: { equals: text } }, { Email: "a" }),
   "expressions of frequency": (text) => parseCron(text),

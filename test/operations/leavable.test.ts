@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import { leavable, leftWith } from "../../src/operations/records/leavable.js";
+import { createLeavable, leftWith } from "../../src/operations/records/leavable.js";
 
 /** Yields 1, then waits until its reader leaves. */
 const numbers = (received: string[]) =>
-  leavable(async function* (left) {
+  createLeavable(async function* (left) {
     try {
       yield 1;
       await new Promise<void>((resolve) => left.addEventListener("abort", () => resolve()));
@@ -29,7 +29,7 @@ describe("an iterable that may be left while it waits", () => {
   });
 
   it("ends the source of what is made of it", async () => {
-    const doubled = leavable(async function* (left) {
+    const doubled = createLeavable(async function* (left) {
       for await (const one of leftWith(numbers(received), left)) yield 2 * one;
     });
     expect((await doubled.next()).value).to.equal(2);

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { COUNT_EXACT_MAX } from "../../src/limits.js";
-import { audit, listAudit } from "../../src/operations/records/audit.js";
+import { listAudit, recordChange } from "../../src/operations/records/audit.js";
 import { createLogs } from "../../src/operations/records/execution-logs.js";
 import { createPartitions } from "../../src/operations/upkeep/partitions.js";
 import { cursorOf } from "../../src/rules/page.js";
@@ -125,7 +125,7 @@ describe("pages of a log", () => {
   });
 
   it("of the trail follow one another by their cursor too", async () => {
-    for (let at = 0; at < 5; at += 1) await audit(db, null, { appId: 1, type: `t${at}`, data: {} });
+    for (let at = 0; at < 5; at += 1) await recordChange(db, null, { appId: 1, type: `t${at}`, data: {} });
     const first = await listAudit(db, 1, { limit: 3 });
     const { nextCursor, ...others } = first.pagination;
     expect(others).to.deep.equal({ total: 5, hasMore: true });

@@ -3,7 +3,12 @@ import { expect } from "chai";
 import { pino } from "pino";
 import { createNotifications } from "../../src/engine/notifications.js";
 import type { ActionError } from "../../src/errors.js";
-import { createLogs, LOG_CHANNEL, type LogEntry, type Logs } from "../../src/operations/records/execution-logs.js";
+import {
+  createLogs,
+  type ExecutionLogs,
+  LOG_CHANNEL,
+  type LogEntry,
+} from "../../src/operations/records/execution-logs.js";
 import { createLogTail, type TailFilter } from "../../src/operations/records/log-tail.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -182,7 +187,7 @@ describe("following execution logs over gaps", () => {
 
 describe("a follower of execution logs", () => {
   /** A tail over two apps, with readers replaced by `over`. */
-  async function tailOver(over: (logs: Logs) => Partial<Logs>, readAttempts?: number) {
+  async function tailOver(over: (logs: ExecutionLogs) => Partial<ExecutionLogs>, readAttempts?: number) {
     const { db, url, stop } = await connectedDatabase(8);
     const log = pino({ level: "silent" });
     const notifications = createNotifications({ url, channels: [], followed: [LOG_CHANNEL], log });

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { type Partition, partitionsOf } from "../../src/data/partitions.js";
 import { readTables } from "../../src/operations/backup/tables.js";
-import { audit } from "../../src/operations/records/audit.js";
+import { recordChange } from "../../src/operations/records/audit.js";
 import { createPartitions } from "../../src/operations/upkeep/partitions.js";
 import { createClient } from "../../src/postgres.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
@@ -153,7 +153,7 @@ describe("partitions", () => {
       while (!over) {
         await db.transaction(async (manager) => {
           await manager.query("SELECT FROM app WHERE id = 1 FOR UPDATE");
-          await audit(manager, null, { appId: 1, type: "x", data: {} });
+          await recordChange(manager, null, { appId: 1, type: "x", data: {} });
           await manager.query("UPDATE app SET name = 'b' WHERE id = 1");
         });
         written += 1;

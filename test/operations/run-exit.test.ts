@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import { failed, type PageOutcome, type PageRun } from "../../src/engine/browser/run.js";
 import type { Scan, SecretScans } from "../../src/engine/secret-scan.js";
 import { ActionError } from "../../src/errors.js";
-import type { Requests } from "../../src/operations/requests/run-requests.js";
+import type { RunRequests } from "../../src/operations/requests/run-requests.js";
 import type { ConsoleWriter } from "../../src/operations/runs/console.js";
 import { Cancellation, RunExecutor } from "../../src/operations/runs/executor.js";
 import type { Ending } from "../../src/operations/runs/finish.js";
@@ -84,7 +84,7 @@ function createApp(onEnd: () => void = () => {}) {
       measures: { runEnded: () => {}, requestEnded: () => {} },
       traces: { begin: async () => ({ page: (run, request) => run(request), request: () => () => {}, end: () => {} }) },
       serviceRequests: null,
-      requests: null as unknown as Requests,
+      requests: null as unknown as RunRequests,
       log: pino({ level: "silent" }),
     }).execute({ ...RUN, payload }, "holder", signal);
   return { app, perform };

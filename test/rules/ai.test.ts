@@ -1,15 +1,15 @@
 /** Formats of OpenAI's and Anthropic's APIs without a service: fields by model, and streams of compatible services. */
 import { expect } from "chai";
-import type { Completion, ProviderApi } from "../../src/rules/ai/answer.js";
-import { ANTHROPIC } from "../../src/rules/ai/anthropic.js";
-import { OPENAI } from "../../src/rules/ai/openai.js";
+import type { AiCompletion, ProviderApi } from "../../src/rules/ai/answer.js";
+import { ANTHROPIC_API } from "../../src/rules/ai/anthropic.js";
+import { OPENAI_API } from "../../src/rules/ai/openai.js";
 import { readAiOptions } from "../../src/rules/ai/options.js";
 import { EventReader } from "../../src/rules/ai/provider-json.js";
 
 const options = (more: object = {}) =>
   readAiOptions("completions", { messages: [{ role: "user", content: "Hello" }], ...more });
 const bodyFor = (model: string, more: object) =>
-  JSON.parse(Buffer.from(OPENAI.request(options(more), model, "key").body).toString());
+  JSON.parse(Buffer.from(OPENAI_API.request(options(more), model, "key").body).toString());
 
 const streamOf = (chunks: object[], end = "\n\n"): Buffer =>
   Buffer.from(
@@ -20,7 +20,7 @@ const chunk = (delta: object, finish: string | null = null) => ({
   choices: [{ index: 0, delta, finish_reason: finish }],
 });
 /** Reads a stream in parts of `size` bytes. */
-const read = (api: ProviderApi, body: Buffer, size = body.length): { texts: string[]; completion: Completion } => {
+const read = (api: ProviderApi, body: Buffer, size = body.length): { texts: string[]; completion: AiCompletion } => {
   const [reader, stream] = [new EventReader(), api.stream("m")];
   const events: unknown[] = [];
   for (let at = 0; at < body.length; at += size) events.push(...reader.push(body.subarray(at, at + size)));
@@ -67,7 +67,7 @@ describe("the APIs of language models", () => {
         chunk({}, "tool_calls"),
       ];
       for (const end of ["\n\n", "\r\n\r\n"]) {
-        const { completion } = read(OPENAI, streamOf(chunks, end));
+        const { completion } = read(OPENAI_API, streamOf(chunks, end));
         expect(completion.toolCalls, `${isIndexed}`).to.deep.equal(expected);
       }
     }
@@ -78,7 +78,7 @@ describe("the APIs of language models", () => {
     const chunks = [...texts.map((content) => chunk({ content })), chunk({}, "stop")];
     for (const end of ["\n\n", "\r\n\r\n"]) {
       const body = streamOf(chunks, end);
-      for (const size of [1, 2, 3, 7, 64, body.length]) expect(read(OPENAI, body, size).texts).to.deep.equal(texts);
+      for (const size of [1, 2, 3, 7, 64, body.length]) expect(read(OPENAI_API, body, size).texts).to.deep.equal(texts);
     }
   });
 
@@ -86,18 +86,18 @@ describe("the APIs of language models", () => {
     const huge = 2 ** 32 - 2;
     const start = { type: "content_block_start", index: huge, content_block: { type: "text" } };
     const toolCall = chunk({ tool_calls: [{ index: huge, id: "a", function: { name: "a" } }] });
-    expect(() => read(ANTHROPIC, streamOf([start]))).to.throw("index of at most");
-    expect(() => read(OPENAI, streamOf([toolCall]))).to.throw("index of at most");
+    expect(() => read(ANTHROPIC_API, streamOf([start]))).to.throw("index of at most");
+    expect(() => read(OPENAI_API, streamOf([toolCall]))).to.throw("index of at most");
   });
 
   it("that end a stream before its end, or with an error, are failures", () => {
     const isFailure = (read: () => unknown) => expect(read).to.throw().with.property("code", "TRANSPORT");
-    isFailure(() => read(OPENAI, streamOf([chunk({ content: "Hel" })])));
+    isFailure(() => read(OPENAI_API, streamOf([chunk({ content: "Hel" })])));
     const event = (data: object) => `event: x\ndata: ${JSON.stringify(data)}\n\n`;
     const begun = event({ type: "message_start", message: { model: "m", usage: { input_tokens: 1 } } });
-    isFailure(() => read(ANTHROPIC, Buffer.from(begun)));
+    isFailure(() => read(ANTHROPIC_API, Buffer.from(begun)));
     const overloaded = begun + event({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } });
-    isFailure(() => read(ANTHROPIC, Buffer.from(overloaded)));
+    isFailure(() => read(ANTHROPIC_API, Buffer.from(overloaded)));
   });
 
   it("keep the thoughts of a model out of its message", () => {
@@ -114,7 +114,7 @@ describe("the APIs of language models", () => {
       { type: "message_stop" },
     ];
     const text = events.map((one) => `event: ${one.type}\ndata: ${JSON.stringify(one)}\n\n`).join("");
-    expect(read(ANTHROPIC, Buffer.from(text)).completion).to.deep.include({
+    expect(read(ANTHROPIC_API, Buffer.from(text)).completion).to.deep.include({
       message: { role: "assistant", content: "Yes" },
       usage: { inputTokens: 1, outputTokens: 5 },
       finishReason: "end_turn",

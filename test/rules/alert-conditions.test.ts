@@ -5,7 +5,7 @@ import {
   afterRun,
   afterTime,
   type EndedRun,
-  FRESH,
+  NEW_STATE,
 } from "../../src/rules/alert-conditions.js";
 
 const NOON = new Date("2026-11-21T12:00:00Z");
@@ -21,7 +21,7 @@ const run = (state: EndedRun["state"], more: Partial<EndedRun> = {}): EndedRun =
 
 /** One letter per run: c completed, f failed. Returns the positions at which the rule fired. */
 function firings(rule: Parameters<typeof afterRun>[0], outcomes: string): string {
-  let standing: AlertState = FRESH;
+  let standing: AlertState = NEW_STATE;
   return [...outcomes]
     .map((one) => {
       standing = afterRun(rule, standing, run(one === "c" ? "completed" : "failed"));
@@ -43,19 +43,19 @@ describe("an alert on failed runs", () => {
   it("names the run by which it began to fire, and how many failed", () => {
     const rule = { ...RULE, failures: 2, of: 4 };
     const runs = [run("failed"), run("completed"), run("failed"), run("failed")];
-    const end = runs.reduce((standing, one) => afterRun(rule, standing, one), FRESH);
+    const end = runs.reduce((standing, one) => afterRun(rule, standing, one), NEW_STATE);
     expect(end).to.include({ firing: true, runId: runs[2]!.id, reason: "it failed 2 times in its last 3 runs" });
   });
 
   it("counts the failures in its reason where it looks at more than the last run", () => {
-    expect(afterRun(RULE, FRESH, run("failed")).reason).to.equal("it failed");
+    expect(afterRun(RULE, NEW_STATE, run("failed")).reason).to.equal("it failed");
     const both = { ...RULE, failures: 2, of: 2 };
-    const fired = afterRun(both, afterRun(both, FRESH, run("failed")), run("failed"));
+    const fired = afterRun(both, afterRun(both, NEW_STATE, run("failed")), run("failed"));
     expect(fired.reason).to.equal("it failed 2 times in its last 2 runs");
   });
 
   it("takes no skipped tick for a failure", () => {
-    expect(afterRun(RULE, FRESH, run("skipped", { scheduled: true, reason: "still running" }))).to.equal(FRESH);
+    expect(afterRun(RULE, NEW_STATE, run("skipped", { scheduled: true, reason: "still running" }))).to.equal(NEW_STATE);
   });
 });
 
@@ -63,8 +63,8 @@ describe("an alert on silence", () => {
   const silent = { ...RULE, condition: "silent" } as const;
 
   it("fires when no run has succeeded for so long, and rests with a success", () => {
-    expect(afterTime(silent, FRESH, { ...PRESENT, now: minutesOn(59) }).firing).to.equal(false);
-    const fired = afterTime(silent, FRESH, { ...PRESENT, now: minutesOn(60) });
+    expect(afterTime(silent, NEW_STATE, { ...PRESENT, now: minutesOn(59) }).firing).to.equal(false);
+    const fired = afterTime(silent, NEW_STATE, { ...PRESENT, now: minutesOn(60) });
     expect(fired).to.include({ firing: true, reason: "it has not succeeded for 60 minutes" });
     expect(afterRun(silent, fired, run("failed")).firing).to.equal(true);
     const well = afterRun(silent, fired, run("completed", { finishedAt: minutesOn(61) }));
@@ -73,7 +73,7 @@ describe("an alert on silence", () => {
   });
 
   it("fires at once for a schedule that nobody claims, and rests when somebody does", () => {
-    const fired = afterTime(silent, FRESH, { ...PRESENT, overdue: true });
+    const fired = afterTime(silent, NEW_STATE, { ...PRESENT, overdue: true });
     expect(fired.reason).to.contain("its schedule does not run");
     expect(afterTime(silent, fired, PRESENT).firing).to.equal(false);
   });
@@ -83,12 +83,12 @@ describe("an alert on skipped ticks", () => {
   const skipped = { ...RULE, condition: "skipped" } as const;
 
   it("fires for one that is skipped or that nobody claims, and rests with the next that runs", () => {
-    const fired = afterRun(skipped, FRESH, run("skipped", { scheduled: true, reason: "still running" }));
+    const fired = afterRun(skipped, NEW_STATE, run("skipped", { scheduled: true, reason: "still running" }));
     expect(fired.reason).to.equal("a tick was skipped: still running");
     expect(afterTime(skipped, fired, PRESENT).firing).to.equal(true);
     expect(afterRun(skipped, fired, run("completed")).firing).to.equal(true);
     expect(afterRun(skipped, fired, run("failed", { scheduled: true })).firing).to.equal(false);
-    const overdue = afterTime(skipped, FRESH, { ...PRESENT, overdue: true });
+    const overdue = afterTime(skipped, NEW_STATE, { ...PRESENT, overdue: true });
     expect(overdue.firing).to.equal(true);
     expect(afterTime(skipped, overdue, PRESENT).firing).to.equal(false);
   });
@@ -97,7 +97,7 @@ describe("an alert on skipped ticks", () => {
 describe("an alert on the queue", () => {
   it("fires while the oldest run has waited for so long", () => {
     const queued = { ...RULE, condition: "queued", minutes: 5 } as const;
-    const fired = afterTime(queued, FRESH, { ...PRESENT, oldestMs: 300_000 });
+    const fired = afterTime(queued, NEW_STATE, { ...PRESENT, oldestMs: 300_000 });
     expect(fired).to.include({ firing: true, reason: "runs have waited for 5 minutes" });
     expect(afterTime(queued, fired, { ...PRESENT, oldestMs: 299_999 }).firing).to.equal(false);
   });

@@ -1,6 +1,13 @@
 /** The form of callers and tests in access rules: valid values, and each fault by its field. */
 import { expect } from "chai";
-import { allows, checkAllow, checkColumn, checkTests, filledTests, meets } from "../../src/rules/caller-rules.js";
+import {
+  allowsUser,
+  checkAllow,
+  checkColumn,
+  checkTests,
+  filledTests,
+  meetsTests,
+} from "../../src/rules/caller-rules.js";
 import { parseAccessRules } from "../../src/rules/entries/access-rules.js";
 import { refusal } from "./refusal.js";
 
@@ -56,17 +63,19 @@ describe("callers whom a rule allows", () => {
   });
 
   it("include nobody who is not signed in, except by all", () => {
-    expect([allows("all", null), allows("loggedIn", null), allows({ user: { a: { equals: 1 } } }, null)]).to.deep.equal(
-      [true, false, false],
-    );
-    expect([allows("all", {}), allows("loggedIn", {})]).to.deep.equal([true, true]);
+    expect([
+      allowsUser("all", null),
+      allowsUser("loggedIn", null),
+      allowsUser({ user: { a: { equals: 1 } } }, null),
+    ]).to.deep.equal([true, false, false]);
+    expect([allowsUser("all", {}), allowsUser("loggedIn", {})]).to.deep.equal([true, true]);
   });
 
   it("are compared with their own columns filled into the rule", () => {
     const rule = { user: { Team: { equals: "{{user.Home}}" } } };
-    expect(allows(rule, { Team: "a", Home: "a" })).to.equal(true);
-    expect(allows(rule, { Team: "a", Home: "b" })).to.equal(false);
-    expect(allows(rule, { Team: "a" })).to.equal(false);
+    expect(allowsUser(rule, { Team: "a", Home: "a" })).to.equal(true);
+    expect(allowsUser(rule, { Team: "a", Home: "b" })).to.equal(false);
+    expect(allowsUser(rule, { Team: "a" })).to.equal(false);
   });
 });
 
@@ -112,7 +121,7 @@ describe("tests with the user's columns", () => {
       [{ missing: { notequals: "x" } }, true],
       [{ missing: { equals: "x" } }, false],
     ] as const)
-      expect(meets(data, tests), JSON.stringify(tests)).to.equal(holds);
+      expect(meetsTests(data, tests), JSON.stringify(tests)).to.equal(holds);
   });
 });
 

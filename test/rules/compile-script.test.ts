@@ -1,9 +1,9 @@
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
-import { type CompiledAction, compileScript, REGISTRY } from "../../src/rules/compile-script.js";
+import { type CompiledAction, compileScript, REGISTRY_NAME } from "../../src/rules/compile-script.js";
 
 function registered(action: { id: number; name: string; code: string }): CompiledAction {
-  const registry = runInNewContext(`${compileScript(action)};globalThis[Symbol.for("${REGISTRY}")]`);
+  const registry = runInNewContext(`${compileScript(action)};globalThis[Symbol.for("${REGISTRY_NAME}")]`);
   return (registry as Map<number, CompiledAction>).get(action.id)!;
 }
 

@@ -4,9 +4,9 @@ import fc from "fast-check";
 import { SETTINGS_KEYS_PER_REQUEST } from "../../src/limits.js";
 import {
   artifactKey,
-  checkAskedKeys,
   checkDeletedKeys,
   checkMark,
+  checkRequestedKeys,
   checkSettingKeys,
   checkUnderscoreSize,
   httpView,
@@ -148,11 +148,11 @@ describe("keys that a request names", () => {
   it("are at most as many as allowed, in each kind of request", () => {
     const most = many(SETTINGS_KEYS_PER_REQUEST);
     const more = many(SETTINGS_KEYS_PER_REQUEST + 1);
-    checkAskedKeys(most);
+    checkRequestedKeys(most);
     expect(checkDeletedKeys({ keys: most })).to.deep.equal(most);
     expect(checkSettingKeys(Object.fromEntries(most.map((key) => [key, 1])))).to.have.length(most.length);
     for (const check of [
-      () => checkAskedKeys(more),
+      () => checkRequestedKeys(more),
       () => checkDeletedKeys({ keys: more }),
       () => checkSettingKeys(Object.fromEntries(more.map((key) => [key, 1]))),
     ])

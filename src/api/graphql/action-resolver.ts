@@ -7,7 +7,7 @@ import type { Action } from "../../operations/actions/action-rows.js";
 import type { Actions, PublishedCopy } from "../../operations/actions/actions.js";
 import type { SecretRotation } from "../../operations/actions/secret-rotation.js";
 import type { Endpoints } from "../../operations/http/endpoints.js";
-import { guarded } from "../../operations/records/live-source.js";
+import { guardSource } from "../../operations/records/live-source.js";
 import { mayEnter } from "../../rules/access.js";
 import type { RequestContext } from "../context.js";
 import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
@@ -138,7 +138,7 @@ export class ActionResolver {
       const { appId } = args as { appId: number };
       const { gate, actionFeed, ...visitor } = context as ActionFeedContext;
       await gate.enter(visitor, "followActions", appId);
-      return guarded(actionFeed.follow(appId), {
+      return guardSource(actionFeed.follow(appId), {
         appId,
         check: (caller) => gate.recheck(caller, "followActions", appId),
       });

@@ -1,11 +1,11 @@
 /** Warnings of each action over GraphQL: settings without an effect. */
 import { Field, FieldResolver, ObjectType, Resolver, Root } from "type-graphql";
 import type { Action } from "../../operations/actions/action-rows.js";
-import { actionWarnings, type Warning } from "../../rules/action-warnings.js";
+import { type ActionWarning, actionWarnings } from "../../rules/action-warnings.js";
 import { ActionType } from "./action-types.js";
 
 @ObjectType("Warning", { description: "Problem of a valid action that will not work as its configuration suggests." })
-class WarningType implements Warning {
+class WarningType implements ActionWarning {
   @Field(() => String, { description: "Path of the field that causes the problem." }) path: string;
   @Field(() => String, { description: "Problem and its solution." }) message: string;
 }
@@ -13,7 +13,7 @@ class WarningType implements Warning {
 @Resolver(() => ActionType)
 export class ActionWarningResolver {
   @FieldResolver(() => [WarningType], { description: "Problems in the configuration; empty if there are none." })
-  warnings(@Root() action: Action): Warning[] {
+  warnings(@Root() action: Action): ActionWarning[] {
     return actionWarnings(action);
   }
 }

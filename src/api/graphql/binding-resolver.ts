@@ -2,7 +2,7 @@
 import { Arg, Ctx, Mutation, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { BindingTrial, BindingTrials, BindingUse } from "../../operations/requests/binding-trials.js";
-import type { BindingsAt, StoredBindings } from "../../operations/requests/secret-bindings.js";
+import type { StoredBindings, TaggedBindings } from "../../operations/requests/secret-bindings.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import {
@@ -23,7 +23,7 @@ export class BindingResolver {
   ) {}
 
   @Query(() => SecretBindingsType, { description: "Returns the app's secret bindings, without values." })
-  async secretBindings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<BindingsAt> {
+  async secretBindings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<TaggedBindings> {
     await this.gate.enter(context, "readSecretBindings", appId);
     return this.service.list(appId);
   }
@@ -59,7 +59,7 @@ export class BindingResolver {
     })
     bindings: unknown,
     @IfUpdatedAt() state: StatePrecondition = null,
-  ): Promise<BindingsAt> {
+  ): Promise<TaggedBindings> {
     const caller = await this.gate.enter(context, "writeSecretBindings", appId);
     // REST passes its whole body, GraphQL the list.
     const body = Array.isArray(bindings) || bindings === null || bindings === undefined ? { bindings } : bindings;

@@ -7,7 +7,7 @@ import type { Analytics } from "../../operations/client/analytics.js";
 import type { ClientAction, ClientActions, CompiledScript } from "../../operations/client/client-actions.js";
 import type { ClientChange, ClientFeed } from "../../operations/client/client-feed.js";
 import type { ClientRuns } from "../../operations/client/client-runs.js";
-import { guarded } from "../../operations/records/live-source.js";
+import { guardSource } from "../../operations/records/live-source.js";
 import type { RequestContext } from "../context.js";
 import { AssetType, TriggerObjectType } from "./action-types.js";
 import { AppId } from "./arguments.js";
@@ -127,7 +127,7 @@ export class ClientResolver {
       const { appId } = args as { appId: number };
       const { gate, clientFeed, ...visitor } = context as ClientFeedContext;
       const { copy } = await gate.enter(visitor, "clientTriggers", appId);
-      return guarded(clientFeed.follow(appId, copy), {
+      return guardSource(clientFeed.follow(appId, copy), {
         appId,
         check: (caller) => gate.recheck(caller, "clientTriggers", appId),
       });

@@ -12,8 +12,8 @@ import type { ExportWish } from "../../operations/data-sources/entry-export.js";
 import type { EntryNews } from "../../operations/data-sources/entry-feed.js";
 import type { ImportResult } from "../../operations/data-sources/entry-imports.js";
 import type { FoundEntries } from "../../operations/data-sources/entry-reads.js";
-import { guarded } from "../../operations/records/live-source.js";
-import { type Reference, type ReferenceKind, referenceOf } from "../../rules/reference.js";
+import { guardSource } from "../../operations/records/live-source.js";
+import { type EntityReference, type ReferenceKind, referenceOf } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import {
@@ -62,7 +62,7 @@ export class EntryResolver {
   async dataSourceEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: Reference,
+    @Ref("dataSourceId") ref: EntityReference,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @By() _by?: ReferenceKind | null,
   ): Promise<Entry> {
@@ -76,7 +76,7 @@ export class EntryResolver {
   async dataSourceEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: Reference,
+    @Ref("dataSourceId") ref: EntityReference,
     @Arg("query", () => EntryQueryInput, {
       nullable: true,
       description: "Filter, sort order, page, joins and aggregate; the first page of all entries by default.",
@@ -93,7 +93,7 @@ export class EntryResolver {
   async dataSourceIndexes(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: Reference,
+    @Ref("dataSourceId") ref: EntityReference,
     @Arg("columns", () => [String], { description: "Names of the columns." }) columns: string[],
     @By() _by?: ReferenceKind | null,
   ): Promise<object> {
@@ -108,13 +108,13 @@ export class EntryResolver {
       const { gate, entries, ...visitor } = context as EntryFeedContext;
       const visit = await gate.admit(visitor, "readEntries", appId);
       const live = await entries.follow(visit, { appId, ref: referenceOf(dataSourceId, by) }, { where, since });
-      return guarded(live, { appId, check: (caller) => gate.readmit(caller, "readEntries", appId) });
+      return guardSource(live, { appId, check: (caller) => gate.readmit(caller, "readEntries", appId) });
     },
   })
   dataSourceChanged(
     @Root() news: EntryNews,
     @AppId() _appId: number,
-    @Ref("dataSourceId") _ref: Reference,
+    @Ref("dataSourceId") _ref: EntityReference,
     @Arg("where", () => GraphQLJSON, {
       nullable: true,
       description: "Filter that the entries must match; all entries by default.",
@@ -134,7 +134,7 @@ export class EntryResolver {
   async deleteEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: Reference,
+    @Ref("dataSourceId") ref: EntityReference,
     @Arg("where", () => GraphQLJSON, { description: "Filter that the entries must match." }) where: unknown,
     @By() _by?: ReferenceKind | null,
   ): Promise<DeletedType> {
@@ -142,13 +142,18 @@ export class EntryResolver {
   }
 
   /** With the response of REST. @param query `{where}` */
-  async removeMatching(context: RequestContext, appId: number, ref: Reference, query: object): Promise<DeletedType> {
+  async removeMatching(
+    context: RequestContext,
+    appId: number,
+    ref: EntityReference,
+    query: object,
+  ): Promise<DeletedType> {
     const visit = await this.gate.admit(context, "removeEntries", appId);
     return this.service.removeWhere(visit, { appId, ref }, query);
   }
 
   /** With the response of REST. */
-  async find(context: RequestContext, appId: number, ref: Reference, query: unknown): Promise<FoundEntries> {
+  async find(context: RequestContext, appId: number, ref: EntityReference, query: unknown): Promise<FoundEntries> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.find(visit, { appId, ref }, query, context.answer?.reserve);
   }
@@ -157,7 +162,7 @@ export class EntryResolver {
   async insertEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: Reference,
+    @Ref("dataSourceId") ref: EntityReference,
     @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values of the entry by column." }) data: unknown,
     @By() _by?: ReferenceKind | null,
   ): Promise<Entry> {
@@ -169,7 +174,7 @@ export class EntryResolver {
   async updateEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: Reference,
+    @Ref("dataSourceId") ref: EntityReference,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @Arg("data", () => GraphQLJSON, { nullable: true, description: "Values to change by column." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
@@ -183,7 +188,7 @@ export class EntryResolver {
   async deleteEntry(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: Reference,
+    @Ref("dataSourceId") ref: EntityReference,
     @Arg("id", () => Int, { description: "ID of the entry." }) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
     @By() _by?: ReferenceKind | null,
@@ -196,7 +201,7 @@ export class EntryResolver {
   async commitEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: Reference,
+    @Ref("dataSourceId") ref: EntityReference,
     @Arg("commit", () => CommitInput, { nullable: true, description: "Entries to insert, update and delete." })
     commit: unknown,
     @By() _by?: ReferenceKind | null,
@@ -211,7 +216,7 @@ export class EntryResolver {
   async importEntries(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("dataSourceId") ref: Reference,
+    @Ref("dataSourceId") ref: EntityReference,
     @Arg("entries", () => [GraphQLJSON], { description: "Data of the entries." }) entries: unknown[],
     @Arg("append", () => Boolean, {
       nullable: true,
@@ -228,13 +233,18 @@ export class EntryResolver {
   }
 
   /** All entries that the caller may see, as REST sends them. */
-  async exportFile(context: RequestContext, appId: number, ref: Reference, wish: ExportWish) {
+  async exportFile(context: RequestContext, appId: number, ref: EntityReference, wish: ExportWish) {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.export(visit, { appId, ref }, wish);
   }
 
   /** Imports a file, as REST sends it. */
-  async importFile(context: RequestContext, appId: number, ref: Reference, file: ImportFile): Promise<ImportResult> {
+  async importFile(
+    context: RequestContext,
+    appId: number,
+    ref: EntityReference,
+    file: ImportFile,
+  ): Promise<ImportResult> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.import(visit, { appId, ref }, file);
   }

@@ -1,7 +1,7 @@
 /** Runs and skipped ticks over GraphQL, their outcomes, and replays. Each method checks access at the gate and makes one call. */
 import { Arg, Args, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
-import type { LogEntry, Logs } from "../../operations/records/execution-logs.js";
+import type { ExecutionLogs, LogEntry } from "../../operations/records/execution-logs.js";
 import type { RequestRecord } from "../../operations/requests/run-requests.js";
 import type { Replay } from "../../operations/runs/replay.js";
 import type { RunQueries, RunSummary } from "../../operations/runs/run-queries.js";
@@ -27,7 +27,7 @@ import { QueuedRunType } from "./run-resolver.js";
 export class HistoryResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly services: { history: RunQueries; replay: Replay; statistics: RunStatistics; logs: Logs },
+    private readonly services: { history: RunQueries; replay: Replay; statistics: RunStatistics; logs: ExecutionLogs },
   ) {}
 
   @Query(() => RunDetailsType, { description: "Returns a run or skipped tick in any state." })

@@ -1,15 +1,15 @@
 /** Argument with the state on which a change is based. */
 import { Arg } from "type-graphql";
-import type { Precondition } from "../../rules/precondition.js";
+import type { ExpectedTags } from "../../rules/precondition.js";
 import { DateTime } from "./leaf-types.js";
 
 /** GraphQL's argument, or the entity tags of REST's `If-Match`. */
-export type StatePrecondition = Date | Precondition | null;
+export type StatePrecondition = Date | ExpectedTags | null;
 
 const description =
   "Rejects the change unless this is the current `updatedAt`; the error contains the current state. Null to change any state.";
 
 export const IfUpdatedAt = () => Arg("ifUpdatedAt", () => DateTime, { nullable: true, description });
 
-export const preconditionOf = (input: StatePrecondition): Precondition =>
+export const preconditionOf = (input: StatePrecondition): ExpectedTags =>
   input instanceof Date ? [input.toISOString()] : (input ?? undefined);

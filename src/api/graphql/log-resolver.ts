@@ -2,8 +2,8 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Float, Int, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
-import { checkLogType, type LogEntry, type Logs } from "../../operations/records/execution-logs.js";
-import { guarded } from "../../operations/records/live-source.js";
+import { checkLogType, type ExecutionLogs, type LogEntry } from "../../operations/records/execution-logs.js";
+import { guardSource } from "../../operations/records/live-source.js";
 import type { LogTail } from "../../operations/records/log-tail.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
@@ -27,7 +27,7 @@ export interface TailContext extends RequestContext {
 export class LogResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly service: Logs,
+    private readonly service: ExecutionLogs,
   ) {}
 
   @Query(() => LogListType, { description: "Lists execution log entries, newest first." })
@@ -51,7 +51,7 @@ export class LogResolver {
       const { gate, tail, ...visitor } = context as TailContext;
       await gate.enter(visitor, "readLogs", appId);
       checkLogType(type, "type");
-      return guarded(tail.follow({ appId, actionId, type, after }), {
+      return guardSource(tail.follow({ appId, actionId, type, after }), {
         appId,
         check: (caller) => gate.recheck(caller, "readLogs", appId),
       });

@@ -12,7 +12,7 @@ import type { OwnRules, RuledKind } from "../../operations/media/media-rules.js"
 import type { Upload } from "../../operations/media/uploads.js";
 import type { MediaRule } from "../../rules/media-access.js";
 import type { ContentsForm } from "../../rules/media-fields.js";
-import type { Precondition } from "../../rules/precondition.js";
+import type { ExpectedTags } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
@@ -214,7 +214,7 @@ export class MediaResolver {
     kind: RuledKind,
     { appId, id, precondition }: MediaTarget,
     accessRules: MediaAccessRuleInput[] | null | undefined,
-  ): Promise<Precondition> {
+  ): Promise<ExpectedTags> {
     if (accessRules === undefined) return precondition;
     const rules = accessRules?.map(ruleOf) ?? null;
     const { updatedAt } = await this.setOwnRules(context, appId, kind, id, rules, precondition);
@@ -233,7 +233,7 @@ export class MediaResolver {
     appId: number,
     id: number,
     body: unknown,
-    precondition: Precondition,
+    precondition: ExpectedTags,
   ): Promise<MediaFolder> {
     const admission = await this.gate.admit(context, "writeMedia", appId);
     return this.media.folders.update(admission, { appId, id, precondition }, body);
@@ -244,7 +244,7 @@ export class MediaResolver {
     appId: number,
     id: number,
     body: unknown,
-    precondition: Precondition,
+    precondition: ExpectedTags,
   ): Promise<MediaFile> {
     const admission = await this.gate.admit(context, "writeMedia", appId);
     return this.media.files.update(admission, { appId, id, precondition }, body);
@@ -261,7 +261,7 @@ export class MediaResolver {
     kind: RuledKind,
     id: number,
     body: unknown,
-    precondition?: Precondition,
+    precondition?: ExpectedTags,
   ): Promise<OwnRules> {
     const admission = await this.gate.admit(context, "writeMedia", appId);
     return this.media.rules.set(admission, kind, { appId, id, precondition }, body);

@@ -4,7 +4,7 @@ import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { Notification } from "../../operations/notifications/notification-rows.js";
 import type { Notify } from "../../operations/notifications/notify.js";
-import { guarded } from "../../operations/records/live-source.js";
+import { guardSource } from "../../operations/records/live-source.js";
 import { EVERY_ONE } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
@@ -179,7 +179,7 @@ export class NotificationResolver {
       const { appId, after } = args as { appId: number; after?: number | null };
       const { gate, notify, ...visitor } = context as NotificationContext;
       const caller = await gate.enter(visitor, "readNotifications", appId);
-      return guarded(await notify.feed.follow(appId, caller, after ?? null), {
+      return guardSource(await notify.feed.follow(appId, caller, after ?? null), {
         appId,
         check: (now) => gate.recheck(now, "readNotifications", appId),
       });

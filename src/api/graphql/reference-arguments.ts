@@ -1,6 +1,6 @@
 /** Arguments that refer to an action or a data source: an ID or a name, and `by`, which distinguishes them. */
 import { Arg, createParameterDecorator, ID, registerEnumType } from "type-graphql";
-import { type Reference, type ReferenceKind, referenceOf } from "../../rules/reference.js";
+import { type EntityReference, type ReferenceKind, referenceOf } from "../../rules/reference.js";
 
 export enum ReferenceKindType {
   id = "id",
@@ -16,9 +16,12 @@ const description = "ID or name. Digits only are an ID unless `by` is `name`.";
 
 /** Argument of that name with a reference. A field that has one also has `By`. */
 export const Ref = (name: "dataSourceId" | "id" | "nameOrId") =>
-  createParameterDecorator(({ args }): Reference => referenceOf(args[name] as string, args["by"] as ReferenceKind), {
-    arg: { name, typeFunc: () => ID, options: { description } },
-  });
+  createParameterDecorator(
+    ({ args }): EntityReference => referenceOf(args[name] as string, args["by"] as ReferenceKind),
+    {
+      arg: { name, typeFunc: () => ID, options: { description } },
+    },
+  );
 
 /** Declares the argument; `Ref` reads it. */
 export const By = () =>

@@ -3,12 +3,12 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";
 import type { AccessGate } from "../../operations/access/gate.js";
-import { leavable, leftWith } from "../../operations/records/leavable.js";
-import { type Guard, guarded } from "../../operations/records/live-source.js";
+import { createLeavable, leftWith } from "../../operations/records/leavable.js";
+import { guardSource, type SourceGuard } from "../../operations/records/live-source.js";
 import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
 import type { Runs } from "../../operations/runs/runs.js";
 import type { Caller } from "../../rules/access.js";
-import type { Reference, ReferenceKind } from "../../rules/reference.js";
+import type { EntityReference, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { IdempotencyKey, keyOf } from "./idempotency.js";
@@ -55,19 +55,19 @@ async function followed({
 }: {
   args: unknown;
   context: unknown;
-}): Promise<AsyncGenerator<PrintedLine[]> & Guard> {
+}): Promise<AsyncGenerator<PrintedLine[]> & SourceGuard> {
   const { appId, runId } = args as { appId: number; runId: number };
   const { gate, console, ...visitor } = context as ConsoleContext;
   await gate.enter(visitor, "readLogs", appId);
   const check = (caller: Caller) => gate.recheck(caller, "readLogs", appId);
-  return guarded(console.follow(appId, runId), { appId, check });
+  return guardSource(console.follow(appId, runId), { appId, check });
 }
 
-const oneByOne = (batches: AsyncIterable<PrintedLine[]> & Guard): AsyncGenerator<PrintedLine> & Guard => {
-  const lines = leavable<PrintedLine>(async function* (left) {
+const oneByOne = (batches: AsyncIterable<PrintedLine[]> & SourceGuard): AsyncGenerator<PrintedLine> & SourceGuard => {
+  const lines = createLeavable<PrintedLine>(async function* (left) {
     for await (const batch of leftWith(batches, left)) yield* batch;
   });
-  return guarded(lines, batches);
+  return guardSource(lines, batches);
 };
 
 @Resolver()
@@ -122,7 +122,7 @@ export class RunResolver {
   async runAction(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("nameOrId") ref: Reference,
+    @Ref("nameOrId") ref: EntityReference,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
     @IdempotencyKey() key?: string | null,
@@ -139,7 +139,7 @@ export class RunResolver {
   async runActionWithResult(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Ref("nameOrId") ref: Reference,
+    @Ref("nameOrId") ref: EntityReference,
     @Arg("payload", () => GraphQLJSON, { nullable: true, description: "Payload of the run, an object; {} by default." })
     payload: unknown,
     @IdempotencyKey() key?: string | null,

@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";
 import type { AccessGate } from "../../operations/access/gate.js";
-import type { SettingStatus, Settings, SettingsAt, SettingsUse } from "../../operations/settings/settings.js";
+import type { SettingStatus, Settings, SettingsUse, TaggedSettings } from "../../operations/settings/settings.js";
 import { mayEnter } from "../../rules/access.js";
 import type { AppSession, PublicEnv, RuntimeEnv } from "../../rules/env-script.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
@@ -110,7 +110,7 @@ class SettingsUseType {
 }
 
 /** The settings; REST sends their state as ETag. */
-function shown(context: RequestContext, { settings, updatedAt }: SettingsAt): SettingsView {
+function shown(context: RequestContext, { settings, updatedAt }: TaggedSettings): SettingsView {
   context.updatedAt = updatedAt;
   return settings;
 }

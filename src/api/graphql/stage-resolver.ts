@@ -4,7 +4,7 @@ import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "typ
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { App } from "../../operations/apps/apps.js";
 import type { ManifestPlan } from "../../operations/manifest/manifests.js";
-import type { Promotion, PromotionResult, Promotions } from "../../operations/stages/promotions.js";
+import type { PromotionResult, StagePromotion, StagePromotions } from "../../operations/stages/promotions.js";
 import type { Stage, Stages } from "../../operations/stages/stages.js";
 import type { RequestContext } from "../context.js";
 import { AppType } from "./app-types.js";
@@ -29,7 +29,7 @@ class StageType implements Stage {
 @ObjectType("Promotion", {
   description: "Definitions that were brought to an app from another stage, or by a rollback.",
 })
-class PromotionType implements Promotion {
+class PromotionType implements StagePromotion {
   @Field(() => Int, { description: "ID of the promotion." }) id: number;
   @Field(() => Int, { description: "ID of the app." }) appId: number;
   @Field(() => Int, { nullable: true, description: "ID of the app that it came from; null for a rollback." })
@@ -50,7 +50,7 @@ class PromotionResultType implements PromotionResult {
   })
   tag: string | null;
   @Field(() => PromotionType, { nullable: true, description: "The promotion; null if it was only planned." })
-  promotion: Promotion | null;
+  promotion: StagePromotion | null;
 }
 
 @Resolver()
@@ -58,7 +58,7 @@ export class StageResolver {
   constructor(
     private readonly gate: AccessGate,
     private readonly service: Stages,
-    private readonly ofStages: Promotions,
+    private readonly ofStages: StagePromotions,
   ) {}
 
   @Query(() => [StageType], { description: "Lists the app's group of stages, the original app first." })
@@ -68,7 +68,7 @@ export class StageResolver {
   }
 
   @Query(() => [PromotionType], { description: "Lists the last 50 promotions to the app, newest first." })
-  async promotions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<Promotion[]> {
+  async promotions(@Ctx() context: RequestContext, @AppId() appId: number): Promise<StagePromotion[]> {
     await this.gate.enter(context, "readStages", appId);
     return this.ofStages.list(appId);
   }

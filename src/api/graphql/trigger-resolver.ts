@@ -3,8 +3,8 @@ import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "typ
 import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { LogEvent, LogEvents } from "../../operations/records/log-events.js";
-import type { Backtest, BacktestResult } from "../../operations/triggers/backtest.js";
-import type { Preview, Schedule } from "../../operations/triggers/schedule.js";
+import type { BacktestResult, RunBacktest } from "../../operations/triggers/backtest.js";
+import type { Schedule, SchedulePreview } from "../../operations/triggers/schedule.js";
 import type { ScheduleWeek, Week } from "../../operations/triggers/week.js";
 import type { RequestContext } from "../context.js";
 import { TriggerWhereInput } from "./action-inputs.js";
@@ -33,7 +33,7 @@ class SchedulePreviewType {
 export class TriggerResolver {
   constructor(
     private readonly gate: AccessGate,
-    private readonly services: { events: LogEvents; schedule: Schedule; week: ScheduleWeek; backtest: Backtest },
+    private readonly services: { events: LogEvents; schedule: Schedule; week: ScheduleWeek; backtest: RunBacktest },
   ) {}
 
   @Mutation(() => LogEventType, { description: "Stores a log event and starts the actions whose triggers match it." })
@@ -68,7 +68,7 @@ export class TriggerResolver {
     timezone?: string,
     @Arg("count", () => Int, { nullable: true, description: "Number of ticks to return, 1 to 100; 5 by default." })
     count = PREVIEW_DEFAULT,
-  ): Promise<Preview> {
+  ): Promise<SchedulePreview> {
     await this.gate.enter(context, "previewSchedule", appId);
     if (count < 1 || count > PREVIEW_MAX) {
       throw new ActionError("REQUEST_INVALID", `count must be from 1 to ${PREVIEW_MAX} (got ${count})`);

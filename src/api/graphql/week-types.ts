@@ -1,6 +1,6 @@
 /** Shapes of a week of schedules in the GraphQL schema. No behaviour. */
 import { Field, Int, ObjectType } from "type-graphql";
-import type { CrowdedTick, Missed, ScheduledAction, Week } from "../../operations/triggers/week.js";
+import type { CrowdedTick, MissedTicks, ScheduledAction, Week } from "../../operations/triggers/week.js";
 import { DateTime, RunStateEnum } from "./leaf-types.js";
 
 @ObjectType("ScheduledAction", { description: "Live version with a schedule, and its ticks in the next seven days." })
@@ -18,7 +18,7 @@ class ScheduledActionType implements ScheduledAction {
 @ObjectType("MissedTicks", {
   description: "Ticks of one action on one day that were skipped for the same reason or failed.",
 })
-class MissedType implements Missed {
+class MissedType implements MissedTicks {
   @Field(() => Int, { description: "ID of the action's live version." }) actionId: number;
   @Field(() => String, { nullable: true, description: "Name of the action; null if the action is deleted." }) name:
     | string
@@ -55,5 +55,5 @@ export class WeekType implements Week {
   })
   crowded: CrowdedTick[];
   @Field(() => [MissedType], { description: "Skipped and failed ticks of the last seven days, newest first." })
-  missed: Missed[];
+  missed: MissedTicks[];
 }

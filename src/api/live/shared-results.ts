@@ -6,8 +6,8 @@
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
-import { leavable, leftWith } from "../../operations/records/leavable.js";
-import { type Guard, isLiveSource, type LiveSource } from "../../operations/records/live-source.js";
+import { createLeavable, leftWith } from "../../operations/records/leavable.js";
+import { isLiveSource, type LiveSource, type SourceGuard } from "../../operations/records/live-source.js";
 import type { Caller } from "../../rules/access.js";
 import { writeJson } from "../../rules/json-text.js";
 import { type Answers, sizeOf } from "../answers.js";
@@ -88,7 +88,7 @@ function refused(error: Error): AsyncGenerator<never, void, void> {
 
 /** Events of one subscription only. */
 const executed = (source: AsyncIterable<unknown>, args: ExecutionArgs): AsyncGenerator<ExecutionResult, void, void> =>
-  leavable(async function* (left) {
+  createLeavable(async function* (left) {
     for await (const event of leftWith(source, left)) yield await execute({ ...args, rootValue: event });
   });
 
@@ -181,7 +181,7 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
 }
 
 interface OpenSubscription {
-  check: Guard["check"];
+  check: SourceGuard["check"];
   fail: Fail;
 }
 
@@ -206,7 +206,7 @@ function createOpenSubscriptions() {
 
   return {
     /** Counts a subscription and rechecks its right from now on. @returns a function that ends both @throws OVERLOADED */
-    add(owner: object, { appId, check }: Guard, fail: Fail): () => void {
+    add(owner: object, { appId, check }: SourceGuard, fail: Fail): () => void {
       const leave = enter(appId);
       const subscription = { check, fail };
       const ofOwner = perOwner.get(owner) ?? new Set();
@@ -240,7 +240,7 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
   const texts = createTexts(answers, log);
   const { add, recheck, count } = createOpenSubscriptions();
 
-  function follow(source: LiveSource<object> & Guard, args: SubscriptionArgs) {
+  function follow(source: LiveSource<object> & SourceGuard, args: SubscriptionArgs) {
     const { owner, shape, deliver, miss } = args.contextValue;
     const { appId } = source;
     let open = true;
@@ -275,7 +275,7 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
     return iterable;
   }
 
-  function iterate(source: AsyncIterable<unknown> & Guard, args: SubscriptionArgs) {
+  function iterate(source: AsyncIterable<unknown> & SourceGuard, args: SubscriptionArgs) {
     const results = failable(executed(source, args), () => leave());
     const leave = add(args.contextValue.owner, source, results.fail);
     return results;
@@ -287,9 +287,9 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
   ): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult> {
     const source = await createSourceEventStream(args);
     try {
-      if (isLiveSource(source)) return follow(source as LiveSource<object> & Guard, args as SubscriptionArgs);
+      if (isLiveSource(source)) return follow(source as LiveSource<object> & SourceGuard, args as SubscriptionArgs);
       if (Symbol.asyncIterator in source)
-        return iterate(source as AsyncIterable<unknown> & Guard, args as SubscriptionArgs);
+        return iterate(source as AsyncIterable<unknown> & SourceGuard, args as SubscriptionArgs);
     } catch (error) {
       return refused(error as Error);
     }

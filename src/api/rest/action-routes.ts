@@ -1,14 +1,14 @@
 /** Actions over REST: routes of the REST table. */
 import { hash } from "node:crypto";
 import type { Action } from "../../operations/actions/action-rows.js";
-import { actionWarnings, type Warning } from "../../rules/action-warnings.js";
+import { type ActionWarning, actionWarnings } from "../../rules/action-warnings.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const ACTIONS = "/v3/apps/:appId/actions";
 
 /** Warnings about settings of the action without an effect; nothing if there are none. */
-export function warned(action: Action): { warnings?: Warning[] } {
+export function warned(action: Action): { warnings?: ActionWarning[] } {
   const warnings = actionWarnings(action);
   return warnings.length > 0 ? { warnings } : {};
 }

@@ -1,11 +1,11 @@
 /** Secret bindings over REST: routes of the REST table. */
-import type { BindingsAt } from "../../operations/requests/secret-bindings.js";
+import type { TaggedBindings } from "../../operations/requests/secret-bindings.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const BINDINGS = "/v1/apps/:appId/secret-bindings";
 
-const shown = (q: RestRequest, at: BindingsAt) => q.at(at, { bindings: at.bindings });
+const shown = (q: RestRequest, at: TaggedBindings) => q.at(at, { bindings: at.bindings });
 
 export const bindingRoutes: readonly Route[] = [
   {

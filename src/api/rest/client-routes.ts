@@ -1,7 +1,7 @@
 /** What clients report over REST: routes of the REST table. */
 
 import { CLIENT_RUN_MAX_BYTES } from "../../limits.js";
-import { flat } from "../../rules/unknown-fields.js";
+import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 export const clientRoutes: readonly Route[] = [
@@ -11,7 +11,12 @@ export const clientRoutes: readonly Route[] = [
     http: 201,
     answer: async ({ clients }, q) => ({
       status: "RUN_STARTED",
-      ...(await clients.startClientRun(q.context, q.id("appId"), q.id("id"), q.object(flat(["payload"]))["payload"])),
+      ...(await clients.startClientRun(
+        q.context,
+        q.id("appId"),
+        q.id("id"),
+        q.object(flatShape(["payload"]))["payload"],
+      )),
     }),
   },
   {
@@ -31,7 +36,7 @@ export const clientRoutes: readonly Route[] = [
     http: 201,
     answer: async ({ clients }, q) => ({
       status: "EVENTS_RECORDED",
-      ...(await clients.recordAnalytics(q.context, q.id("appId"), q.object(flat(["events"]))["events"])),
+      ...(await clients.recordAnalytics(q.context, q.id("appId"), q.object(flatShape(["events"]))["events"])),
     }),
   },
 ];

@@ -3,7 +3,7 @@
 import { LARGE_BODY_MAX_BYTES } from "../../limits.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
-import { refuse } from "../../rules/fields.js";
+import { refuseField } from "../../rules/fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
@@ -24,7 +24,7 @@ function withPagination(query: Record<string, unknown>): Record<string, unknown>
 /** @throws REQUEST_INVALID */
 function queryType(type: unknown): "select" | "delete" {
   if (type === "select" || type === "delete") return type;
-  refuse("type", '"select" or "delete"', type);
+  refuseField("type", '"select" or "delete"', type);
 }
 
 const sourceRoutes: readonly Route[] = [

@@ -1,6 +1,6 @@
 /** Help for authors over REST (sample payloads, diagnostics, types): routes of the REST table. */
-import { refuse } from "../../rules/fields.js";
-import { flat } from "../../rules/unknown-fields.js";
+import { refuseField } from "../../rules/fields.js";
+import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const PRESETS = "/v3/apps/:appId/actions/:actionId/presets";
@@ -9,7 +9,7 @@ const PRESETS = "/v3/apps/:appId/actions/:actionId/presets";
 function packages(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value;
-  refuse("dependencies", "an array of strings", value);
+  refuseField("dependencies", "an array of strings", value);
 }
 
 export const draftRoutes: readonly Route[] = [
@@ -54,7 +54,7 @@ export const draftRoutes: readonly Route[] = [
     method: "POST",
     path: "/v3/apps/:appId/actions/problems",
     answer: async ({ drafts }, q) => {
-      const { code, dependencies } = q.object(flat(["code", "dependencies"]));
+      const { code, dependencies } = q.object(flatShape(["code", "dependencies"]));
       return {
         status: "CODE_CHECKED",
         problems: await drafts.codeProblems(

@@ -2,7 +2,7 @@
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { OwnRules, RuledKind } from "../../operations/media/media-rules.js";
 import { FOLDER_SHAPE } from "../../rules/media-fields.js";
-import { flat } from "../../rules/unknown-fields.js";
+import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
@@ -102,7 +102,12 @@ export const mediaRoutes: readonly Route[] = [
     path: `${MEDIA}/files/:id/link`,
     open: true,
     answer: ({ media }, q) =>
-      media.mediaLink(q.context, q.id("appId"), q.id("id"), q.object(flat(["expiresIn"]))["expiresIn"] ?? undefined),
+      media.mediaLink(
+        q.context,
+        q.id("appId"),
+        q.id("id"),
+        q.object(flatShape(["expiresIn"]))["expiresIn"] ?? undefined,
+      ),
   },
   ...rulesOf("file"),
   ...rulesOf("folder"),

@@ -1,15 +1,15 @@
 /** Organizations, members and invitations over REST: routes of the REST table (contract, section 7). */
 import { type Member, statedMembers } from "../../operations/members/members.js";
-import { flat } from "../../rules/unknown-fields.js";
+import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const ORGANIZATION = "/v1/organizations/:organizationId";
 const APP = "/v1/apps/:appId";
 
-const ORGANIZATION_SHAPE = flat(["name"], ["id", "role"]);
-const MEMBER = flat(["role"], ["user", "lastSeenAt", "updatedAt"]);
-const INVITATION = flat(
+const ORGANIZATION_SHAPE = flatShape(["name"], ["id", "role"]);
+const MEMBER = flatShape(["role"], ["user", "lastSeenAt", "updatedAt"]);
+const INVITATION = flatShape(
   ["email", "role", "appId", "expiresInHours"],
   ["id", "organizationId", "createdBy", "createdAt", "updatedAt", "expiresAt"],
 );

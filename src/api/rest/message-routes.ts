@@ -1,5 +1,5 @@
 /** Messages over REST: routes of the REST table. */
-import { flat } from "../../rules/unknown-fields.js";
+import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const COMMUNICATE = "/v1/apps/:appId/communicate";
@@ -57,7 +57,7 @@ export const messageRoutes: readonly Route[] = [
         q.context,
         q.id("appId"),
         q.id("messageId"),
-        q.object(flat(["decision"]))["decision"] as string,
+        q.object(flatShape(["decision"]))["decision"] as string,
       ),
     }),
   },

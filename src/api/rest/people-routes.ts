@@ -1,14 +1,14 @@
 /** People, editors and tokens over REST: routes of the REST table. */
 import type { Administrator } from "../../operations/members/administrators.js";
 import type { Editor } from "../../operations/members/editors.js";
-import { flat } from "../../rules/unknown-fields.js";
+import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const APP = "/v1/apps/:appId";
 
-const EDITOR = flat(["userId"]);
-const NEW_TOKEN = flat(
+const EDITOR = flatShape(["userId"]);
+const NEW_TOKEN = flatShape(
   ["kind", "name", "userId", "scopes", "expiresAt"],
   ["id", "createdAt", "updatedAt", "lastUsedAt", "lastUsedAddress"],
 );

@@ -4,7 +4,7 @@ import type { Readable } from "node:stream";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
 import { reportDeferred } from "../../operations/access/gate.js";
-import type { Tracing } from "../../operations/watch/tracing.js";
+import type { RequestTracing } from "../../operations/watch/tracing.js";
 import { jsonParts } from "../../rules/json-text.js";
 import { entityTag, isKnownTag } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
@@ -44,7 +44,7 @@ function refuseIfMatch({ headers }: FastifyRequest): void {
 export function registerRest(
   app: FastifyInstance,
   routes: readonly Route[],
-  { resolvers, tracing }: { resolvers: Resolvers; tracing: Tracing },
+  { resolvers, tracing }: { resolvers: Resolvers; tracing: RequestTracing },
 ): void {
   for (const { method, path, http = 200, answer, open, stateless, bodyLimit, isReport } of routes) {
     app.route({

@@ -3,9 +3,9 @@
 import { hash } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
-import { refuse } from "../../rules/fields.js";
-import { entityTag, listState, type Precondition, readIfMatch, type Stated } from "../../rules/precondition.js";
-import { type Reference, referenceKind, referenceOf } from "../../rules/reference.js";
+import { refuseField } from "../../rules/fields.js";
+import { type ExpectedTags, entityTag, listState, readIfMatch, type StatedTag } from "../../rules/precondition.js";
+import { type EntityReference, referenceKind, referenceOf } from "../../rules/reference.js";
 import { type Shape, unknownFieldIn } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
 
@@ -20,7 +20,7 @@ export interface RestRequest {
   /** A path parameter as an id; 0, which no row has, if it is not a positive integer. */
   id(name: string): number;
   /** A path parameter with an id or a name; always a name with `?by=name`. */
-  reference(name: string): Reference;
+  reference(name: string): EntityReference;
   /** A whole number of the query. */
   number(name: string): number | undefined;
   /** A text of the query. */
@@ -32,14 +32,14 @@ export interface RestRequest {
   /** Returns the value of a check; a fault that it throws is reported after the gate has checked the caller. */
   check<T>(read: () => T): T | undefined;
   /** The states that the change may start from, by `If-Match`. */
-  ifMatch(): Precondition;
+  ifMatch(): ExpectedTags;
   /**
    * Sets the state that the response shows, for its `ETag`; without it, the ETag of a read is a digest of its body.
    * Returns the response.
    */
   at<T extends object>(state: { updatedAt: string }, answer: T, shown?: string | null): T;
   /** Sets the state of the list that the response shows, which `If-Match` accepts for each of its items. Returns the response. */
-  ofList<T extends object>(items: readonly Stated[], answer: T): T;
+  ofList<T extends object>(items: readonly StatedTag[], answer: T): T;
   /**
    * The body as an object, `{}` when there was none.
    * @param shape fields that it may have, unless the operation checks them itself: it reports an unknown field after
@@ -120,14 +120,14 @@ export function restRequest(
         const text = query[name];
         if (text === undefined) return undefined;
         if (typeof text === "string" && /^\d+$/.test(text)) return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
-        refuse(name, "a whole number from 0", text);
+        refuseField(name, "a whole number from 0", text);
       }, undefined),
     text: (name) => deferring(() => single(name), undefined),
     flag: (name) =>
       deferring(() => {
         const text = query[name] ?? "false";
         if (text === "true" || text === "false") return text === "true";
-        refuse(name, "true or false", text);
+        refuseField(name, "true or false", text);
       }, false),
     strings: (name) =>
       deferring(() => {

@@ -1,8 +1,8 @@
 /** Runs over REST: routes of the REST table. */
 import type { Copy } from "../../data/action-types.js";
 import { ActionError } from "../../errors.js";
-import { described } from "../../rules/described.js";
-import { flat } from "../../rules/unknown-fields.js";
+import { describeValue } from "../../rules/described.js";
+import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
@@ -15,7 +15,10 @@ function copyToRun(q: RestRequest): [undefined, undefined, Copy | undefined] {
   const text = q.text("copy");
   const copy = text === undefined ? undefined : COPIES[text];
   if (text !== undefined && !copy) {
-    q.context.deferred ??= new ActionError("REQUEST_INVALID", `copy must be draft or live (got ${described(text)})`);
+    q.context.deferred ??= new ActionError(
+      "REQUEST_INVALID",
+      `copy must be draft or live (got ${describeValue(text)})`,
+    );
   }
   return [undefined, undefined, copy];
 }
@@ -67,7 +70,7 @@ export const runRoutes: readonly Route[] = [
     path: "/v3/apps/:appId/backlog/cancel",
     answer: async ({ queue }, q) => ({
       status: "BACKLOG_CANCELLED",
-      ...(await queue.cancelBacklog(q.context, q.id("appId"), q.object(flat(["actionId"]))["actionId"] as number)),
+      ...(await queue.cancelBacklog(q.context, q.id("appId"), q.object(flatShape(["actionId"]))["actionId"] as number)),
     }),
   },
 ];

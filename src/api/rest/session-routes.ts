@@ -1,5 +1,5 @@
 /** The session of a page over REST: routes of the REST table. */
-import { flat } from "../../rules/unknown-fields.js";
+import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const SESSION = "/v1/apps/:appId/session";
@@ -25,7 +25,7 @@ export const sessionRoutes: readonly Route[] = [
     path: SESSION,
     stateless: true,
     answer: async ({ sessions }, q) => ({
-      session: await sessions.setSessionLocale(q.context, q.id("appId"), q.object(flat(["locale"]))["locale"]),
+      session: await sessions.setSessionLocale(q.context, q.id("appId"), q.object(flatShape(["locale"]))["locale"]),
     }),
   },
   {

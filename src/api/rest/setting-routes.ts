@@ -1,6 +1,6 @@
 /** Settings over REST: routes of the REST table. */
 import type { SettingStatus } from "../../operations/settings/settings.js";
-import { flat } from "../../rules/unknown-fields.js";
+import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const SETTINGS = "/v1/apps/:appId/settings";
@@ -20,13 +20,13 @@ export const settingRoutes: readonly Route[] = [
     method: "DELETE",
     path: SETTINGS,
     answer: ({ settings }, q) =>
-      settings.deleteSettings(q.context, q.id("appId"), q.object(flat(["keys"]))["keys"], q.ifMatch()),
+      settings.deleteSettings(q.context, q.id("appId"), q.object(flatShape(["keys"]))["keys"], q.ifMatch()),
   },
   {
     method: "POST",
     path: `${SETTINGS}/secure`,
     answer: async ({ settings }, q) => {
-      const { settingKey, value } = q.object(flat(["settingKey", "value"]));
+      const { settingKey, value } = q.object(flatShape(["settingKey", "value"]));
       return { key: await settings.setSecureField(q.context, q.id("appId"), settingKey, value, q.ifMatch()) };
     },
   },
@@ -34,7 +34,7 @@ export const settingRoutes: readonly Route[] = [
     method: "PUT",
     path: `${SETTINGS}/secrecy`,
     answer: async ({ settings }, q) => {
-      const { keys, secret } = q.object(flat(["keys", "secret"]));
+      const { keys, secret } = q.object(flatShape(["keys", "secret"]));
       return { details: detailsOf(await settings.markSettings(q.context, q.id("appId"), keys, secret, q.ifMatch())) };
     },
   },

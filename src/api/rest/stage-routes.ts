@@ -1,5 +1,5 @@
 /** Stages and promotions over REST: routes of the REST table. */
-import { flat } from "../../rules/unknown-fields.js";
+import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const APP = "/v1/apps/:appId";
@@ -35,7 +35,7 @@ export const stageRoutes: readonly Route[] = [
     path: `${APP}/promotions`,
     http: 201,
     answer: async ({ stages }, q) => {
-      const { fromAppId } = q.object(flat(["fromAppId"]));
+      const { fromAppId } = q.object(flatShape(["fromAppId"]));
       const [isPlan, precondition] = [q.flag("plan"), q.ifMatch()];
       const { plan, promotion, tag } = await stages.promote(q.context, q.id("appId"), fromAppId, isPlan, precondition);
       if (isPlan) q.context.http = 200;

@@ -1,5 +1,5 @@
 /** Triggers and their runs over REST: routes of the REST table. */
-import { flat } from "../../rules/unknown-fields.js";
+import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const APP = "/v3/apps/:appId";
@@ -33,7 +33,7 @@ export const triggerRoutes: readonly Route[] = [
     path: `${APP}/triggers/backtest`,
     answer: async ({ triggers }, q) => ({
       status: "TRIGGER_TESTED",
-      ...(await triggers.backtestTrigger(q.context, q.id("appId"), q.object(flat(["where"]))["where"])),
+      ...(await triggers.backtestTrigger(q.context, q.id("appId"), q.object(flatShape(["where"]))["where"])),
     }),
   },
   {

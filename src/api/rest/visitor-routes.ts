@@ -1,5 +1,5 @@
 /** Pages on other origins over REST: routes of the REST table (contract, section 7). */
-import { flat } from "../../rules/unknown-fields.js";
+import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
 const APP = "/v1/apps/:appId";
@@ -14,7 +14,7 @@ export const visitorRoutes: readonly Route[] = [
     method: "PUT",
     path: `${APP}/origins`,
     answer: async ({ visitors }, q) => {
-      const { origins } = q.object(flat(["origins"]));
+      const { origins } = q.object(flatShape(["origins"]));
       return { origins: await visitors.setAppOrigins(q.context, q.id("appId"), origins, q.ifMatch()) };
     },
   },

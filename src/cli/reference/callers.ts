@@ -1,7 +1,7 @@
 /** Callers of each GraphQL field and REST route, read from the permission table and the resolvers that name its operations. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { ACCESS, type Operation, SCOPES, type Scope, type Standing } from "../../rules/access.js";
+import { ACCESS_TABLE, type CallerRole, type Operation, SCOPES, type Scope } from "../../rules/access.js";
 
 /** Operations of resolvers and REST rows that name them through a helper. */
 const INDIRECT: Readonly<Record<string, readonly Operation[]>> = {
@@ -36,7 +36,7 @@ const INDIRECT: Readonly<Record<string, readonly Operation[]>> = {
   changeFolder: ["writeMedia"],
 };
 
-const isOperation = (name: string): name is Operation => Object.hasOwn(ACCESS, name);
+const isOperation = (name: string): name is Operation => Object.hasOwn(ACCESS_TABLE, name);
 
 /** Operations that the resolver of each field enters, by the field's name. @param root the checkout */
 export function operationsByField(root: string): ReadonlyMap<string, readonly Operation[]> {
@@ -79,9 +79,9 @@ const UNDER_RULES: readonly Operation[] = [
 export const isUnderRules = (field: string, operations: readonly Operation[]): boolean =>
   field !== "tryAccess" && operations.some((name) => UNDER_RULES.includes(name));
 
-const PEOPLE: readonly Standing[] = ["reader", "operator", "editor", "admin", "owner"];
+const PEOPLE: readonly CallerRole[] = ["reader", "operator", "editor", "admin", "owner"];
 
-function peopleOf(who: readonly Standing[]): string[] {
+function peopleOf(who: readonly CallerRole[]): string[] {
   const roles = PEOPLE.filter((role) => who.includes(role));
   // Higher roles can do whatever the lower ones can, except that readers and operators differ.
   if (roles.includes("editor")) return [...roles.filter((role) => role === "reader" || role === "operator"), "editor"];
@@ -102,8 +102,8 @@ function apiTokens(scopes: readonly Scope[], withoutScopes: boolean): string[] {
 
 /** The callers of operations as one line; "" if the resolver names none. */
 export function callersOf(operations: readonly Operation[]): string {
-  const rules = operations.map((name) => ACCESS[name]);
-  const who = [...new Set(rules.flatMap((rule) => [...rule.who] as Standing[]))];
+  const rules = operations.map((name) => ACCESS_TABLE[name]);
+  const who = [...new Set(rules.flatMap((rule) => [...rule.who] as CallerRole[]))];
   const scopes = [...new Set(rules.flatMap((rule) => ("scopes" in rule ? [...rule.scopes] : [])))];
   const tokens = who.filter((one) => one === "task" || one === "viewer" || one === "live");
   const api = apiTokens(scopes, who.includes("api"));

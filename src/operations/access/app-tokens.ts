@@ -9,10 +9,10 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { TOKENS_PER_APP } from "../../limits.js";
 import { type Caller, SCOPES, type Scope } from "../../rules/access.js";
-import { optionalId, refuse, requiredText } from "../../rules/fields.js";
-import { mustBeInList, type Precondition, type Stated } from "../../rules/precondition.js";
+import { optionalId, refuseField, requiredText } from "../../rules/fields.js";
+import { type ExpectedTags, mustBeInList, type StatedTag } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 import type { Credentials } from "./credentials.js";
 import type { People } from "./people.js";
 
@@ -42,7 +42,7 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
 };
 
 /** A token of an app, with its state. */
-export type StatedToken = TokenSummary & Stated;
+export type StatedToken = TokenSummary & StatedTag;
 
 /** A token never changes, it can only be revoked. */
 const withState = (token: TokenSummary): StatedToken => ({ ...token, updatedAt: token.createdAt });
@@ -88,11 +88,11 @@ function scopesOf(value: unknown, kind: unknown): Scope[] | null {
   if (kind !== "api") throw new ActionError("REQUEST_INVALID", "scopes is for tokens of kind api only");
   const knownScopes: readonly unknown[] = SCOPES;
   if (!Array.isArray(value) || value.length === 0 || value.length > SCOPES.length) {
-    refuse("scopes", `a list of 1 to ${SCOPES.length}`, value);
+    refuseField("scopes", `a list of 1 to ${SCOPES.length}`, value);
   }
   const at = value.findIndex((scope) => !knownScopes.includes(scope));
   if (at >= 0) {
-    refuse(`scopes[${at}]`, `one of ${SCOPES.join(", ")}`, value[at]);
+    refuseField(`scopes[${at}]`, `one of ${SCOPES.join(", ")}`, value[at]);
   }
   return SCOPES.filter((scope) => value.includes(scope));
 }
@@ -106,14 +106,14 @@ function expiryOf(value: unknown): Date | null {
   const time = typeof text === "string" && ISO_TIME.test(text) ? Date.parse(text) : Number.NaN;
   if (time > Date.now()) return new Date(time);
   const expected = Number.isNaN(time) ? "a time such as 2030-01-31T12:00:00Z" : "in the future";
-  refuse("expiresAt", expected, value);
+  refuseField("expiresAt", expected, value);
 }
 
 /** Token to revoke, and from which state. */
 export interface TokenTarget {
   appId: number;
   id: number;
-  precondition?: Precondition;
+  precondition?: ExpectedTags;
 }
 
 export type AppTokens = ReturnType<typeof createAppTokens>;
@@ -146,7 +146,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
         const issuedToken = await credentials.issue(fields, manager);
         reportUnknownField(caller);
         const tokenFacts = { tokenId: issuedToken.id, kind, name, scopes, expiresAt: expiresAt?.toISOString() ?? null };
-        await audit(manager, caller, { appId, type: "token.create", data: tokenFacts });
+        await recordChange(manager, caller, { appId, type: "token.create", data: tokenFacts });
         return issuedToken;
       });
     },
@@ -159,7 +159,7 @@ export function createAppTokens(options: { db: DataSource; credentials: Credenti
         if (token) mustBeInList(token, [tokens], precondition);
       }
       await credentials.revoke(id, appId);
-      await audit(db.manager, caller, { appId, type: "token.delete", data: { tokenId: id } });
+      await recordChange(db.manager, caller, { appId, type: "token.delete", data: { tokenId: id } });
     },
 
     /** Logs a warning once for each API token that expires within 7 days. */

@@ -8,7 +8,7 @@ import type { Notifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
 import { RATE_WINDOW_MS, SESSION_IDLE_MS, SESSION_LIFETIME_MS, UNKNOWN_TOKENS_PER_ADDRESS } from "../../limits.js";
-import { allows, type Caller, type Scope } from "../../rules/access.js";
+import { allowsOperation, type Caller, type Scope } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { highestOf, isAbove, ROLES, type Role } from "../../rules/roles.js";
 import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
@@ -40,7 +40,7 @@ export interface NewCredential {
 }
 
 /** Roles that may open an app's viewer and debug pages: the pages' tokens end with this right. */
-const PREVIEW_ROLES = ROLES.filter((role) => allows("previewApp", role));
+const PREVIEW_ROLES = ROLES.filter((role) => allowsOperation("previewApp", role));
 
 interface CredentialRow {
   id: number;

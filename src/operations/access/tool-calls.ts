@@ -1,7 +1,7 @@
 /** Tool calls of agents: counts each in the app's rate limit and writes it to the audit log before it runs. */
 import type { DataSource } from "typeorm";
 import type { Caller } from "../../rules/access.js";
-import { type AuditFact, audit } from "../records/audit.js";
+import { type AuditFact, recordChange } from "../records/audit.js";
 import type { AccessGate, Visitor } from "./gate.js";
 
 const NAME_MAX_CHARACTERS = 100;
@@ -39,7 +39,7 @@ export function createToolCalls({ db, gate }: { db: DataSource; gate: Pick<Acces
       // Resource names are only recorded for tools that exist: a rejected call could contain any text.
       const data = isRefused ? { tool: shortenName(tool), refused: true } : { tool, ...describedArguments(args) };
       const toolCallFact: AuditFact = { type: "app.mcp.call", data };
-      await audit(db, visitor.caller, { appId, ...toolCallFact });
+      await recordChange(db, visitor.caller, { appId, ...toolCallFact });
     },
   };
 }

@@ -12,9 +12,9 @@ import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { requiredEmail, requiredText } from "../../rules/fields.js";
 import { checkPassphrase, readPassphrase } from "../../rules/passphrase.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { People, User } from "../access/people.js";
-import { type HashTurn, hash, matches } from "../records/hashes.js";
+import { type HashTurn, hash, matchesHash } from "../records/hashes.js";
 import { recordAccess } from "./access-events.js";
 import type { IssuedLink, Links } from "./links.js";
 import type { BegunSession, PersonSessions, SessionOrigin } from "./person-sessions.js";
@@ -59,11 +59,11 @@ const RESETS_PER_ADDRESS = 10;
 const RESETS_PER_PERSON = 3;
 const RESET_WINDOW_MS = 600_000;
 
-const SETUP_FIELDS = flat(["token", "email", "firstName", "lastName", "passphrase"]);
-const SIGN_IN = flat(["email", "passphrase"]);
-const RESET_FIELDS = flat(["email"]);
-const CONFIRM_FIELDS = flat(["token", "passphrase"]);
-const ACCOUNT_FIELDS = flat(["firstName", "lastName", "passphrase", "currentPassphrase"]);
+const SETUP_FIELDS = flatShape(["token", "email", "firstName", "lastName", "passphrase"]);
+const SIGN_IN = flatShape(["email", "passphrase"]);
+const RESET_FIELDS = flatShape(["email"]);
+const CONFIRM_FIELDS = flatShape(["token", "passphrase"]);
+const ACCOUNT_FIELDS = flatShape(["firstName", "lastName", "passphrase", "currentPassphrase"]);
 
 interface PersonRow extends User {
   passphraseHash: string | null;
@@ -192,7 +192,7 @@ export function createAccounts(options: {
       const { address } = request;
       const user = await attempts.counted(email.toLowerCase(), address, async () => {
         const foundPerson = await personOf(BY_EMAIL, email);
-        return (await matches(passphrase, foundPerson?.passphraseHash ?? null, turnOf(request)))
+        return (await matchesHash(passphrase, foundPerson?.passphraseHash ?? null, turnOf(request)))
           ? foundPerson!.user
           : null;
       });
@@ -292,7 +292,7 @@ export function createAccounts(options: {
       if (passphrase !== null && passphraseHash !== null) {
         const currentPassphrase = readPassphrase(body["currentPassphrase"]);
         const isRight = await attempts.counted(user.email.toLowerCase(), request.address, async () =>
-          (await matches(currentPassphrase, passphraseHash, turnOf(request))) ? true : null,
+          (await matchesHash(currentPassphrase, passphraseHash, turnOf(request))) ? true : null,
         );
         if (!isRight) throw new ActionError("SIGN_IN_FAILED", "currentPassphrase is wrong");
       }

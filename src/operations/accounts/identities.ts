@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { mustBeInList, type Precondition } from "../../rules/precondition.js";
+import { type ExpectedTags, mustBeInList } from "../../rules/precondition.js";
 import type { Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
@@ -123,7 +123,7 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
     list,
 
     /** @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID for the person's last way to sign in */
-    async remove({ caller, address }: OwnRequest, id: number, precondition?: Precondition): Promise<void> {
+    async remove({ caller, address }: OwnRequest, id: number, precondition?: ExpectedTags): Promise<void> {
       const { personId } = caller;
       await db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);

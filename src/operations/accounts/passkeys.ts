@@ -22,8 +22,8 @@ import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { isObject } from "../../rules/described.js";
 import { requiredText } from "../../rules/fields.js";
-import { mustBeInList, type Precondition } from "../../rules/precondition.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { type ExpectedTags, mustBeInList } from "../../rules/precondition.js";
+import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "./access-events.js";
 import type { Accounts, SignedIn, SignInRequest } from "./accounts.js";
@@ -91,7 +91,7 @@ const toPasskey = ({ createdAt, lastUsedAt, ...row }: Row): Passkey => ({
 const digest = (challenge: string): Buffer => hash("sha256", challenge, "buffer");
 
 /** JSON of WebAuthn; the library checks the contents. */
-const CREDENTIAL_FIELDS = flat([
+const CREDENTIAL_FIELDS = flatShape([
   "id",
   "rawId",
   "type",
@@ -255,7 +255,7 @@ export function createPasskeys(options: {
     },
 
     /** @throws NOT_FOUND; RESOURCE_CHANGED; REQUEST_INVALID for the person's last way to sign in */
-    async remove({ caller, address }: OwnRequest, id: number, precondition?: Precondition): Promise<void> {
+    async remove({ caller, address }: OwnRequest, id: number, precondition?: ExpectedTags): Promise<void> {
       const { personId } = caller;
       await db.transaction(async (manager) => {
         await lockSignInMethods(manager, personId);

@@ -8,7 +8,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SESSION_IDLE_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { mustBeInList, type Precondition } from "../../rules/precondition.js";
+import { type ExpectedTags, mustBeInList } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 
 /** Facts of the request that started a session. */
@@ -146,7 +146,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
     },
 
     /** Ends one session of the person in every process. @throws NOT_FOUND, RESOURCE_CHANGED */
-    async end(personId: number, id: number, precondition?: Precondition): Promise<void> {
+    async end(personId: number, id: number, precondition?: ExpectedTags): Promise<void> {
       if (precondition) {
         const sessions = await list(personId, id);
         const session = sessions.find((one) => one.id === id);

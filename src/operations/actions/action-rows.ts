@@ -15,8 +15,8 @@ import { ActionError, type Status } from "../../errors.js";
 import { DEFAULT_ACCESS } from "../../rules/action-access.js";
 import { type ActionInput, NO_LIMITS, presentLimits, presentSource } from "../../rules/action-input.js";
 import { shownSource } from "../../rules/action-source.js";
-import type { Addressed } from "../../rules/packages.js";
-import { type Precondition, requireUnchanged } from "../../rules/precondition.js";
+import type { AddressAssets } from "../../rules/packages.js";
+import { type ExpectedTags, requireUnchanged } from "../../rules/precondition.js";
 import type { Endpoint } from "../http/endpoints.js";
 
 /** An action as callers see it (specification, Action object). Times are ISO 8601. */
@@ -47,7 +47,7 @@ export interface Action extends RunLimits {
 export type ShowAction = (row: ActionRow) => Action;
 
 export const createShowAction =
-  (addressed: Addressed): ShowAction =>
+  (addressed: AddressAssets): ShowAction =>
   ({
     masterId: _,
     lastRunAt,
@@ -103,7 +103,7 @@ export async function findAction(
 export interface Target {
   appId: number;
   id: number;
-  precondition?: Precondition;
+  precondition?: ExpectedTags;
 }
 
 export type LockMaster = (manager: EntityManager, target: Target, refusal: Status) => Promise<ActionRow>;

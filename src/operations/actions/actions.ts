@@ -4,9 +4,9 @@ import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
-import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
+import { page, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 import { NOTHING_RESOLVED } from "../packages/packages.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 import {
   type Action,
   findAction,
@@ -54,7 +54,7 @@ export function createActions(options: {
     async list(
       appId: number,
       options: { limit?: unknown; offset?: unknown; search?: string | null | undefined },
-      reserve?: Reserve,
+      reserve?: ReserveBytes,
     ): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }> {
       const { limit, offset } = page(options);
       const searchWords = foldCase(options.search ?? "")
@@ -66,7 +66,7 @@ export function createActions(options: {
         `SELECT count(*) AS total FROM action WHERE ${IS_DRAFT_OF_APP}`,
         parameters,
       );
-      const actionSizes = await rows<Sized>(
+      const actionSizes = await rows<SizedRow>(
         db,
         `SELECT id, octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0) AS bytes FROM action
           WHERE ${IS_DRAFT_OF_APP} ORDER BY id DESC LIMIT $3 OFFSET $4`,
@@ -138,7 +138,7 @@ export function createActions(options: {
         const draftRow = await lockMaster(manager, target, "CANNOT_DELETE_PRODUCTION");
         await manager.delete(ActionRow, id);
         const { name } = draftRow;
-        await audit(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
+        await recordChange(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
       });
     },
   };

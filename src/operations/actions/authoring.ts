@@ -1,7 +1,7 @@
 /** Creates and connects the operations on actions that are not runs. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { Addressed } from "../../rules/packages.js";
+import type { AddressAssets } from "../../rules/packages.js";
 import type { Endpoints } from "../http/endpoints.js";
 import type { Packages } from "../packages/packages.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
@@ -26,7 +26,7 @@ export interface Authoring {
   /** Compiles the code without running it; throws CODE_VALIDATION_FAILED. */
   checkCode: (code: string) => Promise<void>;
   packages: Packages;
-  addressed: Addressed;
+  addressed: AddressAssets;
   triggerIndex: TriggerIndex;
   /** Time limit of a run, set by the operator. */
   serverTimeoutMs: number;

@@ -10,7 +10,7 @@ import { isObject } from "../../rules/described.js";
 import { isKept } from "../../rules/packages.js";
 import { freeRoutes } from "../http/routes.js";
 import type { Packages, ResolvedPackages } from "../packages/packages.js";
-import type { Author } from "../packages/script-room.js";
+import type { ScriptAuthor } from "../packages/script-room.js";
 import { inputOf } from "./action-rows.js";
 import type { ActionValidation, ValidatedAction } from "./judgement.js";
 import { changedFields, type Masters } from "./masters.js";
@@ -94,7 +94,7 @@ export function createImportSteps(options: {
     },
 
     /** Checks the code and resolves the dependencies of each action, before anything is locked. */
-    async ahead(author: Author, all: readonly unknown[]): Promise<ImportEntry[]> {
+    async ahead(author: ScriptAuthor, all: readonly unknown[]): Promise<ImportEntry[]> {
       const entries: ImportEntry[] = [];
       for (const data of all) {
         const [name] = namesOf([data]);

@@ -21,7 +21,7 @@ import {
   type PromisedAssets,
   type ResolvedPackages,
 } from "../packages/packages.js";
-import type { Author } from "../packages/script-room.js";
+import type { ScriptAuthor } from "../packages/script-room.js";
 import { inputOf, isNameTaken, nameTaken } from "./action-rows.js";
 import type { CodeReadings } from "./code-readings.js";
 import type { BuiltSource, SourceBuilds } from "./source-builds.js";
@@ -78,7 +78,12 @@ export function createActionValidation(options: {
   }
 
   /** Dependencies of data whose code has yet to be built. */
-  async function resolvedOfSource(author: Author, data: unknown, current: ActionRow | null, promised: PromisedAssets) {
+  async function resolvedOfSource(
+    author: ScriptAuthor,
+    data: unknown,
+    current: ActionRow | null,
+    promised: PromisedAssets,
+  ) {
     const input = propertyOf(data, "dependencies");
     const list = dependenciesFault(input) === null ? (input as string[]) : [];
     return packages.resolve(author, list, current?.assets ?? [], promised);
@@ -135,7 +140,7 @@ export function createActionValidation(options: {
      * @param promised the resolved dependencies of an imported document
      */
     async ahead(
-      author: Author,
+      author: ScriptAuthor,
       data: unknown,
       current: ActionRow | null,
       promised = NOTHING_PROMISED,
@@ -203,7 +208,7 @@ export function createActionValidation(options: {
     },
 
     /** Checks the code of a stored snapshot ahead, and looks for missing scripts. @param current the current action */
-    async revivedAhead(author: Author, snapshot: StoredSnapshot, current: ActionRow): Promise<ResolvedPackages> {
+    async revivedAhead(author: ScriptAuthor, snapshot: StoredSnapshot, current: ActionRow): Promise<ResolvedPackages> {
       const { code, dependencies, assets } = snapshot;
       if (isText(code)) await codeReadings.read(author.appId, code);
       return { ...(await packages.caughtUp(author, dependencies, [...assets, ...current.assets])), fault: null };
@@ -231,7 +236,7 @@ export function createActionValidation(options: {
     },
 
     /** Looks for missing scripts of an action before it is published. */
-    publishedAhead: (author: Author, { dependencies, assets }: ActionRow): Promise<ResolvedPackages> =>
+    publishedAhead: (author: ScriptAuthor, { dependencies, assets }: ActionRow): Promise<ResolvedPackages> =>
       packages.caughtUp(author, dependencies, assets),
 
     /** Returns the scripts of an action to publish. @throws DEPENDENCY_UNRESOLVED if one is not available */

@@ -12,7 +12,7 @@ import { isKept } from "../../rules/packages.js";
 import { changedAfter } from "../../rules/precondition.js";
 import type { Endpoints } from "../http/endpoints.js";
 import { writeRoutes } from "../http/routes.js";
-import { type AuditFact, audit } from "../records/audit.js";
+import { type AuditFact, recordChange } from "../records/audit.js";
 import { assignInput, inputOf, nameTaken, uniquelyNamed, writeRow } from "./action-rows.js";
 import type { ValidatedAction } from "./judgement.js";
 import { recordVersion } from "./versions.js";
@@ -74,7 +74,7 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
       const { id: actionId, name } = row;
       await recordVersion(manager, log, row, { occasion: "create", personId: caller.personId });
       const entry = { appId, type: "appAction.v3.create", actionId, data: { name } };
-      await audit(manager, caller, entry, scriptsAdded(row, []));
+      await recordChange(manager, caller, entry, scriptsAdded(row, []));
       return row;
     },
 
@@ -88,7 +88,7 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
       const { appId, id: actionId } = row;
       await recordVersion(manager, log, row, { occasion: "update", personId: caller.personId });
       const entry = { appId, type: "appAction.v3.update", actionId, data: { fields } };
-      await audit(manager, caller, entry, scriptsAdded(row, before));
+      await recordChange(manager, caller, entry, scriptsAdded(row, before));
       return row;
     },
   };

@@ -4,10 +4,10 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH, PRESET_MAX_BYTES, PRESETS_PER_ACTION } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { described, isObject, nestsDeeperThan } from "../../rules/described.js";
-import { refuse, requiredText } from "../../rules/fields.js";
+import { describeValue, isObject, nestsDeeperThan } from "../../rules/described.js";
+import { refuseField, requiredText } from "../../rules/fields.js";
 import { JsonText } from "../../rules/json-text.js";
-import { mustBeAt, NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
+import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
 
 export interface PayloadPreset {
   name: string;
@@ -35,7 +35,7 @@ function presetText(payload: unknown): string {
   const isFit = isObject(payload) && !nestsDeeperThan(payload, JSON_MAX_DEPTH);
   const text = isFit ? JSON.stringify(payload) : "";
   if (isFit && Buffer.byteLength(text) <= PRESET_MAX_BYTES) return text;
-  const receivedText = isFit ? `${Buffer.byteLength(text)} bytes` : described(payload);
+  const receivedText = isFit ? `${Buffer.byteLength(text)} bytes` : describeValue(payload);
   const expected = `a JSON object of at most ${PRESET_MAX_BYTES} bytes and ${JSON_MAX_DEPTH} levels`;
   throw new ActionError("PAYLOAD_INVALID", `payload must be ${expected} (got ${receivedText})`);
 }
@@ -59,12 +59,12 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
   async function requireUnchangedPreset(
     executor: Executor,
     { appId, actionId, name }: { appId: number; actionId: number; name: string },
-    precondition: Precondition,
+    precondition: ExpectedTags,
   ): Promise<void> {
     if (!precondition) return;
     const preset = (await list(appId, actionId, executor)).find((one) => one.name === name);
     if (!preset) throw new ActionError("RESOURCE_CHANGED", "the payload with this name no longer exists");
-    mustBeAt(preset, precondition);
+    requireCurrent(preset, precondition);
   }
 
   return {
@@ -82,7 +82,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       actionId: number,
       name: unknown,
       payload: unknown,
-      precondition?: Precondition,
+      precondition?: ExpectedTags,
     ): Promise<PayloadPreset[]> {
       const title = requiredText(name, "name");
       const text = presetText(payload);
@@ -110,7 +110,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       appId: number,
       actionId: number,
       name: unknown,
-      precondition?: Precondition,
+      precondition?: ExpectedTags,
     ): Promise<PayloadPreset[]> {
       const title = requiredText(name, "name");
       const deletedRow = await db.transaction(async (manager) => {
@@ -119,7 +119,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
         return rows(manager, DELETE_PRESET, [appId, actionId, title]);
       });
       if (deletedRow.length === 0) {
-        refuse("name", "the name of a payload of this action", title);
+        refuseField("name", "the name of a payload of this action", title);
       }
       return list(appId, actionId);
     },

@@ -1,7 +1,7 @@
 /** Diagnostics of code while it is written, by the same checks as saving. Stores nothing. */
 
 import { BODY_MAX_BYTES } from "../../limits.js";
-import { refuse } from "../../rules/fields.js";
+import { refuseField } from "../../rules/fields.js";
 import type { CodeReadings } from "./code-readings.js";
 
 /** A diagnostic and its position, counted from 1; without a position it applies to the whole code. */
@@ -26,7 +26,7 @@ export function createCodeProblems({ codeReadings }: { codeReadings: CodeReading
   /** Returns the first syntax fault, or every package that is used but missing in the dependencies. @throws REQUEST_INVALID */
   return async (appId: number, code: unknown, dependencies: readonly unknown[]): Promise<CodeProblem[]> => {
     if (typeof code !== "string" || Buffer.byteLength(code) > BODY_MAX_BYTES) {
-      refuse("code", `a text of at most ${BODY_MAX_BYTES} bytes`, code);
+      refuseField("code", `a text of at most ${BODY_MAX_BYTES} bytes`, code);
     }
     const { reading, compileFault } = await codeReadings.read(appId, code);
     if (reading.fault !== null) return [problemOf(reading.fault, null)];

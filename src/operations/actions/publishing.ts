@@ -8,7 +8,7 @@ import type { Caller } from "../../rules/access.js";
 import { changedAfter } from "../../rules/precondition.js";
 import { addressTakenFault, writeRoutes } from "../http/routes.js";
 import { NOTHING_RESOLVED, type ResolvedPackages } from "../packages/packages.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
   type Action,
@@ -104,7 +104,7 @@ export function createPublishing(options: {
     await publishRoutes(manager, liveVersion);
     await markPublished(manager, master);
     const data = { name, productionId: liveVersion.id, ...(target.tested && { tested: true }) };
-    await audit(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
+    await recordChange(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
     await triggerIndex.apply(manager, liveVersion);
     return show(liveVersion);
   }
@@ -123,7 +123,7 @@ export function createPublishing(options: {
     if (!liveVersion) throw new ActionError("ACTION_NOT_PUBLISHED");
     await manager.delete(ActionRow, liveVersion.id);
     const data = { name, productionId: liveVersion.id };
-    await audit(manager, caller, { appId, type: "appAction.v3.unpublish", actionId: id, data });
+    await recordChange(manager, caller, { appId, type: "appAction.v3.unpublish", actionId: id, data });
   }
 
   return {

@@ -5,7 +5,7 @@ import type { ActionRow } from "../../data/action.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { NOTHING_RESOLVED, type ResolvedPackages } from "../packages/packages.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 import {
   type Action,
   type LockMaster,
@@ -68,7 +68,7 @@ export function createRestoring(options: {
     await masters.store(manager, row, restoredAction);
     const ids = { restoredFromVersionId: versionId, preRestoreVersionId };
     const entry = { appId, type: "appAction.v3.restore", actionId, data: ids };
-    await audit(manager, caller, entry, scriptsAdded(row, before));
+    await recordChange(manager, caller, entry, scriptsAdded(row, before));
     const isPublished = (await productionOf(manager, actionId)) !== null;
     return { action: { ...show(row), isPublished }, ...ids };
   }

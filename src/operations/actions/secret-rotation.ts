@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { Endpoints } from "../http/endpoints.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 import type { LockMaster, Target } from "./action-rows.js";
 
 export type SecretRotation = ReturnType<typeof createSecretRotation>;
@@ -22,6 +22,6 @@ export function createSecretRotation(options: { db: DataSource; endpoints: Endpo
       if (!(await endpoints.replaceSecret(manager, appId, id, triggers))) {
         throw new ActionError("TRIGGER_NOT_ALLOWED", `${name} has no http trigger with a secret in its path`);
       }
-      await audit(manager, caller, { appId, type: "appAction.v3.rotateSecret", actionId: id, data: { name } });
+      await recordChange(manager, caller, { appId, type: "appAction.v3.rotateSecret", actionId: id, data: { name } });
     });
 }

@@ -5,10 +5,10 @@ import { rows } from "../../data/database.js";
 import { ActionError, type ImportFault } from "../../errors.js";
 import { ANSWER_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { described, isObject } from "../../rules/described.js";
-import { refuse } from "../../rules/fields.js";
-import type { Reserve } from "../../rules/page.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { describeValue, isObject } from "../../rules/described.js";
+import { refuseField } from "../../rules/fields.js";
+import type { ReserveBytes } from "../../rules/page.js";
+import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createAddressClaims } from "../http/routes.js";
 import {
   type ExportedAction,
@@ -25,7 +25,7 @@ export const TRANSFER_FORMAT = "svc-app-actions/1";
 
 const ACTIONS_MAX = 1_000;
 /** Fields of the actions are checked with each action. */
-const DOCUMENT_SHAPE = flat(["format", "actions"]);
+const DOCUMENT_SHAPE = flatShape(["format", "actions"]);
 
 const EXPORTED_BYTES = `
   SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text) + coalesce(octet_length(source::text), 0)), 0)::bigint AS bytes FROM action
@@ -55,11 +55,11 @@ interface ImportPlan {
 function entriesOf(document: unknown): unknown[] {
   const { format, actions } = isObject(document) ? document : {};
   if (format !== TRANSFER_FORMAT) {
-    refuse("format", `"${TRANSFER_FORMAT}"`, format);
+    refuseField("format", `"${TRANSFER_FORMAT}"`, format);
   }
   if (!Array.isArray(actions) || actions.length > ACTIONS_MAX) {
     const expected = `an array of at most ${ACTIONS_MAX} actions`;
-    refuse("actions", expected, actions);
+    refuseField("actions", expected, actions);
   }
   return actions;
 }
@@ -98,7 +98,7 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
       const name = nameOf(entry.data);
       try {
         if (name !== null && seenNames.has(name)) {
-          throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique (got ${described(name)} twice)`);
+          throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique (got ${describeValue(name)} twice)`);
         }
         if (name !== null) seenNames.add(name);
         const plannedStep = await steps.step(manager, appId, entry, knownActions.get(name ?? "") ?? null, rewrittenIds);
@@ -114,7 +114,7 @@ export function createTransfer({ db, steps }: { db: DataSource; steps: ImportSte
 
   return {
     /** @throws REQUEST_INVALID if the document would be larger than ANSWER_MAX_BYTES, and errors of `reserve` */
-    async export(appId: number, reserve: Reserve = async () => undefined): Promise<TransferDocument> {
+    async export(appId: number, reserve: ReserveBytes = async () => undefined): Promise<TransferDocument> {
       const [{ bytes }] = (await rows<{ bytes: number }>(db, EXPORTED_BYTES, [appId])) as [{ bytes: number }];
       if (bytes > ANSWER_MAX_BYTES) {
         const sizeMessage = `an export holds at most ${ANSWER_MAX_BYTES / 2 ** 20} MB`;

@@ -10,7 +10,7 @@ import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
 import { type ActionInput, presentSource } from "../../rules/action-input.js";
 import { shownSource } from "../../rules/action-source.js";
-import type { Addressed } from "../../rules/packages.js";
+import type { AddressAssets } from "../../rules/packages.js";
 import { page } from "../../rules/page.js";
 import { storedScripts } from "../packages/kept-scripts.js";
 import { findAction, inputOf, isStorableId, productionOf } from "./action-rows.js";
@@ -191,7 +191,7 @@ const PUBLISHED_COLUMNS = [
 export type Versions = ReturnType<typeof createVersions>;
 
 /** A live version has no history of its own: its list is empty. */
-export function createVersions({ db, addressed }: { db: DataSource; addressed: Addressed }) {
+export function createVersions({ db, addressed }: { db: DataSource; addressed: AddressAssets }) {
   return {
     /**
      * Most recent first, 50 by default, 100 at most. `published`: only versions that were live, last published first.

@@ -9,10 +9,10 @@ import { OutgoingError, type OutgoingResponse, type OutgoingSender, RunBudget } 
 import type { Scan, SecretScans } from "../../engine/secret-scan.js";
 import { AI_TIMEOUT_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import type { AiAnswer, Usage } from "../../rules/ai/answer.js";
-import { ANTHROPIC } from "../../rules/ai/anthropic.js";
+import type { AiAnswer, TokenUsage } from "../../rules/ai/answer.js";
+import { ANTHROPIC_API } from "../../rules/ai/anthropic.js";
 import { type AiCode, AiError } from "../../rules/ai/failure.js";
-import { OPENAI } from "../../rules/ai/openai.js";
+import { OPENAI_API } from "../../rules/ai/openai.js";
 import { type AiCall, type AiOptions, readAiOptions } from "../../rules/ai/options.js";
 import { at } from "../../rules/ai/provider-json.js";
 import { AI_SETTING, type AiSetting, modelOf, readAiSetting } from "../../rules/ai/setting.js";
@@ -42,7 +42,7 @@ const EVENT: Record<AiCall, string> = {
   transcribe: "ai.audio",
 };
 
-const PROVIDER_APIS = { openai: OPENAI, anthropic: ANTHROPIC };
+const PROVIDER_APIS = { openai: OPENAI_API, anthropic: ANTHROPIC_API };
 
 /** Runs whose requests are counted together (contract, section 9: concurrent, total, and bytes). */
 const RUNS_MAX = 2_000;
@@ -79,7 +79,7 @@ interface ModelRequest {
   signal: AbortSignal;
 }
 
-const usageOf = (answer: AiAnswer): Usage | null => ("usage" in answer ? answer.usage : null);
+const usageOf = (answer: AiAnswer): TokenUsage | null => ("usage" in answer ? answer.usage : null);
 
 /** Tokens that count to the day's limit: what the provider says, else what was expected. */
 function usedTokens(answer: AiAnswer, expected: number): number {

@@ -1,7 +1,7 @@
 /** Reads a streamed completion while it arrives, and passes its text on without secrets. Knows no provider and no transport. */
 import { OutgoingError } from "../../engine/outgoing.js";
 import type { Scan } from "../../engine/secret-scan.js";
-import type { Completion, CompletionStream } from "../../rules/ai/answer.js";
+import type { AiCompletion, CompletionStream } from "../../rules/ai/answer.js";
 import { AiError } from "../../rules/ai/failure.js";
 import { EventReader } from "../../rules/ai/provider-json.js";
 
@@ -35,7 +35,7 @@ export class CompletionParts {
   }
 
   /** @throws AiError TRANSPORT if the response ended early */
-  async end(): Promise<Completion> {
+  async end(): Promise<AiCompletion> {
     this.hasStarted = true;
     for (const event of this.events.end()) await this.read(event);
     await this.take("", true);

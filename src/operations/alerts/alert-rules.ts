@@ -5,8 +5,8 @@ import { ActionError, tooOften } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type AlertInput, alertInput } from "../../rules/alert-input.js";
-import { mustBeAt, type Precondition } from "../../rules/precondition.js";
-import { audit } from "../records/audit.js";
+import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
+import { recordChange } from "../records/audit.js";
 import type { AlertDelivery as Delivery } from "./alert-delivery.js";
 import {
   type AlertDelivery,
@@ -27,7 +27,7 @@ const MESSAGES_PER_MINUTE = 10;
 export interface AlertTarget {
   appId: number;
   id: number;
-  precondition?: Precondition;
+  precondition?: ExpectedTags;
 }
 
 export type AlertRules = ReturnType<typeof createAlertRules>;
@@ -51,7 +51,7 @@ export function createAlertRules(options: {
     const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE";
     if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
     const [rule] = await readRules(manager, appId, id);
-    mustBeAt(rule!, precondition);
+    requireCurrent(rule!, precondition);
   }
 
   /** Checks that the resources which it names exist. @throws REQUEST_INVALID, ACTION_NOT_FOUND */
@@ -72,7 +72,7 @@ export function createAlertRules(options: {
     try {
       return await db.transaction(async (manager) => {
         const ruleId = await work(manager);
-        await audit(manager, caller, { appId, type: `app.alert.${verb}`, data: { ruleId } });
+        await recordChange(manager, caller, { appId, type: `app.alert.${verb}`, data: { ruleId } });
         return ruleId;
       });
     } catch (error) {

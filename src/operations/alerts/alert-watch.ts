@@ -11,7 +11,7 @@ import {
   afterRun,
   afterTime,
   type EndedRun,
-  FRESH,
+  NEW_STATE,
 } from "../../rules/alert-conditions.js";
 import { readRuleStates, type StoredRuleState, storeRuleState, type WatchedRule, watchedRules } from "./alert-rows.js";
 import type { SendAlert } from "./alert-tell.js";
@@ -112,7 +112,7 @@ class AlertCases {
   private of(rule: WatchedRule, actionId: number): AlertCase {
     const existingCase = this.all.get(keyOf(rule.id, actionId));
     return (
-      existingCase ?? this.open(rule, actionId, { ...FRESH, ruleId: rule.id, actionId, told: false, firedAt: null })
+      existingCase ?? this.open(rule, actionId, { ...NEW_STATE, ruleId: rule.id, actionId, told: false, firedAt: null })
     );
   }
 

@@ -5,26 +5,26 @@ import { AppRow } from "../../data/app.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { holdsInfinity, isObject, nestsDeeperThan } from "../../rules/described.js";
-import { optionalId, refuse, requiredText } from "../../rules/fields.js";
-import { NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { optionalId, refuseField, requiredText } from "../../rules/fields.js";
+import { type ExpectedTags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 
 /** The app to change, and the states that the change may start from. */
 export interface AppTarget {
   appId: number;
-  precondition?: Precondition;
+  precondition?: ExpectedTags;
 }
 
 type Field = (value: unknown, name: string) => unknown;
 
 function readFlag(value: unknown, name: string): boolean {
   if (typeof value === "boolean") return value;
-  refuse(name, "true or false", value);
+  refuseField(name, "true or false", value);
 }
 
 function readStructure(value: unknown, name: string): unknown {
   if (value !== null && typeof value !== "object") {
-    refuse(name, "an object, an array or null", value);
+    refuseField(name, "an object, an array or null", value);
   }
   if (nestsDeeperThan(value, JSON_MAX_DEPTH)) {
     throw new ActionError("REQUEST_INVALID", `${name} nests deeper than ${JSON_MAX_DEPTH} levels`);
@@ -50,13 +50,13 @@ const ADMIN_FIELDS: Record<string, Field> = { ...OWN_FIELDS, isSystemTemplate: r
 
 /** The body of a read; `settings` and fields that only administrators may set are ignored for others. */
 const READ_ONLY = ["id", "organizationId", "isPublished", "publishedAt", "settings", "createdAt", "updatedAt"];
-const APP_SHAPE = flat(Object.keys(ADMIN_FIELDS), READ_ONLY);
+const APP_SHAPE = flatShape(Object.keys(ADMIN_FIELDS), READ_ONLY);
 
 export type AppChanges = Partial<AppRow>;
 
 /** Returns the changes of a body; fields that the caller may not change are ignored. @throws REQUEST_INVALID, last for an unknown field */
 export function changesIn(body: unknown, { asAdmin }: { asAdmin: boolean }): AppChanges {
-  if (!isObject(body)) refuse("the body", "an object", body);
+  if (!isObject(body)) refuseField("the body", "an object", body);
   const changes = changesOf(body, asAdmin);
   refuseUnknownFields(body, APP_SHAPE);
   return changes;

@@ -11,11 +11,11 @@ import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../..
 import type { Caller } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
 import { page } from "../../rules/page.js";
-import type { Precondition } from "../../rules/precondition.js";
+import type { ExpectedTags } from "../../rules/precondition.js";
 import { spokenKey } from "../../rules/setting-key-text.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
-import { audit } from "../records/audit.js";
-import type { Intake } from "../records/intake.js";
+import { recordChange } from "../records/audit.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings, type StoredSetting, touchSettings } from "../settings/settings.js";
 import { type AppTarget, applyChanges, changesIn, snapshotFields } from "./app-fields.js";
@@ -123,9 +123,9 @@ export function createAppVersions(options: {
   db: DataSource;
   settings: Settings;
   logEvents: LogEvents;
-  intake: Intake;
+  intake: IntakeLimiter;
   /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED */
-  lock: (manager: EntityManager, appId: number, precondition: Precondition) => Promise<void>;
+  lock: (manager: EntityManager, appId: number, precondition: ExpectedTags) => Promise<void>;
 }) {
   const { db, settings, logEvents, intake, lock } = options;
 
@@ -152,7 +152,7 @@ export function createAppVersions(options: {
     const changedSettings = await rows<StoredSetting>(manager, BRING_BACK, [id, appId, caller.personId]);
     const keys = [...changedSettings, ...removedSettings].map(({ key }) => spokenKey(key));
     if (keys.length > 0) await touchSettings(manager, appId);
-    await audit(manager, caller, {
+    await recordChange(manager, caller, {
       appId,
       type: "app.restore",
       data: { versionId: id, preRestoreVersionId, keys },
@@ -200,7 +200,7 @@ export function createAppVersions(options: {
       const id = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
         const versionId = await snapshotApp(manager, caller, appId, "create");
-        await audit(manager, caller, { appId, type: "app.version.create", data: { versionId } });
+        await recordChange(manager, caller, { appId, type: "app.version.create", data: { versionId } });
         return versionId;
       });
       return summaryOf(await findVersion(appId, id));

@@ -7,12 +7,12 @@ import { type Caller, mayEnter } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
 import { isObject } from "../../rules/described.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
-import { mustBeAt, NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
+import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { announcePublication } from "../client/client-feed.js";
-import { audit } from "../records/audit.js";
-import type { Intake } from "../records/intake.js";
+import { recordChange } from "../records/audit.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings } from "../settings/settings.js";
 import { type AppChanges, type AppTarget, applyChanges, changesIn } from "./app-fields.js";
@@ -56,7 +56,7 @@ function toApp(row: AppRow): App {
   };
 }
 
-const NEW_APP = flat(["name", "organizationId"], ["id", "isPublished", "createdAt", "updatedAt"]);
+const NEW_APP = flatShape(["name", "organizationId"], ["id", "isPublished", "createdAt", "updatedAt"]);
 
 /** Returns the app as shown to callers who only run its actions. */
 const toVisitor = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
@@ -73,7 +73,7 @@ export function createApps(options: {
   organizationOf: (id: number | null) => Promise<number>;
   settings: Settings;
   logEvents: LogEvents;
-  intake: Intake;
+  intake: IntakeLimiter;
 }) {
   const { db, credentials, organizationOf, settings, logEvents, intake } = options;
 
@@ -84,9 +84,9 @@ export function createApps(options: {
   }
 
   /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED */
-  async function lock(manager: EntityManager, appId: number, precondition: Precondition): Promise<void> {
+  async function lock(manager: EntityManager, appId: number, precondition: ExpectedTags): Promise<void> {
     await lockApp(manager, appId);
-    if (precondition) mustBeAt(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
+    if (precondition) requireCurrent(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
   }
 
   /** Changes fields, after the settings of `keys` have been written: one event reports both. */
@@ -101,7 +101,7 @@ export function createApps(options: {
       // The replaced version occupies disk space for a while.
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(changes)));
       await applyChanges(manager, appId, changes);
-      await audit(manager, caller, { appId, type: "app.update", data: { fields } });
+      await recordChange(manager, caller, { appId, type: "app.update", data: { fields } });
     }
     const auditedFields = keys.length > 0 ? { fields: [...fields, "settings"], keys } : { fields };
     if (auditedFields.fields.length > 0) await logEvents.emit(manager, caller, appId, appUpdate(auditedFields));
@@ -116,7 +116,7 @@ export function createApps(options: {
         `UPDATE app SET published_at = CASE WHEN $2 THEN coalesce(published_at, now()) END, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`,
         [appId, published],
       );
-      await audit(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
+      await recordChange(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
       await announcePublication(manager, appId);
     });
     // Ends the sessions of the app's visitors.

@@ -4,23 +4,23 @@ import { ActionError } from "../../errors.js";
 import { ANALYTICS_EVENTS_PER_REQUEST } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/described.js";
-import { refuse } from "../../rules/fields.js";
+import { refuseField } from "../../rules/fields.js";
 import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
-import { flat, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
-import type { Intake } from "../records/intake.js";
+import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 
 const TYPES: readonly unknown[] = ANALYTICS_EVENT_TYPES;
 
-const EVENT_SHAPE = flat(["createdAt", "type", "data"]);
+const EVENT_SHAPE = flatShape(["createdAt", "type", "data"]);
 
 function parseEvent(event: unknown, index: number): { input: LogEventInput; bytes: number } {
   const eventPath = `events[${index}]`;
-  if (!isObject(event)) refuse(eventPath, "an object", event);
+  if (!isObject(event)) refuseField(eventPath, "an object", event);
   const { createdAt, type, data } = event;
   if (!TYPES.includes(type)) {
-    refuse(`${eventPath}.type`, TYPES.join(" or "), type);
+    refuseField(`${eventPath}.type`, TYPES.join(" or "), type);
   }
   if (typeof createdAt !== "number" || !Number.isSafeInteger(createdAt) || createdAt < 0) {
     throw new ActionError("REQUEST_INVALID", `${eventPath}.createdAt must be a Unix time in milliseconds`);
@@ -33,7 +33,7 @@ export type Analytics = ReturnType<typeof createAnalytics>;
 
 export function createAnalytics(options: {
   logEvents: LogEvents;
-  intake: Intake;
+  intake: IntakeLimiter;
   /** Rejects a caller that sends too often. */
   bound: (caller: Caller) => void;
 }) {

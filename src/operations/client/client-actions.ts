@@ -6,7 +6,7 @@ import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isPerson, isVisitor } from "../../rules/access.js";
 import { compileScript } from "../../rules/compile-script.js";
-import type { Addressed } from "../../rules/packages.js";
+import type { AddressAssets } from "../../rules/packages.js";
 import { runAccessOf, type UserOf } from "../runs/run-access.js";
 
 /** An action that a client may start on events, as the client receives it. The code has a separate URL. */
@@ -104,7 +104,7 @@ async function refusalOf(caller: Caller, { access, triggers }: AccessRow, userOf
 
 export type ClientActions = ReturnType<typeof createClientActions>;
 
-export function createClientActions(options: { db: DataSource; addressed: Addressed; userOf: UserOf }) {
+export function createClientActions(options: { db: DataSource; addressed: AddressAssets; userOf: UserOf }) {
   const { db, addressed, userOf } = options;
 
   function toClientAction(row: ClientRow): ClientAction | null {

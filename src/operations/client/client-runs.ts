@@ -11,9 +11,9 @@ import type { Caller } from "../../rules/access.js";
 import { ERROR_CHARACTERS } from "../../rules/client-report.js";
 import { isObject, nestsDeeperThan } from "../../rules/described.js";
 import { JsonText } from "../../rules/json-text.js";
-import { flat, refuseUnknownFields, reportUnknownField, type Shape } from "../../rules/unknown-fields.js";
+import { flatShape, refuseUnknownFields, reportUnknownField, type Shape } from "../../rules/unknown-fields.js";
 import type { RunOutcome, ScriptError } from "../records/execution-logs.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import { browserEnding, CLIENT_LATE_MS, timedOut } from "../runs/outcomes.js";
 import { BROWSER_HOLDER, type RunRepository } from "../runs/run-repository.js";
 import { type ClientActions, findReported } from "./client-actions.js";
@@ -34,8 +34,8 @@ const ROWS_OF_A_RUN = 2;
 
 const REPORT_SHAPE: Shape = {
   fields: {
-    ...flat(["payload", "result", "duration"]).fields,
-    error: flat(["name", "message", "stack"]),
+    ...flatShape(["payload", "result", "duration"]).fields,
+    error: flatShape(["name", "message", "stack"]),
   },
 };
 
@@ -114,7 +114,7 @@ export function createClientRuns(options: {
   repository: RunRepository;
   /** Milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
-  intake: Intake;
+  intake: IntakeLimiter;
   clientActions: Pick<ClientActions, "accessRefusal">;
   /** Rejects a caller that sends too often. */
   bound: (caller: Caller) => void;

@@ -8,9 +8,9 @@ import { tooOften } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { holderOf } from "../../rules/address-block.js";
-import type { Addressed } from "../../rules/packages.js";
+import type { AddressAssets } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { UserOf } from "../runs/run-access.js";
 import type { RunRepository } from "../runs/run-repository.js";
@@ -36,9 +36,9 @@ export function createClients(options: {
   notifications: Notifications;
   repository: RunRepository;
   logEvents: LogEvents;
-  intake: Intake;
+  intake: IntakeLimiter;
   room: DiskSpace;
-  addressed: Addressed;
+  addressed: AddressAssets;
   /** Reads the app user who is signed in to the caller's page. */
   userOf: UserOf;
   /** Milliseconds (specification, Limits: client action execution time). */

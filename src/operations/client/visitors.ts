@@ -11,9 +11,9 @@ import { RATE_WINDOW_MS, VISIT_MS, VISIT_RENEWALS_MS, VISITORS_PER_ADDRESS, VISI
 import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { parsePageOrigins } from "../../rules/page-origins.js";
-import { mustBeAt, NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
+import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 
 /** The response for a page (contract, section 7). `expiresAt` is ISO 8601. */
 export interface VisitorSession {
@@ -138,16 +138,16 @@ export function createVisitors(options: {
     /** Replaces the list. @throws REQUEST_INVALID, RESOURCE_CHANGED */
     async setOrigins(
       caller: Caller,
-      { appId, precondition }: { appId: number; precondition: Precondition },
+      { appId, precondition }: { appId: number; precondition: ExpectedTags },
       input: unknown,
     ): Promise<ListedOrigins> {
       const origins = parsePageOrigins(input, allowHttp);
       reportUnknownField(caller);
       return db.transaction(async (manager) => {
         const [before] = await rows<StoredOrigins>(manager, `${ORIGINS} FOR NO KEY UPDATE`, [appId]);
-        mustBeAt(toListedOrigins(before!), precondition);
+        requireCurrent(toListedOrigins(before!), precondition);
         const [app] = await rows<StoredOrigins>(manager, SET_ORIGINS, [appId, origins]);
-        await audit(manager, caller, { appId, type: "app.origins", data: { origins } });
+        await recordChange(manager, caller, { appId, type: "app.origins", data: { origins } });
         return toListedOrigins(app!);
       });
     },

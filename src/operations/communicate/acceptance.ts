@@ -7,7 +7,7 @@ import type { Executor } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DestinationFault } from "../../rules/message-destination.js";
 import type { Email, Sms } from "../../rules/message-input.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import type { Destinations } from "./destinations.js";
 import type { Content, NewMessage, Outbox, Recipient } from "./outbox.js";
@@ -49,7 +49,7 @@ export function createAcceptance(options: {
   outbox: Outbox;
   destinations: Destinations;
   logEvents: LogEvents;
-  intake: Intake;
+  intake: IntakeLimiter;
   now: () => number;
 }) {
   const { outbox, destinations, logEvents, intake, now } = options;

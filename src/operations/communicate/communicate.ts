@@ -6,7 +6,7 @@ import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { lookupFor, systemLookup } from "../../engine/public-lookup.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
 import { createSmtp } from "../../engine/smtp.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Settings } from "../settings/settings.js";
 import { createAcceptance } from "./acceptance.js";
@@ -29,7 +29,7 @@ export function createCommunicate(options: {
   settings: Settings;
   scans: SecretScans;
   logEvents: LogEvents;
-  intake: Intake;
+  intake: IntakeLimiter;
   operator: OperatorMail;
   allowPrivateNetwork: boolean;
   /** The service's address for people and providers. */

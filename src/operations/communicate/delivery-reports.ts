@@ -7,8 +7,8 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
 import { RATE_WINDOW_MS, REPORTS_PER_ADDRESS } from "../../limits.js";
 import { addressBlock } from "../../rules/address-block.js";
-import { described, isObject } from "../../rules/described.js";
-import { refuse } from "../../rules/fields.js";
+import { describeValue, isObject } from "../../rules/described.js";
+import { refuseField } from "../../rules/fields.js";
 import { isEmailAddress } from "../../rules/message-fields.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Destinations } from "./destinations.js";
@@ -85,18 +85,18 @@ const signatureError = () => new ActionError("UNAUTHORIZED", "a valid signature 
 
 function parseReport(value: unknown, index: number): Report {
   const eventPath = `events[${index}]`;
-  if (!isObject(value)) refuse(eventPath, "an object", value);
+  if (!isObject(value)) refuseField(eventPath, "an object", value);
   const { id = null, providerId = null, type, recipient = null, detail = null } = value;
   if (typeof type !== "string" || !Object.hasOwn(REPORTED_STATUSES, type)) {
-    refuse(`${eventPath}.type`, "delivered, delayed, bounced, complaint or rejected", type);
+    refuseField(`${eventPath}.type`, "delivered, delayed, bounced, complaint or rejected", type);
   }
   if (id === null ? typeof providerId !== "string" : !Number.isSafeInteger(id) || (id as number) < 1) {
-    refuse(`${eventPath}.id`, "the message's id, or providerId that of its provider", id);
+    refuseField(`${eventPath}.id`, "the message's id, or providerId that of its provider", id);
   }
   if (recipient !== null && (typeof recipient !== "string" || !isEmailAddress(recipient))) {
-    refuse(`${eventPath}.recipient`, "an e-mail address", recipient);
+    refuseField(`${eventPath}.recipient`, "an e-mail address", recipient);
   }
-  if (detail !== null && typeof detail !== "string") refuse(`${eventPath}.detail`, "a text", detail);
+  if (detail !== null && typeof detail !== "string") refuseField(`${eventPath}.detail`, "a text", detail);
   return { id, providerId, type, recipient, detail } as Report;
 }
 
@@ -109,7 +109,7 @@ function parseReports(body: string): Report[] {
   }
   const list = isObject(input) ? input["events"] : input;
   if (!Array.isArray(list) || list.length > REPORTS_MAX) {
-    const message = `events must be an array of at most ${REPORTS_MAX} (got ${described(list)})`;
+    const message = `events must be an array of at most ${REPORTS_MAX} (got ${describeValue(list)})`;
     throw new ActionError("REQUEST_INVALID", message);
   }
   return list.map(parseReport);

@@ -3,9 +3,9 @@
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { refuse } from "../../rules/fields.js";
-import type { Attachment } from "../../rules/message-fields.js";
-import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
+import { refuseField } from "../../rules/fields.js";
+import type { MessageAttachment } from "../../rules/message-fields.js";
+import { page, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 import { MESSAGE_STATUSES, type MessageKind, type MessageStatus, type Recipient } from "./outbox.js";
 
 /** A message in the list. Times are ISO 8601. */
@@ -35,7 +35,7 @@ export interface StoredMessage extends MessageSummary {
   /** The whole content of a text message. */
   text: string | null;
   headers: Record<string, string>;
-  attachments: Attachment[];
+  attachments: MessageAttachment[];
 }
 
 export interface MessageQuery {
@@ -75,7 +75,7 @@ function summaryOf({ to, dueAt, createdAt, updatedAt, ...row }: Row): MessageSum
 function oneOf(value: unknown, allowed: readonly string[], name: string): string | null {
   if (value === undefined || value === null) return null;
   if (allowed.some((one) => one === value)) return value as string;
-  refuse(name, `one of ${allowed.join(", ")}`, value);
+  refuseField(name, `one of ${allowed.join(", ")}`, value);
 }
 
 /** @throws REQUEST_INVALID, and errors of `reserve` */
@@ -83,7 +83,7 @@ export async function listMessages(
   db: DataSource,
   appId: number,
   query: MessageQuery,
-  reserve?: Reserve,
+  reserve?: ReserveBytes,
 ): Promise<MessageList> {
   const { limit, offset } = page(query);
   const filterValues = [oneOf(query.kind, ["email", "sms"], "kind"), oneOf(query.status, MESSAGE_STATUSES, "status")];
@@ -95,7 +95,7 @@ export async function listMessages(
     values,
   );
   // Size of a list row: a subject, five addresses, a server's reply.
-  const messageSizes = await rows<Sized>(
+  const messageSizes = await rows<SizedRow>(
     db,
     `SELECT id, 4096 AS bytes FROM message WHERE ${MATCHING_MESSAGES} ORDER BY id DESC LIMIT $4 OFFSET $5`,
     [...values, limit, offset],

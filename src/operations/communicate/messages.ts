@@ -6,12 +6,12 @@
 import type { DataSource } from "typeorm";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { refuse } from "../../rules/fields.js";
+import { refuseField } from "../../rules/fields.js";
 import { parseBatch, parseEmail, parseSms } from "../../rules/message-input.js";
-import type { Reserve } from "../../rules/page.js";
+import type { ReserveBytes } from "../../rules/page.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { runOnce } from "../actions/idempotency.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 import type { MessageAcceptance, MessageReceipt, ValidatedMessage } from "./acceptance.js";
 import { findMessage, listMessages, type MessageList, type MessageQuery, type StoredMessage } from "./message-rows.js";
 import type { Outbox } from "./outbox.js";
@@ -63,7 +63,7 @@ export function createMessages(options: {
     },
 
     /** The app's outbox, newest first. @throws REQUEST_INVALID, and errors of `reserve` */
-    async list(appId: number, query: MessageQuery, reserve?: Reserve): Promise<MessageList> {
+    async list(appId: number, query: MessageQuery, reserve?: ReserveBytes): Promise<MessageList> {
       return listMessages(db, appId, query, reserve);
     },
 
@@ -78,7 +78,7 @@ export function createMessages(options: {
      */
     async decide(caller: Caller, appId: number, id: number, decision: unknown): Promise<StoredMessage> {
       if (!MESSAGE_DECISIONS.some((one) => one === decision)) {
-        refuse("decision", "sent or again", decision);
+        refuseField("decision", "sent or again", decision);
       }
       reportUnknownField(caller);
       await db.transaction(async (manager) => {
@@ -90,7 +90,7 @@ export function createMessages(options: {
             `the message is ${message.status}: only a message with an unknown status can be decided`,
           );
         }
-        await audit(manager, caller, { appId, type: "app.message.decide", data: { messageId: id, decision } });
+        await recordChange(manager, caller, { appId, type: "app.message.decide", data: { messageId: id, decision } });
         if (status === "queued") await outbox.announce(manager);
       });
       return findMessage(db, appId, id);

@@ -6,13 +6,13 @@ import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { UserData } from "../../rules/caller-rules.js";
-import { described, isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/described.js";
 import { ACCESS_RULE_SHAPE, ENTRY_VERBS, type EntryVerb, parseAccessRules } from "../../rules/entries/access-rules.js";
 import { decidingRule, testsAsWhere } from "../../rules/entries/entry-access.js";
 import { type EntryData, entryId } from "../../rules/entries/entry-input.js";
-import type { Reserve } from "../../rules/page.js";
+import type { ReserveBytes } from "../../rules/page.js";
 import { referenceOf } from "../../rules/reference.js";
-import { flat, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
+import { flatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { DataSourceTarget } from "./entries.js";
 import { visibleColumns } from "./entry.js";
@@ -48,7 +48,7 @@ export interface AccessTrial {
 }
 
 const TRIAL_SHAPE: Shape = {
-  fields: { user: flat(["dataSourceId", "entryId", "data"]), accessRules: [ACCESS_RULE_SHAPE], where: null },
+  fields: { user: flatShape(["dataSourceId", "entryId", "data"]), accessRules: [ACCESS_RULE_SHAPE], where: null },
 };
 
 const ONE = "SELECT data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
@@ -74,7 +74,7 @@ export function createAccessTrials(options: {
     if (isObject(input) && isObject(input["data"])) return input["data"];
     const ref = isObject(input) ? input["dataSourceId"] : undefined;
     if (!isObject(input) || (typeof ref !== "string" && typeof ref !== "number")) {
-      const message = `user must be null, {dataSourceId, entryId} or {data} (got ${described(input)})`;
+      const message = `user must be null, {dataSourceId, entryId} or {data} (got ${describeValue(input)})`;
       throw new ActionError("REQUEST_INVALID", message);
     }
     const source = await sources.find(appId, referenceOf(ref));
@@ -102,7 +102,7 @@ export function createAccessTrials(options: {
     of: Rights,
     source: StoredDataSource,
     input: unknown,
-    reserve?: Reserve,
+    reserve?: ReserveBytes,
   ): Promise<Pick<AccessTrial, "entries" | "reason">> {
     try {
       // A user's page must name the required columns in its where; the test adds them unless the request has a where.
@@ -124,7 +124,7 @@ export function createAccessTrials(options: {
      * @param body `{user, accessRules, where}`; defaults: an anonymous visitor, the stored rules, and what the rules require
      * @throws REQUEST_INVALID naming the field, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
      */
-    async try({ appId, ref }: DataSourceTarget, body: unknown, reserve?: Reserve): Promise<AccessTrial> {
+    async try({ appId, ref }: DataSourceTarget, body: unknown, reserve?: ReserveBytes): Promise<AccessTrial> {
       const { user: whom, accessRules, where: testedWhere } = isObject(body) ? body : {};
       const stored = await sources.find(appId, ref);
       const source = accessRules == null ? stored : { ...stored, accessRules: parseAccessRules(accessRules) };

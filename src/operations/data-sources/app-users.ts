@@ -6,12 +6,12 @@ import type { DataSource as Database } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { denied } from "../../rules/entries/entry-access.js";
+import { accessDenied } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { textHooks } from "../../rules/entries/hooks.js";
 import { parseSignIn } from "../../rules/entries/sign-in.js";
 import type { VerifiedBy } from "../../rules/verification.js";
-import { type HashTurn, hashTurn, matches } from "../records/hashes.js";
+import { type HashTurn, hashTurn, matchesHash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { visibleColumns } from "./entry.js";
 import { digest, type SignInAttempts } from "./sign-in-attempts.js";
@@ -107,7 +107,7 @@ export function createAppUsers(options: {
     let isProven = found !== undefined;
     for (const [column, value] of Object.entries(secrets)) {
       const stored = found && Object.hasOwn(found, column) ? found[column] : undefined;
-      if (!(await matches(String(value), stored, turn))) isProven = false;
+      if (!(await matchesHash(String(value), stored, turn))) isProven = false;
     }
     return isProven;
   }
@@ -172,7 +172,7 @@ export function createAppUsers(options: {
      *   REQUEST_INVALID
      */
     signInRequest(source: StoredDataSource, where: unknown): SignInRequest {
-      if (!source.isUsers) throw denied();
+      if (!source.isUsers) throw accessDenied();
       return { source, ...parseSignIn(where, source.hashedColumns) };
     },
 

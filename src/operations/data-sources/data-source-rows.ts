@@ -4,9 +4,9 @@ import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import type { AccessRule } from "../../rules/entries/access-rules.js";
-import type { Hook } from "../../rules/entries/hooks.js";
-import { mustBeAt, type Precondition } from "../../rules/precondition.js";
-import { type Reference, referenceKey, referenceParameters } from "../../rules/reference.js";
+import type { EntryHook } from "../../rules/entries/hooks.js";
+import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
+import { type EntityReference, referenceKey, referenceParameters } from "../../rules/reference.js";
 import type { IndexWish } from "./index-definitions.js";
 
 /** Notification channel with `appId`: a data source was changed or removed. */
@@ -24,7 +24,7 @@ export interface StoredDataSource {
   /** In the order in which they first appeared. */
   columns: string[];
   accessRules: AccessRule[];
-  hooks: Hook[];
+  hooks: EntryHook[];
   /** Columns that are or were hashed: no caller can read them. */
   hashedColumns: string[];
   indexes: IndexWish[];
@@ -51,14 +51,14 @@ export function viewOf({ hashedColumns: _, createdAt, updatedAt, ...row }: Store
   return { ...row, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
 }
 
-type SourceCheck = (executor: Executor, appId: number, id: number, precondition: Precondition) => Promise<void>;
+type SourceCheck = (executor: Executor, appId: number, id: number, precondition: ExpectedTags) => Promise<void>;
 
 const sourceCheck =
   (sql: string): SourceCheck =>
   async (executor, appId, id, precondition) => {
     const [row] = await rows<StoredDataSource>(executor, sql, [appId, id]);
     if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
-    mustBeAt(viewOf(row), precondition);
+    requireCurrent(viewOf(row), precondition);
   };
 
 const BY_ID = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND id = $2`;
@@ -115,7 +115,7 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
     forget: forgetSources,
 
     /** @throws DATA_SOURCE_NOT_FOUND */
-    async find(appId: number, ref: Reference): Promise<StoredDataSource> {
+    async find(appId: number, ref: EntityReference): Promise<StoredDataSource> {
       const key = `${appId}:${referenceKey(ref)}`;
       const hit = cachedSources.get(key);
       const now = Date.now();

@@ -9,12 +9,12 @@ import { checkUsersMark, parseDataSourceChange, parseNewDataSource } from "../..
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { hashedBy } from "../../rules/entries/hooks.js";
 import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
-import type { Reserve } from "../../rules/page.js";
-import type { Precondition } from "../../rules/precondition.js";
-import type { Reference } from "../../rules/reference.js";
-import { audit } from "../records/audit.js";
+import type { ReserveBytes } from "../../rules/page.js";
+import type { ExpectedTags } from "../../rules/precondition.js";
+import type { EntityReference } from "../../rules/reference.js";
+import { recordChange } from "../records/audit.js";
 import { type HashTurn, hashTurn } from "../records/hashes.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import {
   checkSource,
   type DataSourceRows,
@@ -47,8 +47,8 @@ export function nameTaken(error: unknown): unknown {
 /** The data source to change, and the states that the change may start from. */
 export interface DataSourceTarget {
   appId: number;
-  ref: Reference;
-  precondition?: Precondition;
+  ref: EntityReference;
+  precondition?: ExpectedTags;
 }
 
 export type DataSources = ReturnType<typeof createDataSources>;
@@ -57,7 +57,7 @@ export function createDataSources(options: {
   db: Database;
   sources: DataSourceRows;
   definitions: SourceDefinitions;
-  intake: Intake;
+  intake: IntakeLimiter;
 }) {
   const { db, sources, definitions, intake } = options;
   const { withIndexes } = definitions;
@@ -83,14 +83,14 @@ export function createDataSources(options: {
 
   return {
     /** @throws errors of `reserve`, which is called before they are read */
-    async list(appId: number, reserve?: Reserve): Promise<DataSourceView[]> {
+    async list(appId: number, reserve?: ReserveBytes): Promise<DataSourceView[]> {
       const [held] = await rows<{ bytes: number }>(db, SIZE, [appId]);
       await reserve?.(held!.bytes);
       return (await rows<StoredDataSource>(db, LIST, [appId])).map(viewOf);
     },
 
     /** @throws DATA_SOURCE_NOT_FOUND */
-    async get(appId: number, ref: Reference): Promise<DataSourceView> {
+    async get(appId: number, ref: EntityReference): Promise<DataSourceView> {
       return viewOf(await sources.find(appId, ref));
     },
 
@@ -166,7 +166,11 @@ export function createDataSources(options: {
         await removeOthers(manager, source, [], { entries: -1, bytes: 0 });
         // Last, because an update of an entry also locks the entry before the data source: the other order deadlocks.
         await deleteSource(manager, appId, source.id, precondition);
-        await audit(manager, caller, { appId, type: "dataSource.delete", data: { id: source.id, name: source.name } });
+        await recordChange(manager, caller, {
+          appId,
+          type: "dataSource.delete",
+          data: { id: source.id, name: source.name },
+        });
         await sources.announce(manager, appId);
       });
       sources.forget();

@@ -2,16 +2,16 @@
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { meets } from "../../rules/caller-rules.js";
+import { meetsTests } from "../../rules/caller-rules.js";
 import { isObject } from "../../rules/described.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
-import { denied, mayNameById } from "../../rules/entries/entry-access.js";
+import { accessDenied, mayNameById } from "../../rules/entries/entry-access.js";
 import { columnsOf, parseCommit } from "../../rules/entries/entry-input.js";
 import type { JsonText } from "../../rules/json-text.js";
-import type { Reserve } from "../../rules/page.js";
-import type { Precondition } from "../../rules/precondition.js";
-import type { Reference } from "../../rules/reference.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import type { ReserveBytes } from "../../rules/page.js";
+import type { ExpectedTags } from "../../rules/precondition.js";
+import type { EntityReference } from "../../rules/reference.js";
+import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { type AdmittedRequest, reportDeferred } from "../access/gate.js";
 import type { LiveSource } from "../records/live-source.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
@@ -32,7 +32,7 @@ import type { CsvLayout } from "./row-streams.js";
 /** An app and one of its data sources. */
 export interface DataSourceTarget {
   appId: number;
-  ref: Reference;
+  ref: EntityReference;
 }
 
 /** Rows to import. */
@@ -44,7 +44,7 @@ export interface ImportFile {
   layout?: CsvLayout;
 }
 
-const REMOVAL_SHAPE = flat(["type", "where"]);
+const REMOVAL_SHAPE = flatShape(["type", "where"]);
 
 const ONE = `
   SELECT id, data, "order", created_at AS "createdAt", updated_at AS "updatedAt" FROM data_source_entry
@@ -84,9 +84,9 @@ export function createEntries(options: {
 
   async function one(rights: Rights, source: StoredDataSource, id: number): Promise<Entry> {
     const grant = rights.grant(source, "select");
-    if (!mayNameById(grant)) throw denied();
+    if (!mayNameById(grant)) throw accessDenied();
     const [entry] = await rows<StoredEntry>(db, ONE, [source.appId, source.id, id]);
-    if (!entry || !meets(entry.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
+    if (!entry || !meetsTests(entry.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
     return entryView(entry, source.id, rights.scopeOfOne(source)!.sees);
   }
 
@@ -104,7 +104,7 @@ export function createEntries(options: {
       visit: AdmittedRequest,
       place: DataSourceTarget,
       query: unknown,
-      reserve?: Reserve,
+      reserve?: ReserveBytes,
     ): Promise<FoundEntries> {
       const { rights, source } = await openSource(visit, place, "select");
       return searches.find(rights, source, query, reserve);
@@ -161,7 +161,7 @@ export function createEntries(options: {
       place: DataSourceTarget,
       id: number,
       body: unknown,
-      precondition: Precondition,
+      precondition: ExpectedTags,
     ): Promise<Entry> {
       const { rights, source } = await openSource(visit, place, "update");
       return writes.update(rights, source, { id, precondition }, columnsOf(body, "the entry"));
@@ -171,7 +171,7 @@ export function createEntries(options: {
       visit: AdmittedRequest,
       place: DataSourceTarget,
       id: number,
-      precondition: Precondition,
+      precondition: ExpectedTags,
     ): Promise<Entry> {
       const { rights, source } = await openSource(visit, place, "delete");
       return writes.remove(rights, source, { id, precondition });
@@ -205,7 +205,7 @@ export function createEntries(options: {
       visit: AdmittedRequest,
       place: DataSourceTarget,
       versionId: number,
-      precondition?: Precondition,
+      precondition?: ExpectedTags,
     ): Promise<{ inserted: number }> {
       const { rights, source } = await openSource(visit, place);
       return { inserted: await versions.restore(changes, source, rights.writer, versionId, precondition) };

@@ -1,12 +1,12 @@
 /** Inserts, changes and removes many entries at once: by a commit, or by a where (contract, packages), in one transaction. */
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES } from "../../limits.js";
-import { meets } from "../../rules/caller-rules.js";
-import { denied, type EntryGrant, mayNameById } from "../../rules/entries/entry-access.js";
-import type { Commit, EntryData } from "../../rules/entries/entry-input.js";
+import { meetsTests } from "../../rules/caller-rules.js";
+import { accessDenied, type EntryGrant, mayNameById } from "../../rules/entries/entry-access.js";
+import type { CommitInput, EntryData } from "../../rules/entries/entry-input.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import { hashTurn } from "../records/hashes.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import { type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
 import type { Entry } from "./entry.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
@@ -42,7 +42,7 @@ interface CommitGrants {
 }
 
 /** Checks exactly the rights that the commit needs. @throws DATA_SOURCE_ACCESS_DENIED */
-function grantsOf(rights: Rights, source: StoredDataSource, commit: Commit): CommitGrants {
+function grantsOf(rights: Rights, source: StoredDataSource, commit: CommitInput): CommitGrants {
   const hasRemovals = commit.deletes.length > 0 || !commit.append;
   const commitGrants = {
     insert: commit.inserts.length > 0 ? rights.grant(source, "insert") : null,
@@ -57,7 +57,7 @@ function grantsOf(rights: Rights, source: StoredDataSource, commit: Commit): Com
 
 /** Without a where, columns that the rule requires are not named, and a removal of all other entries exceeds the rule. */
 function refuseUnnamed(grant: EntryGrant, append: boolean): void {
-  if (!mayNameById(grant) || (!append && Object.keys(grant.tests).length > 0)) throw denied();
+  if (!mayNameById(grant) || (!append && Object.keys(grant.tests).length > 0)) throw accessDenied();
 }
 
 /** The error is the same for missing ids and for ids that the rule hides from the caller. */
@@ -68,7 +68,7 @@ function requireAllFound(lockedEntries: ReadonlyMap<number, LockedEntry>, ids: r
 
 export type EntryCommits = ReturnType<typeof createEntryCommits>;
 
-export function createEntryCommits(options: { changes: EntryChanges; intake: Intake; versions: EntryVersions }) {
+export function createEntryCommits(options: { changes: EntryChanges; intake: IntakeLimiter; versions: EntryVersions }) {
   const { changes, intake, versions } = options;
 
   /** Collects entries for the response, up to a limit. */
@@ -107,7 +107,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
 
   async function updateAll(
     change: EntryChange,
-    { rights, grant, commit }: { rights: Rights; grant: EntryGrant; commit: Commit },
+    { rights, grant, commit }: { rights: Rights; grant: EntryGrant; commit: CommitInput },
     judged: ReadonlyMap<number, EntryData>,
     lockedEntries: ReadonlyMap<number, LockedEntry>,
     returnedEntries: ReturnedEntries,
@@ -119,7 +119,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
       const entryTexts: { id: number; text: string; done: (updatedAt: Date) => void }[] = [];
       for (const before of await dataOf(executor, source, batch)) {
         const { data: input, precondition } = updatesById.get(before.id)!;
-        if (!meets(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
+        if (!meetsTests(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
         requireUnchangedEntry(rights, source, before, precondition);
         const writtenData = judged.get(before.id)!;
         const wholeData = commit.extend
@@ -153,7 +153,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
       const isListed = batch.length <= most && batch.reduce((sum, { bytes }) => sum + bytes, 0) <= mostBytes;
       if (hasTests || isListed || change.counts.deleted + batch.length <= BULK_ENTRIES) {
         for (const [at, before] of (await dataOf(executor, source, batch)).entries()) {
-          if (!meets(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
+          if (!meetsTests(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
           change.addRemoved(before, batch[at]!.bytes);
         }
       } else {
@@ -170,7 +170,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   async function applyCommit(
     change: EntryChange,
     rights: Rights,
-    commit: Commit,
+    commit: CommitInput,
     judged: ValidatedCommit,
   ): Promise<ReturnedEntries> {
     const { source, executor } = change;
@@ -197,7 +197,11 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     return returnedEntries;
   }
 
-  async function validateCommit(rights: Rights, source: StoredDataSource, commit: Commit): Promise<ValidatedCommit> {
+  async function validateCommit(
+    rights: Rights,
+    source: StoredDataSource,
+    commit: CommitInput,
+  ): Promise<ValidatedCommit> {
     const commitGrants = grantsOf(rights, source, commit);
     const { trusted } = rights.as;
     const insertedEntries: ReadyEntry[] = [];
@@ -233,7 +237,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     removeAll,
 
     /** @throws as an insert, an update and a removal: then nothing is written */
-    async commit(rights: Rights, source: StoredDataSource, commit: Commit): Promise<CommitResult> {
+    async commit(rights: Rights, source: StoredDataSource, commit: CommitInput): Promise<CommitResult> {
       const judged = await validateCommit(rights, source, commit);
       intake.take(rights.writer.emitter, source.appId, judged.bytes, commit.inserts.length + commit.updates.length);
       return changes.commit(
@@ -250,7 +254,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
 }
 
 /** Operations whose hooks send messages: the requested ones among those of the commit. */
-function sendsOf({ inserts: insertedEntries, updates, runHooks }: Commit): HookVerb[] {
+function sendsOf({ inserts: insertedEntries, updates, runHooks }: CommitInput): HookVerb[] {
   const done = { insert: insertedEntries.length > 0, update: updates.length > 0 };
   return runHooks.filter((verb) => done[verb]);
 }

@@ -3,7 +3,7 @@
  * or stop to match. Stores no subscriber.
  */
 import { PAGE_MAX_BYTES } from "../../limits.js";
-import { type EntryScope, EVERYTHING } from "../../rules/entry-query/options.js";
+import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
 import type { StoredDataSource } from "./data-source-rows.js";
@@ -55,7 +55,7 @@ function matchCondition(
   { scope, where }: { scope: EntryScope; where: unknown },
   statement: Statement,
 ): string {
-  const filter = compileWhere(scope.filter, sourceOf(alias, EVERYTHING.sees), statement);
+  const filter = compileWhere(scope.filter, sourceOf(alias, FULL_SCOPE.sees), statement);
   return `${filter} AND ${compileWhere(where, sourceOf(alias, scope.sees), statement)}`;
 }
 

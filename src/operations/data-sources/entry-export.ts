@@ -3,7 +3,7 @@
 import Papa from "papaparse";
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";
-import { refuse } from "../../rules/fields.js";
+import { refuseField } from "../../rules/fields.js";
 import { boundBySize, type DataSourceKey, entriesOf, type RawRow, rowColumns, viewOf } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
@@ -23,7 +23,7 @@ const ENTRIES_AT_ONCE = 1_000;
 export function exportFormat(value: unknown): ExportFormat {
   if (value === undefined || value === "") return "json";
   if ((EXPORT_FORMATS as readonly unknown[]).includes(value)) return value as ExportFormat;
-  refuse("format", "csv, json or jsonl", value);
+  refuseField("format", "csv, json or jsonl", value);
 }
 
 /** A cell: strings unchanged, missing values and null empty, all else as JSON. */

@@ -8,10 +8,10 @@ import { rows as rowsOf } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, IMPORT_LIMIT_MS } from "../../limits.js";
 import { MetColumns } from "../../rules/entries/columns.js";
-import { denied } from "../../rules/entries/entry-access.js";
+import { accessDenied } from "../../rules/entries/entry-access.js";
 import { columnsOf, type EntryData } from "../../rules/entries/entry-input.js";
 import { hashTurn } from "../records/hashes.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import { type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
 import { type EntryChange, type EntryChanges, LISTED_ENTRIES } from "./entry-changes.js";
 import { createEntryValidator, type ReadyEntry } from "./entry-judgement.js";
@@ -71,7 +71,7 @@ async function takeEntries(readyEntries: ReadyEntries, most: number) {
 
 export type EntryImports = ReturnType<typeof createEntryImports>;
 
-export function createEntryImports(options: { changes: EntryChanges; intake: Intake; versions: EntryVersions }) {
+export function createEntryImports(options: { changes: EntryChanges; intake: IntakeLimiter; versions: EntryVersions }) {
   const { changes, intake, versions } = options;
   const importingApps = new Set<number>();
 
@@ -200,7 +200,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   /** Replacing removes all entries that are not named, so a right on some of them is not enough. */
   function mayReplace(rights: Rights, source: StoredDataSource): void {
     const { required } = rights.grant(source, "delete");
-    if (required.length > 0) throw denied();
+    if (required.length > 0) throw accessDenied();
   }
 
   return {

@@ -5,7 +5,7 @@
 import { ActionError } from "../../errors.js";
 import { refuseMore } from "../../rules/entry-query/judge.js";
 import { textOf, typeOf } from "../../rules/entry-query/operators.js";
-import type { EntryScope, Join } from "../../rules/entry-query/options.js";
+import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
 import { keySql, orderBy, parseOrder } from "../../rules/entry-query/order.js";
 import { keyAt, parsePath, valueAt } from "../../rules/entry-query/path.js";
 import { Statement } from "../../rules/entry-query/statement.js";
@@ -25,13 +25,13 @@ import type { ReadRows } from "./read-pool.js";
 /** Finds joined data sources, and the caller's view of them. */
 export interface JoinSources<Source extends DataSourceKey> {
   /** Returns a data source of the app. @throws DATA_SOURCE_NOT_FOUND */
-  joined(dataSource: Join["dataSource"]): Promise<Source>;
+  joined(dataSource: JoinOptions["dataSource"]): Promise<Source>;
   /** @throws DATA_SOURCE_ACCESS_DENIED */
   scopeOf(source: Source, where: unknown): EntryScope | Promise<EntryScope>;
 }
 
 interface Opened {
-  join: Join;
+  join: JoinOptions;
   key: DataSourceKey;
   scope: EntryScope;
 }
@@ -56,7 +56,7 @@ function forms(text: string): string[] {
 export function createEntryJoins(read: ReadRows) {
   async function open<Source extends DataSourceKey>(
     key: DataSourceKey,
-    join: Join,
+    join: JoinOptions,
     sources: JoinSources<Source>,
   ): Promise<Opened> {
     const source = await sources.joined(join.dataSource);
@@ -69,7 +69,7 @@ export function createEntryJoins(read: ReadRows) {
   async function keysOf(
     key: DataSourceKey,
     entries: readonly EntryView[],
-    join: Join,
+    join: JoinOptions,
     scope: EntryScope,
   ): Promise<Keys> {
     const statement = new Statement(
@@ -174,7 +174,7 @@ export function createEntryJoins(read: ReadRows) {
     /** Conditions for entries that have a match in every required join. */
     async required<Source extends DataSourceKey>(
       key: DataSourceKey,
-      joins: readonly Join[],
+      joins: readonly JoinOptions[],
       sources: JoinSources<Source> & { scope: EntryScope },
       statement: Statement,
     ): Promise<string[]> {
@@ -198,7 +198,7 @@ export function createEntryJoins(read: ReadRows) {
     async of<Source extends DataSourceKey>(
       key: DataSourceKey,
       entries: readonly EntryView[],
-      joins: readonly Join[],
+      joins: readonly JoinOptions[],
       sources: JoinSources<Source> & { scope: EntryScope },
     ): Promise<Record<string, unknown>[]> {
       const results: Record<string, unknown>[] = entries.map(() => ({}));

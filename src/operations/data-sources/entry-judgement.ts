@@ -1,7 +1,7 @@
 /** Prepares entries for writing: checks the writer's right, runs the hooks, hashes, and serializes. Stores nothing. */
 import { ActionError } from "../../errors.js";
-import { meets } from "../../rules/caller-rules.js";
-import { denied, type EntryGrant, requireColumns } from "../../rules/entries/entry-access.js";
+import { meetsTests } from "../../rules/caller-rules.js";
+import { accessDenied, type EntryGrant, requireColumns } from "../../rules/entries/entry-access.js";
 import { type EntryData, entryText } from "../../rules/entries/entry-input.js";
 import { textHooks } from "../../rules/entries/hooks.js";
 import { checkHashable, type HashTurn, hash } from "../records/hashes.js";
@@ -49,11 +49,11 @@ export function createEntryValidator(
   return async (input, place) => {
     // Serialized before hashing spends time on it.
     const text = entryText(input, place);
-    if (Object.keys(input).some((column) => !grant.mayTouch(column))) throw denied();
+    if (Object.keys(input).some((column) => !grant.mayTouch(column))) throw accessDenied();
     const data = hooked(input);
     requireColumns(grant, new Set(Object.keys(data)), "data");
     // The rule's tests on the new data; an update must leave columns that it does not name unchanged.
-    if (!meets(data, grant.tests)) throw denied();
+    if (!meetsTests(data, grant.tests)) throw accessDenied();
     const done = await hashed(data);
     return done === input ? { data: input, text } : ready(done, place);
   };

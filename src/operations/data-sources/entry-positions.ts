@@ -4,7 +4,7 @@
  */
 import type { KeyRing } from "../../engine/key-ring.js";
 import { ActionError } from "../../errors.js";
-import { described } from "../../rules/described.js";
+import { describeValue } from "../../rules/described.js";
 import { createSealedTexts } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
@@ -40,7 +40,7 @@ export function createEntryPositions({ ring }: { ring: KeyRing }) {
       if (since === undefined || since === null) return null;
       if (typeof since === "string" && isTrusted && /^\d{1,15}$/.test(since)) return { number: Number(since) };
       if (typeof since !== "string" || !/^[\w-]{60,100}$/.test(since)) {
-        const message = `since must be a position of this subscription (got ${described(since)})`;
+        const message = `since must be a position of this subscription (got ${describeValue(since)})`;
         throw new ActionError("REQUEST_INVALID", message);
       }
       const [number, at] = (sealedTexts.unseal(since, boundTo(source)) ?? "").split(" ");

@@ -8,7 +8,7 @@ import { compileAggregate } from "../../rules/entry-query/aggregate.js";
 import { FIELDS_MAX, list } from "../../rules/entry-query/judge.js";
 import { type EntryScope, type FindOptions, parseFind, QUERY_SHAPE } from "../../rules/entry-query/options.js";
 import {
-  behind,
+  afterPosition,
   keySql,
   keyText,
   type OrderKey,
@@ -21,7 +21,7 @@ import { parsePath, valueAt } from "../../rules/entry-query/path.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import { memberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
-import type { Reserve } from "../../rules/page.js";
+import type { ReserveBytes } from "../../rules/page.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { createEntryCounts } from "./entry-counts.js";
 import { createEntryJoins, type JoinSources } from "./entry-joins.js";
@@ -44,7 +44,7 @@ export interface EntryReader<Source extends DataSourceKey> extends JoinSources<S
   /** Restricts the result to these entries. */
   ids?: readonly number[];
   /** Called before a response is held in memory. */
-  reserve?: Reserve;
+  reserve?: ReserveBytes;
 }
 
 export interface Pagination {
@@ -110,7 +110,7 @@ function readsBy(read: ReadRows) {
     const sql = keys.map((one) => keySql(one, source, statement));
     const at = typeof options.cursor === "string" ? readCursor(options.cursor, keys, key.id) : null;
     const isReversed = at?.reversed ?? false;
-    if (at) where.push(behind(keys, sql, at.values, isReversed, statement));
+    if (at) where.push(afterPosition(keys, sql, at.values, isReversed, statement));
     const isPaged = options.cursor !== null;
     const columns = isPaged ? `${rowColumns("e")}, ARRAY[${sql.map(keyText).join(", ")}] AS keys` : rowColumns("e");
     const boundLimit = statement.bind(options.limit + (isPaged ? 1 : 0), "bigint");

@@ -7,8 +7,8 @@ import { ActionError } from "../../errors.js";
 import type { UserData } from "../../rules/caller-rules.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
 import {
+  accessDenied,
   demandedColumns,
-  denied,
   type EntryCaller,
   type EntryGrant,
   grantFor,
@@ -138,12 +138,12 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
       const user = isTrusted ? null : await appUsers.userOf(caller);
       const as: EntryCaller = isTrusted ? { trusted: true } : { trusted: false, user: user?.data ?? null };
       const emitter = { ...(caller ?? ANONYMOUS_EMITTER), ...(address !== undefined && { address }) };
-      const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : denied());
+      const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : accessDenied());
       return rightsOf(as, { emitter, userEmail: emailOf(user?.data) }, refused, user);
     },
 
     /** Rights of a page with that signed-in user; null: none. */
     ofPage: (user: UserData | null): Rights =>
-      rightsOf({ trusted: false, user }, { emitter: ANONYMOUS_EMITTER, userEmail: null }, denied),
+      rightsOf({ trusted: false, user }, { emitter: ANONYMOUS_EMITTER, userEmail: null }, accessDenied),
   };
 }

@@ -1,6 +1,6 @@
 /** Entries as the database returns them to readers: which rows, which columns, in which shape. */
 import { PAGE_MAX_BYTES } from "../../limits.js";
-import { type EntryScope, EVERYTHING } from "../../rules/entry-query/options.js";
+import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
 import type { Source } from "../../rules/entry-query/path.js";
 import type { Statement } from "../../rules/entry-query/statement.js";
 import { compileWhere } from "../../rules/entry-query/where.js";
@@ -43,7 +43,7 @@ export function entriesOf(
     `${entry}.data_source_id = ${statement.bind(key.id, "integer")}`,
   ];
   if (ids) conditions.push(`${entry}.id = ANY(${statement.bind(ids, "bigint[]")})`);
-  if (scope.filter) conditions.push(compileWhere(scope.filter, sourceOf(entry, EVERYTHING.sees), statement));
+  if (scope.filter) conditions.push(compileWhere(scope.filter, sourceOf(entry, FULL_SCOPE.sees), statement));
   conditions.push(compileWhere(where, sourceOf(entry, scope.sees), statement));
   return conditions.join(" AND ");
 }
@@ -104,7 +104,7 @@ export function viewOf(
   attributes: ReadonlySet<string> | null,
 ): EntryView {
   // An object without hidden members is not parsed.
-  const isWhole = scope.sees === EVERYTHING.sees && attributes === null;
+  const isWhole = scope.sees === FULL_SCOPE.sees && attributes === null;
   const isShown = (column: string) => scope.sees(column) && (attributes === null || attributes.has(column));
   return {
     id: row.id,

@@ -4,10 +4,10 @@ import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
 import { isObject } from "../../rules/described.js";
 import { type HashedWhere, splitHashed } from "../../rules/entries/hashed-where.js";
-import type { EntryScope, Join } from "../../rules/entry-query/options.js";
+import type { EntryScope, JoinOptions } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";
-import type { Reserve } from "../../rules/page.js";
-import { hashTurn, matches } from "../records/hashes.js";
+import type { ReserveBytes } from "../../rules/page.js";
+import { hashTurn, matchesHash } from "../records/hashes.js";
 import { type DataSourceRows, type StoredDataSource, shareWholeSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
 import type { EntryCommits } from "./entry-commits.js";
@@ -74,7 +74,8 @@ export function createEntrySearches(options: {
     const compareAll = async () => {
       for (const { id, stored } of candidateRows.length > 0 ? candidateRows : [{ id: 0, stored: [] as null[] }]) {
         const hashMatches: boolean[] = [];
-        for (const [at, [, text]] of where.compared.entries()) hashMatches.push(await matches(text, stored[at], turn));
+        for (const [at, [, text]] of where.compared.entries())
+          hashMatches.push(await matchesHash(text, stored[at], turn));
         if (hashMatches.every(Boolean)) ids.push(id);
       }
       return ids.length > 0;
@@ -102,7 +103,7 @@ export function createEntrySearches(options: {
     scope: EntryScope,
     ids: number[] | undefined,
   ): EntryReader<StoredDataSource> {
-    const joinedSource = async (wanted: Join["dataSource"]) => {
+    const joinedSource = async (wanted: JoinOptions["dataSource"]) => {
       const joinedSourceRow = await sources.find(source.appId, wanted).catch((error: unknown) => {
         throw rights.as.trusted ? error : rights.refused();
       });
@@ -157,7 +158,12 @@ export function createEntrySearches(options: {
 
   return {
     /** @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
-    async find(rights: Rights, source: StoredDataSource, query: unknown, reserve?: Reserve): Promise<FoundEntries> {
+    async find(
+      rights: Rights,
+      source: StoredDataSource,
+      query: unknown,
+      reserve?: ReserveBytes,
+    ): Promise<FoundEntries> {
       const input = isObject(query) ? query["where"] : undefined;
       const scope = rights.scope(source, input);
       const { where, ids } = await narrowWhere(rights, source, scope, input);

@@ -3,7 +3,7 @@ import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCE_VERSIONS_KEPT } from "../../limits.js";
-import type { Precondition } from "../../rules/precondition.js";
+import type { ExpectedTags } from "../../rules/precondition.js";
 import { checkSource, lockSource, lockWholeSource, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges, EntryWriter } from "./entry-changes.js";
 import { newestId, removeOthers } from "./entry-statements.js";
@@ -142,7 +142,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
       source: StoredDataSource,
       writer: EntryWriter,
       versionId: number,
-      precondition: Precondition,
+      precondition: ExpectedTags,
     ): Promise<number> {
       return changes.commit(source, writer, async (change) => {
         const { executor } = change;

@@ -1,11 +1,11 @@
 /** Inserts, changes and removes single entries (contract, packages: Data sources). */
 import { ActionError } from "../../errors.js";
-import { meets } from "../../rules/caller-rules.js";
-import { denied, mayNameById } from "../../rules/entries/entry-access.js";
+import { meetsTests } from "../../rules/caller-rules.js";
+import { accessDenied, mayNameById } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
-import type { Precondition } from "../../rules/precondition.js";
+import type { ExpectedTags } from "../../rules/precondition.js";
 import { hashTurn } from "../records/hashes.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { type Entry, entryView, type StoredEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
@@ -18,7 +18,7 @@ export type EntryWrites = ReturnType<typeof createEntryWrites>;
 /** An entry, and the states that the change may start from. */
 export interface EntryTarget {
   id: number;
-  precondition?: Precondition;
+  precondition?: ExpectedTags;
 }
 
 /**
@@ -40,7 +40,7 @@ export function viewFor(
 
 function meetsFilter(rights: Rights, source: StoredDataSource, data: EntryData): boolean {
   try {
-    return meets(data, rights.grant(source, "select").tests);
+    return meetsTests(data, rights.grant(source, "select").tests);
   } catch {
     return false;
   }
@@ -51,7 +51,7 @@ export function requireUnchangedEntry(
   rights: Rights,
   source: StoredDataSource,
   entry: StoredEntry,
-  precondition: Precondition,
+  precondition: ExpectedTags,
 ): void {
   if (!precondition || precondition.includes(entry.updatedAt.toISOString())) return;
   const isVisible = rights.scopeOfOne(source) !== null && meetsFilter(rights, source, entry.data);
@@ -70,7 +70,7 @@ export function replacementData(source: StoredDataSource, before: EntryData, inp
     : { ...input, ...Object.fromEntries(stored.map((column) => [column, before[column]])) };
 }
 
-export function createEntryWrites({ changes, intake }: { changes: EntryChanges; intake: Intake }) {
+export function createEntryWrites({ changes, intake }: { changes: EntryChanges; intake: IntakeLimiter }) {
   function countBytes(rights: Rights, source: StoredDataSource, bytes: number): void {
     intake.take(rights.writer.emitter, source.appId, bytes);
   }
@@ -125,7 +125,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
         async (change) => {
           const lockedEntries = await lockEntries(change.executor, source, [target.id]);
           const [before] = await dataOf(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
-          if (!meets(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
+          if (!meetsTests(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
           requireUnchangedEntry(rights, source, before!, target.precondition);
           const { data, text } = ready({ ...before!.data, ...written }, "the entry");
           const bytes = Buffer.byteLength(text);
@@ -142,11 +142,11 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
     /** @throws DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND, ENTRY_CHANGED */
     async remove(rights: Rights, source: StoredDataSource, target: EntryTarget): Promise<Entry> {
       const grant = rights.grant(source, "delete");
-      if (!mayNameById(grant)) throw denied();
+      if (!mayNameById(grant)) throw accessDenied();
       return changes.commit(source, rights.writer, async (change) => {
         const lockedEntries = await lockEntries(change.executor, source, [target.id]);
         const [before] = await dataOf(change.executor, source, [requireEntry(lockedEntries.get(target.id))]);
-        if (!meets(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
+        if (!meetsTests(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
         requireUnchangedEntry(rights, source, before!, target.precondition);
         await removeEntries(change.executor, source, [target.id]);
         change.addRemoved(before!, lockedEntries.get(target.id)!.bytes);

@@ -7,7 +7,7 @@ import type { EntryData } from "../../rules/entries/entry-input.js";
 import { type HookVerb, hookMessage, isSending, type SendingHook } from "../../rules/entries/sending-hooks.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import type { Email, Sms } from "../../rules/message-input.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { Emitter } from "../records/log-events.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { visibleColumns } from "./entry.js";
@@ -65,7 +65,7 @@ const NO_MESSAGES: HookMessages = { add: () => undefined, store: async () => und
 
 export type HookMessenger = ReturnType<typeof createHookMessenger>;
 
-export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet; intake: Intake }) {
+export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet; intake: IntakeLimiter }) {
   /** Read before the transaction: within it, it would wait for a second connection. A faulty setting does not prevent the write. */
   async function statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
     const found = new Map<SendingHook["type"], Status | ActionError>();

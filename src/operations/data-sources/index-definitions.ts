@@ -12,8 +12,8 @@ import {
   valueAt,
 } from "../../rules/entry-query/path.js";
 import { Statement } from "../../rules/entry-query/statement.js";
-import { refuse } from "../../rules/fields.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { refuseField } from "../../rules/fields.js";
+import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 /** The path of one column or of several; `unique`: no two entries have the same values in them. */
@@ -21,7 +21,7 @@ export type IndexWish = string | readonly string[] | { columns: readonly string[
 
 export const INDEXES_PER_DATA_SOURCE = 5;
 const COLUMNS_MAX = 3;
-const WISH_SHAPE = flat(["columns", "unique"]);
+const WISH_SHAPE = flatShape(["columns", "unique"]);
 
 /** Definitions take no parameters: the same expressions with literal values. */
 class Definition extends Statement {
@@ -41,7 +41,7 @@ export const isUnique = (wish: IndexWish): boolean => typeof wish === "object" &
 
 function pathOf(column: unknown, place: string): Path & { own: null } {
   const path = parsePath(column, place, { entry: "" });
-  if (path.own !== null) refuse(place, "a column; the entry's own fields need no index", column);
+  if (path.own !== null) refuseField(place, "a column; the entry's own fields need no index", column);
   return path;
 }
 
@@ -51,14 +51,14 @@ export const topColumnsOf = (wish: IndexWish): string[] =>
 
 function checkWish(wish: unknown, place: string): IndexWish {
   const isNamed = isObject(wish);
-  if (isNamed && !("columns" in wish)) refuse(place, "a column, a list of columns or {columns, unique}", wish);
+  if (isNamed && !("columns" in wish)) refuseField(place, "a column, a list of columns or {columns, unique}", wish);
   const input: unknown = isNamed ? wish["columns"] : wish;
   const columns: unknown[] = Array.isArray(input) ? input : [input];
-  if (columns.length === 0 || columns.length > COLUMNS_MAX) refuse(place, `1 to ${COLUMNS_MAX} columns`, wish);
+  if (columns.length === 0 || columns.length > COLUMNS_MAX) refuseField(place, `1 to ${COLUMNS_MAX} columns`, wish);
   for (const column of columns) pathOf(column, place);
   if (!isNamed) return wish as IndexWish;
   const unique = wish["unique"] ?? false;
-  if (typeof unique !== "boolean") refuse(`${place}.unique`, "true or false", unique);
+  if (typeof unique !== "boolean") refuseField(`${place}.unique`, "true or false", unique);
   refuseUnknownFields(wish, WISH_SHAPE, place);
   return { columns: columns as string[], unique };
 }
@@ -66,7 +66,7 @@ function checkWish(wish: unknown, place: string): IndexWish {
 /** Normal form of index definitions. @throws REQUEST_INVALID that names the invalid index */
 export function checkIndexes(wishes: unknown): IndexWish[] {
   if (!Array.isArray(wishes) || wishes.length > INDEXES_PER_DATA_SOURCE) {
-    refuse("indexes", `an array of at most ${INDEXES_PER_DATA_SOURCE} columns or lists of columns`, wishes);
+    refuseField("indexes", `an array of at most ${INDEXES_PER_DATA_SOURCE} columns or lists of columns`, wishes);
   }
   return wishes.map((wish, at) => checkWish(wish, `indexes[${at}]`));
 }

@@ -5,7 +5,7 @@ import streamArray from "stream-json/streamers/stream-array.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES } from "../../limits.js";
 import { CsvError, CsvParser, detectDelimiter, isDelimiter, SAMPLE_CHARACTERS } from "../../rules/csv.js";
-import { described } from "../../rules/described.js";
+import { describeValue } from "../../rules/described.js";
 import { checkColumnName } from "../../rules/entries/columns.js";
 
 export const ROW_FORMATS = ["csv", "json", "jsonl"] as const;
@@ -128,7 +128,7 @@ function headerOf(cells: string[]): string[] {
   const names = new Set<string>();
   for (const name of cells) {
     checkColumnName(name, "the header of the file");
-    if (names.has(name)) throw invalidRows(`the header of the file names ${described(name)} twice`);
+    if (names.has(name)) throw invalidRows(`the header of the file names ${describeValue(name)} twice`);
     names.add(name);
   }
   return cells;
@@ -169,7 +169,7 @@ export const newLayout = (delimiter: string | null = null): CsvLayout => ({ colu
 export function delimiterOf(value: unknown): string | null {
   if (value === undefined) return null;
   if (typeof value === "string" && isDelimiter(value)) return value;
-  throw invalidRows(`delimiter must be one character other than a quote or a line break (got ${described(value)})`);
+  throw invalidRows(`delimiter must be one character other than a quote or a line break (got ${describeValue(value)})`);
 }
 
 /** Passes rows on, and requires at least one. @throws REQUEST_INVALID */

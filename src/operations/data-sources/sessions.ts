@@ -5,12 +5,12 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/described.js";
-import { denied } from "../../rules/entries/entry-access.js";
+import { accessDenied } from "../../rules/entries/entry-access.js";
 import type { AppSession, SessionOf } from "../../rules/env-script.js";
-import { refuse } from "../../rules/fields.js";
-import { type Reference, referenceOf } from "../../rules/reference.js";
-import { flat, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
-import type { Intake } from "../records/intake.js";
+import { refuseField } from "../../rules/fields.js";
+import { type EntityReference, referenceOf } from "../../rules/reference.js";
+import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
@@ -18,7 +18,7 @@ import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 /** The only supported kind of sign-in. */
 const SIGN_IN_METHOD = "dataSource";
 
-const AUTHORIZE_SHAPE = flat(["passport", "where", "dataSourceId", "dataSourceName"]);
+const AUTHORIZE_SHAPE = flatShape(["passport", "where", "dataSourceId", "dataSourceName"]);
 
 function localeOf(value: unknown): string {
   try {
@@ -26,15 +26,15 @@ function localeOf(value: unknown): string {
   } catch {
     // Continues to the refusal.
   }
-  refuse("locale", "a language tag such as en-GB", value);
+  refuseField("locale", "a language tag such as en-GB", value);
 }
 
 /** @throws REQUEST_INVALID */
-function refOf({ dataSourceId, dataSourceName }: Record<string, unknown>): Reference {
+function refOf({ dataSourceId, dataSourceName }: Record<string, unknown>): EntityReference {
   const hasDataSource = dataSourceId !== undefined && dataSourceId !== null;
   if (!hasDataSource && typeof dataSourceName === "string") return { name: dataSourceName };
   if (typeof dataSourceId === "string" || typeof dataSourceId === "number") return referenceOf(dataSourceId);
-  refuse("dataSourceId", "an id or a name", dataSourceId);
+  refuseField("dataSourceId", "an id or a name", dataSourceId);
 }
 
 export type AppUserSessions = ReturnType<typeof createSessions>;
@@ -44,7 +44,7 @@ export function createSessions(options: {
   sources: DataSourceRows;
   appUsers: AppUsers;
   logEvents: LogEvents;
-  intake: Intake;
+  intake: IntakeLimiter;
   /** The session without the page's user. */
   person: SessionOf;
   /** Call it when the user of a page changes or signs out. */
@@ -60,9 +60,9 @@ export function createSessions(options: {
   };
 
   /** A page does not learn which data sources the app has. @throws DATA_SOURCE_ACCESS_DENIED */
-  const usersOf = (appId: number, ref: Reference): Promise<StoredDataSource> =>
+  const usersOf = (appId: number, ref: EntityReference): Promise<StoredDataSource> =>
     sources.find(appId, ref).catch((error: unknown) => {
-      throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND" ? denied() : error;
+      throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND" ? accessDenied() : error;
     });
 
   /** Result of `Svc.Session.get()`. */
@@ -79,10 +79,10 @@ export function createSessions(options: {
      *   a data source without users and a missing one; RATE_LIMIT_EXCEEDED; REQUEST_INVALID
      */
     async authorize(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
-      if (!isObject(body)) refuse("the body", "an object", body);
+      if (!isObject(body)) refuseField("the body", "an object", body);
       const { passport = SIGN_IN_METHOD, where } = body;
       if (passport !== SIGN_IN_METHOD) {
-        refuse("passport", `"${SIGN_IN_METHOD}"`, passport);
+        refuseField("passport", `"${SIGN_IN_METHOD}"`, passport);
       }
       const request = appUsers.signInRequest(await usersOf(appId, refOf(body)), where);
       refuseUnknownFields(body, AUTHORIZE_SHAPE);

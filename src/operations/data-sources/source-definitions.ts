@@ -6,8 +6,8 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { DataSourceFields } from "../../rules/entries/data-source-input.js";
 import { hashedBy } from "../../rules/entries/hooks.js";
-import { NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
-import { audit } from "../records/audit.js";
+import { type ExpectedTags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { recordChange } from "../records/audit.js";
 import { type DataSourceRows, deleteSource, FIELDS, lockSource, type StoredDataSource } from "./data-source-rows.js";
 import { finishNew } from "./entry-changes.js";
 import type { EntryIndexes, IndexChange } from "./entry-indexes.js";
@@ -110,7 +110,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
       ]);
       await insertTexts(executor, source!, texts);
       await finishNew(executor, source!, texts);
-      await audit(executor, caller, { appId, type: "dataSource.create", data: { id: source!.id, name } });
+      await recordChange(executor, caller, { appId, type: "dataSource.create", data: { id: source!.id, name } });
       await sources.announce(executor, appId);
       return source!;
     },
@@ -119,7 +119,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
     async change(
       executor: Executor,
       caller: Caller,
-      { appId, id, precondition }: { appId: number; id: number; precondition: Precondition },
+      { appId, id, precondition }: { appId: number; id: number; precondition: ExpectedTags },
       fields: DataSourceFields<IndexWish[]>,
     ): Promise<StoredDataSource> {
       await lockSource(executor, appId, id, precondition);
@@ -132,7 +132,11 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
         ...jsonLists,
         isUsers,
       ]);
-      await audit(executor, caller, { appId, type: "dataSource.update", data: { id, fields: Object.keys(fields) } });
+      await recordChange(executor, caller, {
+        appId,
+        type: "dataSource.update",
+        data: { id, fields: Object.keys(fields) },
+      });
       await sources.announce(executor, appId);
       return after!;
     },
@@ -144,7 +148,7 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
         throw new ActionError("DATA_SOURCE_NOT_EMPTY", `the data source ${JSON.stringify(name)} has entries`);
       }
       await deleteSource(executor, appId, id, undefined);
-      await audit(executor, caller, { appId, type: "dataSource.delete", data: { id, name } });
+      await recordChange(executor, caller, { appId, type: "dataSource.delete", data: { id, name } });
       await sources.announce(executor, appId);
     },
 

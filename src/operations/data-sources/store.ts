@@ -7,7 +7,7 @@ import type { KeyRing } from "../../engine/key-ring.js";
 import type { Notifications } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
 import type { SessionOf } from "../../rules/env-script.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { createAccessTrials } from "./access-trials.js";
 import { createAppUsers } from "./app-users.js";
@@ -44,7 +44,7 @@ export function createStore(options: {
   databaseUrl: string;
   notifications: Notifications;
   logEvents: LogEvents;
-  intake: Intake;
+  intake: IntakeLimiter;
   /** `dataSourceQuotaMb`: limit for the entries of one app, and the same limit again for its snapshots; 0 is unlimited. */
   config: Pick<Config, "dataSourceQuotaMb">;
   /** The person of a page or a run. */

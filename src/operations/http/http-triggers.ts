@@ -12,8 +12,8 @@ import { paramsOf } from "../../rules/http/path.js";
 import { eventIdOf } from "../../rules/http/signatures.js";
 import { routeKey } from "../../rules/http/where.js";
 import type { AccessGate, Visitor } from "../access/gate.js";
-import type { Logs, RunOutcome } from "../records/execution-logs.js";
-import type { Intake } from "../records/intake.js";
+import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import { forgetEvent, type NamedRun } from "../runs/run-inserts.js";
 import { outcomeIn } from "../runs/run-texts.js";
 import type { OnDemandRun, Runs } from "../runs/runs.js";
@@ -126,8 +126,8 @@ export function createHttpTriggers(options: {
   proofs: TriggerProofs;
   refusals: RefusalCounter;
   runs: Runs;
-  logs: Logs;
-  intake: Intake;
+  logs: ExecutionLogs;
+  intake: IntakeLimiter;
   /** Requests per window and app; 0 is unlimited. */
   limit: number;
 }) {

@@ -2,7 +2,7 @@
 import { ActionRow } from "../../data/action.js";
 import { ActionError, type PathFault } from "../../errors.js";
 import { ACTION_SHAPE, ActionInputError } from "../../rules/action-input.js";
-import { described, isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/described.js";
 import type { Manifest } from "../../rules/manifest.js";
 import {
   type ExportedAction,
@@ -12,7 +12,7 @@ import {
   type ImportSteps,
 } from "../actions/import-steps.js";
 import { createAddressClaims } from "../http/routes.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 import { faultAt, type PartPlan, type PlanContext, repeatedNames } from "./part.js";
 
 type Item = NonNullable<Manifest["actions"]>[number];
@@ -50,7 +50,7 @@ function actionData(item: Item, ids: ReadonlyMap<string, number>, onFault: (faul
     const id = ids.get(dataSource as string);
     if (id !== undefined) return { ...where, dataSourceId: id };
     const path = `${itemPath}.dataSource`;
-    const error = `${path} must be the name of a data source of the app (got ${described(dataSource)})`;
+    const error = `${path} must be the name of a data source of the app (got ${describeValue(dataSource)})`;
     onFault({ path, status: "DATA_SOURCE_NOT_FOUND", error });
     return where;
   });
@@ -97,7 +97,7 @@ async function removeActions(
 ): Promise<void> {
   for (const { id, name } of removedDrafts) {
     await manager.delete(ActionRow, id);
-    await audit(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
+    await recordChange(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
   }
 }
 

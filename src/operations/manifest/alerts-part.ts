@@ -4,10 +4,10 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import { type AlertInput, alertInput } from "../../rules/alert-input.js";
-import { described } from "../../rules/described.js";
+import { describeValue } from "../../rules/described.js";
 import { ALERT_FIELDS, type Manifest } from "../../rules/manifest.js";
 import { type AlertRule, deleteRule, insertRule, updateRule } from "../alerts/alert-rows.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 import { faultAt, type PartPlan, type PlanContext, repeatedNames } from "./part.js";
 
 type Item = NonNullable<Manifest["alerts"]>[number];
@@ -31,7 +31,7 @@ function inputOf(item: Item, actions: ReadonlySet<string>, before?: NamedRule): 
   if (action !== null && !actions.has(action)) {
     throw new ActionError(
       "ACTION_NOT_FOUND",
-      `action must be the name of an action of the app (got ${described(action)})`,
+      `action must be the name of an action of the app (got ${describeValue(action)})`,
     );
   }
   const stored = before && { ...before.rule, actionId: null };
@@ -90,7 +90,7 @@ export function planAlerts(
   plan.apply = async () => {
     for (const { rule } of removedAlerts) {
       await deleteRule(manager, appId, rule.id);
-      await audit(manager, caller, { appId, type: "app.alert.delete", data: { ruleId: rule.id } });
+      await recordChange(manager, caller, { appId, type: "app.alert.delete", data: { ruleId: rule.id } });
     }
     const names = writes.flatMap(({ action }) => (action === null ? [] : [action]));
     const ids = await actionIds(manager, appId, names);
@@ -99,7 +99,7 @@ export function planAlerts(
       if (before) await updateRule(manager, before.rule.id, writtenInput);
       const ruleId = before?.rule.id ?? (await insertRule(manager, appId, writtenInput));
       const verb = before ? "update" : "create";
-      await audit(manager, caller, { appId, type: `app.alert.${verb}`, data: { ruleId } });
+      await recordChange(manager, caller, { appId, type: `app.alert.${verb}`, data: { ruleId } });
     }
   };
   return plan;

@@ -4,7 +4,7 @@ import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { APP_SHAPE, type Manifest } from "../../rules/manifest.js";
 import { applyChanges, changesIn } from "../apps/app-fields.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 import { faultAt, type PartPlan, type PlanContext } from "./part.js";
 
 type AppDefinition = NonNullable<Manifest["app"]>;
@@ -42,7 +42,7 @@ export function planApp(
   plan.needs = ["updateApp"];
   plan.apply = async () => {
     await applyChanges(manager, appId, wantedFields);
-    await audit(manager, caller, { appId, type: "app.update", data: { fields: names } });
+    await recordChange(manager, caller, { appId, type: "app.update", data: { fields: names } });
     changed(names);
   };
   return plan;

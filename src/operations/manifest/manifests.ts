@@ -9,7 +9,7 @@ import { JSON_MAX_DEPTH, MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
 import { isObject, nestsDeeperThan } from "../../rules/described.js";
-import { refuse } from "../../rules/fields.js";
+import { refuseField } from "../../rules/fields.js";
 import {
   FAULTS_MAX,
   MANIFEST_VERSION,
@@ -18,14 +18,14 @@ import {
   mergedFaults,
   shapeFaults,
 } from "../../rules/manifest.js";
-import type { Reserve } from "../../rules/page.js";
-import type { Precondition } from "../../rules/precondition.js";
+import type { ReserveBytes } from "../../rules/page.js";
+import type { ExpectedTags } from "../../rules/precondition.js";
 import type { ImportSteps } from "../actions/import-steps.js";
 import { readRules } from "../alerts/alert-rows.js";
 import type { DataSourceRows } from "../data-sources/data-source-rows.js";
 import type { IndexReplacement, SourceDefinitions } from "../data-sources/source-definitions.js";
-import { audit } from "../records/audit.js";
-import type { Intake } from "../records/intake.js";
+import { recordChange } from "../records/audit.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { type BindingDefinitions, storedBindings } from "../requests/binding-definitions.js";
 import { definitionBytes, readDefinitions } from "../settings/setting-definitions.js";
@@ -66,7 +66,7 @@ export interface ManifestResult {
 export interface ApplyOptions extends ApplyMode {
   appId: number;
   /** Tags of manifests that the change may start from; undefined for any. */
-  precondition: Precondition;
+  precondition: ExpectedTags;
   /** True to report the differences without applying them. */
   isPlan: boolean;
   /** Throws FORBIDDEN for an operation that the caller may not do. */
@@ -110,7 +110,7 @@ const tagOf = (manifest: Manifest): string =>
 /** @throws REQUEST_INVALID with faults if the document cannot be read */
 function readManifest(document: unknown): { manifest: Manifest; faults: PathFault[] } {
   if (!isObject(document)) {
-    refuse("the manifest", "an object", document);
+    refuseField("the manifest", "an object", document);
   }
   if (nestsDeeperThan(document, JSON_MAX_DEPTH)) {
     throw new ActionError("REQUEST_INVALID", `the manifest nests deeper than ${JSON_MAX_DEPTH} levels`);
@@ -153,7 +153,7 @@ export function createManifests(options: {
   sources: DataSourceRows;
   definitions: SourceDefinitions;
   logEvents: LogEvents;
-  intake: Intake;
+  intake: IntakeLimiter;
   bindings: { definitions: BindingDefinitions };
 }) {
   const { db, importSteps: steps, settings, sources, definitions, logEvents, intake, bindings } = options;
@@ -193,7 +193,7 @@ export function createManifests(options: {
   }
 
   /** @throws MANIFEST_CHANGED */
-  function checkTag(state: Stored, precondition: Precondition): void {
+  function checkTag(state: Stored, precondition: ExpectedTags): void {
     if (precondition && !precondition.includes(documentOf(state).tag)) throw new ActionError("MANIFEST_CHANGED");
   }
 
@@ -255,7 +255,7 @@ export function createManifests(options: {
         for (const part of parts) await part.apply();
         await recordChanges(manager, caller, appId, auditedKeys);
         const counts = { created: plan.created.length, changed: plan.changed.length, removed: plan.removed.length };
-        await audit(manager, caller, { appId, type: "app.manifest.apply", data: counts });
+        await recordChange(manager, caller, { appId, type: "app.manifest.apply", data: counts });
       }
       const after = changes.length > 0 ? documentOf(await stored(manager, appId, false)) : before;
       await options.onApplied?.(manager, { plan, before: before.manifest, after: after.manifest });
@@ -285,7 +285,7 @@ export function createManifests(options: {
 
   return {
     /** @throws REQUEST_INVALID where the document would be larger than MANIFEST_MAX_BYTES, and errors of `reserve` */
-    async get(appId: number, reserve: Reserve = async () => undefined): Promise<TaggedManifest> {
+    async get(appId: number, reserve: ReserveBytes = async () => undefined): Promise<TaggedManifest> {
       const [{ bytes }] = (await rows<{ bytes: number }>(db, SIZE, [appId])) as [{ bytes: number }];
       const total = Number(bytes) + (await definitionBytes(db, appId));
       if (total > MANIFEST_MAX_BYTES) {

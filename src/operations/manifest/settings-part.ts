@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { ActionError, type PathFault } from "../../errors.js";
-import { refuse } from "../../rules/fields.js";
+import { refuseField } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
 import { SETTING_SHAPE } from "../../rules/manifest.js";
 import { checkSettingKeys, tierOf } from "../../rules/setting-tiers.js";
@@ -19,7 +19,7 @@ function checkItem({ key, tier, value, secret }: Item): void {
   checkSettingKeys(Object.fromEntries([[key, value ?? null]]));
   const actualTier = tierOf(key);
   if (tier !== undefined && tier !== actualTier) {
-    refuse("tier", `${actualTier} for this key`, tier);
+    refuseField("tier", `${actualTier} for this key`, tier);
   }
   if (value !== undefined && actualTier !== "public") {
     const advice = "set private and protected values with the settings API";

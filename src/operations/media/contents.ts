@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { BlobMissing, type BlobStore, type ByteRange } from "../../engine/blob-store/blob.js";
 import type { PictureFormat } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
-import { grants } from "../../rules/media-access.js";
+import { grantsRight } from "../../rules/media-access.js";
 import type { ContentsForm } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import type { Files } from "./files.js";
@@ -105,7 +105,7 @@ export function createContents(options: {
       const isLinked = link !== null && links.holds(appId, id, link);
       const row = await files.known(granted, appId, id);
       if (!isLinked) granted.need(row.rules, "read");
-      const isPublic = grants(row.rules, "read", null);
+      const isPublic = grantsRight(row.rules, "read", null);
       return { name: row.name, isPublic, isReadable: row.width !== null, ...formOf(appId, row, form) };
     },
   };

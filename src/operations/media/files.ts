@@ -5,9 +5,9 @@ import type { MediaFile } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { mediaChange } from "../../rules/media-fields.js";
 import { page } from "../../rules/page.js";
-import { mustBeAt, NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
 import type { AdmittedRequest } from "../access/gate.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
 import type { Folders } from "./folders.js";
 import { emitterOf, type MediaCallers, type MediaGrants } from "./media-callers.js";
@@ -21,7 +21,7 @@ export function createFiles(options: {
   db: DataSource;
   callers: MediaCallers;
   folders: Folders;
-  intake: Intake;
+  intake: IntakeLimiter;
   baseUrl: string;
   giveUp: (executor: Executor, keys: readonly string[]) => Promise<void>;
   removeUnneeded: (keys: readonly string[]) => Promise<void>;
@@ -58,7 +58,7 @@ export function createFiles(options: {
     return db.transaction(async (manager) => {
       await lockApp(manager, appId);
       const before = await requireFile(grants, appId, id, manager);
-      mustBeAt(toFile(before, appId, baseUrl), precondition);
+      requireCurrent(toFile(before, appId, baseUrl), precondition);
       const { name = before.name, folderId = before.folderId } = change;
       await folders.rulesAt(grants, appId, folderId, manager);
       const sql =
@@ -76,7 +76,7 @@ export function createFiles(options: {
     const keys = await db.transaction(async (manager) => {
       if (precondition) {
         await lockApp(manager, appId);
-        mustBeAt(toFile(await requireFile(grants, appId, id, manager), appId, baseUrl), precondition);
+        requireCurrent(toFile(await requireFile(grants, appId, id, manager), appId, baseUrl), precondition);
       }
       const [gone] = await rows<{ name: string; blobKey: string; thumbnailKey: string | null }>(
         manager,

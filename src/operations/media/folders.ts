@@ -8,10 +8,10 @@ import { holdsTextSql } from "../../rules/comparable-text.js";
 import { isObject } from "../../rules/described.js";
 import { folderIdIn, mediaChange, mediaName } from "../../rules/media-fields.js";
 import { page } from "../../rules/page.js";
-import { mustBeAt, NEXT_UPDATED_AT } from "../../rules/precondition.js";
+import { NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
 import { emitterOf, type MediaCallers, type MediaGrants, type MediaRules } from "./media-callers.js";
 import {
@@ -85,7 +85,7 @@ export type Folders = ReturnType<typeof createFolders>;
 export function createFolders(options: {
   db: DataSource;
   callers: MediaCallers;
-  intake: Intake;
+  intake: IntakeLimiter;
   baseUrl: string;
   /** Marks the blobs of deleted files, in the same transaction. */
   giveUp: (executor: Executor, keys: readonly string[]) => Promise<void>;
@@ -252,7 +252,7 @@ export function createFolders(options: {
       .transaction(async (manager) => {
         await lockApp(manager, appId);
         const before = await requireFolder(grants, appId, id, manager);
-        mustBeAt(toFolder(before), precondition);
+        requireCurrent(toFolder(before), precondition);
         const { name = before.name, folderId: parentId = before.parentId } = change;
         if (parentId !== before.parentId) {
           await rulesAt(grants, appId, parentId, manager);
@@ -293,7 +293,7 @@ export function createFolders(options: {
       await lockApp(manager, appId);
       const before = await requireFolder(grants, appId, id, manager);
       const { name } = before;
-      mustBeAt(toFolder(before), precondition);
+      requireCurrent(toFolder(before), precondition);
       await checkDeletable(grants, manager, appId, id);
       const removedFiles = await rows<{ keys: string[] }>(
         manager,

@@ -4,7 +4,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { UserData } from "../../rules/caller-rules.js";
-import { grants, MEDIA_RIGHTS, type MediaRight, type MediaRule } from "../../rules/media-access.js";
+import { grantsRight, MEDIA_RIGHTS, type MediaRight, type MediaRule } from "../../rules/media-access.js";
 import { type AdmittedRequest, reportDeferred } from "../access/gate.js";
 import type { Emitter } from "../records/log-events.js";
 
@@ -54,7 +54,7 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
     async of(admission: AdmittedRequest): Promise<MediaGrants> {
       const { isTrusted, caller } = admission;
       const user = isTrusted ? null : await userOf(admission);
-      const has = (rules: MediaRules, right: MediaRight) => isTrusted || grants(rules, right, user);
+      const has = (rules: MediaRules, right: MediaRight) => isTrusted || grantsRight(rules, right, user);
       const accessError = () => new ActionError(caller ? "FORBIDDEN" : "UNAUTHORIZED");
       return {
         isTrusted,

@@ -1,7 +1,7 @@
 /** Rows of folders and files, and how callers see them. */
 import { type Executor, rows } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
-import type { Precondition } from "../../rules/precondition.js";
+import type { ExpectedTags } from "../../rules/precondition.js";
 import type { MediaRules } from "./media-callers.js";
 
 export interface FolderRow extends Omit<MediaFolder, "createdAt" | "updatedAt"> {
@@ -34,7 +34,7 @@ export interface FileRow {
 export interface MediaTarget {
   appId: number;
   id: number;
-  precondition?: Precondition;
+  precondition?: ExpectedTags;
 }
 
 export const FOLDER = `

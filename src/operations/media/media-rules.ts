@@ -4,8 +4,8 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../../rules/described.js";
 import { parseMediaRules } from "../../rules/media-access.js";
-import { mustBeAt, NEXT_UPDATED_AT } from "../../rules/precondition.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
+import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
 import { lockApp } from "../settings/settings.js";
 import type { Files } from "./files.js";
@@ -27,7 +27,7 @@ export interface OwnRules {
 /** Returns the rules of a body: its field `accessRules`, or the body itself. */
 const rulesIn = (body: unknown): unknown => (isObject(body) && "accessRules" in body ? body["accessRules"] : body);
 
-const RULES_SHAPE = flat(["accessRules"]);
+const RULES_SHAPE = flatShape(["accessRules"]);
 
 export type RulesOfMedia = ReturnType<typeof createRulesOfMedia>;
 
@@ -63,7 +63,7 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
       const updatedAt = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
         // Uses the transaction's own connection: a second one from the pool could be the one that waits for this lock.
-        if (precondition) mustBeAt(await readRules(grants, kind, target, manager), precondition);
+        if (precondition) requireCurrent(await readRules(grants, kind, target, manager), precondition);
         const sql = `UPDATE ${TABLES[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;
         const [changed] = await rows<{ updatedAt: Date }>(manager, sql, [appId, id, text]);

@@ -1,7 +1,7 @@
 /** Audit entries for changes of an app's media by people and back ends. Runs and visitors have other records. */
 import type { Executor } from "../../data/database.js";
 import type { AdmittedRequest } from "../access/gate.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 
 const RECORDED_CALLERS = ["editor", "admin", "api"];
 
@@ -13,5 +13,5 @@ export async function auditMedia(
   type: string,
   data: Record<string, unknown>,
 ): Promise<void> {
-  if (caller && RECORDED_CALLERS.includes(caller.kind)) await audit(executor, caller, { appId, type, data });
+  if (caller && RECORDED_CALLERS.includes(caller.kind)) await recordChange(executor, caller, { appId, type, data });
 }

@@ -11,7 +11,7 @@ import type { KeyRing } from "../../engine/key-ring.js";
 import { createPictures } from "../../engine/pictures.js";
 import { createReception } from "../../engine/reception.js";
 import { StartError } from "../../errors.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { createBlobs } from "./blobs.js";
 import { createContents } from "./contents.js";
@@ -40,7 +40,7 @@ export async function createMedia(options: {
   ring: KeyRing;
   /** ID of this process. */
   instance: string;
-  intake: Intake;
+  intake: IntakeLimiter;
   logEvents: LogEvents;
   appUserOf: AppUserOf;
   baseUrl: string;

@@ -23,7 +23,7 @@ import {
 } from "../../limits.js";
 import { mediaName, uploadName } from "../../rules/media-fields.js";
 import type { AdmittedRequest } from "../access/gate.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp } from "../settings/settings.js";
 import type { Blobs } from "./blobs.js";
@@ -67,7 +67,7 @@ export interface UploadsOptions {
   pictures: MediaPictures;
   callers: MediaCallers;
   folders: Folders;
-  intake: Intake;
+  intake: IntakeLimiter;
   logEvents: LogEvents;
   baseUrl: string;
   maxBytes: number;

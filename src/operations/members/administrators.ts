@@ -4,7 +4,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ADMINISTRATORS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { mustBeInList, type Precondition } from "../../rules/precondition.js";
+import { type ExpectedTags, mustBeInList } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
@@ -57,7 +57,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
   async function requireUnchangedAdministrator(
     manager: EntityManager,
     personId: number,
-    precondition: Precondition,
+    precondition: ExpectedTags,
   ): Promise<void> {
     if (!precondition) return;
     const all = await list(manager);
@@ -69,7 +69,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     caller: Caller,
     personId: number,
     isAdministrator: boolean,
-    precondition?: Precondition,
+    precondition?: ExpectedTags,
   ): Promise<Administrator[]> {
     await db.transaction(async (manager) => {
       await manager.query(LOCK_ADMINISTRATORS);
@@ -115,7 +115,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
      * Removes the right from a person, and ends the sessions of a person without another role; returns the others.
      * @throws NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
      */
-    remove: (caller: Caller, personId: number, precondition?: Precondition): Promise<Administrator[]> =>
+    remove: (caller: Caller, personId: number, precondition?: ExpectedTags): Promise<Administrator[]> =>
       changeAdministrator(caller, personId, false, precondition),
   };
 }

@@ -4,13 +4,13 @@ import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { optionalId, requiredEmail, requiredText } from "../../rules/fields.js";
-import { mustBeInList, type Precondition } from "../../rules/precondition.js";
-import { flat, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
+import { type ExpectedTags, mustBeInList } from "../../rules/precondition.js";
+import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import { BELONGS_TO_APP, type People, type User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/overtaken-links.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 
 /** A person with permission to edit an app; `updatedAt` is ISO 8601. */
 export interface Editor extends User {
@@ -29,7 +29,7 @@ const ADD_EDITOR = `
 const REMOVE_EDITOR = "DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2 RETURNING person_id";
 const SELECT_ORGANIZATION_OF_APP = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;
 
-const NEW_USER = flat(["firstName", "lastName", "email", "organizationId"], ["id"]);
+const NEW_USER = flatShape(["firstName", "lastName", "email", "organizationId"], ["id"]);
 
 /** @throws REQUEST_INVALID unless it is a positive integer */
 function requiredId(value: unknown, field: string): number {
@@ -70,7 +70,7 @@ export function createEditors({
     const [app] = await rows<{ organizationId: number }>(manager, SELECT_ORGANIZATION_OF_APP, [appId]);
     const { personId, address } = caller;
     await recordAccess(manager, { type, ...app!, personId, subjectId: id, address, data: { appId } });
-    await audit(manager, caller, { appId, type, data: { userId: id } });
+    await recordChange(manager, caller, { appId, type, data: { userId: id } });
   }
 
   return {
@@ -112,7 +112,7 @@ export function createEditors({
     /** Removes editor rights at once; returns the remaining editors. @throws REQUEST_INVALID, RESOURCE_CHANGED */
     async remove(
       caller: Caller,
-      { appId, precondition }: { appId: number; precondition?: Precondition },
+      { appId, precondition }: { appId: number; precondition?: ExpectedTags },
       userId: unknown,
     ): Promise<Editor[]> {
       const id = requiredId(userId, "userId");

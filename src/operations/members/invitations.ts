@@ -9,11 +9,11 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
 import { INVITATION_HOURS, INVITATION_MAX_HOURS, INVITATIONS_MAX } from "../../limits.js";
 import { type Caller, isPerson } from "../../rules/access.js";
-import { described } from "../../rules/described.js";
+import { describeValue } from "../../rules/described.js";
 import { requiredEmail } from "../../rules/fields.js";
-import { mustBeInList, type Precondition } from "../../rules/precondition.js";
+import { type ExpectedTags, mustBeInList } from "../../rules/precondition.js";
 import { isAbove, type RoleScope, requiredRole } from "../../rules/roles.js";
-import { flat, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
+import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
@@ -32,7 +32,7 @@ import type { Members } from "./members.js";
 const HOUR_MS = 3_600_000;
 const INVITATIONS_PER_HOUR = 200;
 
-const ACCEPT_FIELDS = flat(["token", "firstName", "lastName", "passphrase"]);
+const ACCEPT_FIELDS = flatShape(["token", "firstName", "lastName", "passphrase"]);
 
 /** Sends the link to the invited person; null if the service has no mail server. */
 export type SendInvitation = ((invitation: Invitation, link: string) => Promise<void>) | null;
@@ -50,7 +50,7 @@ function hoursOf(value: unknown): number {
   if (value === undefined || value === null) return INVITATION_HOURS;
   const hours = value as number;
   if (Number.isSafeInteger(value) && hours >= 1 && hours <= INVITATION_MAX_HOURS) return hours;
-  const message = `expiresInHours must be an integer from 1 to ${INVITATION_MAX_HOURS} (got ${described(value)})`;
+  const message = `expiresInHours must be an integer from 1 to ${INVITATION_MAX_HOURS} (got ${describeValue(value)})`;
   throw new ActionError("REQUEST_INVALID", message);
 }
 
@@ -145,7 +145,7 @@ export function createInvitations(options: {
     },
 
     /** @throws RESOURCE_CHANGED */
-    async revoke({ personId, address }: Caller, invitation: Invitation, precondition?: Precondition): Promise<void> {
+    async revoke({ personId, address }: Caller, invitation: Invitation, precondition?: ExpectedTags): Promise<void> {
       const { id, organizationId, email, role, appId } = invitation;
       await db.transaction(async (manager) => {
         if (precondition) {

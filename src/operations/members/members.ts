@@ -8,14 +8,14 @@ import { ActionError } from "../../errors.js";
 import { MEMBERS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { requiredText } from "../../rules/fields.js";
-import { changedAfter, mustBeInList, type Precondition, type Stated } from "../../rules/precondition.js";
+import { changedAfter, type ExpectedTags, mustBeInList, type StatedTag } from "../../rules/precondition.js";
 import { highestOf, isAbove, type Role, type RoleScope, requiredRole } from "../../rules/roles.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
 import { recordAccess } from "../accounts/access-events.js";
 import { lockPeople, revokeInvalidLinks } from "../accounts/overtaken-links.js";
-import { type AuditActor, audit } from "../records/audit.js";
+import { type AuditActor, recordChange } from "../records/audit.js";
 
 /** `lastSeenAt` is ISO 8601; null for a person who has not signed in. */
 export interface Member {
@@ -27,14 +27,14 @@ export interface Member {
 }
 
 /** Members in the form from which the state of their list is computed. */
-export const statedMembers = (members: readonly Member[]): Stated[] =>
+export const statedMembers = (members: readonly Member[]): StatedTag[] =>
   members.map(({ user, updatedAt }) => ({ id: user.id, updatedAt }));
 
 /** The person whose role changes, and the states that the change may start from. */
 export interface MemberTarget {
   scope: RoleScope;
   personId: number;
-  precondition?: Precondition;
+  precondition?: ExpectedTags;
 }
 
 export interface Organization {
@@ -171,7 +171,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     const { type, subjectId, data } = change;
     await recordAccess(manager, { type, organizationId, personId, subjectId, address, data: { ...data, appId } });
     if (appId === null) return;
-    await audit(manager, { personId, credentialId }, { appId, type, data: { ...data, userId: subjectId } });
+    await recordChange(manager, { personId, credentialId }, { appId, type, data: { ...data, userId: subjectId } });
   }
 
   /** Replaces the person's role at this scope. */
@@ -207,7 +207,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     manager: EntityManager,
     scope: RoleScope,
     personId: number,
-    precondition: Precondition,
+    precondition: ExpectedTags,
   ) {
     if (!precondition) return;
     const members = statedMembers(await listOf(manager, scope));

@@ -10,8 +10,8 @@ import { ActionError } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, EVENT_MAX_BYTES, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { holderOf } from "../../rules/address-block.js";
-import { described } from "../../rules/described.js";
-import { refuse } from "../../rules/fields.js";
+import { describeValue } from "../../rules/described.js";
+import { refuseField } from "../../rules/fields.js";
 import {
   EVERY_ONE,
   NOTIFICATION_STATUSES,
@@ -21,11 +21,11 @@ import {
   parseMarked,
   parseNotification,
 } from "../../rules/notification-input.js";
-import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
-import { mustBeAt, type Precondition } from "../../rules/precondition.js";
+import { page, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
+import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
 import { inScope } from "../../rules/scope.js";
-import { audit } from "../records/audit.js";
-import type { Intake } from "../records/intake.js";
+import { recordChange } from "../records/audit.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import {
   insertNotification,
   type Notification,
@@ -59,7 +59,7 @@ const MARK_ALL = `
 export interface NotificationTarget {
   appId: number;
   id: number;
-  precondition?: Precondition;
+  precondition?: ExpectedTags;
 }
 
 const COUNT = "SELECT count(*)::int AS total FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)";
@@ -77,7 +77,7 @@ export type NotificationsService = ReturnType<typeof createNotificationsService>
 export function createNotificationsService(options: {
   db: DataSource;
   readerOf: ReaderOf;
-  intake: Intake;
+  intake: IntakeLimiter;
   now: () => number;
 }) {
   const { db, readerOf, intake, now } = options;
@@ -108,7 +108,7 @@ export function createNotificationsService(options: {
   ): Promise<Notification> {
     await rows(manager, "SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE", [appId, id]);
     const before = await one(manager, appId, id, reader);
-    mustBeAt(before, precondition);
+    requireCurrent(before, precondition);
     return before;
   }
 
@@ -151,7 +151,7 @@ export function createNotificationsService(options: {
     const ids = await db.transaction(async (manager) => {
       const insertedIds: number[] = [];
       for (const fields of all) insertedIds.push(await insert(manager, appId, fields));
-      await audit(manager, caller, {
+      await recordChange(manager, caller, {
         appId,
         type: "app.notification.create",
         data: { ids: insertedIds.slice(0, 100), count: insertedIds.length },
@@ -184,9 +184,9 @@ export function createNotificationsService(options: {
     appId: number,
     { key }: NotificationReader,
     ids: readonly number[],
-    reserve: Reserve,
+    reserve: ReserveBytes,
   ): Promise<Notification[]> {
-    const notificationSizes = await rows<Sized>(
+    const notificationSizes = await rows<SizedRow>(
       db,
       "SELECT id, bytes FROM notification WHERE id = ANY ($1::bigint[]) ORDER BY cursor DESC",
       [ids],
@@ -210,7 +210,7 @@ export function createNotificationsService(options: {
     /** All of them or none. @throws as `insert` */
     async insertAll(caller: Caller, appId: number, body: unknown): Promise<Notification[]> {
       if (!Array.isArray(body) || body.length === 0 || body.length > NOTIFICATIONS_PER_BATCH) {
-        const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH} (got ${described(body)})`;
+        const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH} (got ${describeValue(body)})`;
         throw new ActionError("REQUEST_INVALID", message);
       }
       return insertAll(caller, appId, body, (at) => `[${at}]`);
@@ -243,7 +243,7 @@ export function createNotificationsService(options: {
         if (!staysPublished) await withdrawNotification(manager, id, "draft");
         await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push: isPushed });
         if (!staysPublished) await toStatus(manager, appId, id, status, orderAt || null);
-        await audit(manager, caller, {
+        await recordChange(manager, caller, {
           appId,
           type: "app.notification.update",
           data: { id, fields: Object.keys(fields) },
@@ -259,7 +259,7 @@ export function createNotificationsService(options: {
       await db.transaction(async (manager) => {
         await lockNotification(manager, target, key);
         await rows(manager, "DELETE FROM notification WHERE app_id = $1 AND id = $2", [appId, id]);
-        await audit(manager, caller, { appId, type: "app.notification.delete", data: { id } });
+        await recordChange(manager, caller, { appId, type: "app.notification.delete", data: { id } });
       });
     },
 
@@ -268,12 +268,12 @@ export function createNotificationsService(options: {
       caller: Caller,
       appId: number,
       query: { status?: unknown; limit?: unknown; offset?: unknown },
-      reserve: Reserve = async () => undefined,
+      reserve: ReserveBytes = async () => undefined,
     ): Promise<NotificationPage> {
       const { limit, offset } = page(query);
       const { status = null } = query;
       if (status !== null && !NOTIFICATION_STATUSES.some((one) => one === status)) {
-        refuse("status", NOTIFICATION_STATUSES.join(", "), status);
+        refuseField("status", NOTIFICATION_STATUSES.join(", "), status);
       }
       const reader = await enterReader(caller, appId);
       if (!reader.seesAll) {
@@ -284,7 +284,7 @@ export function createNotificationsService(options: {
       }
       const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
                     ORDER BY id DESC LIMIT $3 OFFSET $4`;
-      const ids = await pageOf(await rows<Sized>(db, sql, [appId, status, limit, offset]), reserve);
+      const ids = await pageOf(await rows<SizedRow>(db, sql, [appId, status, limit, offset]), reserve);
       const [where, tail] = ["one.id = ANY ($3::bigint[])", "ORDER BY one.id DESC"];
       const entries = await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] });
       const [count] = await rows<{ total: number }>(db, COUNT, [appId, status]);

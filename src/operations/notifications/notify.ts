@@ -7,7 +7,7 @@ import type { Notifications as Notices } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import { parseSender } from "../../rules/message-destination.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { Settings } from "../settings/settings.js";
 import { createNotificationFeed } from "./notification-feed.js";
 import { createNotificationsService } from "./notifications.js";
@@ -23,7 +23,7 @@ export function createNotify(options: {
   notices: Notices;
   settings: Settings;
   sessionOf: SessionOf;
-  intake: Intake;
+  intake: IntakeLimiter;
   connections: CheckedConnections;
   allowPrivateNetwork: boolean;
   mailFrom: string | null;

@@ -5,10 +5,10 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { PUSH_SUBSCRIPTIONS_PER_READER } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { described, isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/described.js";
 import { PUSH_DEVICE_SHAPE, PUSH_TARGET_SHAPE, parsePushTarget } from "../../rules/notification-input.js";
 import { refuseUnknownFields } from "../../rules/unknown-fields.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { ReaderOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
@@ -36,7 +36,7 @@ export function createPushSubscriptions(options: {
   db: DataSource;
   readerOf: ReaderOf;
   keysOf: VapidKeysOf;
-  intake: Intake;
+  intake: IntakeLimiter;
   /** True if pushes to an address are allowed. */
   mayReach: (address: string) => boolean;
   allowHttp: boolean;
@@ -87,7 +87,7 @@ export function createPushSubscriptions(options: {
     async remove(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
       const { endpoint = null, id = null } = isObject(body) ? body : {};
       if (typeof endpoint !== "string" && !Number.isSafeInteger(id)) {
-        throw new ActionError("REQUEST_INVALID", `endpoint or id is required (got ${described(body)})`);
+        throw new ActionError("REQUEST_INVALID", `endpoint or id is required (got ${describeValue(body)})`);
       }
       refuseUnknownFields(body, PUSH_DEVICE_SHAPE);
       const { key } = await readerOf(caller, appId);

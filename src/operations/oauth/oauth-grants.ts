@@ -6,7 +6,7 @@ import { SCOPES, type Scope } from "../../rules/access.js";
 import type { Role } from "../../rules/roles.js";
 import { type Credentials, GRANT_HOLDS } from "../access/credentials.js";
 import { hashToken } from "../access/tokens.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 
 export interface OAuthGrant {
   id: number;
@@ -103,7 +103,7 @@ export class OauthGrants {
         [clientId, personId, appId, scopes, makerId],
       );
       const data = { grantId: made!.id, clientId, scopes };
-      await audit(manager, { personId, credentialId: makerId }, { appId, type: "app.grant.create", data });
+      await recordChange(manager, { personId, credentialId: makerId }, { appId, type: "app.grant.create", data });
       return { id: made!.id, clientId, personId, appId, scopes: [...scopes] };
     });
   }
@@ -237,7 +237,7 @@ export class OauthGrants {
     ]);
     for (const { appId, personId } of endedGrants) {
       const caller = { personId, credentialId: null };
-      await audit(manager, caller, { appId, type: "app.grant.revoke", data: { grantId } });
+      await recordChange(manager, caller, { appId, type: "app.grant.revoke", data: { grantId } });
     }
   }
 }

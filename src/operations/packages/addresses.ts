@@ -11,10 +11,10 @@ import {
   TooLargeError,
 } from "../../engine/checked-connections.js";
 import { unresolved } from "../../rules/packages.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import { assetOf, type StoredScripts, sha256Of } from "./kept-scripts.js";
 import { AWAY_RETRY_SECONDS } from "./registry.js";
-import type { Author, ScriptQuota } from "./script-room.js";
+import type { ScriptAuthor, ScriptQuota } from "./script-room.js";
 
 export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 const ANSWER_LIMIT_MS = 8_000;
@@ -38,19 +38,19 @@ export async function fetchScript(
   limitMs: number,
 ): Promise<Buffer | null> {
   const headers = { accept: "text/javascript, application/javascript, */*;q=0.5" };
-  const refusal = (reason: string, retryAfter?: number) =>
+  const addressError = (reason: string, retryAfter?: number) =>
     unresolved(dependency, `cannot be fetched: ${reason}`, retryAfter);
-  const what = { headers, maxBytes: SCRIPT_MAX_BYTES, limitMs, judge };
-  const answer = await connections.download(new URL(url), what).catch((error: Error) => {
-    if (error instanceof NotConnectedError && error.forbidden) throw refusal(error.message);
+  const downloadOptions = { headers, maxBytes: SCRIPT_MAX_BYTES, limitMs, judge };
+  const answer = await connections.download(new URL(url), downloadOptions).catch((error: Error) => {
+    if (error instanceof NotConnectedError && error.forbidden) throw addressError(error.message);
     if (error instanceof NotConnectedError || error.name === "TimeoutError") return null;
-    if (error instanceof TooLargeError || error instanceof RedirectsError) throw refusal(error.message);
-    throw refusal("its host broke off its answer", AWAY_RETRY_SECONDS);
+    if (error instanceof TooLargeError || error instanceof RedirectsError) throw addressError(error.message);
+    throw addressError("its host broke off its answer", AWAY_RETRY_SECONDS);
   });
   if (answer === null) return null;
   const { status, body } = answer;
-  if (status >= 500 || status === 429) throw refusal(`its host answers ${status}`, AWAY_RETRY_SECONDS);
-  if (status !== 200) throw refusal(`its host answers ${status}`);
+  if (status >= 500 || status === 429) throw addressError(`its host answers ${status}`, AWAY_RETRY_SECONDS);
+  if (status !== 200) throw addressError(`its host answers ${status}`);
   return body;
 }
 
@@ -60,13 +60,13 @@ export function createAddresses(options: {
   connections: CheckedConnections;
   scripts: StoredScripts;
   room: ScriptQuota;
-  intake: Intake;
+  intake: IntakeLimiter;
 }) {
   const { connections, scripts, room, intake } = options;
   /** URLs that did not answer in this request: an import may list one a hundred times. */
-  const inVain = new WeakMap<Author, Set<string>>();
+  const inVain = new WeakMap<ScriptAuthor, Set<string>>();
   /** Apps with a URL that did not answer although its script is stored: affects only the duration of a save. */
-  const silent = new LRUCache<string, true>({ max: 1_000, ttl: SILENT_MS });
+  const silentHosts = new LRUCache<string, true>({ max: 1_000, ttl: SILENT_MS });
 
   return {
     /**
@@ -74,30 +74,35 @@ export function createAddresses(options: {
      * lack the network access that their browsers have.
      * @throws DEPENDENCY_UNRESOLVED if the host returns no script; RATE_LIMIT_EXCEEDED, OVERLOADED
      */
-    async keep(author: Author, dependency: string, url: string, limitMs = ANSWER_LIMIT_MS): Promise<StoredAsset> {
+    async keep(author: ScriptAuthor, dependency: string, url: string, limitMs = ANSWER_LIMIT_MS): Promise<StoredAsset> {
       const { href, pathname } = new URL(url);
       const unreached: StoredAsset = { name: dependency, url: href, path: pathname, unreached: true };
-      const requested = inVain.get(author) ?? new Set();
-      if (requested.has(href)) return unreached;
+      const requestedHosts = inVain.get(author) ?? new Set();
+      if (requestedHosts.has(href)) return unreached;
       const source = await fetchScript(connections, dependency, url, limitMs);
       if (source === null) {
-        inVain.set(author, requested.add(href));
+        inVain.set(author, requestedHosts.add(href));
         return unreached;
       }
       await room.take(author, dependency, sha256Of(source), source.length);
       intake.take(author.caller, author.appId, source.length);
-      const none = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
-      return assetOf(dependency, await scripts.keep(source, none));
+      const noFacts = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
+      return assetOf(dependency, await scripts.keep(source, noFacts));
     },
 
     /** The stored script stays; the asset records whether its URL now returns other content. */
-    async lookAgain({ appId }: Author, dependency: string, url: string, known: StoredAsset): Promise<StoredAsset> {
+    async lookAgain(
+      { appId }: ScriptAuthor,
+      dependency: string,
+      url: string,
+      known: StoredAsset,
+    ): Promise<StoredAsset> {
       const { changed: _, ...asset } = known;
       const key = `${appId} ${url}`;
-      if (silent.has(key)) return known;
+      if (silentHosts.has(key)) return known;
       // An address that fails now changes nothing.
       const source = await fetchScript(connections, dependency, url, LOOK_LIMIT_MS).catch(() => undefined);
-      if (source === null) silent.set(key, true);
+      if (source === null) silentHosts.set(key, true);
       if (!source) return known;
       return sha256Of(source) === known.sha256 ? asset : { ...asset, changed: true };
     },

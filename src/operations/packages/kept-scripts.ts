@@ -8,12 +8,12 @@ import { rows } from "../../data/database.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
 import { DECLARATIONS_PER_APP, RATE_WINDOW_MS } from "../../limits.js";
-import { described } from "../../rules/described.js";
+import { describeValue } from "../../rules/described.js";
 import { isKept, type KeptAsset, storedPath } from "../../rules/packages.js";
 import { PACKAGE_TYPES_MAX_CHARACTERS } from "../../rules/project-types.js";
 
 /** A part of a script: a package of the registry. */
-export interface Part {
+export interface PackagePart {
   name: string;
   version: string;
   licence: string | null;
@@ -29,7 +29,7 @@ export interface ScriptFacts {
   global: string | null;
   /** Globals that it uses; null: not analysed. */
   names: string[] | null;
-  parts: Part[];
+  parts: PackagePart[];
 }
 
 export interface KeptScript {
@@ -51,19 +51,19 @@ const CHOSEN_LATELY_MS = 60_000;
 /** A script that a save has stored, but no action uses, is removed after this time. */
 const UNUSED_MINUTES = 60;
 
-const FACTS =
+const SCRIPT_FACTS =
   "script.sha256, script.bytes, script.package, script.version, script.licence, script.global, script.names, script.parts";
 
-const CHOSEN = `
-  SELECT ${FACTS}, choice.chosen_at > now() - interval '${CHOICE_FRESH_MINUTES} minutes' AS fresh
+const SELECT_CHOSEN_SCRIPT = `
+  SELECT ${SCRIPT_FACTS}, choice.chosen_at > now() - interval '${CHOICE_FRESH_MINUTES} minutes' AS fresh
     FROM package_choice AS choice JOIN kept_script AS script ON script.sha256 = choice.sha256
    WHERE choice.registry = $1 AND choice.spec = $2`;
 
-const CHOOSE = `
+const INSERT_CHOICE = `
   INSERT INTO package_choice (registry, spec, sha256) SELECT $1, spec, $3 FROM unnest($2::text[]) AS spec
   ON CONFLICT (registry, spec) DO UPDATE SET sha256 = excluded.sha256, chosen_at = now()`;
 
-const KEEP = `
+const INSERT_SCRIPT = `
   INSERT INTO kept_script (sha256, source, package, version, licence, global, names, parts, declarations, declaration_bytes)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::bytea, coalesce(octet_length($9::bytea), 0))
   ON CONFLICT (sha256) DO UPDATE SET touched_at = now(),
@@ -75,7 +75,7 @@ const KEEP = `
     declaration_bytes = greatest(kept_script.declaration_bytes, excluded.declaration_bytes),
     parts = CASE WHEN kept_script.package IS NULL THEN excluded.parts ELSE kept_script.parts END`;
 
-const USED = `
+const MARK_SCRIPT_USED = `
   SELECT sha256 FROM kept_script_use JOIN action ON action.id = action_id WHERE app_id = $1
   UNION
   SELECT sha256 FROM kept_script_use JOIN action_version ON action_version.id = action_version_id
@@ -85,9 +85,9 @@ const USED = `
 const TOTAL = `
   SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
           + coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 = $3), $4::float8))::float8 AS bytes
-    FROM kept_script WHERE sha256 = ANY (array_append($2::text[], $3::text)) OR sha256 IN (${USED})`;
+    FROM kept_script WHERE sha256 = ANY (array_append($2::text[], $3::text)) OR sha256 IN (${MARK_SCRIPT_USED})`;
 
-const DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${USED})`;
+const SELECT_DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${MARK_SCRIPT_USED})`;
 
 /** The smallest first, until the size limit of an app's types is reached. */
 const DRAFT_DECLARATIONS = `
@@ -97,11 +97,11 @@ const DRAFT_DECLARATIONS = `
        SELECT sha256 FROM kept_script_use JOIN action ON action.id = action_id WHERE app_id = $1 AND master_id IS NULL)) AS used
    WHERE bytes <= ${PACKAGE_TYPES_MAX_CHARACTERS}`;
 
-const FORGET = `
+const DELETE_UNUSED_CHOICES = `
   DELETE FROM package_choice WHERE (registry, spec) IN (
     SELECT registry, spec FROM package_choice WHERE chosen_at < now() - interval '${CHOICE_KEPT_DAYS} days' LIMIT 10000)`;
 
-const SWEEP = `
+const DELETE_UNUSED_SCRIPTS = `
   DELETE FROM kept_script WHERE sha256 IN (
     SELECT sha256 FROM kept_script AS script
      WHERE touched_at < now() - interval '${UNUSED_MINUTES} minutes'
@@ -112,11 +112,11 @@ const SWEEP = `
 /** Returns the hash of content in hexadecimal. */
 export const sha256Of = (content: Buffer): string => createHash("sha256").update(content).digest("hex");
 
-const INTEGRITY = /^sha256-([A-Za-z0-9+/]{43}=)$/;
+const INTEGRITY_SHAPE = /^sha256-([A-Za-z0-9+/]{43}=)$/;
 
 /** Returns the hash in an integrity value; null if there is none. */
 export function sha256In(integrity: unknown): string | null {
-  const hash = typeof integrity === "string" ? INTEGRITY.exec(integrity)?.[1] : undefined;
+  const hash = typeof integrity === "string" ? INTEGRITY_SHAPE.exec(integrity)?.[1] : undefined;
   return hash === undefined ? null : Buffer.from(hash, "base64").toString("hex");
 }
 
@@ -126,13 +126,13 @@ const integrityOf = (sha256: string): string => `sha256-${Buffer.from(sha256, "h
 export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
   const { sha256, bytes, version, licence, global, names } = facts;
   const integrity = integrityOf(sha256);
-  const told = {
+  const logFacts = {
     ...(version !== null && { version }),
     ...(licence !== null && { licence }),
     ...(global !== null && { global }),
     ...(names?.includes("eval()") && { usesEval: true }),
   };
-  return { name, path: storedPath(sha256), sha256, ...told, integrity, bytes };
+  return { name, path: storedPath(sha256), sha256, ...logFacts, integrity, bytes };
 }
 
 /** The stored scripts among assets, each once. */
@@ -143,30 +143,30 @@ export const storedScripts = (assets: readonly StoredAsset[]): string[] => [
 export type StoredScripts = ReturnType<typeof createStoredScripts>;
 
 export function createStoredScripts(db: DataSource) {
-  const lately = new LRUCache<string, KeptScript>({
+  const recentScripts = new LRUCache<string, KeptScript>({
     maxSize: IN_MEMORY_BYTES,
     sizeCalculation: ({ source, raw }) => source.length * 2 + (raw?.length ?? 0) + 1,
   });
 
-  const readings = createTokenBucket({ limit: DECLARATIONS_PER_APP, windowMs: RATE_WINDOW_MS });
-  const chosenLately = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOSEN_LATELY_MS });
+  const declarationBucket = createTokenBucket({ limit: DECLARATIONS_PER_APP, windowMs: RATE_WINDOW_MS });
+  const recentChoices = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOSEN_LATELY_MS });
 
   return {
     /** Returns the version that a registry chose for a spec before, and whether it is still fresh. */
     async chosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
       const key = `${registry} ${spec}`;
-      const before = chosenLately.get(key);
-      if (before) return { ...before, fresh: true };
-      const [found] = await rows<ScriptFacts & { fresh: boolean }>(db, CHOSEN, [registry, spec]);
-      if (!found) return null;
-      await rows(db, "UPDATE kept_script SET touched_at = now() WHERE sha256 = $1", [found.sha256]);
-      if (found.fresh) chosenLately.set(key, found);
-      return found;
+      const recentChoice = recentChoices.get(key);
+      if (recentChoice) return { ...recentChoice, fresh: true };
+      const [chosenRow] = await rows<ScriptFacts & { fresh: boolean }>(db, SELECT_CHOSEN_SCRIPT, [registry, spec]);
+      if (!chosenRow) return null;
+      await rows(db, "UPDATE kept_script SET touched_at = now() WHERE sha256 = $1", [chosenRow.sha256]);
+      if (chosenRow.fresh) recentChoices.set(key, chosenRow);
+      return chosenRow;
     },
 
     async choose(registry: string, specs: readonly string[], facts: ScriptFacts): Promise<void> {
-      await rows(db, CHOOSE, [registry, [...new Set(specs)], facts.sha256]);
-      for (const spec of specs) chosenLately.set(`${registry} ${spec}`, facts);
+      await rows(db, INSERT_CHOICE, [registry, [...new Set(specs)], facts.sha256]);
+      for (const spec of specs) recentChoices.set(`${registry} ${spec}`, facts);
     },
 
     /** Stores a script; existing content stays unchanged. @param declarations a JSON array of strings */
@@ -188,27 +188,27 @@ export function createStoredScripts(db: DataSource) {
         JSON.stringify(parts),
         declarations,
       ];
-      await rows(db, KEEP, values);
+      await rows(db, INSERT_SCRIPT, values);
       return { ...facts, sha256, bytes: source.length };
     },
 
     /** Facts of scripts by hash; missing scripts are left out. */
     async known(hashes: readonly string[]): Promise<ScriptFacts[]> {
       if (hashes.length === 0) return [];
-      const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${FACTS}`;
+      const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${SCRIPT_FACTS}`;
       return rows<ScriptFacts>(db, sql, [hashes]);
     },
 
     /** Returns the text of a script, usually from memory; null if there is none. */
     async read(sha256: string): Promise<KeptScript | null> {
-      const before = lately.get(sha256);
-      if (before) return before;
+      const recentScript = recentScripts.get(sha256);
+      if (recentScript) return recentScript;
       const sql = "SELECT source, names, global FROM kept_script WHERE sha256 = $1";
-      const [found] = await rows<Omit<KeptScript, "source"> & { source: Buffer }>(db, sql, [sha256]);
-      if (!found) return null;
-      const { source } = found;
-      const script = { ...found, source: String(source), ...(!isUtf8(source) && { raw: source }) };
-      lately.set(sha256, script);
+      const [scriptRow] = await rows<Omit<KeptScript, "source"> & { source: Buffer }>(db, sql, [sha256]);
+      if (!scriptRow) return null;
+      const { source } = scriptRow;
+      const script = { ...scriptRow, source: String(source), ...(!isUtf8(source) && { raw: source }) };
+      recentScripts.set(sha256, script);
       return script;
     },
 
@@ -221,22 +221,25 @@ export function createStoredScripts(db: DataSource) {
       const sha256 = sha256In(integrity);
       if (sha256 === null) {
         const expected = "integrity must be sha256- and a hash in base64, as the action's assets have it";
-        throw new ActionError("REQUEST_INVALID", `${expected} (got ${described(integrity)})`);
+        throw new ActionError("REQUEST_INVALID", `${expected} (got ${describeValue(integrity)})`);
       }
-      const wait = readings.take(String(appId), 1);
-      if (wait > 0) {
+      const waitSeconds = declarationBucket.take(String(appId), 1);
+      if (waitSeconds > 0) {
         const limit = `this app may read what packages declare ${DECLARATIONS_PER_APP} times in a minute`;
-        throw tooOften(`${limit}; try again in ${wait} s`, wait);
+        throw tooOften(`${limit}; try again in ${waitSeconds} s`, waitSeconds);
       }
-      const [found] = await rows<{ declarations: Buffer | null }>(db, DECLARATIONS, [appId, sha256]);
-      return found?.declarations ? (JSON.parse(String(found.declarations)) as string[]) : null;
+      const [declarationRow] = await rows<{ declarations: Buffer | null }>(db, SELECT_DECLARATIONS, [appId, sha256]);
+      return declarationRow?.declarations ? (JSON.parse(String(declarationRow.declarations)) as string[]) : null;
     },
 
     /** The same for all scripts that the app's drafts use, by integrity, without scripts that have no declarations. */
     async draftDeclarations(appId: number): Promise<Map<string, string[]>> {
-      const found = await rows<{ sha256: string; declarations: Buffer }>(db, DRAFT_DECLARATIONS, [appId]);
+      const declarationRows = await rows<{ sha256: string; declarations: Buffer }>(db, DRAFT_DECLARATIONS, [appId]);
       return new Map(
-        found.map(({ sha256, declarations }) => [integrityOf(sha256), JSON.parse(String(declarations)) as string[]]),
+        declarationRows.map(({ sha256, declarations }) => [
+          integrityOf(sha256),
+          JSON.parse(String(declarations)) as string[],
+        ]),
       );
     },
 
@@ -252,8 +255,8 @@ export function createStoredScripts(db: DataSource) {
 
     /** Removes unused scripts, and versions that were not used lately. */
     async sweep(): Promise<void> {
-      await rows(db, FORGET);
-      await rows(db, SWEEP);
+      await rows(db, DELETE_UNUSED_CHOICES);
+      await rows(db, DELETE_UNUSED_SCRIPTS);
     },
   };
 }

@@ -17,7 +17,7 @@ export type PackageProbe = (
 export function createPackageProbe(browsers: Pick<Browsers, "run"> | null): PackageProbe {
   return async ({ name, sha256, source }, signal) => {
     if (browsers === null) return null;
-    const outcome = await browsers.run({
+    const probeOutcome = await browsers.run({
       mode: "document",
       network: false,
       isolationKey: `package ${sha256}`,
@@ -30,10 +30,10 @@ export function createPackageProbe(browsers: Pick<Browsers, "run"> | null): Pack
       mayRequest: () => false,
       signal,
     });
-    if (outcome.ok) return null;
-    if (outcome.cause === "timeout") return `it takes more than ${LOAD_LIMIT_MS / 1_000} s to load`;
-    if (outcome.cause === "memory") return "it takes too much memory to load";
-    if (outcome.cause !== "script") return null;
-    return `it cannot be loaded: ${outcome.error.message.slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
+    if (probeOutcome.ok) return null;
+    if (probeOutcome.cause === "timeout") return `it takes more than ${LOAD_LIMIT_MS / 1_000} s to load`;
+    if (probeOutcome.cause === "memory") return "it takes too much memory to load";
+    if (probeOutcome.cause !== "script") return null;
+    return `it cannot be loaded: ${probeOutcome.error.message.slice(0, REASON_MAX_CHARACTERS).toWellFormed()}`;
   };
 }

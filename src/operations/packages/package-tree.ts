@@ -1,10 +1,10 @@
 /** Collects a package and all packages that it needs, each once if one version fits all, laid out as in node_modules. Unpacks nothing. */
 import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
-import { described } from "../../rules/described.js";
-import type { Choice } from "../../rules/npm-choice.js";
+import { describeValue } from "../../rules/described.js";
+import type { VersionChoice } from "../../rules/npm-choice.js";
 import { isPackageName, unresolved } from "../../rules/packages.js";
-import { ARCHIVE_MAX_BYTES, type Asking, type Registry } from "./registry.js";
+import { ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
 
 /** A package with more dependencies is not a library. */
 export const PACKAGES_MAX = 200;
@@ -19,11 +19,11 @@ interface Node {
   name: string;
   /** Name in the registry; differs if the dependent uses an alias. */
   origin: string;
-  choice: Choice;
+  choice: VersionChoice;
   folder: string;
 }
 
-const fits = (version: string, range: string): boolean =>
+const fitsRange = (version: string, range: string): boolean =>
   range === "" || range === "*" || satisfies(version, range, { loose: true });
 
 /** The folders that a module of `folder` searches, nearest first. */
@@ -40,27 +40,27 @@ class Tree {
   private documentBytes = 0;
 
   constructor(
-    private readonly registry: Registry,
-    private readonly asking: Asking,
+    private readonly registry: PackageRegistry,
+    private readonly asking: RegistryRequest,
   ) {}
 
-  async choose(name: string, wanted: string): Promise<Choice> {
-    return this.registry.choose(this.asking, name, await this.document(name), wanted);
+  async choose(name: string, range: string): Promise<VersionChoice> {
+    return this.registry.choose(this.asking, name, await this.document(name), range);
   }
 
   private document(name: string): Promise<Uint8Array> {
-    const known = this.documents.get(name);
-    if (known) return known;
+    const knownDocument = this.documents.get(name);
+    if (knownDocument) return knownDocument;
     if (!isPackageName(name)) {
       return Promise.reject(
-        unresolved(this.asking.dependency, `needs ${described(name)}, which is no name of a package`),
+        unresolved(this.asking.dependency, `needs ${describeValue(name)}, which is no name of a package`),
       );
     }
     const requested = this.registry.document(this.asking, name).then((document) => {
       this.documentBytes += document.length;
       if (this.documentBytes <= DOCUMENTS_MAX_BYTES) return document;
-      const most = `${DOCUMENTS_MAX_BYTES / 2 ** 20} MB`;
-      throw unresolved(this.asking.dependency, `needs packages of which the registry tells more than ${most}`);
+      const sizeText = `${DOCUMENTS_MAX_BYTES / 2 ** 20} MB`;
+      throw unresolved(this.asking.dependency, `needs packages of which the registry tells more than ${sizeText}`);
     });
     this.documents.set(name, requested);
     return requested;
@@ -71,10 +71,10 @@ class Tree {
     const names = nodes.flatMap(({ choice }) =>
       choice.needs.map(([name, range]) => NPM_ALIAS.exec(range)?.[1] ?? name),
     );
-    const missing = [...new Set(names)].filter((name) => !this.documents.has(name));
-    for (let at = 0; at < missing.length; at += AT_ONCE) {
+    const missingNames = [...new Set(names)].filter((name) => !this.documents.has(name));
+    for (let at = 0; at < missingNames.length; at += AT_ONCE) {
       // The package that needs it reports the failure.
-      const requested = missing.slice(at, at + AT_ONCE).map((name) => this.document(name).catch(() => undefined));
+      const requested = missingNames.slice(at, at + AT_ONCE).map((name) => this.document(name).catch(() => undefined));
       await Promise.all(requested);
     }
   }
@@ -88,40 +88,46 @@ class Tree {
 
   /** Adds the dependencies of a package to the tree. @returns the new ones */
   async grow({ choice, folder }: Node): Promise<Node[]> {
-    const grown: Node[] = [];
-    const wanted = choice.needs.map(([name, range]) => {
+    const newNodes: Node[] = [];
+    const wantedChoices = choice.needs.map(([name, range]) => {
       const [, origin = name, of = ""] = NPM_ALIAS.exec(range) ?? [];
       return { name, origin, range: NPM_ALIAS.test(range) ? of : range };
     });
-    const missing = wanted.filter(({ name, origin, range }) => !this.has(folder, name, origin, range));
-    const choices = await Promise.all(missing.map(({ origin, range }) => this.choose(origin, range)));
-    for (const [at, { name, origin }] of missing.entries()) {
+    const unplacedChoices = wantedChoices.filter(({ name, origin, range }) => !this.has(folder, name, origin, range));
+    const chosenVersions = await Promise.all(unplacedChoices.map(({ origin, range }) => this.choose(origin, range)));
+    for (const [at, { name, origin }] of unplacedChoices.entries()) {
       const top = `/node_modules/${name}`;
-      const place = this.nodes.has(top) ? `${folder}/node_modules/${name}` : top;
-      if (!this.nodes.has(place)) grown.push(this.add({ name, origin, choice: choices[at]!, folder: place }));
+      const installPath = this.nodes.has(top) ? `${folder}/node_modules/${name}` : top;
+      if (!this.nodes.has(installPath))
+        newNodes.push(this.add({ name, origin, choice: chosenVersions[at]!, folder: installPath }));
     }
-    return grown;
+    return newNodes;
   }
 
   /** True if a module of the folder would find that package. */
   private has(folder: string, name: string, origin: string, range: string): boolean {
-    for (const place of lookedAt(folder, name)) {
-      const found = this.nodes.get(place);
-      if (found) return found.origin === origin && fits(found.choice.version, range);
+    for (const candidatePath of lookedAt(folder, name)) {
+      const existingNode = this.nodes.get(candidatePath);
+      if (existingNode) return existingNode.origin === origin && fitsRange(existingNode.choice.version, range);
     }
     return false;
   }
 }
 
-export interface Gathered {
-  choice: Choice;
+export interface GatheredPackages {
+  choice: VersionChoice;
   archives: () => Promise<PackageArchive[]>;
 }
 
 /** Chooses the version of a package. Its dependencies are collected later. @throws DEPENDENCY_UNRESOLVED */
-export async function gather(registry: Registry, asking: Asking, name: string, wanted: string): Promise<Gathered> {
+export async function gatherPackages(
+  registry: PackageRegistry,
+  asking: RegistryRequest,
+  name: string,
+  range: string,
+): Promise<GatheredPackages> {
   const tree = new Tree(registry, asking);
-  const choice = await tree.choose(name, wanted);
+  const choice = await tree.choose(name, range);
 
   async function archives(): Promise<PackageArchive[]> {
     let level = [tree.add({ name, origin: name, choice, folder: `/node_modules/${name}` })];
@@ -136,7 +142,7 @@ export async function gather(registry: Registry, asking: Asking, name: string, w
     const all: PackageArchive[] = [];
     let bytes = 0;
     for (let at = 0; at < nodes.length; at += AT_ONCE) {
-      const fetched = nodes
+      const fetchedNodes = nodes
         .slice(at, at + AT_ONCE)
         .map(async ({ origin, choice: { version }, folder, choice: one }) => {
           const archive = await registry.archive(
@@ -147,7 +153,7 @@ export async function gather(registry: Registry, asking: Asking, name: string, w
           );
           return { name: origin, version, folder, archive };
         });
-      for (const one of await Promise.all(fetched)) {
+      for (const one of await Promise.all(fetchedNodes)) {
         bytes += one.archive.length;
         all.push(one);
       }

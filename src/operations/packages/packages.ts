@@ -14,7 +14,7 @@ import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { lookupFor } from "../../engine/public-lookup.js";
 import { ActionError } from "../../errors.js";
-import { described, isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/described.js";
 import { isAllowedLicence } from "../../rules/licences.js";
 import { alternativeTo } from "../../rules/package-alternatives.js";
 import {
@@ -26,12 +26,12 @@ import {
   readDependency,
   unresolved,
 } from "../../rules/packages.js";
-import type { Intake } from "../records/intake.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import { createAddresses, LOOK_LIMIT_MS } from "./addresses.js";
 import {
   assetOf,
   createStoredScripts,
-  type Part,
+  type PackagePart,
   type ScriptFacts,
   type StoredScripts,
   sha256In,
@@ -39,9 +39,9 @@ import {
   storedScripts,
 } from "./kept-scripts.js";
 import type { PackageProbe } from "./package-probe.js";
-import { gather } from "./package-tree.js";
-import { AWAY_RETRY_SECONDS, createRegistry, type Registry } from "./registry.js";
-import { type Author, createScriptQuota } from "./script-room.js";
+import { gatherPackages } from "./package-tree.js";
+import { AWAY_RETRY_SECONDS, createRegistry, type PackageRegistry } from "./registry.js";
+import { createScriptQuota, type ScriptAuthor } from "./script-room.js";
 
 /** Concurrent downloads and builds of packages in this process, and of requests to URLs, each for another app. */
 const PACKAGES_AT_ONCE = 4;
@@ -60,7 +60,7 @@ const WEB_PORTS: readonly number[] = [80, 443];
 export interface PackagesOptions {
   db: DataSource;
   catalogue: Catalogue;
-  intake: Intake;
+  intake: IntakeLimiter;
   /** null: npm packages are switched off. `url` has no trailing slash; without a sandbox the bundler may have network access. */
   npm: Config["npm"];
   probe: PackageProbe;
@@ -126,18 +126,18 @@ const storedAssetOf = (dependency: string, assets: readonly StoredAsset[]): Stor
 const specOf = ({ name, subpath, wanted }: Dependency & { kind: "npm" }) => `${name}${subpath}@${wanted}`;
 
 /** Rejects two packages with one global name: the later would silently replace the earlier. @throws DEPENDENCY_UNRESOLVED */
-function refuseSameGlobal(assets: Map<string, StoredAsset>, before: readonly StoredAsset[]): void {
-  const known = new Set(before.map(({ name }) => name));
+function refuseSameGlobal(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
+  const namesBefore = new Set(assetsBefore.map(({ name }) => name));
   const byGlobal = new Map<string, string>();
   for (const [dependency, { global }] of assets) {
     if (global === undefined) continue;
-    const other = byGlobal.get(global);
+    const otherName = byGlobal.get(global);
     byGlobal.set(global, dependency);
     // Two packages that an action has already are accepted, so that it can still be saved.
-    if (other === undefined || (known.has(other) && known.has(dependency))) continue;
-    const [added, present] = known.has(dependency) ? [other, dependency] : [dependency, other];
+    if (otherName === undefined || (namesBefore.has(otherName) && namesBefore.has(dependency))) continue;
+    const [added, present] = namesBefore.has(dependency) ? [otherName, dependency] : [dependency, otherName];
     assets.delete(added);
-    throw unresolved(added, `has the global name ${global}, as ${described(present)} has; list only one of them`);
+    throw unresolved(added, `has the global name ${global}, as ${describeValue(present)} has; list only one of them`);
   }
 }
 
@@ -148,35 +148,39 @@ export function createPackages(options: PackagesOptions) {
   const connections = connectionsOf(options);
   const scripts: StoredScripts = createStoredScripts(db);
   const bundler: Bundler = createBundler({ log, sandbox: npm?.sandbox ?? true });
-  const registry: Registry | null = npm && createRegistry({ ...npm, connections: connections.npm });
+  const registry: PackageRegistry | null = npm && createRegistry({ ...npm, connections: connections.npm });
   if (npm?.sandbox === false)
     log.warn("NPM_SANDBOX=off: without user namespaces, packages are bundled in a process with network access");
   const lines = { npm: new FairSemaphore(PACKAGES_AT_ONCE, 1), address: new FairSemaphore(ADDRESSES_AT_ONCE, 1) };
   const room = createScriptQuota(scripts);
   const addresses = createAddresses({ connections: connections.elsewhere, scripts, room, intake });
 
-  function checkLicences(dependency: string, parts: readonly Part[]): void {
+  function checkLicences(dependency: string, parts: readonly PackagePart[]): void {
     const allowed = npm?.licences;
     const refused = allowed && parts.find(({ licence }) => !isAllowedLicence(licence, allowed));
     if (!refused) return;
     const { name, version, licence } = refused;
-    const stated = licence === null ? "states no licence" : `has the licence ${licence}`;
+    const licenceText = licence === null ? "states no licence" : `has the licence ${licence}`;
     throw unresolved(
       dependency,
-      `cannot be used: ${name}@${version} ${stated}, and this service allows ${allowed.join(", ")}`,
+      `cannot be used: ${name}@${version} ${licenceText}, and this service allows ${allowed.join(", ")}`,
     );
   }
 
-  async function made(author: Author, dependency: string, npm: Dependency & { kind: "npm" }): Promise<ScriptFacts> {
+  async function makeScript(
+    author: ScriptAuthor,
+    dependency: string,
+    npm: Dependency & { kind: "npm" },
+  ): Promise<ScriptFacts> {
     const { name, wanted, subpath } = npm;
     const asking = { dependency, signal: AbortSignal.timeout(FETCH_LIMIT_MS) };
-    const { choice, archives } = await gather(registry!, asking, name, wanted);
-    const exact = specOf({ ...npm, wanted: choice.version });
-    const specs = [specOf(npm), exact];
-    const before = await scripts.chosen(registry!.registry, exact);
-    if (before) {
-      await scripts.choose(registry!.registry, specs, before);
-      return before;
+    const { choice, archives } = await gatherPackages(registry!, asking, name, wanted);
+    const exactSpec = specOf({ ...npm, wanted: choice.version });
+    const specs = [specOf(npm), exactSpec];
+    const chosen = await scripts.chosen(registry!.registry, exactSpec);
+    if (chosen) {
+      await scripts.choose(registry!.registry, specs, chosen);
+      return chosen;
     }
     const { source, global, names, parts, declarations } = await bundler
       .bundle(await archives(), subpath)
@@ -193,65 +197,65 @@ export function createPackages(options: PackagesOptions) {
     intake.take(author.caller, author.appId, bytes);
     const { version } = choice;
     const licence = parts[0]!.licence;
-    const facts = await scripts.keep(text, { package: name + subpath, version, licence, global, names, parts }, types);
-    await scripts.choose(registry!.registry, specs, facts);
-    return facts;
+    const script = await scripts.keep(text, { package: name + subpath, version, licence, global, names, parts }, types);
+    await scripts.choose(registry!.registry, specs, script);
+    return script;
   }
 
-  async function ofNpm(author: Author, dependency: string, npm: Dependency & { kind: "npm" }) {
+  async function ofNpm(author: ScriptAuthor, dependency: string, npm: Dependency & { kind: "npm" }) {
     if (!registry)
       throw unresolved(dependency, "is no package of the catalogue, and packages of npm are switched off here");
-    const before = await scripts.chosen(registry.registry, specOf(npm));
-    const facts = before?.fresh
-      ? before
-      : await made(author, dependency, npm).catch((error: unknown) => {
+    const chosen = await scripts.chosen(registry.registry, specOf(npm));
+    const script = chosen?.fresh
+      ? chosen
+      : await makeScript(author, dependency, npm).catch((error: unknown) => {
           // If the registry is unavailable, its last answer is used.
-          if (before && error instanceof ActionError && error.details.retryAfter === AWAY_RETRY_SECONDS) return before;
+          if (chosen && error instanceof ActionError && error.details.retryAfter === AWAY_RETRY_SECONDS) return chosen;
           throw error;
         });
     // The allowed licences may have changed since it was stored.
-    checkLicences(dependency, facts.parts);
-    return assetOf(dependency, facts);
+    checkLicences(dependency, script.parts);
+    return assetOf(dependency, script);
   }
 
   async function assetFor(
-    author: Author,
+    author: ScriptAuthor,
     dependency: string,
     known: StoredAsset | undefined,
     version: string | undefined,
   ): Promise<StoredAsset> {
-    const read = readDependency(dependency, catalogue);
-    if (read.kind === "served") return read.asset;
+    const parsed = readDependency(dependency, catalogue);
+    if (parsed.kind === "served") return parsed.asset;
     if (known && isKept(known))
-      return read.kind === "address" ? addresses.lookAgain(author, dependency, read.url, known) : known;
-    const leave = await lines[read.kind].enter(author.appId);
+      return parsed.kind === "address" ? addresses.lookAgain(author, dependency, parsed.url, known) : known;
+    const leaveQueue = await lines[parsed.kind].enter(author.appId);
     try {
-      const wanted = read.kind === "npm" && version !== undefined ? { ...read, wanted: version } : read;
+      const wanted = parsed.kind === "npm" && version !== undefined ? { ...parsed, wanted: version } : parsed;
       return wanted.kind === "npm"
         ? await ofNpm(author, dependency, wanted)
         : await addresses.keep(author, dependency, wanted.url);
     } finally {
-      leave();
+      leaveQueue();
     }
   }
 
   /** Null if it is not a URL. @throws as `addresses.keep` */
-  async function scriptOfAddress(author: Author, dependency: string): Promise<StoredAsset | null> {
-    const read = readDependency(dependency, catalogue);
-    if (read.kind !== "address") return null;
-    const leave = await lines.address.enter(author.appId);
+  async function scriptOfAddress(author: ScriptAuthor, dependency: string): Promise<StoredAsset | null> {
+    const parsed = readDependency(dependency, catalogue);
+    if (parsed.kind !== "address") return null;
+    const leaveQueue = await lines.address.enter(author.appId);
     try {
-      return await addresses.keep(author, dependency, read.url, LOOK_LIMIT_MS);
+      return await addresses.keep(author, dependency, parsed.url, LOOK_LIMIT_MS);
     } finally {
-      leave();
+      leaveQueue();
     }
   }
 
   /** True if the script fits the dependency: an imported document may contain errors. */
   function isScriptOf({ package: name }: ScriptFacts, dependency: string): boolean {
     try {
-      const read = readDependency(dependency, catalogue);
-      return read.kind === "npm" ? read.name + read.subpath === name : read.kind === "address" && name === null;
+      const parsed = readDependency(dependency, catalogue);
+      return parsed.kind === "npm" ? parsed.name + parsed.subpath === name : parsed.kind === "address" && name === null;
     } catch {
       return false;
     }
@@ -265,14 +269,14 @@ export function createPackages(options: PackagesOptions) {
     /** Importable packages of a run, as expressions by name. Unresolved ones are undefined there. */
     imports(
       dependencies: readonly string[],
-      known: readonly StoredAsset[],
+      knownAssets: readonly StoredAsset[],
       { assets, late }: ResolvedPackages,
     ): Record<string, string> {
       const pairs = dependencies.flatMap((dependency): [string, string][] => {
         const entry = catalogue.get(dependency);
         if (entry?.namespace) return [[dependency, `Svc.${entry.namespace}`]];
         if (entry || /^https?:/i.test(dependency)) return [];
-        const { global } = assets.get(dependency) ?? storedAssetOf(dependency, [...known, ...late]) ?? {};
+        const { global } = assets.get(dependency) ?? storedAssetOf(dependency, [...knownAssets, ...late]) ?? {};
         const expression = global === undefined ? "undefined" : globalExpression(global);
         return [dependency, importName(dependency)].map((name) => [name, expression]);
       });
@@ -287,14 +291,14 @@ export function createPackages(options: PackagesOptions) {
 
     /** Resolves dependencies outside of any transaction, in order, until the first that fails. Never rejects. */
     async resolve(
-      author: Author,
+      author: ScriptAuthor,
       dependencies: readonly string[],
-      before: readonly StoredAsset[],
+      assetsBefore: readonly StoredAsset[],
       promised = NOTHING_PROMISED,
     ): Promise<ResolvedPackages> {
       const assets = new Map<string, StoredAsset>();
-      const known = [...promised.kept, ...before];
-      const had = new Set(storedScripts(before));
+      const knownAssets = [...promised.kept, ...assetsBefore];
+      const had = new Set(storedScripts(assetsBefore));
       const deadline = performance.now() + SAVE_LIMIT_MS;
       try {
         for (const dependency of new Set(dependencies)) {
@@ -304,12 +308,12 @@ export function createPackages(options: PackagesOptions) {
               "was not reached in time: what comes before it took too long",
               AWAY_RETRY_SECONDS,
             );
-          const stands = known.find(({ name }) => name === dependency);
-          const asset = await assetFor(author, dependency, stands, promised.versions.get(dependency));
+          const known = knownAssets.find(({ name }) => name === dependency);
+          const asset = await assetFor(author, dependency, known, promised.versions.get(dependency));
           if (isKept(asset) && !had.has(asset.sha256)) await room.takeKept(author, asset);
           assets.set(dependency, asset);
         }
-        refuseSameGlobal(assets, known);
+        refuseSameGlobal(assets, knownAssets);
         return { ...NOTHING_RESOLVED, assets };
       } catch (fault) {
         return { ...NOTHING_RESOLVED, assets, fault };
@@ -321,15 +325,17 @@ export function createPackages(options: PackagesOptions) {
      * first URL that answers without a script. Never rejects.
      */
     async caughtUp(
-      author: Author,
+      author: ScriptAuthor,
       dependencies: readonly string[],
-      known: readonly StoredAsset[],
+      knownAssets: readonly StoredAsset[],
     ): Promise<ResolvedPackages> {
       const late: StoredAsset[] = [];
       let fault: unknown = null;
       const deadline = performance.now() + CATCH_UP_LIMIT_MS;
-      const missing = [...new Set(dependencies)].filter((dependency) => storedAssetOf(dependency, known) === undefined);
-      for (const dependency of missing) {
+      const missingDependencies = [...new Set(dependencies)].filter(
+        (dependency) => storedAssetOf(dependency, knownAssets) === undefined,
+      );
+      for (const dependency of missingDependencies) {
         if (performance.now() > deadline) break;
         try {
           const asset = await scriptOfAddress(author, dependency);
@@ -349,9 +355,11 @@ export function createPackages(options: PackagesOptions) {
         if (typeof name !== "string" || sha256 === null) return [];
         return [{ name, sha256, version: typeof version === "string" ? valid(version) : null }];
       });
-      const facts = new Map((await scripts.known(entries.map(({ sha256 }) => sha256))).map((one) => [one.sha256, one]));
+      const scriptsByHash = new Map(
+        (await scripts.known(entries.map(({ sha256 }) => sha256))).map((one) => [one.sha256, one]),
+      );
       const stored = entries.flatMap(({ name, sha256 }) => {
-        const one = facts.get(sha256);
+        const one = scriptsByHash.get(sha256);
         return one && isScriptOf(one, name) ? [assetOf(name, one)] : [];
       });
       return {
@@ -364,20 +372,24 @@ export function createPackages(options: PackagesOptions) {
      * Assets of dependencies, from resolved and existing ones. Makes no request.
      * @throws DEPENDENCY_UNRESOLVED, and the error that prevented the first of them from being resolved
      */
-    settle(dependencies: readonly string[], known: readonly StoredAsset[], resolved: ResolvedPackages): StoredAsset[] {
+    settle(
+      dependencies: readonly string[],
+      knownAssets: readonly StoredAsset[],
+      resolved: ResolvedPackages,
+    ): StoredAsset[] {
       const { assets, late, fault } = resolved;
       return [...new Set(dependencies)].map((dependency) => {
-        const found = assets.get(dependency);
-        if (found) return found;
-        const read = readDependency(dependency, catalogue);
-        if (read.kind === "served") return read.asset;
+        const foundAsset = assets.get(dependency);
+        if (foundAsset) return foundAsset;
+        const parsed = readDependency(dependency, catalogue);
+        if (parsed.kind === "served") return parsed.asset;
         // A script that another save has stored meanwhile stays, like every stored script.
-        const stored = storedAssetOf(dependency, [...known, ...late]);
+        const stored = storedAssetOf(dependency, [...knownAssets, ...late]);
         if (stored) return stored;
         if (fault !== null) throw fault;
-        const before = known.find(({ name }) => name === dependency);
+        const known = knownAssets.find(({ name }) => name === dependency);
         // A package that left the catalogue is gone; a URL stays as it was.
-        if (before && read.kind === "address") return before;
+        if (known && parsed.kind === "address") return known;
         throw unresolved(dependency, "was changed by another save meanwhile", 1);
       });
     },

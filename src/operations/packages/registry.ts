@@ -11,7 +11,7 @@ import {
 } from "../../engine/checked-connections.js";
 import { createThreads } from "../../engine/threads.js";
 import type { ActionError } from "../../errors.js";
-import type { Choice, Chosen, VersionQuery } from "../../rules/npm-choice.js";
+import type { VersionChoice, VersionQuery, VersionResult } from "../../rules/npm-choice.js";
 import { unresolved } from "../../rules/packages.js";
 
 /** A registry document of one package: some have thousands of versions. */
@@ -23,17 +23,17 @@ const READ_TIMEOUT_MS = 10_000;
 /** Retry-After of temporary refusals, in seconds. */
 export const AWAY_RETRY_SECONDS = 30;
 /** A full document is ten times as long, but the abbreviated one lacks publication times. */
-const ABBREVIATED = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
-const FULL = "application/json";
+const ABBREVIATED_TYPE = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
+const FULL_TYPE = "application/json";
 const DAY_MS = 86_400_000;
 
 /** The dependency that is resolved: each error names it. */
-export interface Asking {
+export interface RegistryRequest {
   dependency: string;
   signal: AbortSignal;
 }
 
-export type Registry = ReturnType<typeof createRegistry>;
+export type PackageRegistry = ReturnType<typeof createRegistry>;
 
 export function createRegistry(options: {
   /** URL of the registry, without a trailing slash. */
@@ -48,14 +48,14 @@ export function createRegistry(options: {
   const { url: registry, token, connections, minAgeDays = 0, readLimitMs = READ_TIMEOUT_MS } = options;
   const { origin } = new URL(registry);
   const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
-  const threads = createThreads<VersionQuery, Chosen>({
+  const threads = createThreads<VersionQuery, VersionResult>({
     module: new URL("../../rules/npm-choice.js", import.meta.url),
     name: "chooseVersion",
     memoryMb: READ_MEMORY_MB,
     timeoutMs: readLimitMs,
   });
 
-  const away = ({ dependency }: Asking, name: string, reason: string): ActionError =>
+  const unreachableError = ({ dependency }: RegistryRequest, name: string, reason: string): ActionError =>
     unresolved(dependency, `cannot be fetched now: the registry ${reason}, asked for ${name}`, AWAY_RETRY_SECONDS);
 
   /** Redirects may lead to the registry itself, or to public hosts over https. */
@@ -64,7 +64,13 @@ export function createRegistry(options: {
       throw new NotConnectedError("it redirects to a URL without TLS", true);
   }
 
-  async function ask(asking: Asking, name: string, url: URL, maxBytes: number, accept: string): Promise<Download> {
+  async function ask(
+    asking: RegistryRequest,
+    name: string,
+    url: URL,
+    maxBytes: number,
+    accept: string,
+  ): Promise<Download> {
     // Only the registry receives its token.
     const headers = { accept, ...(url.origin === origin ? authorization : {}) };
     const { signal } = asking;
@@ -78,11 +84,15 @@ export function createRegistry(options: {
           asking.dependency,
           `cannot be fetched: the registry leads to a host that may not be reached, asked for ${name}`,
         );
-      throw away(asking, name, error instanceof NotConnectedError ? "cannot be reached" : "does not answer");
+      throw unreachableError(
+        asking,
+        name,
+        error instanceof NotConnectedError ? "cannot be reached" : "does not answer",
+      );
     }
   }
 
-  function checkStatus(asking: Asking, name: string, { status }: Download): void {
+  function checkStatus(asking: RegistryRequest, name: string, { status }: Download): void {
     if (status === 200) return;
     const { dependency } = asking;
     if (status === 401 || status === 403)
@@ -93,42 +103,48 @@ export function createRegistry(options: {
         name === dependency ? "is no package of the registry" : `needs ${name}, which is no package of the registry`,
       );
     }
-    throw away(asking, name, `answers ${status}`);
+    throw unreachableError(asking, name, `answers ${status}`);
   }
 
   return {
     registry,
 
     /** Returns the registry's document of a package. @throws DEPENDENCY_UNRESOLVED */
-    async document(asking: Asking, name: string): Promise<Uint8Array> {
+    async document(asking: RegistryRequest, name: string): Promise<Uint8Array> {
       const url = new URL(`${registry}/${name.replace("/", "%2f")}`);
-      const answer = await ask(asking, name, url, DOCUMENT_MAX_BYTES, minAgeDays > 0 ? FULL : ABBREVIATED);
+      const answer = await ask(asking, name, url, DOCUMENT_MAX_BYTES, minAgeDays > 0 ? FULL_TYPE : ABBREVIATED_TYPE);
       checkStatus(asking, name, answer);
       return answer.body;
     },
 
     /** @throws DEPENDENCY_UNRESOLVED */
-    async choose(asking: Asking, name: string, document: Uint8Array, wanted: string): Promise<Choice> {
+    async choose(asking: RegistryRequest, name: string, document: Uint8Array, wanted: string): Promise<VersionChoice> {
       const publishedBefore = minAgeDays > 0 ? new Date(Date.now() - minAgeDays * DAY_MS).toISOString() : null;
-      const called = await threads.call({ document, wanted, publishedBefore });
+      const threadResult = await threads.call({ document, wanted, publishedBefore });
       // A document of maximum size takes a tenth of this, unless the machine is busy.
-      if (!called.ok && called.limit === "time")
+      if (!threadResult.ok && threadResult.limit === "time")
         throw unresolved(
           asking.dependency,
           `cannot be chosen now: the registry's document on ${name} could not be read in time`,
           AWAY_RETRY_SECONDS,
         );
-      if (!called.ok)
+      if (!threadResult.ok)
         throw unresolved(
           asking.dependency,
           `cannot be chosen: the registry's document on ${name} takes too much memory to read`,
         );
-      if ("fault" in called.value) throw unresolved(asking.dependency, `cannot be used: ${name} ${called.value.fault}`);
-      return called.value;
+      if ("fault" in threadResult.value)
+        throw unresolved(asking.dependency, `cannot be used: ${name} ${threadResult.value.fault}`);
+      return threadResult.value;
     },
 
     /** Returns the archive of a version. @throws DEPENDENCY_UNRESOLVED */
-    async archive(asking: Asking, name: string, choice: Choice, maxBytes = ARCHIVE_MAX_BYTES): Promise<Buffer> {
+    async archive(
+      asking: RegistryRequest,
+      name: string,
+      choice: VersionChoice,
+      maxBytes = ARCHIVE_MAX_BYTES,
+    ): Promise<Buffer> {
       const { version, tarball, integrity } = choice;
       const url = new URL(tarball);
       if (url.protocol !== "https:" && url.origin !== origin)

@@ -6,7 +6,7 @@ import { type KeptAsset, unresolved } from "../../rules/packages.js";
 import type { StoredScripts } from "./kept-scripts.js";
 
 /** The requester of dependencies, one per request. */
-export interface Author {
+export interface ScriptAuthor {
   caller: Caller;
   appId: number;
 }
@@ -22,24 +22,24 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
   /** An upper estimate of an app's scripts: if it is far from the limit, as usual, the scripts are not counted. */
   const atMost = new LRUCache<number, number>({ max: 10_000, ttl: COUNTED_FOR_MS, noUpdateTTL: true });
   /** Scripts that a request has stored so far: no action uses them before its transaction. */
-  const broughtBy = new WeakMap<Author, Set<string>>();
+  const broughtBy = new WeakMap<ScriptAuthor, Set<string>>();
 
-  async function take(author: Author, dependency: string, sha256: string, bytes: number): Promise<void> {
+  async function take(author: ScriptAuthor, dependency: string, sha256: string, bytes: number): Promise<void> {
     const { appId } = author;
-    const brought = broughtBy.get(author) ?? new Set();
-    broughtBy.set(author, brought);
-    if (brought.has(sha256)) return;
-    const known = atMost.get(appId);
-    let total = known === undefined ? Number.POSITIVE_INFINITY : known + bytes;
-    if (total > KEPT_SCRIPTS_MAX_BYTES) total = await scripts.bytesWith(appId, [...brought], { sha256, bytes });
+    const broughtScripts = broughtBy.get(author) ?? new Set();
+    broughtBy.set(author, broughtScripts);
+    if (broughtScripts.has(sha256)) return;
+    const knownBytes = atMost.get(appId);
+    let total = knownBytes === undefined ? Number.POSITIVE_INFINITY : knownBytes + bytes;
+    if (total > KEPT_SCRIPTS_MAX_BYTES) total = await scripts.bytesWith(appId, [...broughtScripts], { sha256, bytes });
     if (total > KEPT_SCRIPTS_MAX_BYTES) {
-      const most = `${KEPT_SCRIPTS_MAX_BYTES / 2 ** 20} MB`;
+      const sizeText = `${KEPT_SCRIPTS_MAX_BYTES / 2 ** 20} MB`;
       throw unresolved(
         dependency,
-        `does not fit: the scripts of one app's actions and their versions may take ${most}`,
+        `does not fit: the scripts of one app's actions and their versions may take ${sizeText}`,
       );
     }
-    brought.add(sha256);
+    broughtScripts.add(sha256);
     atMost.set(appId, total);
   }
 
@@ -48,7 +48,7 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
     take,
 
     /** Counts a script that is stored already, perhaps for other apps. @throws DEPENDENCY_UNRESOLVED */
-    takeKept: (author: Author, { name, sha256, bytes = 0 }: KeptAsset): Promise<void> =>
+    takeKept: (author: ScriptAuthor, { name, sha256, bytes = 0 }: KeptAsset): Promise<void> =>
       take(author, name, sha256, bytes + DECLARATIONS_BYTES),
   };
 }

@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import { countUpTo } from "../../data/count.js";
 import { type Executor, rows } from "../../data/database.js";
-import { cursorOf, idOfCursor, page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
+import { cursorOf, idOfCursor, page, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
 
 /** `data` names keys, fields and ids, never a setting's value or code. Times are ISO 8601. */
 export interface AuditEntry {
@@ -30,7 +30,7 @@ export interface AuditPage {
 }
 
 /** Reads the audit log of one app. */
-export type Trail = (appId: number, options: AuditOptions, reserve?: Reserve) => Promise<AuditPage>;
+export type ListTrail = (appId: number, options: AuditOptions, reserve?: ReserveBytes) => Promise<AuditPage>;
 
 /** The change in an entry: its type, and names, ids and fields. */
 export interface AuditFact {
@@ -45,7 +45,7 @@ export interface AuditActor {
 }
 
 /** Writes one entry and then `more` entries of the same change, in its transaction. */
-export async function audit(
+export async function recordChange(
   executor: Executor,
   caller: AuditActor | null,
   entry: AuditFact & { appId: number; actionId?: number },
@@ -78,29 +78,29 @@ export async function listAudit(
   db: DataSource,
   appId: number,
   options: AuditOptions,
-  reserve?: Reserve,
+  reserve?: ReserveBytes,
 ): Promise<AuditPage> {
   const { limit, offset } = page(options);
-  const after = idOfCursor(options.cursor);
-  const matching = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
+  const cursorId = idOfCursor(options.cursor);
+  const MATCHING_ENTRIES = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
   const parameters = [appId, options.actionId ?? null];
-  const { count, exact } = await countUpTo(db, `audit_entry WHERE ${matching}`, parameters);
-  const sized = await rows<Sized>(
+  const { count, exact } = await countUpTo(db, `audit_entry WHERE ${MATCHING_ENTRIES}`, parameters);
+  const entrySizes = await rows<SizedRow>(
     db,
-    `SELECT id, octet_length(data::text) AS bytes FROM audit_entry WHERE ${matching} AND ($5::bigint IS NULL OR id < $5)
+    `SELECT id, octet_length(data::text) AS bytes FROM audit_entry WHERE ${MATCHING_ENTRIES} AND ($5::bigint IS NULL OR id < $5)
       ORDER BY id DESC LIMIT $3 OFFSET $4`,
-    [...parameters, limit + 1, offset, after],
+    [...parameters, limit + 1, offset, cursorId],
   );
-  const chosen = await pageOf(sized.slice(0, limit), reserve);
+  const pageIds = await pageOf(entrySizes.slice(0, limit), reserve);
   const entries = await rows<AuditEntry & { createdAt: Date }>(
     db,
     `SELECT id, type, person_id AS "userId", credential_id AS "credentialId", action_id AS "actionId", data,
             created_at AS "createdAt"
        FROM audit_entry WHERE id = ANY ($1::bigint[]) ORDER BY id DESC`,
-    [chosen],
+    [pageIds],
   );
-  const hasMore = chosen.length < sized.length;
-  const nextCursor = hasMore && chosen.length > 0 ? cursorOf(chosen.at(-1)!) : undefined;
+  const hasMore = pageIds.length < entrySizes.length;
+  const nextCursor = hasMore && pageIds.length > 0 ? cursorOf(pageIds.at(-1)!) : undefined;
   return {
     entries: entries.map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() })),
     pagination: { total: count, hasMore, ...(!exact && { totalIsExact: false }), ...(nextCursor && { nextCursor }) },

@@ -4,7 +4,7 @@ import { entryData, LOG_CHANNEL } from "./execution-logs.js";
 import type { HaltedRun } from "./log-event-statement.js";
 
 /* From the run up to the first one; depth bounds it. */
-const CHAIN = `
+const SELECT_CHAIN = `
   WITH RECURSIVE chain AS (
     SELECT id, action_id, cause_run_id, 0 AS step FROM run WHERE id = $1
     UNION ALL
@@ -22,8 +22,8 @@ const ENTRY = `
 
 /** Describes the chain that ends in the run: `run 4 (action 7) -> run 5 (action 8)`. */
 async function chainText(executor: Executor, runId: number): Promise<string> {
-  const links = await rows<{ id: number; actionId: number }>(executor, CHAIN, [runId]);
-  return links.map(({ id, actionId }) => `run ${id} (action ${actionId})`).join(" -> ");
+  const chainLinks = await rows<{ id: number; actionId: number }>(executor, SELECT_CHAIN, [runId]);
+  return chainLinks.map(({ id, actionId }) => `run ${id} (action ${actionId})`).join(" -> ");
 }
 
 /** Logs each halted run as failed, with its chain, in the transaction that halted them. */
@@ -33,9 +33,9 @@ export async function logHalted(
   causeId: number,
   halted: HaltedRun[],
 ): Promise<void> {
-  const chain = await chainText(executor, causeId);
+  const chainTexts = await chainText(executor, causeId);
   for (const { id, actionId, reason } of halted) {
-    const message = `not started, ${reason}: ${chain} -> run ${id} (action ${actionId})`;
+    const message = `not started, ${reason}: ${chainTexts} -> run ${id} (action ${actionId})`;
     const error = { name: "RecursionError", message, stack: `RecursionError: ${message}` };
     const data = entryData({
       trigger: "log",

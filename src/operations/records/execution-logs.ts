@@ -7,8 +7,8 @@ import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { memberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
-import { cursorOf, idOfCursor, page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
-import { flat, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
+import { cursorOf, idOfCursor, page, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
+import { flatShape, refuseUnknownFields, type Shape } from "../../rules/unknown-fields.js";
 
 /** Notification channel with `appId:logId:runId`, sent when an entry is written. */
 export const LOG_CHANNEL = "svc_log";
@@ -84,24 +84,24 @@ const PAYLOAD_KEY = '"payload":';
  */
 export function entryData(facts: EntryFacts): EntryData {
   const { trigger, runOn, taskId, payload, durationMs, replayOf, outcome } = facts;
-  const scheduled = trigger === "schedule";
-  const parts = [
-    `"mode":"${scheduled ? "scheduled" : "on-demand"}"`,
+  const isScheduled = trigger === "schedule";
+  const entryParts = [
+    `"mode":"${isScheduled ? "scheduled" : "on-demand"}"`,
     `"runOn":"${runOn}"`,
     `"taskId":${taskId}`,
     `${PAYLOAD_KEY}${payload}`,
     `"duration":${Math.max(0, Math.round(durationMs))}`,
     `"actionVersion":"v3"`,
   ];
-  if (replayOf) parts.push(`"replayOf":${replayOf}`);
-  if (outcome.ok && outcome.isResponse) parts.push('"httpResponse":true');
+  if (replayOf) entryParts.push(`"replayOf":${replayOf}`);
+  if (outcome.ok && outcome.isResponse) entryParts.push('"httpResponse":true');
   if (!outcome.ok) {
     const error = JSON.stringify(outcome.error);
-    parts.push(`"error":${error}`, `"result":{"error":${error},"success":false,"errorObject":{}}`);
-  } else if (!scheduled) {
-    parts.push(`"result":{${outcome.data === undefined ? "" : `"data":${outcome.data},`}"success":true}`);
+    entryParts.push(`"error":${error}`, `"result":{"error":${error},"success":false,"errorObject":{}}`);
+  } else if (!isScheduled) {
+    entryParts.push(`"result":{${outcome.data === undefined ? "" : `"data":${outcome.data},`}"success":true}`);
   }
-  const text = `{${parts.join(",")}}`;
+  const text = `{${entryParts.join(",")}}`;
   // No caller's value precedes it.
   return { text, payloadAt: payload === null ? text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length + 1 : null };
 }
@@ -172,8 +172,8 @@ function taskIds(options: Record<string, unknown>, data: Record<string, unknown>
 /** Options of `getLogs`. */
 const OPTIONS_SHAPE: Shape = {
   fields: {
-    ...flat(["id", "limit", "offset", "cursor"]).fields,
-    where: { fields: { type: null, data: flat(["taskId"]) } },
+    ...flatShape(["id", "limit", "offset", "cursor"]).fields,
+    where: { fields: { type: null, data: flatShape(["taskId"]) } },
   },
 };
 
@@ -198,7 +198,7 @@ function matchingOf(appId: number, options: Record<string, unknown>): { conditio
   return { conditions, parameters: [appId, ...ids] };
 }
 
-export type Logs = ReturnType<typeof createLogs>;
+export type ExecutionLogs = ReturnType<typeof createLogs>;
 
 export function createLogs(db: DataSource) {
   async function findAll(ids: readonly number[]): Promise<FollowedEntry[]> {
@@ -207,8 +207,8 @@ export function createLogs(db: DataSource) {
     const sql = `SELECT app_id AS "appId", task_id AS "taskId", ${ENTRY} FROM execution_log
       WHERE id = ANY ($1::bigint[]) AND id BETWEEN $2 AND $3`;
     const values = [ids, Math.min(...ids), Math.max(...ids)];
-    const found = await preparedRows<EntryRow & Omit<FollowedEntry, "entry">>(db, "log-entries", sql, values);
-    const byId = new Map(found.map((row) => [row.id, { appId: row.appId, taskId: row.taskId, entry: toEntry(row) }]));
+    const logRows = await preparedRows<EntryRow & Omit<FollowedEntry, "entry">>(db, "log-entries", sql, values);
+    const byId = new Map(logRows.map((row) => [row.id, { appId: row.appId, taskId: row.taskId, entry: toEntry(row) }]));
     return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
@@ -234,41 +234,41 @@ export function createLogs(db: DataSource) {
      * `nextCursor`.
      * @throws REQUEST_INVALID, and errors of `reserve`
      */
-    async list(appId: number, input: unknown, reserve?: Reserve): Promise<LogPage> {
+    async list(appId: number, input: unknown, reserve?: ReserveBytes): Promise<LogPage> {
       const options = record(input, "the body");
       const { limit, offset } = page(options);
-      const after = idOfCursor(options["cursor"]);
+      const cursorId = idOfCursor(options["cursor"]);
       const { conditions, parameters } = matchingOf(appId, options);
       refuseUnknownFields(options, OPTIONS_SHAPE);
       const { count, exact } = await countUpTo(db, `execution_log WHERE ${conditions.join(" AND ")}`, parameters);
       // A page behind a cursor leaves out the partitions above it.
-      const here = after === null ? conditions : [...conditions, `id < $${parameters.length + 1}`];
-      const sql = `SELECT id, ${SIZE} FROM execution_log WHERE ${here.join(" AND ")} ORDER BY id DESC`;
-      const given = after === null ? parameters : [...parameters, after];
-      const sized = await pageRows<Sized>(sql, given, limit, offset);
-      const chosen = await pageOf(sized.slice(0, limit), reserve);
-      const logs = (await findAll(chosen)).map(({ entry }) => entry);
-      const more = chosen.length > 0 && chosen.length < sized.length;
+      const pageConditions = cursorId === null ? conditions : [...conditions, `id < $${parameters.length + 1}`];
+      const sql = `SELECT id, ${SIZE} FROM execution_log WHERE ${pageConditions.join(" AND ")} ORDER BY id DESC`;
+      const pageParameters = cursorId === null ? parameters : [...parameters, cursorId];
+      const entrySizes = await pageRows<SizedRow>(sql, pageParameters, limit, offset);
+      const pageIds = await pageOf(entrySizes.slice(0, limit), reserve);
+      const logs = (await findAll(pageIds)).map(({ entry }) => entry);
+      const hasMore = pageIds.length > 0 && pageIds.length < entrySizes.length;
       return {
         count,
         ...(!exact && { countIsExact: false }),
         logs,
-        ...(more && { nextCursor: cursorOf(chosen.at(-1)!) }),
+        ...(hasMore && { nextCursor: cursorOf(pageIds.at(-1)!) }),
       };
     },
 
     /** The first of those ids whose entries are at most PAGE_MAX_BYTES together, in order; missing entries are left out. */
     async findSome(ids: readonly number[]): Promise<{ found: FollowedEntry[]; left: readonly number[] }> {
-      const sized = await preparedRows<Sized>(
+      const entrySizes = await preparedRows<SizedRow>(
         db,
         "log-entry-sizes",
         `SELECT id, ${SIZE} FROM unnest($1::bigint[]) WITH ORDINALITY AS asked (id, place) JOIN execution_log USING (id)
           ORDER BY place`,
         [ids],
       );
-      const chosen = await pageOf(sized);
-      const left = sized.slice(chosen.length).map(({ id }) => id);
-      return { found: await findAll(chosen), left };
+      const pageIds = await pageOf(entrySizes);
+      const left = entrySizes.slice(pageIds.length).map(({ id }) => id);
+      return { found: await findAll(pageIds), left };
     },
 
     /** The newest id; 0 if there is none. */
@@ -284,16 +284,16 @@ export function createLogs(db: DataSource) {
     },
 
     /** A batch of the app's ids after the first and up to the last, in order. */
-    async idsOfApp(appId: number, after: number, upTo: number): Promise<number[]> {
+    async idsOfApp(appId: number, cursorId: number, upTo: number): Promise<number[]> {
       const sql = "SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT 500";
-      return (await rows<{ id: number }>(db, sql, [appId, after, upTo])).map((row) => row.id);
+      return (await rows<{ id: number }>(db, sql, [appId, cursorId, upTo])).map((row) => row.id);
     },
 
     /** The id before the app's newest `count` entries up to `upTo`; `after` if there are not more entries after it. */
-    async beforeNewestOfApp(appId: number, count: number, after: number, upTo: number): Promise<number> {
+    async beforeNewestOfApp(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
       const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
         ORDER BY id DESC OFFSET $4 LIMIT 1`;
-      return (await rows<{ id: number }>(db, sql, [appId, after, upTo, count]))[0]?.id ?? after;
+      return (await rows<{ id: number }>(db, sql, [appId, cursorId, upTo, count]))[0]?.id ?? cursorId;
     },
 
     /** Open transactions that have written entries, or may: they hold this lock before they get an id. */
@@ -305,12 +305,12 @@ export function createLogs(db: DataSource) {
     },
 
     /** The entry in which a run ended; null if there is none. @throws errors of `reserve` */
-    async ofRun(runId: number, reserve?: Reserve): Promise<LogEntry | null> {
+    async ofRun(runId: number, reserve?: ReserveBytes): Promise<LogEntry | null> {
       const id = await idOfRun(runId);
       if (id === null) return null;
       if (reserve) {
         const sql = `SELECT id, ${SIZE} FROM execution_log WHERE id = $1`;
-        await pageOf(await preparedRows<Sized>(db, "log-entry-size", sql, [id]), reserve);
+        await pageOf(await preparedRows<SizedRow>(db, "log-entry-size", sql, [id]), reserve);
       }
       return (await findAll([id]))[0]?.entry ?? null;
     },

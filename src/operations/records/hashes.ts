@@ -8,8 +8,8 @@ import type { Sender } from "./intake.js";
 
 /* OWASP's first choice of parameters for argon2id with little memory. */
 const MEMORY_KIB = 19_456;
-const PASSES = 2;
-const LANES = 1;
+const ARGON2_PASSES = 2;
+const ARGON2_LANES = 1;
 const TAG_BYTES = 32;
 const SALT_BYTES = 16;
 
@@ -25,11 +25,11 @@ const RETRY_SECONDS = 2;
  * Accepts only memory and passes that this file would choose: an untrusted value in the column must not cause unlimited
  * work.
  */
-const SHAPE = /^\$argon2id\$v=19\$m=([1-9]\d{2,4}),t=([1-9]),p=([1-9])\$([\w+/]{11,64})\$([\w+/]{22,128})$/;
+const HASH_SHAPE = /^\$argon2id\$v=19\$m=([1-9]\d{2,4}),t=([1-9]),p=([1-9])\$([\w+/]{11,64})\$([\w+/]{22,128})$/;
 
-const compute = promisify(argon2) as (algorithm: "argon2id", parameters: Argon2Parameters) => Promise<Buffer>;
+const computeArgon2 = promisify(argon2) as (algorithm: "argon2id", parameters: Argon2Parameters) => Promise<Buffer>;
 
-const plain = (bytes: Buffer): string => bytes.toString("base64").replaceAll("=", "");
+const toPlainBase64 = (bytes: Buffer): string => bytes.toString("base64").replaceAll("=", "");
 
 /** The queue of a hash: an app's, and within it that of an address. */
 export interface HashTurn {
@@ -44,31 +44,31 @@ export const hashTurn = (appId: number, { address, credentialId }: Sender): Hash
 
 const apps = new FairSemaphore(AT_ONCE, AT_ONCE);
 /** One hash of each sender is in its app's queue, so the senders of an app take turns there. */
-const senders = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
-const waiting = new Map<number | string, number>();
+const senderQueue = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
+const waitingByKey = new Map<number | string, number>();
 
 /** Counts one more waiting hash. @returns a function that uncounts it @throws OVERLOADED */
 function countWaiting(key: number | string, most: number): () => void {
-  const before = waiting.get(key) ?? 0;
-  if (before >= most) {
+  const waitingBefore = waitingByKey.get(key) ?? 0;
+  if (waitingBefore >= most) {
     throw new ActionError("OVERLOADED", "too many passwords are being compared", { retryAfter: RETRY_SECONDS });
   }
-  waiting.set(key, before + 1);
+  waitingByKey.set(key, waitingBefore + 1);
   return () => {
-    const left = waiting.get(key)! - 1;
-    if (left > 0) waiting.set(key, left);
-    else waiting.delete(key);
+    const waitingLeft = waitingByKey.get(key)! - 1;
+    if (waitingLeft > 0) waitingByKey.set(key, waitingLeft);
+    else waitingByKey.delete(key);
   };
 }
 
 /** Runs the work in its turn. @throws OVERLOADED if too much of the same sender or app waits */
-async function inTurn<T>({ appId, sender }: HashTurn, work: () => Promise<T>): Promise<T> {
+async function hashInTurn<T>({ appId, sender }: HashTurn, work: () => Promise<T>): Promise<T> {
   const key = `${appId} ${sender}`;
   const uncountApp = countWaiting(appId, WAITING_PER_APP);
   try {
     const uncountSender = countWaiting(key, WAITING_PER_SENDER);
     try {
-      const releaseSender = await senders.enter(key);
+      const releaseSender = await senderQueue.enter(key);
       const releaseApp = await apps.enter(appId);
       return await work().finally(() => {
         releaseSender();
@@ -83,7 +83,7 @@ async function inTurn<T>({ appId, sender }: HashTurn, work: () => Promise<T>): P
 }
 
 async function tagOf(text: string, nonce: Buffer, parameters: HashParameters, turn: HashTurn): Promise<Buffer> {
-  return inTurn(turn, () => compute("argon2id", { message: text, nonce, ...parameters }));
+  return hashInTurn(turn, () => computeArgon2("argon2id", { message: text, nonce, ...parameters }));
 }
 
 type HashParameters = Pick<Argon2Parameters, "memory" | "passes" | "parallelism" | "tagLength">;
@@ -99,33 +99,33 @@ export function checkHashable(value: unknown, column: string): string {
 /** Returns the hash in PHC format, with a random salt. @throws OVERLOADED */
 export async function hash(text: string, turn: HashTurn): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
-  const own = { memory: MEMORY_KIB, passes: PASSES, parallelism: LANES, tagLength: TAG_BYTES };
+  const own = { memory: MEMORY_KIB, passes: ARGON2_PASSES, parallelism: ARGON2_LANES, tagLength: TAG_BYTES };
   const tag = await tagOf(text, salt, own, turn);
-  return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${plain(salt)}$${plain(tag)}`;
+  return `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(salt)}$${toPlainBase64(tag)}`;
 }
 
 /** A hash that matches no password, as costly to compare as a real one. */
-const UNKNOWN_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${plain(randomBytes(SALT_BYTES))}$${plain(randomBytes(TAG_BYTES))}`;
+const UNKNOWN_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(randomBytes(SALT_BYTES))}$${toPlainBase64(randomBytes(TAG_BYTES))}`;
 
 /**
  * True if the password matches the hash. Other values take as long: a value from before the column was hashed is
  * compared as it is, and a missing one with a hash that matches nothing.
  * @throws OVERLOADED
  */
-export async function matches(text: string, stored: unknown, turn: HashTurn): Promise<boolean> {
-  const found = typeof stored === "string" ? SHAPE.exec(stored) : null;
-  const [, memory, passes, lanes, salt, tag] = found ?? SHAPE.exec(UNKNOWN_HASH)!;
+export async function matchesHash(text: string, stored: unknown, turn: HashTurn): Promise<boolean> {
+  const hashMatch = typeof stored === "string" ? HASH_SHAPE.exec(stored) : null;
+  const [, memory, passes, lanes, salt, tag] = hashMatch ?? HASH_SHAPE.exec(UNKNOWN_HASH)!;
   const expected = Buffer.from(tag!, "base64");
   const nonce = Buffer.from(salt!, "base64");
   const [tagLength, parallelism] = [expected.length, Number(lanes)];
-  const computed = await tagOf(
+  const computedTag = await tagOf(
     text,
     nonce,
     { memory: Number(memory), passes: Number(passes), parallelism, tagLength },
     turn,
   );
-  const isSame = timingSafeEqual(computed, expected);
-  if (found) return isSame;
+  const isSame = timingSafeEqual(computedTag, expected);
+  if (hashMatch) return isSame;
   const [input, kept] = [Buffer.from(text), Buffer.from(typeof stored === "string" ? stored : "")];
   return kept.length > 0 && input.length === kept.length && timingSafeEqual(input, kept);
 }

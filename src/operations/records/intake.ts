@@ -18,9 +18,9 @@ import { addressBlock } from "../../rules/address-block.js";
 /** The sender, as far as its quota depends on it. */
 export type Sender = Pick<Caller, "kind" | "credentialId" | "address">;
 
-export type Intake = ReturnType<typeof createIntake>;
+export type IntakeLimiter = ReturnType<typeof createIntake>;
 
-function refusal(whose: string, megabytes: number, retryAfter: number): ActionError {
+function intakeError(whose: string, megabytes: number, retryAfter: number): ActionError {
   return tooOften(`${whose} may send ${megabytes} MB in a minute; try again in ${retryAfter} s`, retryAfter);
 }
 
@@ -30,7 +30,7 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
   const own = bucketOf(1);
   const visitors = bucketOf(INTAKE_VISITORS_SHARE);
   const addresses = bucketOf(INTAKE_ADDRESS_SHARE);
-  const megabytes = (share: number) => (quotaBytes * share) / 2 ** 20;
+  const quotaMegabytes = (share: number) => (quotaBytes * share) / 2 ** 20;
   /** Key of the shared quota: visitors use up neither the quota of the app's own credentials nor that of another address. */
   const addressOf = ({ address, credentialId }: Sender) =>
     address === undefined ? `credential ${credentialId}` : addressBlock(address);
@@ -44,12 +44,12 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
     });
   }
 
-  function takeVisitorQuota(sender: Sender, appId: number, cost: number): void {
+  function takeVisitorQuota(sender: Sender, appId: number, intakeCost: number): void {
     // The address is counted first: what it is refused must not use up the shared quota.
-    const wait = addresses.take(addressOf(sender), cost);
-    if (wait > 0) throw refusal("one address", megabytes(INTAKE_ADDRESS_SHARE), wait);
-    const waitOfAll = visitors.take(String(appId), cost);
-    if (waitOfAll > 0) throw refusal("the visitors of one app", megabytes(INTAKE_VISITORS_SHARE), waitOfAll);
+    const waitSeconds = addresses.take(addressOf(sender), intakeCost);
+    if (waitSeconds > 0) throw intakeError("one address", quotaMegabytes(INTAKE_ADDRESS_SHARE), waitSeconds);
+    const waitOfAll = visitors.take(String(appId), intakeCost);
+    if (waitOfAll > 0) throw intakeError("the visitors of one app", quotaMegabytes(INTAKE_VISITORS_SHARE), waitOfAll);
   }
 
   return {
@@ -62,13 +62,13 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
     take(sender: Sender, appId: number, bytes: number, rows = 1): void {
       checkRoom();
       if (quotaBytes === 0) return;
-      const cost = bytes + rows * INTAKE_ROW_BYTES;
+      const intakeCost = bytes + rows * INTAKE_ROW_BYTES;
       if (!isVisitor(sender)) {
-        const wait = own.take(String(appId), cost);
-        if (wait > 0) throw refusal("this app", megabytes(1), wait);
+        const waitSeconds = own.take(String(appId), intakeCost);
+        if (waitSeconds > 0) throw intakeError("this app", quotaMegabytes(1), waitSeconds);
         return;
       }
-      takeVisitorQuota(sender, appId, cost);
+      takeVisitorQuota(sender, appId, intakeCost);
     },
 
     /**
@@ -83,11 +83,11 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
     /** Counts rows that have been stored already: the next sender waits for them. */
     charge(sender: Sender, appId: number, rows: number): void {
       if (quotaBytes === 0 || rows === 0) return;
-      const cost = rows * INTAKE_ROW_BYTES;
+      const intakeCost = rows * INTAKE_ROW_BYTES;
       if (isVisitor(sender)) {
-        addresses.charge(addressOf(sender), cost);
-        visitors.charge(String(appId), cost);
-      } else own.charge(String(appId), cost);
+        addresses.charge(addressOf(sender), intakeCost);
+        visitors.charge(String(appId), intakeCost);
+      } else own.charge(String(appId), intakeCost);
     },
   };
 }

@@ -23,17 +23,17 @@ export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
 }
 
 /** The check that a source's caller must keep passing. */
-export interface Guard {
+export interface SourceGuard {
   appId: number;
   /** @throws ActionError if the caller has lost the right to this subscription */
   check(caller: Caller): void;
 }
 
 /** Adds to a source the right that its caller must keep: `check` runs again whenever credentials change. */
-export function guarded<Source extends AsyncIterable<unknown>>(
+export function guardSource<Source extends AsyncIterable<unknown>>(
   source: Source,
-  { appId, check }: Guard,
-): Source & Guard {
+  { appId, check }: SourceGuard,
+): Source & SourceGuard {
   return Object.assign(source, { appId, check });
 }
 

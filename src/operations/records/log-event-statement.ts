@@ -6,7 +6,7 @@ import { STATE_BY_REASON } from "../../data/run.js";
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
 import { QUEUE_FULL, QUEUED_CHANNEL, type QueueLimits } from "./queue-limits.js";
 
-export const HALTED = {
+export const HALTED_REASONS = {
   depth: `recursion: more than ${CHAIN_DEPTH_MAX} runs deep`,
   rate: `recursion: more than ${CHAIN_RUNS_PER_MINUTE} runs of one chain in a minute`,
 } as const;
@@ -71,8 +71,8 @@ export function eventParameters(
   events: readonly NewEvent[],
   { share, queuedOf }: ReturnType<QueueLimits["lastCount"]>,
 ): unknown[] {
-  const waiting = events.map(({ appId }) => queuedOf(appId));
-  return [...COLUMNS.map((column) => events.map((event) => event[column])), share, waiting];
+  const queuedCounts = events.map(({ appId }) => queuedOf(appId));
+  return [...COLUMNS.map((column) => events.map((event) => event[column])), share, queuedCounts];
 }
 
 /** Maximum of an app's queued runs that is counted exactly; above it, the last count is used. */
@@ -120,12 +120,12 @@ export const STORE_EVENTS = `
   judged AS (
     SELECT request_id, app_id, action_id, waits_for, place, cause.id AS cause_id, cause.chain_id, coalesce(cause.depth + 1, 0) AS depth,
            CASE WHEN published_at IS NULL THEN 'app unpublished'
-                WHEN cause.depth >= ${CHAIN_DEPTH_MAX} THEN '${HALTED.depth}'
+                WHEN cause.depth >= ${CHAIN_DEPTH_MAX} THEN '${HALTED_REASONS.depth}'
                 WHEN cause.id IS NOT NULL AND row_number() OVER (PARTITION BY cause.chain_id ORDER BY place, action_id) +
                      (SELECT count(*) FROM run
                        WHERE run.chain_id = cause.chain_id AND run.queued_at > now() - interval '1 minute'
                          AND run.state <> 'skipped')
-                     > ${CHAIN_RUNS_PER_MINUTE} THEN '${HALTED.rate}'
+                     > ${CHAIN_RUNS_PER_MINUTE} THEN '${HALTED_REASONS.rate}'
                 WHEN row_number() OVER (PARTITION BY app_id ORDER BY place, action_id) + waiting.count > $13::int
                 THEN '${QUEUE_FULL}' END AS reason
       FROM matched JOIN waiting USING (app_id)

@@ -7,7 +7,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
 import { logHalted } from "./chains.js";
-import type { Intake, Sender } from "./intake.js";
+import type { IntakeLimiter, Sender } from "./intake.js";
 import { eventParameters, type NewEvent, STORE_EVENTS, type StoredEvent } from "./log-event-statement.js";
 import type { QueueLimits } from "./queue-limits.js";
 
@@ -66,7 +66,7 @@ export function createLogEvents({
 }: {
   db: DataSource;
   queueLimits: QueueLimits;
-  intake: Intake;
+  intake: IntakeLimiter;
 }) {
   /** Results in the order of `events`; undefined for an event of a missing app. */
   async function storeAll(events: readonly NewEvent[]): Promise<(StoredEvent | undefined)[]> {
@@ -77,7 +77,7 @@ export function createLogEvents({
   }
 
   // Events that arrive together have one commit together. The error of one event affects no other.
-  const gathered = createBatches({
+  const eventBatches = createBatches({
     work: storeAll,
     most: STORED_TOGETHER,
     atOnce: STATEMENTS_AT_ONCE,
@@ -93,9 +93,9 @@ export function createLogEvents({
   }
 
   /** Only events of runs can cut off a chain: others need no transaction of their own. */
-  function storeOne(event: NewEvent, executor?: Executor): Promise<StoredEvent | undefined> {
+  function storeEvent(event: NewEvent, executor?: Executor): Promise<StoredEvent | undefined> {
     if (executor) return storeIn(executor, event);
-    return event.runId === null ? gathered.add(event) : db.transaction((manager) => storeIn(manager, event));
+    return event.runId === null ? eventBatches.add(event) : db.transaction((manager) => storeIn(manager, event));
   }
 
   /** Stores validated events, in the transaction of `executor` if passed, and starts their actions. */
@@ -105,16 +105,16 @@ export function createLogEvents({
     const { data: _, ...facts } = input;
     const { runId } = emitter;
     const requestId = randomUUID();
-    const open = openData(given);
-    const stored = await storeOne({ ...facts, ...open, appId, requestId, runId }, executor);
+    const openedData = openData(given);
+    const stored = await storeEvent({ ...facts, ...openedData, appId, requestId, runId }, executor);
     if (!stored) throw new ActionError("APP_NOT_FOUND");
     const { id, organizationId, completed, started } = stored;
     intake.charge(emitter, appId, started);
     const createdAt = stored.createdAt.toISOString();
     const data = completed === null ? input.data : JSON.parse(completed);
-    const dataString = completed ?? `${open.head}}`;
-    const times = { createdAt, updatedAt: createdAt };
-    return { id, ...input, appId, organizationId, requestId, data, dataString, ...times };
+    const dataString = completed ?? `${openedData.head}}`;
+    const eventTimes = { createdAt, updatedAt: createdAt };
+    return { id, ...input, appId, organizationId, requestId, data, dataString, ...eventTimes };
   }
 
   return {

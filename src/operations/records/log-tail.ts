@@ -9,7 +9,7 @@ import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
-import { type FollowedEntry, LOG_CHANNEL, type LogEntry, type Logs } from "./execution-logs.js";
+import { type ExecutionLogs, type FollowedEntry, LOG_CHANNEL, type LogEntry } from "./execution-logs.js";
 import { type LiveSource, liveSource } from "./live-source.js";
 
 /** Maximum entries per read, within the limit of bytes. */
@@ -35,7 +35,7 @@ export interface TailFilter {
   after?: number | null | undefined;
 }
 
-interface Follower extends TailFilter {
+interface TailFollower extends TailFilter {
   push: (entry: LogEntry) => void;
   end: (reason: ActionError) => void;
   isOpen: boolean;
@@ -46,37 +46,39 @@ export interface LogTail {
   follow(filter: TailFilter): LiveSource<LogEntry>;
 }
 
-const fits = ({ actionId, type, after }: TailFilter, { taskId, entry }: FollowedEntry): boolean =>
+const matchesFilter = ({ actionId, type, after }: TailFilter, { taskId, entry }: FollowedEntry): boolean =>
   (actionId == null || taskId === actionId) && (type == null || entry.type === type) && entry.id > (after ?? 0);
 
 export function createLogTail(options: {
-  logs: Logs;
+  logs: ExecutionLogs;
   notifications: Notifications;
   log: Logger;
   readAttempts?: number;
 }): LogTail {
   const { logs, notifications, log, readAttempts = READ_ATTEMPTS } = options;
-  const followers = new Map<number, Set<Follower>>();
+  const followers = new Map<number, Set<TailFollower>>();
   /** Every id up to this one is delivered, or will never be written; null while there is no subscriber. */
   let settled: number | null = null;
   /** Ids above `settled` that existed before the first follower. */
-  let past = new Set<number>();
-  let open = 0;
-  let unfollow = () => {};
-  let order: Promise<void> = Promise.resolve();
+  let passedIds = new Set<number>();
+  let openCount = 0;
+  let stopFollowing = () => {};
+  let pendingWork: Promise<void> = Promise.resolve();
   /** Serializes the catch-ups of each app: an app that resumes often delays only its own followers. */
   const catchUps = new Map<number, Promise<void>>();
   let isPlanned = false;
-  let planning: NodeJS.Timeout | undefined;
+  let planTimer: NodeJS.Timeout | undefined;
 
   /** Runs the work after earlier work. */
   function inOrder(work: () => Promise<void>): Promise<void> {
-    order = order.then(work).catch((error) => log.warn({ err: error }, "log entries could not be delivered"));
-    return order;
+    pendingWork = pendingWork
+      .then(work)
+      .catch((error) => log.warn({ err: error }, "log entries could not be delivered"));
+    return pendingWork;
   }
 
   /** Runs the work while the follower is open, and ends the follower if the work fails. */
-  async function workFor(follower: Follower, work: () => Promise<void>): Promise<void> {
+  async function workFor(follower: TailFollower, work: () => Promise<void>): Promise<void> {
     if (!follower.isOpen) return;
     try {
       await work();
@@ -86,8 +88,8 @@ export function createLogTail(options: {
     }
   }
 
-  async function reading<T>(read: () => Promise<T>): Promise<T> {
-    for (let left = readAttempts - 1; left > 0 && open > 0; left -= 1) {
+  async function readWithRetries<T>(read: () => Promise<T>): Promise<T> {
+    for (let attemptsLeft = readAttempts - 1; attemptsLeft > 0 && openCount > 0; attemptsLeft -= 1) {
       try {
         return await read();
       } catch (error) {
@@ -100,24 +102,24 @@ export function createLogTail(options: {
 
   async function readEach(
     ids: readonly number[],
-    take: (one: FollowedEntry) => void,
+    pushEntry: (one: FollowedEntry) => void,
     isWanted = () => true,
   ): Promise<void> {
-    for (let rest = ids; rest.length > 0 && isWanted(); ) {
-      const { found, left } = await reading(() => logs.findSome(rest.slice(0, READ_TOGETHER)));
-      for (const one of found) take(one);
-      rest = [...left, ...rest.slice(READ_TOGETHER)];
+    for (let remainingIds = ids; remainingIds.length > 0 && isWanted(); ) {
+      const { found, left } = await readWithRetries(() => logs.findSome(remainingIds.slice(0, READ_TOGETHER)));
+      for (const one of found) pushEntry(one);
+      remainingIds = [...left, ...remainingIds.slice(READ_TOGETHER)];
     }
   }
 
-  function deliver(one: FollowedEntry): void {
-    for (const follower of followers.get(one.appId) ?? []) if (fits(follower, one)) follower.push(one.entry);
+  function deliverEntry(one: FollowedEntry): void {
+    for (const follower of followers.get(one.appId) ?? []) if (matchesFilter(follower, one)) follower.push(one.entry);
   }
 
   /** The first missing id above `settled`; null if none is missing below the newest. */
-  function firstMissing(from: number, there: readonly { id: number }[]): number | null {
+  function firstMissing(from: number, foundIds: readonly { id: number }[]): number | null {
     let expected = from + 1;
-    for (const { id } of there) {
+    for (const { id } of foundIds) {
       if (id !== expected) return expected;
       expected += 1;
     }
@@ -126,31 +128,31 @@ export function createLogTail(options: {
 
   /** Resolves when every transaction has ended that could still write an id below the existing ones. */
   async function writersEnded(): Promise<void> {
-    const before = new Set(await reading(() => logs.writers()));
+    const before = new Set(await readWithRetries(() => logs.writers()));
     const until = Date.now() + UNDER_WAY_MAX_MS;
     while (before.size > 0 && Date.now() < until) {
-      const now = new Set(await reading(() => logs.writers()));
+      const now = new Set(await readWithRetries(() => logs.writers()));
       for (const writer of before) if (!now.has(writer)) before.delete(writer);
       if (before.size > 0) await delay(UNDER_WAY_LOOK_MS, undefined, { ref: false });
     }
   }
 
   /** Delivers entries above `settled` while they are in order. */
-  async function advance(): Promise<void> {
+  async function advanceTail(): Promise<void> {
     isPlanned = false;
-    while (open > 0 && settled !== null) {
+    while (openCount > 0 && settled !== null) {
       const from: number = settled;
-      let there = await reading(() => logs.idsAfter(from));
-      if (there.length === 0) return;
-      if (firstMissing(from, there) !== null) {
-        const last = there.at(-1)!.id;
+      let foundIds = await readWithRetries(() => logs.idsAfter(from));
+      if (foundIds.length === 0) return;
+      if (firstMissing(from, foundIds) !== null) {
+        const last = foundIds.at(-1)!.id;
         await writersEnded();
-        there = (await reading(() => logs.idsAfter(from))).filter(({ id }) => id <= last);
+        foundIds = (await readWithRetries(() => logs.idsAfter(from))).filter(({ id }) => id <= last);
       }
-      const ids = there.filter(({ id, appId }) => followers.has(appId) && !past.has(id)).map(({ id }) => id);
-      await readEach(ids, deliver);
-      settled = Math.max(from, there.at(-1)?.id ?? from);
-      for (const id of past) if (id <= settled) past.delete(id);
+      const ids = foundIds.filter(({ id, appId }) => followers.has(appId) && !passedIds.has(id)).map(({ id }) => id);
+      await readEach(ids, deliverEntry);
+      settled = Math.max(from, foundIds.at(-1)?.id ?? from);
+      for (const id of passedIds) if (id <= settled) passedIds.delete(id);
     }
   }
 
@@ -158,40 +160,41 @@ export function createLogTail(options: {
   function planAdvance(): void {
     if (isPlanned) return;
     isPlanned = true;
-    runInBackground(inOrder(advance));
+    runInBackground(inOrder(advanceTail));
   }
 
   /** Notifications of other apps move `settled` too: otherwise a follower of a quiet app would wait for all ids in between. */
-  function hear(notice: string): void {
+  function handleNotice(notice: string): void {
     if (followers.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
-    else if (followers.size > 0 && !planning) {
-      planning = setTimeout(() => {
-        planning = undefined;
-        if (open > 0) planAdvance();
+    else if (followers.size > 0 && !planTimer) {
+      planTimer = setTimeout(() => {
+        planTimer = undefined;
+        if (openCount > 0) planAdvance();
       }, OTHERS_MS).unref();
     }
   }
 
   /** @param since entries from before it are not delivered */
-  async function begin(since: Date): Promise<void> {
-    const newest = await reading(() => logs.newestId());
+  async function startTail(since: Date): Promise<void> {
+    const newest = await readWithRetries(() => logs.newestId());
     const from = Math.max(0, newest - UNDER_WAY_IDS);
-    const there = await reading(() => logs.idsAfter(from));
-    past = new Set(there.filter(({ createdAt }) => createdAt < since).map(({ id }) => id));
+    const foundIds = await readWithRetries(() => logs.idsAfter(from));
+    passedIds = new Set(foundIds.filter(({ createdAt }) => createdAt < since).map(({ id }) => id));
     settled = from;
   }
 
   /** Delivers to one follower the entries after `from` and up to `upTo`, while it is open. */
-  async function catchUp(follower: Follower, from: number, upTo: number): Promise<void> {
-    const take = (one: FollowedEntry) => follower.isOpen && fits(follower, one) && follower.push(one.entry);
+  async function catchUp(follower: TailFollower, from: number, upTo: number): Promise<void> {
+    const pushEntry = (one: FollowedEntry) =>
+      follower.isOpen && matchesFilter(follower, one) && follower.push(one.entry);
     for (let after = from; after < upTo && follower.isOpen; ) {
-      const ids = await reading(() => logs.idsOfApp(follower.appId, after, upTo));
-      await readEach(ids, take, () => follower.isOpen);
+      const ids = await readWithRetries(() => logs.idsOfApp(follower.appId, after, upTo));
+      await readEach(ids, pushEntry, () => follower.isOpen);
       after = ids.at(-1) ?? upTo;
     }
   }
 
-  function add(follower: Follower): void {
+  function add(follower: TailFollower): void {
     if (!follower.isOpen) return;
     const set = followers.get(follower.appId) ?? new Set();
     followers.set(follower.appId, set.add(follower));
@@ -199,34 +202,34 @@ export function createLogTail(options: {
   }
 
   /** Catches up outside the common order, which waits only for the entries that were settled in the meantime. */
-  async function resume(follower: Follower, after: number): Promise<void> {
+  async function resumeFollower(follower: TailFollower, after: number): Promise<void> {
     const upTo = settled!;
     const { appId } = follower;
-    const from = await reading(() => logs.beforeNewestOfApp(appId, RESUMED_MAX, after, upTo));
+    const from = await readWithRetries(() => logs.beforeNewestOfApp(appId, RESUMED_MAX, after, upTo));
     await catchUp(follower, from, upTo);
-    const join = async () => {
+    const joinTail = async () => {
       await catchUp(follower, upTo, settled!);
       add(follower);
     };
-    await inOrder(() => workFor(follower, join));
+    await inOrder(() => workFor(follower, joinTail));
   }
 
-  function planResume(follower: Follower, after: number): void {
+  function planResume(follower: TailFollower, after: number): void {
     const { appId } = follower;
     const before = catchUps.get(appId) ?? Promise.resolve();
     const done = before
-      .then(() => workFor(follower, () => resume(follower, after)))
+      .then(() => workFor(follower, () => resumeFollower(follower, after)))
       .then(() => {
         if (catchUps.get(appId) === done) catchUps.delete(appId);
       });
     catchUps.set(appId, done);
   }
 
-  async function join(follower: Follower, since: Date): Promise<void> {
-    if (settled === null) await begin(since);
+  async function join(follower: TailFollower, since: Date): Promise<void> {
+    if (settled === null) await startTail(since);
     if (follower.after == null) return add(follower);
     // Delivers to the others first, so that everything up to `settled` is in order.
-    await advance();
+    await advanceTail();
     planResume(follower, follower.after);
   }
 
@@ -234,24 +237,24 @@ export function createLogTail(options: {
     follow(filter) {
       const { appId } = filter;
       return liveSource<LogEntry>(appId, (push, end) => {
-        const follower: Follower = { ...filter, push, end, isOpen: true };
-        open += 1;
-        if (open === 1) unfollow = notifications.follow(LOG_CHANNEL, hear, planAdvance);
+        const follower: TailFollower = { ...filter, push, end, isOpen: true };
+        openCount += 1;
+        if (openCount === 1) stopFollowing = notifications.follow(LOG_CHANNEL, handleNotice, planAdvance);
         const since = new Date();
         runInBackground(inOrder(() => workFor(follower, () => join(follower, since))));
         return () => {
           if (!follower.isOpen) return;
           follower.isOpen = false;
-          open -= 1;
+          openCount -= 1;
           const set = followers.get(appId);
           if (set?.delete(follower) && set.size === 0) followers.delete(appId);
-          if (open > 0) return;
-          unfollow();
-          clearTimeout(planning);
-          planning = undefined;
+          if (openCount > 0) return;
+          stopFollowing();
+          clearTimeout(planTimer);
+          planTimer = undefined;
           runInBackground(
             inOrder(async () => {
-              if (open === 0) settled = null;
+              if (openCount === 0) settled = null;
             }),
           );
         };

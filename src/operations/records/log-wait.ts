@@ -1,7 +1,7 @@
 /** Waits for the log entry in which a run ends, in any process. */
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError, clientDisconnected } from "../../errors.js";
-import { LOG_CHANNEL, type LogEntry, type Logs } from "./execution-logs.js";
+import { type ExecutionLogs, LOG_CHANNEL, type LogEntry } from "./execution-logs.js";
 
 /** Interval of reads of the table, in case a notification is lost. */
 const LOOK_MS = 1_000;
@@ -15,27 +15,27 @@ const errorOf = ({ reason }: AbortSignal): ActionError =>
  * @throws the reason of a signal that is an ActionError; REQUEST_INVALID when another one aborts
  */
 export async function entryOfRun(
-  { logs, notifications }: { logs: Logs; notifications: Notifications },
+  { logs, notifications }: { logs: ExecutionLogs; notifications: Notifications },
   runId: number,
   ...signals: readonly (AbortSignal | undefined)[]
 ): Promise<LogEntry> {
   const { promise, resolve, reject } = Promise.withResolvers<LogEntry>();
-  const present = signals.filter((signal) => signal !== undefined);
-  for (const signal of present) if (signal.aborted) throw errorOf(signal);
-  const leave = ({ target }: Event) => reject(errorOf(target as AbortSignal));
-  for (const signal of present) signal.addEventListener("abort", leave);
-  const look = () => {
+  const givenSignals = signals.filter((signal) => signal !== undefined);
+  for (const signal of givenSignals) if (signal.aborted) throw errorOf(signal);
+  const rejectOnAbort = ({ target }: Event) => reject(errorOf(target as AbortSignal));
+  for (const signal of givenSignals) signal.addEventListener("abort", rejectOnAbort);
+  const readEntry = () => {
     logs.ofRun(runId).then((entry) => entry && resolve(entry), reject);
   };
-  const hear = (notice: string) => {
-    if (notice.endsWith(`:${runId}`)) look();
+  const handleNotice = (notice: string) => {
+    if (notice.endsWith(`:${runId}`)) readEntry();
   };
-  const unfollow = notifications.follow(LOG_CHANNEL, hear, look);
-  const timer = setInterval(look, LOOK_MS);
-  look();
+  const stopFollowing = notifications.follow(LOG_CHANNEL, handleNotice, readEntry);
+  const timer = setInterval(readEntry, LOOK_MS);
+  readEntry();
   return promise.finally(() => {
-    unfollow();
-    for (const signal of present) signal.removeEventListener("abort", leave);
+    stopFollowing();
+    for (const signal of givenSignals) signal.removeEventListener("abort", rejectOnAbort);
     clearInterval(timer);
   });
 }

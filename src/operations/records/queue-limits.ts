@@ -27,7 +27,7 @@ const COUNTED_EXACTLY = 1_000;
 /** Reason why a trigger started no run. */
 export const QUEUE_FULL = "too many runs wait already";
 
-const DEPTHS = `
+const SELECT_QUEUE_DEPTHS = `
   SELECT app_id AS "appId", count(*) AS runs, coalesce(sum(payload_bytes), 0)::float8 AS bytes, min(queued_at) AS "oldestAt",
          greatest(extract(epoch FROM now() - min(queued_at)) * 1000, 0)::float8 AS "oldestMs"
     FROM run WHERE state = 'queued' GROUP BY app_id`;
@@ -57,8 +57,8 @@ export interface QueueDepth {
  * fill the queue thus leave capacity for any other.
  */
 export function queueShare(queued: number, { max, maxPerApp }: QueueBounds): number {
-  const tenth = Math.floor((max - queued) / 10);
-  return Math.min(maxPerApp, Math.max(QUEUE_MIN_PER_APP, tenth));
+  const tenthOfFree = Math.floor((max - queued) / 10);
+  return Math.min(maxPerApp, Math.max(QUEUE_MIN_PER_APP, tenthOfFree));
 }
 
 export class QueueLimits {
@@ -78,10 +78,10 @@ export class QueueLimits {
 
   private async count(): Promise<void> {
     const start = performance.now();
-    const found = await rows<QueueDepth>(this.db, DEPTHS);
-    this.byApp = new Map(found.map((depth) => [depth.appId, depth]));
-    this.total.runs = found.reduce((sum, { runs }) => sum + runs, 0);
-    this.total.bytes = found.reduce((sum, { bytes }) => sum + bytes, 0);
+    const depthRows = await rows<QueueDepth>(this.db, SELECT_QUEUE_DEPTHS);
+    this.byApp = new Map(depthRows.map((depth) => [depth.appId, depth]));
+    this.total.runs = depthRows.reduce((sum, { runs }) => sum + runs, 0);
+    this.total.bytes = depthRows.reduce((sum, { bytes }) => sum + bytes, 0);
     this.countedAt = performance.now();
     this.intervalMs = this.total.runs > LONG_QUEUE ? (this.countedAt - start) / COUNTING_PART : 0;
   }
@@ -101,13 +101,13 @@ export class QueueLimits {
 
   private async isBelowLimit(appId: number, bytes: number): Promise<boolean> {
     const { maxBytes } = this.bounds;
-    const share = queueShare(this.total.runs, this.bounds);
-    const depth = this.depthOf(appId);
-    const isTooLarge = this.total.bytes + bytes > maxBytes || depth.bytes + bytes > maxBytes * QUEUE_BYTES_SHARE;
-    if (isTooLarge) return depth.runs < QUEUE_MIN_PER_APP;
-    if (share > COUNTED_EXACTLY) return depth.runs < share;
-    const [row] = await preparedRows<{ queued: number }>(this.db, "queue-of-app", OF_APP, [appId, share]);
-    return row!.queued < share;
+    const appShare = queueShare(this.total.runs, this.bounds);
+    const appDepth = this.depthOf(appId);
+    const isTooLarge = this.total.bytes + bytes > maxBytes || appDepth.bytes + bytes > maxBytes * QUEUE_BYTES_SHARE;
+    if (isTooLarge) return appDepth.runs < QUEUE_MIN_PER_APP;
+    if (appShare > COUNTED_EXACTLY) return appDepth.runs < appShare;
+    const [row] = await preparedRows<{ queued: number }>(this.db, "queue-of-app", OF_APP, [appId, appShare]);
+    return row!.queued < appShare;
   }
 
   /** By the last count, for statements that count small queues exactly: the maximum per app, and the queued runs of an app. */
@@ -120,10 +120,10 @@ export class QueueLimits {
   async take(appId: number, bytes: number): Promise<boolean> {
     await this.refresh();
     if (!(await this.isBelowLimit(appId, bytes))) return false;
-    const depth = this.depthOf(appId);
-    depth.runs += 1;
-    depth.bytes += bytes;
-    this.byApp.set(appId, depth);
+    const appDepth = this.depthOf(appId);
+    appDepth.runs += 1;
+    appDepth.bytes += bytes;
+    this.byApp.set(appId, appDepth);
     this.total.runs += 1;
     this.total.bytes += bytes;
     return true;
@@ -131,11 +131,11 @@ export class QueueLimits {
 
   /** Undoes `take` if the run was not queued. */
   giveBack(appId: number, bytes: number): void {
-    const depth = this.byApp.get(appId);
+    const appDepth = this.byApp.get(appId);
     // A count in the meantime has not included the run.
-    if (!depth || depth.runs === 0) return;
-    depth.runs -= 1;
-    depth.bytes -= bytes;
+    if (!appDepth || appDepth.runs === 0) return;
+    appDepth.runs -= 1;
+    appDepth.bytes -= bytes;
     this.total.runs -= 1;
     this.total.bytes -= bytes;
   }

@@ -11,17 +11,17 @@ import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
 const BATCH = 500;
 const GATHER_EVERY_MS = 2_000;
 /** A run may end in a transaction that others overtake: this interval is read once more. */
-const OVERTAKEN = "interval '60 seconds'";
+const OVERTAKEN_INTERVAL = "interval '60 seconds'";
 const WORD_CHARACTERS = 64;
 /** Newest runs whose words are read before the index of words is used. */
-const NEWEST = 2_000;
+const NEWEST_RUNS = 2_000;
 /** Range of ids that the index search starts with, and the factor by which it grows. */
 const FIRST_WINDOW = 200_000;
 const WINDOW_GROWTH = 4;
 /** Maximum console lines that are indexed, from the first. */
 const LINES = 500;
 
-const WORDS = `
+const INSERT_RUN_WORDS = `
   svc_search_words(run.app_id, concat_ws(' ',
     left(svc_entry_data(entry.data, entry.payload_at, run.id), ${SEARCH_CHARACTERS}),
     left((SELECT string_agg(text, ' ' ORDER BY seq) FROM console_line
@@ -32,19 +32,19 @@ const ENTRY = `
   LEFT JOIN execution_log AS entry
     ON entry.id = coalesce(run.log_id, (SELECT id FROM execution_log AS old WHERE old.run_id = run.id LIMIT 1))`;
 
-const gather = (which: string, order: "ASC" | "DESC") => `
+const gatherStatement = (which: string, order: "ASC" | "DESC") => `
   WITH due AS (
     SELECT id, app_id, hosts, reason, log_id, finished_at FROM run
      WHERE ${which} AND NOT EXISTS (SELECT FROM run_search WHERE run_search.run_id = run.id)
      ORDER BY finished_at ${order} LIMIT ${BATCH}),
   written AS (
     INSERT INTO run_search (run_id, words)
-    SELECT run.id, ${WORDS} FROM due AS run ${ENTRY} ON CONFLICT DO NOTHING)
+    SELECT run.id, ${INSERT_RUN_WORDS} FROM due AS run ${ENTRY} ON CONFLICT DO NOTHING)
   SELECT count(*) AS count, min(finished_at)::text AS first, max(finished_at)::text AS last FROM due`;
 
 /* $1 end of the last batch, as text, because PostgreSQL's times are more precise than JavaScript's. */
-const NEWER = gather(`finished_at > $1::timestamptz - ${OVERTAKEN}`, "ASC");
-const OLDER = gather("finished_at < $1::timestamptz", "DESC");
+const GATHER_NEWER = gatherStatement(`finished_at > $1::timestamptz - ${OVERTAKEN_INTERVAL}`, "ASC");
+const GATHER_OLDER = gatherStatement("finished_at < $1::timestamptz", "DESC");
 
 /*
  * $1 words, $2 limit, $3 before which id. The planner does not know how many runs contain a word. A common word is
@@ -52,17 +52,17 @@ const OLDER = gather("finished_at < $1::timestamptz", "DESC");
  * partitions, bounded by $5 and $6: for a part of one the planner would read all of its rows by id.
  */
 const AMONG_NEWEST = `
-  SELECT run_id AS id FROM (SELECT run_id, words FROM run_search WHERE run_id < $3 ORDER BY run_id DESC LIMIT ${NEWEST}) AS newest
+  SELECT run_id AS id FROM (SELECT run_id, words FROM run_search WHERE run_id < $3 ORDER BY run_id DESC LIMIT ${NEWEST_RUNS}) AS newest
    WHERE words @@ $1::tsquery ORDER BY run_id DESC LIMIT $2`;
 const BY_WORDS = `
   SELECT run_id AS id FROM run_search
    WHERE words @@ $1::tsquery AND run_id + 0 < $3 AND run_id + 0 >= $4 AND run_id < $5 AND run_id >= $6 ORDER BY run_id DESC LIMIT $2`;
 /** Starting parallel workers takes longer than the work. */
-const ALONE = "SET LOCAL max_parallel_workers_per_gather = 0";
-const BY_INDEX_OF_WORDS = `SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off; ${ALONE}`;
+const WITHOUT_PARALLEL_WORKERS = "SET LOCAL max_parallel_workers_per_gather = 0";
+const BY_INDEX_OF_WORDS = `SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off; ${WITHOUT_PARALLEL_WORKERS}`;
 const TOP = "SELECT max(run_id) AS id FROM run_search WHERE run_id < $1";
 
-interface Gathered {
+interface GatheredBatch {
   count: number;
   first: string | null;
   last: string | null;
@@ -70,7 +70,7 @@ interface Gathered {
 
 /** The query for words with these prefixes, all of them; null if the search contains no word. */
 function queryOf(appId: number, search: string): string | null {
-  const words = search
+  const searchWords = search
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they separate words, as in svc_search_words
     .split(/[\u0000-\u002f\u003a-\u0040\u005b-\u0060\u007b-\u007f]+/)
     .filter((word) => word !== "")
@@ -78,35 +78,44 @@ function queryOf(appId: number, search: string): string | null {
       (word) =>
         `'${[...word.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())].slice(0, WORD_CHARACTERS).join("")}':*`,
     );
-  return words.length === 0 ? null : [`'@${appId}'`, ...words].join(" & ");
+  return searchWords.length === 0 ? null : [`'@${appId}'`, ...searchWords].join(" & ");
 }
 
 /**
  * Searches the index of words, newest runs first: all matching runs of a range are read before they are sorted, so the
  * range is no larger than necessary.
- * @param below the first id that is too high
+ * @param upperId the first id that is too high
  */
 async function findByWords(
   manager: EntityManager,
   query: string,
   most: number,
-  below: number,
+  upperId: number,
   partitions: readonly Partition[],
 ): Promise<number[]> {
-  const until = performance.now() + SEARCH_LIMIT_MS;
-  const found: number[] = [];
-  let rest = below;
-  for (let width = FIRST_WINDOW; rest > 0 && found.length < most; width *= WINDOW_GROWTH) {
-    const left = Math.max(1, Math.ceil(until - performance.now()));
-    await manager.query(`${BY_INDEX_OF_WORDS}; SET LOCAL statement_timeout = ${left}`);
-    const from = Math.max(0, rest - width);
-    const within = partitions.filter(({ low, high }) => (low ?? 0) < rest && (high ?? rest) > from);
-    const [high, low] = [within.at(-1)?.high ?? rest, within[0]?.low ?? from];
-    const more = await rows<{ id: number }>(manager, BY_WORDS, [query, most - found.length, rest, from, high, low]);
-    found.push(...more.map(({ id }) => id));
-    rest = from;
+  const deadline = performance.now() + SEARCH_LIMIT_MS;
+  const foundIds: number[] = [];
+  let remainingBelow = upperId;
+  for (let windowWidth = FIRST_WINDOW; remainingBelow > 0 && foundIds.length < most; windowWidth *= WINDOW_GROWTH) {
+    const remainingMs = Math.max(1, Math.ceil(deadline - performance.now()));
+    await manager.query(`${BY_INDEX_OF_WORDS}; SET LOCAL statement_timeout = ${remainingMs}`);
+    const windowStart = Math.max(0, remainingBelow - windowWidth);
+    const windowPartitions = partitions.filter(
+      ({ low, high }) => (low ?? 0) < remainingBelow && (high ?? remainingBelow) > windowStart,
+    );
+    const [high, low] = [windowPartitions.at(-1)?.high ?? remainingBelow, windowPartitions[0]?.low ?? windowStart];
+    const moreRows = await rows<{ id: number }>(manager, BY_WORDS, [
+      query,
+      most - foundIds.length,
+      remainingBelow,
+      windowStart,
+      high,
+      low,
+    ]);
+    foundIds.push(...moreRows.map(({ id }) => id));
+    remainingBelow = windowStart;
   }
-  return found;
+  return foundIds;
 }
 
 /** Position of a search, and its limit. */
@@ -116,31 +125,33 @@ export interface SearchPosition {
   most: number;
 }
 
-export type RunWords = ReturnType<typeof createRunWords>;
+export type RunSearch = ReturnType<typeof createRunWords>;
 
 export function createRunWords(db: DataSource) {
-  let stopped = false;
-  let catching: Promise<unknown> = Promise.resolve();
+  let isStopped = false;
+  let gatheringOlder: Promise<unknown> = Promise.resolve();
   let next: Promise<boolean> | null = null;
 
   /** Indexes one batch, by one process at a time. @returns true if there may be more */
   async function gatherBatch(side: "newer" | "older"): Promise<boolean> {
     return db.transaction(async (manager) => {
-      await manager.query(ALONE);
+      await manager.query(WITHOUT_PARALLEL_WORKERS);
       const [mark] = await rows<{ newest: string; oldest: string; now: string }>(
         manager,
         "SELECT newest::text, oldest::text, now()::text FROM run_search_mark FOR UPDATE",
       );
-      const from = side === "newer" ? mark!.newest : mark!.oldest;
-      const [found] = await rows<Gathered>(manager, side === "newer" ? NEWER : OLDER, [from]);
-      const full = found!.count === BATCH;
+      const markedTime = side === "newer" ? mark!.newest : mark!.oldest;
+      const [batchRow] = await rows<GatheredBatch>(manager, side === "newer" ? GATHER_NEWER : GATHER_OLDER, [
+        markedTime,
+      ]);
+      const isFull = batchRow!.count === BATCH;
       if (side === "newer") {
         const sql = "UPDATE run_search_mark SET newest = greatest(newest, $1::timestamptz)";
-        await rows(manager, sql, [full ? found!.last : mark!.now]);
-      } else if (found!.first !== null) {
-        await rows(manager, "UPDATE run_search_mark SET oldest = $1::timestamptz", [found!.first]);
+        await rows(manager, sql, [isFull ? batchRow!.last : mark!.now]);
+      } else if (batchRow!.first !== null) {
+        await rows(manager, "UPDATE run_search_mark SET oldest = $1::timestamptz", [batchRow!.first]);
       }
-      return full;
+      return isFull;
     });
   }
 
@@ -150,21 +161,21 @@ export function createRunWords(db: DataSource) {
      * so that they use one connection.
      */
     catchUp(): Promise<boolean> {
-      next ??= catching.then(() => {
+      next ??= gatheringOlder.then(() => {
         next = null;
-        const gathered = gatherBatch("newer");
+        const newerBatch = gatherBatch("newer");
         // The caller receives the failure from `gathered`.
-        catching = gathered.catch(() => undefined);
-        return gathered;
+        gatheringOlder = newerBatch.catch(() => undefined);
+        return newerBatch;
       });
       return next;
     },
 
     /** Indexes all recently ended runs, and one batch of older ones. Returns the Unix time in milliseconds of the next call. */
     async gather(): Promise<number> {
-      while (!stopped && (await gatherBatch("newer")));
-      const more = !stopped && (await gatherBatch("older"));
-      return Date.now() + (more ? 0 : GATHER_EVERY_MS);
+      while (!isStopped && (await gatherBatch("newer")));
+      const hasMore = !isStopped && (await gatherBatch("older"));
+      return Date.now() + (hasMore ? 0 : GATHER_EVERY_MS);
     },
 
     /**
@@ -177,8 +188,12 @@ export function createRunWords(db: DataSource) {
       if (query === null) throw new ActionError("REQUEST_INVALID", "search must hold letters or digits");
       const below = before ?? Number.MAX_SAFE_INTEGER;
       // Planned once: planning for all partitions takes longer than reading these rows.
-      const newest = await preparedRows<{ id: number }>(db, "newest-runs-by-words", AMONG_NEWEST, [query, most, below]);
-      if (newest.length === most) return newest.map(({ id }) => id);
+      const newestRows = await preparedRows<{ id: number }>(db, "newest-runs-by-words", AMONG_NEWEST, [
+        query,
+        most,
+        below,
+      ]);
+      if (newestRows.length === most) return newestRows.map(({ id }) => id);
       const [top] = await preparedRows<{ id: number | null }>(db, "newest-run-with-words", TOP, [below]);
       const partitions = await partitionsOf(db, "run_search");
       const search = (manager: EntityManager) => findByWords(manager, query, most, (top!.id ?? 0) + 1, partitions);
@@ -193,7 +208,7 @@ export function createRunWords(db: DataSource) {
     },
 
     stop(): void {
-      stopped = true;
+      isStopped = true;
     },
   };
 }

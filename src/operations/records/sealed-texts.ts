@@ -2,7 +2,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
 
-const ALGORITHM = "aes-256-gcm";
+const CIPHER_ALGORITHM = "aes-256-gcm";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
@@ -11,7 +11,7 @@ export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: s
   const keyOf = (master: Buffer): Buffer => Buffer.from(hkdfSync("sha256", master, "", purpose, 32));
 
   function unsealWith(key: Buffer, bytes: Buffer, associated: string): string {
-    const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, IV_BYTES))
+    const decipher = createDecipheriv(CIPHER_ALGORITHM, key, bytes.subarray(0, IV_BYTES))
       .setAAD(Buffer.from(associated))
       .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
     return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]).toString();
@@ -21,7 +21,7 @@ export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: s
     /** Each call returns a different text. Decryption needs the same `associated` text. */
     seal(text: string, associated: string): string {
       const iv = randomBytes(IV_BYTES);
-      const cipher = createCipheriv(ALGORITHM, keyOf(ring.current()), iv).setAAD(Buffer.from(associated));
+      const cipher = createCipheriv(CIPHER_ALGORITHM, keyOf(ring.current()), iv).setAAD(Buffer.from(associated));
       const body = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
       return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64url");
     },

@@ -3,13 +3,13 @@ import type { EntityManager } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
-import { type GivenBinding, readSecretBindings, type SecretBinding, sealedAfter } from "../../rules/secret-bindings.js";
-import { audit } from "../records/audit.js";
+import { type BindingInput, readSecretBindings, type SecretBinding, sealedAfter } from "../../rules/secret-bindings.js";
+import { recordChange } from "../records/audit.js";
 import { sealKeys } from "../settings/secret-values.js";
 import type { Settings } from "../settings/settings.js";
 
-const READ = 'SELECT bindings, updated_at AS "updatedAt" FROM secret_bindings WHERE app_id = $1';
-const WRITE = `
+const SELECT_BINDINGS = 'SELECT bindings, updated_at AS "updatedAt" FROM secret_bindings WHERE app_id = $1';
+const UPSERT_BINDINGS = `
   INSERT INTO secret_bindings (app_id, bindings) VALUES ($1, $2)
   ON CONFLICT (app_id) DO UPDATE SET bindings = excluded.bindings,
     updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "secret_bindings.updated_at")}`;
@@ -21,10 +21,13 @@ export async function storedBindings(
   executor: Executor,
   appId: number,
 ): Promise<{ bindings: SecretBinding[]; updatedAt: Date } | null> {
-  const found = await preparedRows<{ bindings: SecretBinding[]; updatedAt: Date }>(executor, "secret-bindings", READ, [
-    appId,
-  ]);
-  return found[0] ?? null;
+  const bindingRows = await preparedRows<{ bindings: SecretBinding[]; updatedAt: Date }>(
+    executor,
+    "secret-bindings",
+    SELECT_BINDINGS,
+    [appId],
+  );
+  return bindingRows[0] ?? null;
 }
 
 export type BindingDefinitions = ReturnType<typeof createBindingDefinitions>;
@@ -39,14 +42,18 @@ export function createBindingDefinitions(options: { settings: Settings; allowPri
       settings.secretValues.sealedKeys(appId, executor),
 
     /** For a transaction that has locked the app. */
-    async write(manager: EntityManager, caller: Caller, appId: number, input: readonly GivenBinding[]): Promise<void> {
+    async write(manager: EntityManager, caller: Caller, appId: number, input: readonly BindingInput[]): Promise<void> {
       const bindings = input.map(({ value: _, ...binding }) => binding);
-      const sealed = await settings.secretValues.sealedKeys(appId, manager);
-      await rows(manager, WRITE, [appId, JSON.stringify(bindings)]);
-      await sealKeys(manager, appId, sealedAfter(sealed, input));
+      const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
+      await rows(manager, UPSERT_BINDINGS, [appId, JSON.stringify(bindings)]);
+      await sealKeys(manager, appId, sealedAfter(sealedKeys, input));
       await rows(manager, TOUCH_SECRETS, [appId]);
-      const facts = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
-      await audit(manager, caller, { appId, type: "app.secretBindings.update", data: { bindings: facts } });
+      const bindingFacts = bindings.map(({ key, origin, in: place }) => ({ key, origin, in: place }));
+      await recordChange(manager, caller, {
+        appId,
+        type: "app.secretBindings.update",
+        data: { bindings: bindingFacts },
+      });
     },
   };
 }

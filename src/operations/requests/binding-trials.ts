@@ -7,10 +7,10 @@ import { rows } from "../../data/database.js";
 import type { ExchangeFacts } from "../../engine/outgoing.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { described, isObject } from "../../rules/described.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
-import { audit } from "../records/audit.js";
-import type { Requests, SecretBindings } from "./run-requests.js";
+import { describeValue, isObject } from "../../rules/described.js";
+import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { recordChange } from "../records/audit.js";
+import type { RunRequests, SecretBindings } from "./run-requests.js";
 import type { StoredBindings } from "./secret-bindings.js";
 
 /** Result of a test request. */
@@ -34,13 +34,13 @@ export interface BindingUse {
 }
 
 const METHODS: readonly unknown[] = ["GET", "HEAD", "POST"];
-const SHAPE = flat(["key", "origin", "method", "path"]);
+const TRIAL_FIELDS = flatShape(["key", "origin", "method", "path"]);
 const PATH_MAX_CHARACTERS = 2_000;
 const BODY_SHOWN_CHARACTERS = 4_000;
 const USES_MAX = 1_000;
 
 /* The plain text search runs first: for most codes it makes the expression unnecessary. */
-const USES = `
+const SELECT_KEY_USES = `
   SELECT binding.key, binding.origin, action.id, action.name
     FROM unnest($2::text[], $3::text[], $4::text[]) AS binding (key, origin, literal)
     JOIN action ON action.app_id = $1 AND action.master_id IS NULL AND action.integration_origins::jsonb ? binding.origin
@@ -48,7 +48,7 @@ const USES = `
      AND action.code ~ ('(^|[^[:alnum:]_$])' || binding.literal || '($|[^[:alnum:]_$])')
    ORDER BY action.name LIMIT ${USES_MAX}`;
 
-const fault = (message: string) => new ActionError("REQUEST_INVALID", message);
+const invalidRequest = (message: string) => new ActionError("REQUEST_INVALID", message);
 
 interface Trial {
   key: string;
@@ -59,18 +59,21 @@ interface Trial {
 
 /** @throws REQUEST_INVALID, naming the field */
 function readTrial(body: unknown): Trial {
-  if (!isObject(body)) throw fault(`the body must be a JSON object (got ${described(body)})`);
+  if (!isObject(body)) throw invalidRequest(`the body must be a JSON object (got ${describeValue(body)})`);
   const { key, origin } = body;
   const [method, path] = [body["method"] ?? "GET", body["path"] ?? "/"];
   for (const [name, value] of Object.entries({ key, origin })) {
-    if (typeof value !== "string") throw fault(`${name} must be a string (got ${described(value)})`);
+    if (typeof value !== "string") throw invalidRequest(`${name} must be a string (got ${describeValue(value)})`);
   }
-  if (!METHODS.includes(method)) throw fault(`method must be GET, HEAD or POST (got ${described(method)})`);
+  if (!METHODS.includes(method))
+    throw invalidRequest(`method must be GET, HEAD or POST (got ${describeValue(method)})`);
   const isPath = typeof path === "string" && path.startsWith("/") && path.length <= PATH_MAX_CHARACTERS;
   if (!isPath) {
-    throw fault(`path must start with / and have at most ${PATH_MAX_CHARACTERS} characters (got ${described(path)})`);
+    throw invalidRequest(
+      `path must start with / and have at most ${PATH_MAX_CHARACTERS} characters (got ${describeValue(path)})`,
+    );
   }
-  refuseUnknownFields(body, SHAPE);
+  refuseUnknownFields(body, TRIAL_FIELDS);
   return { key: key as string, origin: origin as string, method: method as string, url: `${origin}${path}` };
 }
 
@@ -79,7 +82,7 @@ export type BindingTrials = ReturnType<typeof createBindingTrials>;
 export function createBindingTrials(options: {
   db: DataSource;
   bindings: Pick<StoredBindings, "list"> & { ofRuns: SecretBindings };
-  requests: Requests;
+  requests: RunRequests;
 }) {
   const { db, bindings, requests } = options;
 
@@ -87,14 +90,16 @@ export function createBindingTrials(options: {
     /** Bindings in their order. */
     async uses(appId: number): Promise<BindingUse[]> {
       const { bindings: all } = await bindings.list(appId);
-      const literals = all.map(({ key }) => key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-      const values = [appId, all.map(({ key }) => key), all.map(({ origin }) => origin), literals];
-      const found =
-        all.length === 0 ? [] : await rows<{ key: string; origin: string; id: number; name: string }>(db, USES, values);
+      const escapedKeys = all.map(({ key }) => key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+      const values = [appId, all.map(({ key }) => key), all.map(({ origin }) => origin), escapedKeys];
+      const useRows =
+        all.length === 0
+          ? []
+          : await rows<{ key: string; origin: string; id: number; name: string }>(db, SELECT_KEY_USES, values);
       return all.map(({ key, origin }) => ({
         key,
         origin,
-        actions: found
+        actions: useRows
           .filter((one) => one.key === key && one.origin === origin)
           .map(({ id, name }) => ({ id: Number(id), name })),
       }));
@@ -108,11 +113,11 @@ export function createBindingTrials(options: {
       const { key, origin, method, url } = readTrial(body);
       const { bindings: all } = await bindings.list(appId);
       if (!all.some((one) => one.key === key && one.origin === origin)) {
-        throw fault(`the app has no secret binding ${described(key)} for ${described(origin)}`);
+        throw invalidRequest(`the app has no secret binding ${describeValue(key)} for ${describeValue(origin)}`);
       }
       const scan = await bindings.ofRuns.scanFor(appId);
-      await audit(db.manager, caller, { appId, type: "app.secretBindings.test", data: { key, origin, method } });
-      let facts: ExchangeFacts | null = null;
+      await recordChange(db.manager, caller, { appId, type: "app.secretBindings.test", data: { key, origin, method } });
+      let exchangeFacts: ExchangeFacts | null = null;
       const { send } = requests.begin({
         appId,
         environment: "server",
@@ -121,13 +126,13 @@ export function createBindingTrials(options: {
         print: () => undefined,
         onHost: () => undefined,
         onHop: () => (ended) => {
-          facts = ended;
+          exchangeFacts = ended;
         },
       });
       const startedAtMs = performance.now();
       const { head, text } = await send(JSON.stringify({ url, method, auth: key }), signal);
       const durationMs = Math.round(performance.now() - startedAtMs);
-      const receivedBytes = (facts as ExchangeFacts | null)?.receivedBytes ?? 0;
+      const receivedBytes = (exchangeFacts as ExchangeFacts | null)?.receivedBytes ?? 0;
       const [status, code, error] = JSON.parse(head) as [number, string, string];
       if (status === 0) return { status: null, durationMs, receivedBytes, body: null, code, error };
       return { status, durationMs, receivedBytes, body: text.slice(0, BODY_SHOWN_CHARACTERS), code: null, error: null };

@@ -5,9 +5,9 @@ import { OutgoingError, type OutgoingHop } from "../../engine/outgoing.js";
 import { isObject } from "../../rules/described.js";
 import { isHeaderValue } from "../../rules/request-options.js";
 import type { SecretBinding } from "../../rules/secret-bindings.js";
-import type { Credential } from "./run-requests.js";
+import type { RequestCredential } from "./run-requests.js";
 
-const PLACEHOLDER = "{value}";
+const VALUE_PLACEHOLDER = "{value}";
 /** `[bucket.]service.region.amazonaws.com`. */
 const AWS_HOST = /(?:^|\.)([a-z0-9-]+)\.([a-z]{2}-[a-z0-9-]+-\d)\.amazonaws\.com$/;
 
@@ -34,35 +34,35 @@ class Sha256 {
 const bytesOf = (data: ArrayBuffer | ArrayBufferView): Uint8Array =>
   ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data);
 
-const refuse = ({ key, origin }: SecretBinding, problem: string) =>
+const bindingError = ({ key, origin }: SecretBinding, problem: string) =>
   new OutgoingError("POLICY", `the setting ${key}, which is bound to ${origin}, ${problem}`, origin);
 
 function textOf(binding: SecretBinding, value: unknown): string {
   if (typeof value === "string" && value !== "") return value;
   if (typeof value === "number") return String(value);
-  throw refuse(binding, "must be a text");
+  throw bindingError(binding, "must be a text");
 }
 
 function withHeader(hop: OutgoingHop, binding: SecretBinding, name: string, value: string): OutgoingHop {
-  if (!isHeaderValue(value)) throw refuse(binding, "cannot be sent in a header");
+  if (!isHeaderValue(value)) throw bindingError(binding, "cannot be sent in a header");
   return { ...hop, headers: { ...hop.headers, [name.toLowerCase()]: value } };
 }
 
-function formatted({ format, name, in: place }: SecretBinding, text: string): string {
-  const around = format ?? (place === "header" && name === null ? `Bearer ${PLACEHOLDER}` : PLACEHOLDER);
-  return around.replace(PLACEHOLDER, () => text);
+function formatCredential({ format, name, in: place }: SecretBinding, text: string): string {
+  const template = format ?? (place === "header" && name === null ? `Bearer ${VALUE_PLACEHOLDER}` : VALUE_PLACEHOLDER);
+  return template.replace(VALUE_PLACEHOLDER, () => text);
 }
 
 function withQuery(hop: OutgoingHop, binding: SecretBinding, text: string): OutgoingHop {
   const url = new URL(hop.url);
-  url.searchParams.set(binding.name!, formatted(binding, text));
+  url.searchParams.set(binding.name!, formatCredential(binding, text));
   return { ...hop, url };
 }
 
 /** `user:password`, or a password for the user of the binding, or a key as the user. */
 function basicOf({ name }: SecretBinding, text: string): string {
-  const pair = name !== null ? `${name}:${text}` : text.includes(":") ? text : `${text}:`;
-  return `Basic ${Buffer.from(pair).toString("base64")}`;
+  const userAndPassword = name !== null ? `${name}:${text}` : text.includes(":") ? text : `${text}:`;
+  return `Basic ${Buffer.from(userAndPassword).toString("base64")}`;
 }
 
 interface AwsKeys {
@@ -81,15 +81,15 @@ function awsKeysOf(binding: SecretBinding, value: unknown): AwsKeys {
     const [accessKeyId, secretAccessKey] = value.split(":") as [string, string];
     return { accessKeyId, secretAccessKey };
   }
-  throw refuse(binding, 'must be "accessKeyId:secretAccessKey", or an object with both');
+  throw bindingError(binding, 'must be "accessKeyId:secretAccessKey", or an object with both');
 }
 
-async function signed(hop: OutgoingHop, binding: SecretBinding, value: unknown): Promise<OutgoingHop> {
+async function signHop(hop: OutgoingHop, binding: SecretBinding, value: unknown): Promise<OutgoingHop> {
   const credentials = awsKeysOf(binding, value);
   const { url, method, headers, body } = hop;
   const [service, region] = binding.name?.split("/") ?? AWS_HOST.exec(url.hostname)?.slice(1) ?? [];
   if (!service || !region)
-    throw refuse(binding, 'needs service and region in the binding\'s "name", such as "s3/eu-west-1"');
+    throw bindingError(binding, 'needs service and region in the binding\'s "name", such as "s3/eu-west-1"');
   const signer = new SignatureV4({ service, region, credentials, sha256: Sha256, uriEscapePath: service !== "s3" });
   const query: Record<string, string[]> = {};
   for (const [name, text] of url.searchParams) query[name] = [...(query[name] ?? []), text];
@@ -99,37 +99,42 @@ async function signed(hop: OutgoingHop, binding: SecretBinding, value: unknown):
     ...(body && { body }),
   };
   const { host: _host, ...all } = (await signer.sign(request)).headers;
-  const lower = Object.entries(all).map(([name, text]) => [name.toLowerCase(), text]);
-  return { ...hop, headers: Object.fromEntries(lower) };
+  const lowerCaseHeaders = Object.entries(all).map(([name, text]) => [name.toLowerCase(), text]);
+  return { ...hop, headers: Object.fromEntries(lowerCaseHeaders) };
 }
 
 /** @param token returns the access token of an `oauth2` binding, if possible another one than its argument */
 export function createCredential(
   binding: SecretBinding,
   value: unknown,
-  token: (rejected: string | null) => Promise<string>,
-): Credential {
-  let used: string | null = null;
+  token: (rejectedToken: string | null) => Promise<string>,
+): RequestCredential {
+  let usedToken: string | null = null;
   return {
     async replace() {
-      if (used === null) return false;
-      const rejected = used;
-      return (await token(rejected)) !== rejected;
+      if (usedToken === null) return false;
+      const rejectedToken = usedToken;
+      return (await token(rejectedToken)) !== rejectedToken;
     },
 
     async authorize(hop) {
       switch (binding.in) {
         case "header":
-          return withHeader(hop, binding, binding.name ?? "authorization", formatted(binding, textOf(binding, value)));
+          return withHeader(
+            hop,
+            binding,
+            binding.name ?? "authorization",
+            formatCredential(binding, textOf(binding, value)),
+          );
         case "query":
           return withQuery(hop, binding, textOf(binding, value));
         case "basic":
           return withHeader(hop, binding, "authorization", basicOf(binding, textOf(binding, value)));
         case "aws-sigv4":
-          return signed(hop, binding, value);
+          return signHop(hop, binding, value);
         case "oauth2":
-          used = await token(null);
-          return withHeader(hop, binding, "authorization", `Bearer ${used}`);
+          usedToken = await token(null);
+          return withHeader(hop, binding, "authorization", `Bearer ${usedToken}`);
       }
     },
   };

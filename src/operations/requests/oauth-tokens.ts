@@ -37,9 +37,10 @@ interface TokenRow {
   sealed: Buffer | null;
 }
 
-const MAKE =
+const INSERT_TOKEN_ROW =
   "INSERT INTO integration_token (app_id, key, origin, basis) VALUES ($1, $2, $3, '') ON CONFLICT DO NOTHING";
-const LOCK = "SELECT basis, sealed FROM integration_token WHERE app_id = $1 AND key = $2 AND origin = $3 FOR UPDATE";
+const LOCK_TOKEN_ROW =
+  "SELECT basis, sealed FROM integration_token WHERE app_id = $1 AND key = $2 AND origin = $3 FOR UPDATE";
 const STORE =
   "UPDATE integration_token SET basis = $4, sealed = $5, updated_at = now() WHERE app_id = $1 AND key = $2 AND origin = $3";
 
@@ -108,8 +109,11 @@ export function createOauthTokens(options: {
 }) {
   const { db, settings, sender, now = Date.now } = options;
   /** Valid tokens that this process has used, by binding. `replacedAt` is set if the token replaced a rejected one. */
-  const known = new Map<string, Token & { appId: number; key: string; basis: string; replacedAt: number | null }>();
-  const fetching = new Map<string, Promise<string>>();
+  const cachedTokens = new Map<
+    string,
+    Token & { appId: number; key: string; basis: string; replacedAt: number | null }
+  >();
+  const pendingFetches = new Map<string, Promise<string>>();
   const line = new FairSemaphore(FETCHES_AT_ONCE, 1);
   let generation = 0;
 
@@ -124,11 +128,13 @@ export function createOauthTokens(options: {
   ): Promise<Token> {
     const url = new URL(binding.tokenUrl!);
     const origin = normalOrigin(url)!;
-    const pair = `${encodeURIComponent(binding.clientId!)}:${encodeURIComponent(secrets.clientSecret ?? "")}`;
+    const userAndPassword = `${encodeURIComponent(binding.clientId!)}:${encodeURIComponent(secrets.clientSecret ?? "")}`;
     const headers = {
       accept: "application/json",
       "content-type": "application/x-www-form-urlencoded",
-      ...(secrets.clientSecret !== null && { authorization: `Basic ${Buffer.from(pair).toString("base64")}` }),
+      ...(secrets.clientSecret !== null && {
+        authorization: `Basic ${Buffer.from(userAndPassword).toString("base64")}`,
+      }),
     };
     const body = Buffer.from(formOf(binding, secrets, refreshToken));
     const response = await sender.send(
@@ -158,15 +164,15 @@ export function createOauthTokens(options: {
     binding: SecretBinding,
     basis: string,
   ): Promise<Token | null> {
-    const place = [appId, binding.key, binding.origin];
-    await rows(manager, MAKE, place);
-    const [row] = await rows<TokenRow>(manager, LOCK, place);
+    const tokenKey = [appId, binding.key, binding.origin];
+    await rows(manager, INSERT_TOKEN_ROW, tokenKey);
+    const [row] = await rows<TokenRow>(manager, LOCK_TOKEN_ROW, tokenKey);
     if (!row?.sealed || row.basis !== basis) return null;
     return JSON.parse(await settings.unsealFor(appId, nameOf(binding), row.sealed)) as Token;
   }
 
   /** The row's lock lets one process fetch; the others read the stored result. */
-  async function renew(
+  async function renewToken(
     appId: number,
     binding: SecretBinding,
     value: unknown,
@@ -174,13 +180,14 @@ export function createOauthTokens(options: {
   ): Promise<Token> {
     const secrets = secretsOf(binding, value);
     return db.transaction(async (manager) => {
-      const before = await stored(manager, appId, binding, basis);
-      if (before && isFresh(before) && before.accessToken !== rejected) return before;
-      const refreshToken = binding.grant === "refresh_token" ? (before?.refreshToken ?? secrets.refreshToken) : null;
-      const fetched = await request(appId, binding, secrets, refreshToken);
-      const token = { ...fetched, refreshToken: fetched.refreshToken ?? refreshToken };
-      const sealed = await settings.sealFor(manager, appId, nameOf(binding), JSON.stringify(token));
-      await rows(manager, STORE, [appId, binding.key, binding.origin, basis, sealed]);
+      const storedToken = await stored(manager, appId, binding, basis);
+      if (storedToken && isFresh(storedToken) && storedToken.accessToken !== rejected) return storedToken;
+      const refreshToken =
+        binding.grant === "refresh_token" ? (storedToken?.refreshToken ?? secrets.refreshToken) : null;
+      const fetchedToken = await request(appId, binding, secrets, refreshToken);
+      const token = { ...fetchedToken, refreshToken: fetchedToken.refreshToken ?? refreshToken };
+      const sealedToken = await settings.sealFor(manager, appId, nameOf(binding), JSON.stringify(token));
+      await rows(manager, STORE, [appId, binding.key, binding.origin, basis, sealedToken]);
       return token;
     });
   }
@@ -190,33 +197,39 @@ export function createOauthTokens(options: {
     async of(appId: number, binding: SecretBinding, value: unknown, rejected: string | null = null): Promise<string> {
       const id = `${appId} ${nameOf(binding)}`;
       const basis = basisOf(binding, value);
-      const hit = known.get(id);
+      const hit = cachedTokens.get(id);
       const mayReplace = hit?.replacedAt == null || hit.replacedAt + REPLACED_EVERY_MS < now();
       if (hit && hit.basis === basis && isFresh(hit) && !(hit.accessToken === rejected && mayReplace)) {
         return hit.accessToken;
       }
-      const under = fetching.get(id);
-      if (under) return under;
-      const fetched = (async () => {
-        const free = await line.enter(appId);
+      const pendingFetch = pendingFetches.get(id);
+      if (pendingFetch) return pendingFetch;
+      const tokenPromise = (async () => {
+        const leaveQueue = await line.enter(appId);
         try {
-          const token = await renew(appId, binding, value, { basis, rejected });
-          if (known.size >= KNOWN_MAX) known.clear();
-          known.set(id, { ...token, appId, key: binding.key, basis, replacedAt: rejected === null ? null : now() });
+          const token = await renewToken(appId, binding, value, { basis, rejected });
+          if (cachedTokens.size >= KNOWN_MAX) cachedTokens.clear();
+          cachedTokens.set(id, {
+            ...token,
+            appId,
+            key: binding.key,
+            basis,
+            replacedAt: rejected === null ? null : now(),
+          });
           generation += 1;
           return token.accessToken;
         } finally {
-          free();
-          fetching.delete(id);
+          leaveQueue();
+          pendingFetches.delete(id);
         }
       })();
-      fetching.set(id, fetched);
-      return fetched;
+      pendingFetches.set(id, tokenPromise);
+      return tokenPromise;
     },
 
     /** Tokens of the app that a response could echo, each under the key of its binding. */
     known(appId: number): [key: string, token: string][] {
-      const own = [...known.values()].filter((token) => token.appId === appId);
+      const own = [...cachedTokens.values()].filter((token) => token.appId === appId);
       return own.flatMap(({ key, accessToken, refreshToken }) => [
         [key, accessToken] as [string, string],
         ...(refreshToken === null ? [] : [[key, refreshToken] as [string, string]]),

@@ -15,8 +15,8 @@ export interface MaskedResponse {
   keys: string[];
 }
 
-const CHARSET = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
-const MASK = /«([^«»]+)»/g;
+const CHARSET_PARAMETER = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
+const MASK_TEXT = /«([^«»]+)»/g;
 /** A shorter body contains no compressed secret. */
 const COMPRESSED_MIN_BYTES = 12;
 
@@ -26,9 +26,9 @@ const DECOMPRESSORS = [gunzip, inflate, inflateRaw, brotliDecompress, zstdDecomp
 
 /** The body as text, by the charset of its Content-Type. @throws OutgoingError UNSUPPORTED */
 export function textOfResponse({ headers, body, origin }: OutgoingResponse): string {
-  const label = CHARSET.exec(headers["content-type"] ?? "")?.[1] ?? "utf-8";
+  const charsetLabel = CHARSET_PARAMETER.exec(headers["content-type"] ?? "")?.[1] ?? "utf-8";
   try {
-    return new TextDecoder(label).decode(body);
+    return new TextDecoder(charsetLabel).decode(body);
   } catch {
     const message = `the response of ${origin} has an unknown charset; use responseType: "bytes"`;
     throw new OutgoingError("UNSUPPORTED", message, origin);
@@ -37,29 +37,30 @@ export function textOfResponse({ headers, body, origin }: OutgoingResponse): str
 
 /** Texts that code could decode from the bytes: in other charsets, and from a compressed body without Content-Encoding. */
 async function otherReadings(body: Buffer): Promise<string[]> {
-  const plain = (bytes: Buffer) => [bytes.toString("utf8"), bytes.toString("latin1")];
-  const wide = (bytes: Buffer) => {
-    const even = bytes.subarray(0, bytes.length & ~1);
-    return [even.toString("utf16le"), Buffer.from(even).swap16().toString("utf16le")];
+  const plainReadings = (bytes: Buffer) => [bytes.toString("utf8"), bytes.toString("latin1")];
+  const wideReadings = (bytes: Buffer) => {
+    const evenBytes = bytes.subarray(0, bytes.length & ~1);
+    return [evenBytes.toString("utf16le"), Buffer.from(evenBytes).swap16().toString("utf16le")];
   };
   const readings = [
-    ...plain(body),
-    ...wide(body),
-    ...wide(body.subarray(1)),
+    ...plainReadings(body),
+    ...wideReadings(body),
+    ...wideReadings(body.subarray(1)),
     body.toString("latin1").replaceAll("\0", ""),
   ];
   if (body.length < COMPRESSED_MIN_BYTES) return readings;
   for (const decompress of DECOMPRESSORS) {
     // Not compressed in this way.
-    const inner = await decompress(body, { maxOutputLength: RESPONSE_MAX_BYTES }).catch(() => null);
-    if (inner !== null && inner.length > 0) readings.push(...plain(inner as Buffer));
+    const decompressedBody = await decompress(body, { maxOutputLength: RESPONSE_MAX_BYTES }).catch(() => null);
+    if (decompressedBody !== null && decompressedBody.length > 0)
+      readings.push(...plainReadings(decompressedBody as Buffer));
   }
   return readings;
 }
 
 /** Keys that a mask names, unless the text had that mask before. */
-function keysIn(masked: string, before: string): string[] {
-  return masked === before ? [] : [...masked.matchAll(MASK)].map(([, key]) => key!);
+function keysIn(maskedText: string, before: string): string[] {
+  return maskedText === before ? [] : [...maskedText.matchAll(MASK_TEXT)].map(([, key]) => key!);
 }
 
 /**
@@ -73,15 +74,15 @@ export async function maskResponse(
   text: string | null,
 ): Promise<MaskedResponse | null> {
   const keys = new Set<string>();
-  const mask = async (texts: string[]): Promise<string[]> => {
-    const masked = await scan.mask(texts.map((one) => ({ text: one })));
-    for (const [at, one] of masked.entries()) for (const key of keysIn(one, texts[at]!)) keys.add(key);
-    return masked;
+  const maskTexts = async (texts: string[]): Promise<string[]> => {
+    const maskedTexts = await scan.mask(texts.map((one) => ({ text: one })));
+    for (const [at, one] of maskedTexts.entries()) for (const key of keysIn(one, texts[at]!)) keys.add(key);
+    return maskedTexts;
   };
   const entries = Object.entries(response.headers);
-  const flat = await mask(entries.flat());
-  const headers = Object.fromEntries(entries.map((_, at) => [flat[2 * at]!, flat[2 * at + 1]!]));
-  let body: string | Buffer = text === null ? response.body : (await mask([text]))[0]!;
+  const maskedEntries = await maskTexts(entries.flat());
+  const headers = Object.fromEntries(entries.map((_, at) => [maskedEntries[2 * at]!, maskedEntries[2 * at + 1]!]));
+  let body: string | Buffer = text === null ? response.body : (await maskTexts([text]))[0]!;
   const isMasked = keys.size > 0;
   for (const reading of await otherReadings(response.body)) {
     const key = await scan.find([{ text: reading }]);

@@ -29,7 +29,7 @@ export interface RequestRecord extends Omit<ExchangeFacts, "origin"> {
 }
 
 /** A credential for one origin, and the values to mask in its responses. */
-export interface Credential {
+export interface RequestCredential {
   authorize: NonNullable<OutgoingScope["authorize"]>;
   /** Replaces a token that the origin has rejected; false if there is no other one. */
   replace(): Promise<boolean>;
@@ -50,12 +50,12 @@ export interface RequestingRun {
 
 export interface SecretBindings {
   /** @throws OutgoingError POLICY if the app has no such binding for that origin */
-  credentialFor(appId: number, key: string, origin: string): Promise<Credential>;
+  credentialFor(appId: number, key: string, origin: string): Promise<RequestCredential>;
   /** Finds and masks the app's bound values in responses; null if it has none. */
   scanFor(appId: number): Promise<Scan | null>;
 }
 
-const UNAUTHORIZED = 401;
+const UNAUTHORIZED_STATUS = 401;
 const HTTPS_PORT = "443";
 const HTTP_PORT = "80";
 
@@ -65,7 +65,7 @@ function hostOf(origin: string): string {
 }
 
 /** The answer of a failed request. Every message names the origin, if the options name one (contract, section 9). */
-function failure(options: unknown, code: string, message: string): OutgoingAnswer {
+function failureAnswer(options: unknown, code: string, message: string): OutgoingAnswer {
   const origin = originIn(options);
   const isNamed = origin === null || message.includes(origin);
   return { head: JSON.stringify([0, code, isNamed ? message : `${message} (request to ${origin})`]), text: "" };
@@ -80,20 +80,20 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
   }
 
   /** Returns the response as code may see it. */
-  async function shown(
+  async function shownAnswer(
     run: RequestingRun,
     response: OutgoingResponse,
     type: RequestDescription["responseType"],
   ): Promise<OutgoingAnswer> {
     const scan = await bindings.scanFor(run.appId);
     const text = type === "bytes" ? null : textOfResponse(response);
-    const masked = scan && (await maskResponse(scan, response, text));
-    for (const key of masked?.keys ?? []) {
+    const maskedResponse = scan && (await maskResponse(scan, response, text));
+    for (const key of maskedResponse?.keys ?? []) {
       const warning = `The response of ${response.origin} held the value of the setting ${key}, which was masked`;
       run.print({ level: "warn", at: Date.now(), text: warning });
     }
-    const { headers } = masked ?? response;
-    const body = masked ? masked.body : (text ?? response.body);
+    const { headers } = maskedResponse ?? response;
+    const body = maskedResponse ? maskedResponse.body : (text ?? response.body);
     const isBytes = type === "bytes";
     return {
       head: JSON.stringify([response.status, headers, isBytes ? "bytes" : "text", response.origin]),
@@ -101,7 +101,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
     };
   }
 
-  async function perform(
+  async function performRequest(
     run: RequestingRun,
     scope: Pick<OutgoingScope, "budget" | "signal" | "onHop">,
     description: RequestDescription,
@@ -114,7 +114,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
     }
     await refuseSecretsInUrl(run, url, origin);
     const credential = auth === null ? null : await bindings.credentialFor(run.appId, auth, origin);
-    const send = () =>
+    const sendOnce = () =>
       sender.send(
         { ...request, url, headers },
         {
@@ -127,10 +127,10 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
           hasCredential: credential !== null || headers["authorization"] !== undefined,
         },
       );
-    let response = await send();
+    let response = await sendOnce();
     // A server that rejects the credential has not handled the request, so every method may be repeated.
-    if (response.status === UNAUTHORIZED && (await credential?.replace())) response = await send();
-    return shown(run, response, responseType);
+    if (response.status === UNAUTHORIZED_STATUS && (await credential?.replace())) response = await sendOnce();
+    return shownAnswer(run, response, responseType);
   }
 
   return {
@@ -154,15 +154,15 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
           options = JSON.parse(text);
           if (run.environment !== "server") {
             const message = "Svc.App.V3.Actions.request is available in server actions only";
-            return failure(options, "INTEGRATION_UNAVAILABLE", message);
+            return failureAnswer(options, "INTEGRATION_UNAVAILABLE", message);
           }
-          return await perform(run, { budget, signal, onHop }, readRequestOptions(options));
+          return await performRequest(run, { budget, signal, onHop }, readRequestOptions(options));
         } catch (error) {
           signal.throwIfAborted();
           if (error instanceof OutgoingError || error instanceof RequestOptionsError) {
-            return failure(options, error.code, error.message);
+            return failureAnswer(options, error.code, error.message);
           }
-          return failure(options, "TRANSPORT", "the service could not send this request");
+          return failureAnswer(options, "TRANSPORT", "the service could not send this request");
         }
       };
       return { send, records };
@@ -170,4 +170,4 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
   };
 }
 
-export type Requests = ReturnType<typeof createRequests>;
+export type RunRequests = ReturnType<typeof createRequests>;

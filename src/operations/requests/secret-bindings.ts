@@ -10,22 +10,22 @@ import type { Scan, SecretScans } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { echoForms } from "../../rules/echo-forms.js";
-import { mustBeAt, type Precondition } from "../../rules/precondition.js";
+import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
 import { keyWithoutValue, readSecretBindings, type SecretBinding } from "../../rules/secret-bindings.js";
 import { secretsOfSetting } from "../../rules/secrets.js";
 import { lockApp, type Settings } from "../settings/settings.js";
 import { createBindingDefinitions, storedBindings } from "./binding-definitions.js";
 import { createCredential } from "./credentials.js";
 import type { OauthTokens } from "./oauth-tokens.js";
-import type { Credential, SecretBindings } from "./run-requests.js";
+import type { RequestCredential, SecretBindings } from "./run-requests.js";
 
-export interface BindingsAt {
+export interface TaggedBindings {
   bindings: SecretBinding[];
   /** ISO 8601. */
   updatedAt: string;
 }
 
-interface Prepared {
+interface PreparedBindings {
   version: number;
   bindings: SecretBinding[];
   values: ReadonlyMap<string, unknown>;
@@ -45,28 +45,28 @@ export function createSecretBindings(options: {
 }) {
   const { db, settings, scans, tokens, allowPrivateNetwork } = options;
   const definitions = createBindingDefinitions({ settings, allowPrivateNetwork });
-  const prepared = new LRUCache<number, Prepared>({ max: PREPARED_MAX });
+  const preparedByApp = new LRUCache<number, PreparedBindings>({ max: PREPARED_MAX });
 
-  async function read(appId: number, executor: Executor = db): Promise<BindingsAt> {
-    const found = await storedBindings(executor, appId);
-    if (found) return { bindings: found.bindings, updatedAt: found.updatedAt.toISOString() };
+  async function readBindings(appId: number, executor: Executor = db): Promise<TaggedBindings> {
+    const storedRow = await storedBindings(executor, appId);
+    if (storedRow) return { bindings: storedRow.bindings, updatedAt: storedRow.updatedAt.toISOString() };
     const [app] = await rows<{ createdAt: Date }>(executor, CREATED_AT, [appId]);
     return { bindings: [], updatedAt: app!.createdAt.toISOString() };
   }
 
-  async function write(
+  async function writeBindings(
     manager: EntityManager,
     caller: Caller,
-    target: { appId: number; precondition?: Precondition },
+    target: { appId: number; precondition?: ExpectedTags },
     body: unknown,
   ) {
     const { appId, precondition } = target;
     await lockApp(manager, appId);
-    const before = await read(appId, manager);
-    if (precondition) mustBeAt(before, precondition);
+    const bindingsBefore = await readBindings(appId, manager);
+    if (precondition) requireCurrent(bindingsBefore, precondition);
     const input = readSecretBindings(body, allowPrivateNetwork);
-    const sealed = await settings.secretValues.sealedKeys(appId, manager);
-    const key = keyWithoutValue(before.bindings, sealed, input);
+    const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);
+    const key = keyWithoutValue(bindingsBefore.bindings, sealedKeys, input);
     if (key !== null) {
       const message = `${key} is sealed: unsealing it, or a new destination, requires its value in "value"`;
       throw new ActionError("FORBIDDEN", message);
@@ -77,21 +77,21 @@ export function createSecretBindings(options: {
   }
 
   /** Returns bindings and values in their current state; one query while nothing has changed. */
-  async function current(appId: number): Promise<Prepared> {
+  async function currentBindings(appId: number): Promise<PreparedBindings> {
     const version = await settings.secretValues.version(appId);
-    const known = prepared.get(appId);
-    if (known?.version === version) return known;
-    const { bindings } = await read(appId);
-    const bound = new Set(bindings.map(({ key }) => key));
-    const values = bound.size === 0 ? null : await settings.secretValues.read(appId);
-    const entries = values?.underscore.filter(([key]) => bound.has(key)) ?? [];
+    const preparedBefore = preparedByApp.get(appId);
+    if (preparedBefore?.version === version) return preparedBefore;
+    const { bindings } = await readBindings(appId);
+    const boundKeys = new Set(bindings.map(({ key }) => key));
+    const values = boundKeys.size === 0 ? null : await settings.secretValues.read(appId);
+    const entries = values?.underscore.filter(([key]) => boundKeys.has(key)) ?? [];
     // The version was read first: after a change in between, the next request reads everything again.
-    const made = { version, bindings, values: new Map(entries) };
-    prepared.set(appId, made);
-    return made;
+    const preparedNow = { version, bindings, values: new Map(entries) };
+    preparedByApp.set(appId, preparedNow);
+    return preparedNow;
   }
 
-  function scanOf(appId: number, { version, values }: Prepared): Scan | null {
+  function scanOf(appId: number, { version, values }: PreparedBindings): Scan | null {
     const secrets = [...values, ...tokens.known(appId)].flatMap(([key, value]) => secretsOfSetting(key, value));
     if (secrets.length === 0) return null;
     const forms = secrets.flatMap(({ name, value, whole }) =>
@@ -101,17 +101,17 @@ export function createSecretBindings(options: {
   }
 
   const ofRuns: SecretBindings = {
-    async credentialFor(appId, key, origin): Promise<Credential> {
-      const { bindings, values } = await current(appId);
+    async credentialFor(appId, key, origin): Promise<RequestCredential> {
+      const { bindings, values } = await currentBindings(appId);
       const binding = bindings.find((one) => one.key === key && one.origin === origin);
-      const refuse = (problem: string) => new OutgoingError("POLICY", problem, origin);
-      if (!binding) throw refuse(`the app has no secret binding ${key} for ${origin}`);
+      const bindingError = (problem: string) => new OutgoingError("POLICY", problem, origin);
+      if (!binding) throw bindingError(`the app has no secret binding ${key} for ${origin}`);
       const value = values.get(key);
-      if (value === undefined) throw refuse(`the setting ${key}, which is bound to ${origin}, is not set`);
+      if (value === undefined) throw bindingError(`the setting ${key}, which is bound to ${origin}, is not set`);
       return createCredential(binding, value, (rejected) => tokens.of(appId, binding, value, rejected));
     },
     async scanFor(appId) {
-      const state = await current(appId);
+      const state = await currentBindings(appId);
       return state.bindings.length === 0 ? null : scanOf(appId, state);
     },
   };
@@ -119,7 +119,7 @@ export function createSecretBindings(options: {
   return {
     ofRuns,
     definitions,
-    list: (appId: number): Promise<BindingsAt> => read(appId),
+    list: (appId: number): Promise<TaggedBindings> => readBindings(appId),
 
     /**
      * Replaces the app's bindings.
@@ -127,11 +127,11 @@ export function createSecretBindings(options: {
      */
     async set(
       caller: Caller,
-      target: { appId: number; precondition?: Precondition },
+      target: { appId: number; precondition?: ExpectedTags },
       body: unknown,
-    ): Promise<BindingsAt> {
-      await db.transaction((manager) => write(manager, caller, target, body));
-      return read(target.appId);
+    ): Promise<TaggedBindings> {
+      await db.transaction((manager) => writeBindings(manager, caller, target, body));
+      return readBindings(target.appId);
     },
   };
 }

@@ -5,7 +5,7 @@ import { type Executor, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { optionalId } from "../../rules/fields.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import { finishRuns } from "./finish.js";
 import { cancelledEnding, EMPTY_PAYLOAD } from "./outcomes.js";
@@ -82,7 +82,7 @@ export class Backlogs {
         more = queued.length === BATCH;
       });
     }
-    await audit(this.db, caller, { appId, type: "app.runs.cancel", data: { cancelled, actionId } });
+    await recordChange(this.db, caller, { appId, type: "app.runs.cancel", data: { cancelled, actionId } });
     return { cancelled, more };
   }
 }

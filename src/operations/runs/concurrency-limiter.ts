@@ -7,9 +7,9 @@ import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { fromState, toState } from "../../data/run.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
-import { type ContendingRun, decideRuns, type Verdict } from "../../rules/concurrency.js";
+import { type AdmissionVerdict, type ContendingRun, decideRuns } from "../../rules/concurrency.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
-import type { Measures } from "../watch/measures.js";
+import type { ServiceMeasures } from "../watch/measures.js";
 import { cancelledEnding } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import { AWAITED_CHANNEL, cancelNotice } from "./run-types.js";
@@ -87,7 +87,7 @@ export class ConcurrencyLimiter {
   constructor(
     private readonly db: DataSource,
     private readonly repository: Pick<RunRepository, "find" | "finish" | "maskedPayload">,
-    private readonly measures: Pick<Measures, "ticks">,
+    private readonly measures: Pick<ServiceMeasures, "ticks">,
   ) {}
 
   /** Checks a run that was just queued, with the others of its key. */
@@ -118,7 +118,7 @@ export class ConcurrencyLimiter {
   private async checkLocked(
     manager: EntityManager,
     { actionId, key }: Key,
-  ): Promise<{ cancel: Verdict["cancel"]; skippedTicks: number }> {
+  ): Promise<{ cancel: AdmissionVerdict["cancel"]; skippedTicks: number }> {
     await manager.query(LOCK, [actionId, key]);
     const [read] = await rows<{ due: number; limit: number | null; runs: ContendingRun[] | null }>(manager, READ, [
       actionId,
@@ -141,7 +141,7 @@ export class ConcurrencyLimiter {
   }
 
   /** Cancels a queued run here, and a running one in the process that executes it. */
-  private async cancel({ runId, for: by }: Verdict["cancel"][number]): Promise<void> {
+  private async cancel({ runId, for: by }: AdmissionVerdict["cancel"][number]): Promise<void> {
     const run = await this.repository.find(runId);
     if (run?.state === "queued") {
       const ending = cancelledEnding(run, await this.repository.maskedPayload(run), by);

@@ -6,7 +6,7 @@ import type { Notifications } from "../../engine/notifications.js";
 import type { ScannedText } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import { LOG_CHANNEL } from "../records/execution-logs.js";
-import { leavable } from "../records/leavable.js";
+import { createLeavable } from "../records/leavable.js";
 
 /** Channel of the notice, with the run's id, that the run has printed lines. */
 export const CONSOLE_CHANNEL = "svc_console";
@@ -147,6 +147,6 @@ export class RunConsole {
 
   /** All lines from the first on, in batches, until the run ends. @throws RUN_NOT_FOUND */
   follow(appId: number, runId: number): AsyncGenerator<PrintedLine[], void, void> {
-    return leavable((left) => this.lines(appId, runId, left));
+    return createLeavable((left) => this.lines(appId, runId, left));
   }
 }

@@ -8,8 +8,8 @@ import type { ServiceRequests } from "../../engine/service-requests.js";
 import { ActionError } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import type { RunOutcome } from "../records/execution-logs.js";
-import type { RequestRecord, Requests } from "../requests/run-requests.js";
-import type { Measures } from "../watch/measures.js";
+import type { RequestRecord, RunRequests } from "../requests/run-requests.js";
+import type { ServiceMeasures } from "../watch/measures.js";
 import type { ConsoleWriter, RunConsole } from "./console.js";
 import {
   cancelled,
@@ -124,10 +124,10 @@ interface ExecutorOptions {
   console: Pick<RunConsole, "writer">;
   /** The service's time limit of a run in milliseconds. */
   timeoutMs: number;
-  measures: Pick<Measures, "runEnded" | "requestEnded">;
+  measures: Pick<ServiceMeasures, "runEnded" | "requestEnded">;
   traces: Pick<RunTraces, "begin">;
   serviceRequests: ServiceRequests;
-  requests: Requests;
+  requests: RunRequests;
   log: Logger;
 }
 

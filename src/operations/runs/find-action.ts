@@ -4,7 +4,7 @@ import type { RunWait, Trigger } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { type Caller, isVisitor } from "../../rules/access.js";
-import { type Reference, referenceParameters } from "../../rules/reference.js";
+import { type EntityReference, referenceParameters } from "../../rules/reference.js";
 import type { RunAccess } from "./run-access.js";
 import type { RunCode } from "./run-types.js";
 
@@ -90,7 +90,7 @@ export function checkRunnable<Named extends RunnableFacts>(action: Named | undef
 export async function explainMissing(
   db: DataSource,
   caller: Caller,
-  { appId, ref }: { appId: number; ref: Reference },
+  { appId, ref }: { appId: number; ref: EntityReference },
   error: unknown,
 ): Promise<never> {
   const isMissing = error instanceof ActionError && error.status === "ACTION_NOT_FOUND";

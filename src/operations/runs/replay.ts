@@ -5,8 +5,8 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/described.js";
-import { optionalId, refuse } from "../../rules/fields.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { optionalId, refuseField } from "../../rules/fields.js";
+import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { optionalCopy } from "./run-filter.js";
 import { payloadText } from "./run-texts.js";
 import type { Runs } from "./runs.js";
@@ -42,12 +42,12 @@ interface ReplayOptions {
   payload?: unknown;
 }
 
-const OPTIONS_SHAPE = flat(["copy", "versionId", "payload"]);
+const OPTIONS_SHAPE = flatShape(["copy", "versionId", "payload"]);
 
 function replayOptions(input: unknown): ReplayOptions {
   if (input === undefined || input === null) return {};
   if (isObject(input)) return input;
-  refuse("options", "an object", input);
+  refuseField("options", "an object", input);
 }
 
 export class Replay {

@@ -3,7 +3,7 @@ import type { Copy, TriggerType } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import { RUN_STATES, type RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
-import { optionalId, refuse } from "../../rules/fields.js";
+import { optionalId, refuseField } from "../../rules/fields.js";
 import { page } from "../../rules/page.js";
 import { TRIGGER_TYPES } from "../../rules/trigger-input.js";
 
@@ -41,7 +41,7 @@ const INDEXED_STATES: readonly RunState[] = ["failed", "skipped", "cancelled"];
 export function oneOf<T extends string>(value: unknown, name: string, allowed: readonly T[]): T | null {
   if (value === undefined || value === null) return null;
   if ((allowed as readonly unknown[]).includes(value)) return value as T;
-  refuse(name, `one of ${allowed.join(", ")}`, value);
+  refuseField(name, `one of ${allowed.join(", ")}`, value);
 }
 
 /** The draft or the live version, by these names or by those of rows. @throws REQUEST_INVALID */
@@ -59,7 +59,7 @@ export function optionalMoment(value: unknown, name: string): Date | null {
     value instanceof Date ? value : new Date(typeof value === "string" && ISO.test(value) ? value : Number.NaN);
   if (!Number.isNaN(moment.getTime())) return moment;
   const example = "2026-11-21T12:00:00Z";
-  refuse(name, `a time such as ${example}`, value);
+  refuseField(name, `a time such as ${example}`, value);
 }
 
 /** @throws REQUEST_INVALID */
@@ -69,7 +69,7 @@ function searchOf(value: unknown): string | null {
   const isFit = text.length >= SEARCH_MIN && text.length <= SEARCH_MAX && text.split(/\s+/).length <= WORDS_MAX;
   if (isFit && !text.includes("\0") && text.isWellFormed()) return text;
   const expected = `up to ${WORDS_MAX} words of ${SEARCH_MIN} to ${SEARCH_MAX} characters together`;
-  refuse("search", expected, value);
+  refuseField("search", expected, value);
 }
 
 /** SQL conditions on the row `run`, with their parameters. The first parameter is the app. */

@@ -5,7 +5,7 @@
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { TRANSITIONS } from "../../data/run.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
-import { type Reference, referenceParameters } from "../../rules/reference.js";
+import { type EntityReference, referenceParameters } from "../../rules/reference.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import {
   checkRunnable,
@@ -21,7 +21,7 @@ import type { NewRun } from "./run-types.js";
 
 /** A run on demand, of an action that the caller names. */
 export type NamedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
-  ref: Reference;
+  ref: EntityReference;
   /** Kind of trigger that the action must have. */
   trigger: OnDemandTrigger;
   /** Digest of the event that an HTTP trigger received. A repeated event returns the first event's run. */

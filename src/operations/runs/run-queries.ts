@@ -7,7 +7,7 @@ import { ActionError } from "../../errors.js";
 import { type Caller, isPerson } from "../../rules/access.js";
 import { memberText } from "../../rules/json-scan.js";
 import { resultInEntry, type ScriptError } from "../records/execution-logs.js";
-import type { RunWords } from "../records/run-words.js";
+import type { RunSearch } from "../records/run-words.js";
 import type { RequestRecord } from "../requests/run-requests.js";
 import { newestRuns, type RunConditions, type RunFilter, runConditions } from "./run-filter.js";
 
@@ -135,7 +135,7 @@ function toSummary({ entry, firstName, lastName, ...row }: SummaryRow, isNamed: 
 export class RunQueries {
   constructor(
     private readonly db: DataSource,
-    private readonly runWords: RunWords,
+    private readonly runWords: RunSearch,
   ) {}
 
   private async summaries(caller: Caller, from: string, parameters: unknown[]): Promise<RunSummary[]> {

@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { PageOutcome, PageRequest, PageRun } from "../../engine/browser/run.js";
 import type { ExchangeFacts } from "../../engine/outgoing.js";
-import type { Span, Tracing } from "../watch/tracing.js";
+import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
 import type { HeldRun } from "./run-types.js";
 
 /* A queued run's trace context, until the run starts. */
@@ -42,12 +42,12 @@ function requestAttributes(url: URL, method: string) {
 
 /** Spans of the requests that a page makes through the browser. */
 class PageRequestSpans {
-  private readonly open = new Set<Span>();
+  private readonly open = new Set<TraceSpan>();
   private count = 0;
 
   constructor(
-    private readonly tracing: Tracing,
-    private readonly browser: Span,
+    private readonly tracing: RequestTracing,
+    private readonly browser: TraceSpan,
     private readonly serviceOrigin: string,
   ) {}
 
@@ -78,8 +78,8 @@ class PageRequestSpans {
 
 class TracedRun implements RunTrace {
   constructor(
-    private readonly tracing: Tracing,
-    private readonly span: Span,
+    private readonly tracing: RequestTracing,
+    private readonly span: TraceSpan,
     private readonly serviceOrigin: string,
   ) {}
 
@@ -115,7 +115,7 @@ export class RunTraces {
   /** @param apiUrl this service's URL as runs reach it */
   constructor(
     private readonly db: DataSource,
-    private readonly tracing: Tracing,
+    private readonly tracing: RequestTracing,
     apiUrl: string,
   ) {
     this.serviceOrigin = new URL(apiUrl).origin;

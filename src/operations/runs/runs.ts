@@ -7,9 +7,9 @@ import { ActionError } from "../../errors.js";
 import { CHAIN_DEPTH_MAX, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import { type Caller, isPerson } from "../../rules/access.js";
 import { JsonText } from "../../rules/json-text.js";
-import type { Reference } from "../../rules/reference.js";
-import type { Logs, RunOutcome } from "../records/execution-logs.js";
-import type { Intake } from "../records/intake.js";
+import type { EntityReference } from "../../rules/reference.js";
+import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import { entryOfRun } from "../records/log-wait.js";
 import { ANNOUNCE_AFTER_MS, type QueueLimits } from "../records/queue-limits.js";
 import type { Dispatcher } from "./dispatcher.js";
@@ -26,7 +26,7 @@ import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type HeldRun, type NewRu
 /** A call of `run` or `runWithResult`. */
 export interface RunRequest {
   appId: number;
-  ref: Reference;
+  ref: EntityReference;
   /** The payload object; undefined stands for `{}`. */
   payload: unknown;
   idempotencyKey: string | null;
@@ -50,8 +50,8 @@ interface RunsOptions {
   enqueuer: Enqueuer;
   dispatcher: Dispatcher;
   queueLimits: QueueLimits;
-  intake: Intake;
-  logs: Logs;
+  intake: IntakeLimiter;
+  logs: ExecutionLogs;
   notifications: Notifications;
   /** Reads the app user who is signed in to the caller's page. */
   userOf: UserOf;

@@ -11,7 +11,7 @@ import { StartError } from "../../errors.js";
 /** Returns the path of the file with the master keys, used without SETTINGS_KEY. */
 export const settingsKeyFile = (dataDir: string): string => join(dataDir, "settings-key");
 
-const bound = (appId: number): string => `app:${appId}`;
+const keyLabel = (appId: number): string => `app:${appId}`;
 
 /** Maximum cached keys of 32 bytes each. */
 const KNOWN_MAX = 100_000;
@@ -20,20 +20,20 @@ export type DataKeys = ReturnType<typeof createDataKeys>;
 
 export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) {
   /** A committed data key never changes, whichever key encrypts it. */
-  const known = new LRUCache<number, KeyObject>({ max: KNOWN_MAX });
+  const cachedKeys = new LRUCache<number, KeyObject>({ max: KNOWN_MAX });
 
   function masterKey(name: string): Buffer {
     const key = ring.find((candidate) => fingerprint(candidate) === name);
     if (key) return key;
-    const problem = `is not the key that this database's settings are encrypted under (${name})`;
-    if (ring.source === "SETTINGS_KEY") throw new StartError(`SETTINGS_KEY ${problem}`);
+    const keyMismatch = `is not the key that this database's settings are encrypted under (${name})`;
+    if (ring.source === "SETTINGS_KEY") throw new StartError(`SETTINGS_KEY ${keyMismatch}`);
     throw new StartError(
-      `${ring.source} of DATA_DIR is missing or ${problem}: copy the file from the previous DATA_DIR, or set SETTINGS_KEY`,
+      `${ring.source} of DATA_DIR is missing or ${keyMismatch}: copy the file from the previous DATA_DIR, or set SETTINGS_KEY`,
     );
   }
 
-  const opened = (appId: number, wrapped: Buffer): KeyObject =>
-    unwrap(masterKey(wrappedUnder(wrapped)), wrapped, bound(appId));
+  const unwrapKey = (appId: number, wrappedDataKey: Buffer): KeyObject =>
+    unwrap(masterKey(wrappedUnder(wrappedDataKey)), wrappedDataKey, keyLabel(appId));
 
   async function wrappedKey(appId: number, executor: Executor, lock = ""): Promise<Buffer | null> {
     const sql = `SELECT data_key AS "dataKey" FROM app WHERE id = $1 ${lock}`;
@@ -49,30 +49,30 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
 
   /** Checks first that every key in use is available. */
   async function mustKnowAll(): Promise<void> {
-    const used = await rows<{ name: string }>(
+    const usedKeys = await rows<{ name: string }>(
       db,
       `SELECT fingerprint AS name FROM settings_key
         UNION SELECT left(encode(data_key, 'hex'), length(fingerprint)) FROM app, settings_key WHERE data_key IS NOT NULL`,
     );
-    for (const { name } of used) masterKey(name);
+    for (const { name } of usedKeys) masterKey(name);
   }
 
   /** Apps whose data key is not encrypted under the key of that fingerprint. */
   async function appsNotUnder(name: string): Promise<number[]> {
-    const found = await rows<{ id: number }>(
+    const appRows = await rows<{ id: number }>(
       db,
       "SELECT id FROM app WHERE data_key IS NOT NULL AND left(encode(data_key, 'hex'), length($1)) <> $1 ORDER BY id",
       [name],
     );
-    return found.map(({ id }) => id);
+    return appRows.map(({ id }) => id);
   }
 
   async function wrapAnew(appId: number, next: Buffer): Promise<void> {
     await db.transaction(async (manager) => {
-      const wrapped = await wrappedKey(appId, manager, "FOR NO KEY UPDATE");
-      if (!wrapped) return;
-      const rewrapped = wrap(next, opened(appId, wrapped), bound(appId));
-      await rows(manager, "UPDATE app SET data_key = $2 WHERE id = $1", [appId, rewrapped]);
+      const wrappedDataKey = await wrappedKey(appId, manager, "FOR NO KEY UPDATE");
+      if (!wrappedDataKey) return;
+      const rewrappedKey = wrap(next, unwrapKey(appId, wrappedDataKey), keyLabel(appId));
+      await rows(manager, "UPDATE app SET data_key = $2 WHERE id = $1", [appId, rewrappedKey]);
     });
   }
 
@@ -89,25 +89,29 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
 
     /** The app's data key, or null when the app has none yet. */
     async find(appId: number): Promise<KeyObject | null> {
-      const hit = known.get(appId);
+      const hit = cachedKeys.get(appId);
       if (hit) return hit;
-      const wrapped = await wrappedKey(appId, db);
-      if (!wrapped) return null;
-      const key = opened(appId, wrapped);
-      known.set(appId, key);
+      const wrappedDataKey = await wrappedKey(appId, db);
+      if (!wrappedDataKey) return null;
+      const key = unwrapKey(appId, wrappedDataKey);
+      cachedKeys.set(appId, key);
       return key;
     },
 
     /** Returns the app's data key; if there is none, locks the app's row and creates the key. Call it in a transaction. */
     async findOrMake(appId: number, executor: Executor): Promise<KeyObject> {
-      const hit = known.get(appId);
+      const hit = cachedKeys.get(appId);
       if (hit) return hit;
       // Not cached here, because the transaction may be rolled back.
-      const wrapped = (await wrappedKey(appId, executor)) ?? (await wrappedKey(appId, executor, "FOR NO KEY UPDATE"));
-      if (wrapped) return opened(appId, wrapped);
+      const wrappedDataKey =
+        (await wrappedKey(appId, executor)) ?? (await wrappedKey(appId, executor, "FOR NO KEY UPDATE"));
+      if (wrappedDataKey) return unwrapKey(appId, wrappedDataKey);
       const key = newDataKey();
-      const master = masterKey(await keyInForce(executor));
-      await rows(executor, "UPDATE app SET data_key = $2 WHERE id = $1", [appId, wrap(master, key, bound(appId))]);
+      const masterDataKey = masterKey(await keyInForce(executor));
+      await rows(executor, "UPDATE app SET data_key = $2 WHERE id = $1", [
+        appId,
+        wrap(masterDataKey, key, keyLabel(appId)),
+      ]);
       return key;
     },
 

@@ -5,7 +5,7 @@
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { described } from "../../rules/described.js";
+import { describeValue } from "../../rules/described.js";
 import { secretsFault, secretsOfSetting, sizeOfSecrets } from "../../rules/secrets.js";
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
 import { tierOf } from "../../rules/setting-tiers.js";
@@ -49,13 +49,14 @@ interface SecretRow extends StoredSetting {
 
 const SEALED_KEYS = "SELECT key FROM sealed_setting WHERE app_id = $1";
 const UNSEAL_OTHERS = "DELETE FROM sealed_setting WHERE app_id = $1 AND key <> ALL ($2::text[])";
-const SEAL = "INSERT INTO sealed_setting (app_id, key) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING";
+const INSERT_SEALED_SETTINGS =
+  "INSERT INTO sealed_setting (app_id, key) SELECT $1, unnest($2::text[]) ON CONFLICT DO NOTHING";
 
 /** Sets the sealed keys of the app, in the transaction of its bindings. */
 export async function sealKeys(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
   const stored = keys.map(storedKey);
   await rows(executor, UNSEAL_OTHERS, [appId, stored]);
-  await rows(executor, SEAL, [appId, stored]);
+  await rows(executor, INSERT_SEALED_SETTINGS, [appId, stored]);
 }
 
 /** @throws SETTINGS_INVALID if one of `keys`, which are private, is not set */
@@ -66,29 +67,33 @@ export async function markSecrets(
   secret: boolean,
 ): Promise<void> {
   const sql = "UPDATE setting SET not_secret = $3 WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key";
-  const marked = await rows<{ key: string }>(executor, sql, [appId, keys.map(storedKey), !secret]);
-  const found = new Set(marked.map(({ key }) => spokenKey(key)));
-  const missing = keys.find((key) => !found.has(key));
-  if (missing !== undefined) throw new ActionError("SETTINGS_INVALID", `there is no setting ${described(missing)}`);
+  const markedRows = await rows<{ key: string }>(executor, sql, [appId, keys.map(storedKey), !secret]);
+  const markedKeys = new Set(markedRows.map(({ key }) => spokenKey(key)));
+  const missingKey = keys.find((key) => !markedKeys.has(key));
+  if (missingKey !== undefined)
+    throw new ActionError("SETTINGS_INVALID", `there is no setting ${describeValue(missingKey)}`);
 }
 
 export function createSecretValues(options: {
   db: DataSource;
-  opened: (appId: number, found: readonly StoredSetting[], executor?: Executor) => Promise<[string, unknown][]>;
+  opened: (appId: number, rows: readonly StoredSetting[], executor?: Executor) => Promise<[string, unknown][]>;
 }) {
   const { db, opened } = options;
 
   /** @param since version after which replaced values are included; none without it */
   async function read(appId: number, since?: number, executor?: Executor): Promise<SecretValues> {
-    const after = since ?? Number.MAX_SAFE_INTEGER;
-    const found = await preparedRows<SecretRow>(executor ?? db, "secret-values", SECRET_VALUES, [appId, after]);
-    const known = found.filter(({ key }) => key !== null);
-    const values = await opened(appId, known, executor);
+    const sinceVersion = since ?? Number.MAX_SAFE_INTEGER;
+    const secretRows = await preparedRows<SecretRow>(executor ?? db, "secret-values", SECRET_VALUES, [
+      appId,
+      sinceVersion,
+    ]);
+    const validEntries = secretRows.filter(({ key }) => key !== null);
+    const values = await opened(appId, validEntries, executor);
     return {
-      version: found[0]?.version ?? 0,
-      forgotten: found[0]?.forgotten ?? 0,
-      underscore: values.filter((_, index) => !known[index]!.replaced),
-      entries: values.filter((_, index) => !known[index]!.notSecret),
+      version: secretRows[0]?.version ?? 0,
+      forgotten: secretRows[0]?.forgotten ?? 0,
+      underscore: values.filter((_, index) => !validEntries[index]!.replaced),
+      entries: values.filter((_, index) => !validEntries[index]!.notSecret),
     };
   }
 
@@ -97,8 +102,8 @@ export function createSecretValues(options: {
 
     /** Keys of settings that code does not receive. */
     async sealedKeys(appId: number, executor: Executor = db): Promise<string[]> {
-      const found = await preparedRows<{ key: string }>(executor, "sealed-keys", SEALED_KEYS, [appId]);
-      return found.map(({ key }) => spokenKey(key));
+      const sealedRows = await preparedRows<{ key: string }>(executor, "sealed-keys", SEALED_KEYS, [appId]);
+      return sealedRows.map(({ key }) => spokenKey(key));
     },
 
     /** Version number of the last change of a private or protected setting. */
@@ -111,13 +116,13 @@ export function createSecretValues(options: {
     async refuseTooMany(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
       if (keys.every((key) => tierOf(key) === "public")) return;
       const { entries } = await read(appId, undefined, executor);
-      const fault = secretsFault(entries.flatMap(([name, value]) => secretsOfSetting(name, value)));
-      if (fault === null) return;
+      const secretFault = secretsFault(entries.flatMap(([name, value]) => secretsOfSetting(name, value)));
+      if (secretFault === null) return;
       const own = sizeOfSecrets(entries.flatMap(([n, value]) => (keys.includes(n) ? secretsOfSetting(n, value) : [])));
-      const named = keys.map(described).slice(0, 5).join(", ");
+      const describedKeys = keys.map(describeValue).slice(0, 5).join(", ");
       throw new ActionError(
         "SETTINGS_INVALID",
-        `${fault}; ${named} holds ${own.count} of these secrets with ${own.bytes}`,
+        `${secretFault}; ${describedKeys} holds ${own.count} of these secrets with ${own.bytes}`,
       );
     },
   };

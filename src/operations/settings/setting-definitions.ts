@@ -1,33 +1,38 @@
 /** Names, tiers and public values of an app's settings, as a manifest has them. Never decrypts a value. */
 import { type Executor, rows } from "../../data/database.js";
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
-import { type Tier, tierOf } from "../../rules/setting-tiers.js";
+import { type SettingTier, tierOf } from "../../rules/setting-tiers.js";
 
 /** A setting without the value of a private or protected key. */
 export interface SettingDefinition {
   key: string;
-  tier: Tier;
+  tier: SettingTier;
   /** Absent if the setting has no value yet. */
   value?: unknown;
   /** For private settings: false if runs may show the value. */
   secret?: boolean;
 }
 
-const READ = `
+const SELECT_DEFINITIONS = `
   SELECT key, s.value, coalesce(s.not_secret, d.not_secret) AS "notSecret"
     FROM (SELECT * FROM setting WHERE app_id = $1) s
     FULL JOIN (SELECT * FROM declared_setting WHERE app_id = $1) d USING (key)`;
 
-const DECLARE = `
+const INSERT_DECLARED = `
   INSERT INTO declared_setting (app_id, key, not_secret) SELECT $1, key, $3 FROM unnest($2::text[]) AS key
   ON CONFLICT (app_id, key) DO UPDATE SET not_secret = excluded.not_secret`;
 
-const MARK = "UPDATE setting SET not_secret = $3 WHERE app_id = $1 AND key = ANY ($2::text[]) AND left(key, 1) = '_'";
+const MARK_NOT_SECRET =
+  "UPDATE setting SET not_secret = $3 WHERE app_id = $1 AND key = ANY ($2::text[]) AND left(key, 1) = '_'";
 
 /** Settings that have a value or were declared without one, by key. */
 export async function readDefinitions(executor: Executor, appId: number): Promise<SettingDefinition[]> {
-  const found = await rows<{ key: string; value: string | null; notSecret: boolean }>(executor, READ, [appId]);
-  const definitions = found.map(({ key: stored, value, notSecret }): SettingDefinition => {
+  const definitionRows = await rows<{ key: string; value: string | null; notSecret: boolean }>(
+    executor,
+    SELECT_DEFINITIONS,
+    [appId],
+  );
+  const definitions = definitionRows.map(({ key: stored, value, notSecret }): SettingDefinition => {
     const key = spokenKey(stored);
     const tier = tierOf(key);
     if (tier === "public") return { key, tier, ...(value !== null && { value: JSON.parse(value) as unknown }) };
@@ -63,8 +68,8 @@ export async function readStatus(
   appId: number,
   keys: readonly string[] | null,
 ): Promise<StatusRow[]> {
-  const found = await rows<StatusRow>(executor, STATUS, [appId, keys?.map(storedKey) ?? null]);
-  return found.map((row) => ({ ...row, key: spokenKey(row.key) }));
+  const statusRows = await rows<StatusRow>(executor, STATUS, [appId, keys?.map(storedKey) ?? null]);
+  return statusRows.map((row) => ({ ...row, key: spokenKey(row.key) }));
 }
 
 /** Stores names without a value, and whether runs may show the values of the private ones. */
@@ -75,6 +80,6 @@ export async function declareSettings(
   { secret }: { secret: boolean },
 ): Promise<void> {
   const stored = keys.map(storedKey);
-  await rows(executor, DECLARE, [appId, stored, !secret]);
-  await rows(executor, MARK, [appId, stored, !secret]);
+  await rows(executor, INSERT_DECLARED, [appId, stored, !secret]);
+  await rows(executor, MARK_NOT_SECRET, [appId, stored, !secret]);
 }

@@ -45,13 +45,13 @@ export async function rotateSettingsKey(options: {
   path: string;
 }): Promise<number> {
   const { db, keys, path } = options;
-  const guard = db.createQueryRunner();
+  const lockConnection = db.createQueryRunner();
   try {
-    await guard.query("SELECT pg_advisory_lock($1)", [ROTATION_LOCK]);
+    await lockConnection.query("SELECT pg_advisory_lock($1)", [ROTATION_LOCK]);
     if (!keys) return await rotateFile(db, path);
     return await createDataKeys({ db, ring: createKeyRing({ keys, path }) }).rotate(keys[0]!);
   } finally {
-    await guard.query("SELECT pg_advisory_unlock($1)", [ROTATION_LOCK]);
-    await guard.release();
+    await lockConnection.query("SELECT pg_advisory_unlock($1)", [ROTATION_LOCK]);
+    await lockConnection.release();
   }
 }

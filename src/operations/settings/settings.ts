@@ -11,13 +11,13 @@ import { SETTINGS_MAX_BYTES, UNDERSCORE_SETTINGS_MAX_BYTES } from "../../limits.
 import type { Caller } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
 import type { PublicEnv, RuntimeEnv, SessionOf } from "../../rules/env-script.js";
-import { mustBeAt, type Precondition } from "../../rules/precondition.js";
+import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
 import {
   artifactKey,
-  checkAskedKeys,
   checkDeletedKeys,
   checkMark,
+  checkRequestedKeys,
   checkSettingKeys,
   httpView,
   runtimeView,
@@ -27,8 +27,8 @@ import {
   withoutProtected,
 } from "../../rules/setting-tiers.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
-import { audit } from "../records/audit.js";
-import type { Intake } from "../records/intake.js";
+import { recordChange } from "../records/audit.js";
+import type { IntakeLimiter } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { DataKeys } from "./data-keys.js";
 import { createSecretValues, markSecrets, type StoredSetting } from "./secret-values.js";
@@ -36,10 +36,10 @@ import { readStatus } from "./setting-definitions.js";
 import { readersOf, type SettingsUse } from "./setting-readers.js";
 
 /** What binds a sealed value to its place: moved to another app or key it does not open. */
-const bound = (appId: number, key: string): string => `app:${appId}:${key}`;
+const settingLabel = (appId: number, key: string): string => `app:${appId}:${key}`;
 
 /** Settings as HTTP shows them, and the state of the app's settings as a whole. */
-export interface SettingsAt {
+export interface TaggedSettings {
   settings: SettingsView;
   /** ISO 8601. */
   updatedAt: string;
@@ -56,14 +56,14 @@ export interface SettingStatus {
   secret: boolean;
 }
 
-const READ = "SELECT key, value, sealed FROM setting WHERE app_id = $1";
+const SELECT_SETTINGS = "SELECT key, value, sealed FROM setting WHERE app_id = $1";
 const READ_TIERS = {
-  all: `${READ} ORDER BY key`,
-  http: `${READ} AND left(key, 2) <> '__' ORDER BY key`,
-  runtime: `${READ} AND left(key, 1) <> '_' ORDER BY key`,
+  all: `${SELECT_SETTINGS} ORDER BY key`,
+  http: `${SELECT_SETTINGS} AND left(key, 2) <> '__' ORDER BY key`,
+  runtime: `${SELECT_SETTINGS} AND left(key, 1) <> '_' ORDER BY key`,
 };
 
-const UPSERT = `
+const UPSERT_SETTING = `
   INSERT INTO setting (app_id, key, value, sealed, not_secret, updated_by)
   SELECT $1, s.key, s.value, s.sealed, coalesce(d.not_secret, false), $5
     FROM unnest($2::text[], $3::text[], $4::bytea[]) AS s (key, value, sealed)
@@ -92,19 +92,19 @@ export async function lockApp(executor: Executor, appId: number): Promise<void> 
 const SETTINGS_AT = 'SELECT coalesce(settings_updated_at, created_at) AS "updatedAt" FROM app WHERE id = $1';
 
 /* As `NEXT_UPDATED_AT`, for the settings as a whole. */
-const TOUCH = `
+const TOUCH_SETTINGS = `
   UPDATE app SET settings_updated_at =
     date_trunc('milliseconds', greatest(clock_timestamp(), settings_updated_at + interval '1 millisecond')) WHERE id = $1`;
 
 /** Gives the app's settings a new state, in the transaction of a change. */
 export async function touchSettings(executor: Executor, appId: number): Promise<void> {
-  await rows(executor, TOUCH, [appId]);
+  await rows(executor, TOUCH_SETTINGS, [appId]);
 }
 
 /** The app whose settings change, and the states that the change may start from. */
 export interface SettingsTarget {
   appId: number;
-  precondition?: Precondition;
+  precondition?: ExpectedTags;
 }
 
 export type { SettingsUse, StoredSetting };
@@ -118,21 +118,21 @@ export function createSettings(options: {
   clientTimeoutMs: number;
   sessionOf: SessionOf;
   logEvents: LogEvents;
-  intake: Intake;
+  intake: IntakeLimiter;
 }) {
   const { db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake } = options;
 
   async function opened(
     appId: number,
-    found: readonly StoredSetting[],
+    storedRows: readonly StoredSetting[],
     executor?: Executor,
   ): Promise<[string, unknown][]> {
-    const sealed = found.some((row) => row.sealed);
+    const hasSealed = storedRows.some((row) => row.sealed);
     // Within a transaction, the key may be one that it has created.
-    const dataKey = sealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
-    return found.map(({ key, value, sealed }) => [
+    const dataKey = hasSealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
+    return storedRows.map(({ key, value, sealed }) => [
       spokenKey(key),
-      JSON.parse(sealed ? open(dataKey!, sealed, bound(appId, key)) : value!),
+      JSON.parse(sealed ? open(dataKey!, sealed, settingLabel(appId, key)) : value!),
     ]);
   }
 
@@ -143,7 +143,7 @@ export function createSettings(options: {
   /** A popular app's pages and callers read the same settings at once; values are decrypted for each of them. */
   const stored = { all: storedOf("all"), http: storedOf("http"), runtime: storedOf("runtime") };
 
-  async function read(appId: number, tiers: keyof typeof READ_TIERS): Promise<[string, unknown][]> {
+  async function readSettings(appId: number, tiers: keyof typeof READ_TIERS): Promise<[string, unknown][]> {
     return opened(appId, await stored[tiers](appId));
   }
 
@@ -164,13 +164,13 @@ export function createSettings(options: {
   }
 
   /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED with the state as it is now */
-  async function lock(executor: Executor, { appId, precondition }: SettingsTarget): Promise<void> {
+  async function lockSettings(executor: Executor, { appId, precondition }: SettingsTarget): Promise<void> {
     await lockApp(executor, appId);
-    if (precondition) mustBeAt({ updatedAt: await updatedAt(appId, executor) }, precondition);
+    if (precondition) requireCurrent({ updatedAt: await updatedAt(appId, executor) }, precondition);
   }
 
   /** The settings as HTTP shows them, with a state that is not newer than them. */
-  async function httpAt(appId: number): Promise<SettingsAt> {
+  async function httpAt(appId: number): Promise<TaggedSettings> {
     const at = await updatedAt(appId);
     return { settings: await http(appId), updatedAt: at };
   }
@@ -186,20 +186,20 @@ export function createSettings(options: {
     await checkTotal(executor, appId, texts);
     const secret = texts.some(({ tier }) => tier !== "public");
     const dataKey = secret ? await dataKeys.findOrMake(appId, executor) : null;
-    await rows(executor, UPSERT, [
+    await rows(executor, UPSERT_SETTING, [
       appId,
       texts.map(({ key }) => key),
       texts.map(({ tier, text }) => (tier === "public" ? text : null)),
-      texts.map(({ key, tier, text }) => (tier === "public" ? null : seal(dataKey!, text, bound(appId, key)))),
+      texts.map(({ key, tier, text }) => (tier === "public" ? null : seal(dataKey!, text, settingLabel(appId, key)))),
       caller.personId,
     ]);
     await touchSettings(executor, appId);
     const keys = entries.map(([key]) => key);
-    await audit(executor, caller, { appId, type: "app.settings.update", data: { keys } });
+    await recordChange(executor, caller, { appId, type: "app.settings.update", data: { keys } });
   }
 
   async function http(appId: number): Promise<SettingsView> {
-    return httpView(await read(appId, "http"));
+    return httpView(await readSettings(appId, "http"));
   }
 
   /** Emits the event of changed settings, in the transaction of the change. */
@@ -211,7 +211,7 @@ export function createSettings(options: {
     if (entries.length === 0) return;
     const keys = entries.map(([key]) => key);
     await db.transaction(async (manager) => {
-      await lock(manager, target);
+      await lockSettings(manager, target);
       await write(manager, caller, appId, entries);
       reportUnknownField(caller);
       await emitUpdate(manager, caller, appId, keys);
@@ -235,25 +235,27 @@ export function createSettings(options: {
     const stored = keys.map(storedKey);
     await rows(executor, "DELETE FROM declared_setting WHERE app_id = $1 AND key = ANY ($2::text[])", [appId, stored]);
     const sql = "DELETE FROM setting WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key";
-    const removed = (await rows<{ key: string }>(executor, sql, [appId, stored])).map(({ key }) => spokenKey(key));
-    if (removed.length === 0) return removed;
+    const removedKeys = (await rows<{ key: string }>(executor, sql, [appId, stored])).map(({ key }) => spokenKey(key));
+    if (removedKeys.length === 0) return removedKeys;
     await touchSettings(executor, appId);
-    await audit(executor, caller, { appId, type: "app.settings.delete", data: { keys: removed } });
-    return removed;
+    await recordChange(executor, caller, { appId, type: "app.settings.delete", data: { keys: removedKeys } });
+    return removedKeys;
   }
 
   /** Returns the state of each of `keys`: whether it is set, when and by which person. null selects every underscore key. */
   async function status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
-    if (keys) checkAskedKeys(keys);
-    const found = await readStatus(db, appId, keys);
-    const unset = { configured: false, updatedAt: null, updatedBy: null };
+    if (keys) checkRequestedKeys(keys);
+    const statusRows = await readStatus(db, appId, keys);
+    const unsetStatus = { configured: false, updatedAt: null, updatedBy: null };
     const secret = (key: string) => tierOf(key) !== "public";
-    const known = new Map<string, SettingStatus>(keys?.map((key) => [key, { key, ...unset, secret: secret(key) }]));
-    for (const { key, updatedAt, updatedBy, notSecret } of found) {
+    const statusByKey = new Map<string, SettingStatus>(
+      keys?.map((key) => [key, { key, ...unsetStatus, secret: secret(key) }]),
+    );
+    for (const { key, updatedAt, updatedBy, notSecret } of statusRows) {
       const times = { updatedAt: updatedAt?.toISOString() ?? null, updatedBy };
-      known.set(key, { key, configured: updatedAt !== null, ...times, secret: secret(key) && !notSecret });
+      statusByKey.set(key, { key, configured: updatedAt !== null, ...times, secret: secret(key) && !notSecret });
     }
-    return [...known.values()];
+    return [...statusByKey.values()];
   }
 
   return {
@@ -263,7 +265,7 @@ export function createSettings(options: {
 
     /** Returns the size of the underscore settings and, for a key, the actions whose code contains it. @throws SETTINGS_INVALID */
     async use(appId: number, key: string | null): Promise<SettingsUse> {
-      const underscoreBytes = Buffer.byteLength(JSON.stringify(serverActionView(await read(appId, "all"))));
+      const underscoreBytes = Buffer.byteLength(JSON.stringify(serverActionView(await readSettings(appId, "all"))));
       const readers = key === null ? [] : await readersOf(db, appId, key);
       return { underscoreBytes, underscoreMaxBytes: UNDERSCORE_SETTINGS_MAX_BYTES, readers };
     },
@@ -272,9 +274,9 @@ export function createSettings(options: {
     http,
     httpAt,
     /** The public settings, for readers. */
-    async publicAt(appId: number): Promise<SettingsAt> {
+    async publicAt(appId: number): Promise<TaggedSettings> {
       const at = await updatedAt(appId);
-      return { settings: runtimeView(await read(appId, "runtime")), updatedAt: at };
+      return { settings: runtimeView(await readSettings(appId, "runtime")), updatedAt: at };
     },
     updatedAt,
 
@@ -290,7 +292,7 @@ export function createSettings(options: {
 
     /** `window.ENV`: only public keys. */
     async runtimeEnv({ kind, credentialId, personId, copy }: Caller, appId: number): Promise<RuntimeEnv> {
-      const appSettings = runtimeView(await read(appId, "runtime"));
+      const appSettings = runtimeView(await readSettings(appId, "runtime"));
       const session = await sessionOf({ appId, personId, credentialId, copy });
       const environment = kind === "live" ? "live" : "viewer";
       return { appId, apiUrl: baseUrl, environment, appSettings, clientTimeoutMs, session };
@@ -303,13 +305,13 @@ export function createSettings(options: {
     async publicEnv(appId: number): Promise<PublicEnv> {
       const [app] = await rows(db, "SELECT FROM app WHERE id = $1 AND published_at IS NOT NULL", [appId]);
       if (!app) throw new ActionError("UNAUTHORIZED");
-      const appSettings = runtimeView(await read(appId, "runtime"));
+      const appSettings = runtimeView(await readSettings(appId, "runtime"));
       return { appId, apiUrl: baseUrl, environment: "live", appSettings, clientTimeoutMs };
     },
 
     /** All settings, for code inside the service (specification, App settings, rule 3). */
     async backend(appId: number): Promise<Map<string, unknown>> {
-      return new Map(await read(appId, "all"));
+      return new Map(await readSettings(appId, "all"));
     },
 
     secretValues,
@@ -338,11 +340,11 @@ export function createSettings(options: {
       const { appId } = target;
       const { keys, secret } = checkMark(input);
       await db.transaction(async (manager) => {
-        await lock(manager, target);
+        await lockSettings(manager, target);
         await markSecrets(manager, appId, keys, secret);
         reportUnknownField(caller);
         await touchSettings(manager, appId);
-        await audit(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });
+        await recordChange(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });
       });
       return status(appId, keys);
     },
@@ -352,7 +354,7 @@ export function createSettings(options: {
      * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for a task token and a
      *   protected key: then nothing is written
      */
-    async set(caller: Caller, target: SettingsTarget, body: unknown): Promise<SettingsAt> {
+    async set(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
       const entries = checkSettingKeys(body);
       refuseProtected(
         caller,
@@ -378,16 +380,16 @@ export function createSettings(options: {
      * Removes top-level keys and ignores missing ones; returns the same as GET.
      * @throws SETTINGS_INVALID, RESOURCE_CHANGED; FORBIDDEN as in `set`
      */
-    async remove(caller: Caller, target: SettingsTarget, body: unknown): Promise<SettingsAt> {
+    async remove(caller: Caller, target: SettingsTarget, body: unknown): Promise<TaggedSettings> {
       const { appId } = target;
       const keys = checkDeletedKeys(body);
       refuseProtected(caller, keys);
       await db.transaction(async (manager) => {
-        await lock(manager, target);
-        const removed = await removeKeys(manager, caller, appId, keys);
+        await lockSettings(manager, target);
+        const removedKeys = await removeKeys(manager, caller, appId, keys);
         reportUnknownField(caller);
-        if (removed.length === 0) return;
-        await emitUpdate(manager, caller, appId, removed);
+        if (removedKeys.length === 0) return;
+        await emitUpdate(manager, caller, appId, removedKeys);
       });
       return httpAt(appId);
     },

@@ -6,19 +6,19 @@ import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
-import { refuse } from "../../rules/fields.js";
+import { refuseField } from "../../rules/fields.js";
 import type { Manifest } from "../../rules/manifest.js";
-import type { Precondition } from "../../rules/precondition.js";
+import type { ExpectedTags } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 import type { Stages } from "./stages.js";
 
 /** Promotions of one app that are stored with their documents. */
-const KEPT = 50;
+const PROMOTIONS_KEPT = 50;
 
 /** A promotion to an app, or a rollback. */
-export interface Promotion {
+export interface StagePromotion {
   id: number;
   appId: number;
   /** Null for a rollback. */
@@ -34,40 +34,40 @@ export interface Promotion {
 const FIELDS = `id, app_id AS "appId", from_app_id AS "fromAppId", rolled_back_to AS "rolledBackTo", person_id AS "userId", plan,
   created_at AS "createdAt"`;
 
-const packed = promisify(gzip);
-const unpacked = promisify(gunzip);
+const compressDocument = promisify(gzip);
+const decompressDocument = promisify(gunzip);
 
-type Row = Omit<Promotion, "createdAt"> & { createdAt: Date };
+type Row = Omit<StagePromotion, "createdAt"> & { createdAt: Date };
 
-const viewOf = ({ createdAt, ...row }: Row): Promotion => ({ ...row, createdAt: createdAt.toISOString() });
+const viewOf = ({ createdAt, ...row }: Row): StagePromotion => ({ ...row, createdAt: createdAt.toISOString() });
 
 /** Source of the definitions. */
-type Origin = Pick<Promotion, "fromAppId" | "rolledBackTo">;
+type Origin = Pick<StagePromotion, "fromAppId" | "rolledBackTo">;
 
 export interface PromotionResult {
   plan: ManifestPlan;
   /** Tag of the definitions of both apps, for `precondition`; null for a rollback. */
   tag: string | null;
   /** Null if it was only planned. */
-  promotion: Promotion | null;
+  promotion: StagePromotion | null;
 }
 
 /** Stands between the tags of the two manifests, which do not have it. */
-const BETWEEN = ".";
+const TAG_SEPARATOR = ".";
 
 /**
  * The tags of the app's own manifest, out of tags of both. Empty if the source stage has changed since every tag: the promotion is then
  * rejected.
  */
-const ownTags = (precondition: Precondition, ofOther: string): Precondition =>
+const ownTags = (precondition: ExpectedTags, ofOther: string): ExpectedTags =>
   precondition?.flatMap((tag) => {
-    const [other, own] = tag.split(BETWEEN);
+    const [other, own] = tag.split(TAG_SEPARATOR);
     return other === ofOther && own ? [own] : [];
   });
 
 type May = (operation: Operation, appId: number) => void;
 
-export type Promotions = ReturnType<typeof createPromotions>;
+export type StagePromotions = ReturnType<typeof createPromotions>;
 
 export function createPromotions(options: { db: DataSource; manifests: Manifests; stages: Stages }) {
   const { db, manifests, stages } = options;
@@ -78,9 +78,9 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     appId: number,
     { fromAppId, rolledBackTo }: Origin,
     { plan, before, after }: { plan: ManifestPlan; before: Manifest; after: Manifest },
-  ): Promise<Promotion> {
-    const documents = await Promise.all([before, after].map((one) => packed(JSON.stringify(one))));
-    const values = [appId, fromAppId, rolledBackTo, caller.personId, JSON.stringify(plan), ...documents];
+  ): Promise<StagePromotion> {
+    const compressedDocuments = await Promise.all([before, after].map((one) => compressDocument(JSON.stringify(one))));
+    const values = [appId, fromAppId, rolledBackTo, caller.personId, JSON.stringify(plan), ...compressedDocuments];
     const [made] = await rows<Row>(
       manager,
       `INSERT INTO promotion (app_id, from_app_id, rolled_back_to, person_id, plan, before, after)
@@ -90,22 +90,22 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     await rows(
       manager,
       `DELETE FROM promotion WHERE app_id = $1 AND id <=
-         (SELECT id FROM promotion WHERE app_id = $1 ORDER BY id DESC OFFSET ${KEPT} LIMIT 1)`,
+         (SELECT id FROM promotion WHERE app_id = $1 ORDER BY id DESC OFFSET ${PROMOTIONS_KEPT} LIMIT 1)`,
       [appId],
     );
     const data = { promotionId: made!.id, fromAppId, rolledBackTo };
-    await audit(manager, caller, { appId, type: rolledBackTo === null ? "app.promote" : "app.rollback", data });
+    await recordChange(manager, caller, { appId, type: rolledBackTo === null ? "app.promote" : "app.rollback", data });
     return viewOf(made!);
   }
 
-  async function bring(
+  async function applyManifest(
     caller: Caller,
     appId: number,
     manifest: Manifest,
     origin: Origin,
-    { isPlan, may, precondition }: { isPlan: boolean; may: May; precondition: Precondition },
+    { isPlan, may, precondition }: { isPlan: boolean; may: May; precondition: ExpectedTags },
   ): Promise<Omit<PromotionResult, "tag"> & { tag: string }> {
-    let promotion: Promotion | null = null;
+    let promotion: StagePromotion | null = null;
     const { plan, tag } = await manifests.apply(caller, manifest, {
       ...{ appId, isPlan, prune: true, keepsData: true, precondition },
       may: (operation) => may(operation, appId),
@@ -117,7 +117,7 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     return { plan, tag, promotion };
   }
 
-  async function find(executor: Executor, appId: number, id: number): Promise<{ manifest: Buffer }> {
+  async function findPromotion(executor: Executor, appId: number, id: number): Promise<{ manifest: Buffer }> {
     // A rollback of the last promotion restores the state before it; of an earlier one, the state after it.
     const sql = `SELECT CASE WHEN id = (SELECT max(id) FROM promotion WHERE app_id = $1) THEN before ELSE after END AS manifest
       FROM promotion WHERE app_id = $1 AND id = $2`;
@@ -128,8 +128,8 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
 
   return {
     /** Most recent first. */
-    async list(appId: number): Promise<Promotion[]> {
-      const sql = `SELECT ${FIELDS} FROM promotion WHERE app_id = $1 ORDER BY id DESC LIMIT ${KEPT}`;
+    async list(appId: number): Promise<StagePromotion[]> {
+      const sql = `SELECT ${FIELDS} FROM promotion WHERE app_id = $1 ORDER BY id DESC LIMIT ${PROMOTIONS_KEPT}`;
       return (await rows<Row>(db, sql, [appId])).map(viewOf);
     },
 
@@ -142,19 +142,25 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
       caller: Caller,
       appId: number,
       fromAppId: unknown,
-      { isPlan, may, precondition }: { isPlan: boolean; may: May; precondition: Precondition },
+      { isPlan, may, precondition }: { isPlan: boolean; may: May; precondition: ExpectedTags },
     ): Promise<PromotionResult> {
       const isId = Number.isSafeInteger(fromAppId) && (fromAppId as number) > 0;
-      if (!isId) refuse("fromAppId", "the ID of an app", fromAppId);
-      const from = fromAppId as number;
-      may("readManifest", from);
-      if (from === appId || !(await stages.areLinked(from, appId))) {
-        throw new ActionError("REQUEST_INVALID", `fromAppId must be another stage of this app (got ${from})`);
+      if (!isId) refuseField("fromAppId", "the ID of an app", fromAppId);
+      const sourceAppId = fromAppId as number;
+      may("readManifest", sourceAppId);
+      if (sourceAppId === appId || !(await stages.areLinked(sourceAppId, appId))) {
+        throw new ActionError("REQUEST_INVALID", `fromAppId must be another stage of this app (got ${sourceAppId})`);
       }
-      const { manifest, tag: ofOther } = await manifests.get(from);
-      const mode = { isPlan, may, precondition: ownTags(precondition, ofOther) };
-      const result = await bring(caller, appId, manifest, { fromAppId: from, rolledBackTo: null }, mode);
-      return { ...result, tag: ofOther + BETWEEN + result.tag };
+      const { manifest, tag: ofOther } = await manifests.get(sourceAppId);
+      const applyMode = { isPlan, may, precondition: ownTags(precondition, ofOther) };
+      const result = await applyManifest(
+        caller,
+        appId,
+        manifest,
+        { fromAppId: sourceAppId, rolledBackTo: null },
+        applyMode,
+      );
+      return { ...result, tag: ofOther + TAG_SEPARATOR + result.tag };
     },
 
     /**
@@ -162,10 +168,10 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
      * @throws NOT_FOUND; errors of manifests and of `may`
      */
     async rollback(caller: Caller, appId: number, id: number, may: May): Promise<PromotionResult> {
-      const { manifest } = await find(db.manager, appId, id);
-      const document = JSON.parse(String(await unpacked(manifest))) as Manifest;
-      const mode = { isPlan: false, may, precondition: undefined };
-      const result = await bring(caller, appId, document, { fromAppId: null, rolledBackTo: id }, mode);
+      const { manifest } = await findPromotion(db.manager, appId, id);
+      const document = JSON.parse(String(await decompressDocument(manifest))) as Manifest;
+      const applyMode = { isPlan: false, may, precondition: undefined };
+      const result = await applyManifest(caller, appId, document, { fromAppId: null, rolledBackTo: id }, applyMode);
       return { ...result, tag: null };
     },
   };

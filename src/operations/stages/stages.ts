@@ -4,13 +4,13 @@ import type { DataSource } from "typeorm";
 import { isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { described, isObject } from "../../rules/described.js";
-import { refuse } from "../../rules/fields.js";
-import { flat, refuseUnknownFields } from "../../rules/unknown-fields.js";
+import { describeValue, isObject } from "../../rules/described.js";
+import { refuseField } from "../../rules/fields.js";
+import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { App, Apps } from "../apps/apps.js";
 import type { Manifests } from "../manifest/manifests.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 import { lockApp } from "../settings/settings.js";
 
 const STAGES_MAX = 50;
@@ -39,7 +39,7 @@ const LIST = `
    WHERE (app.id = $1 OR stage.root_id = $1) AND (stage.expires_at IS NULL OR stage.expires_at > now())
    ORDER BY stage.app_id IS NOT NULL, app.id`;
 
-const CREATE = `
+const INSERT_STAGE = `
   INSERT INTO app (organization_id, name) SELECT organization_id, left(name, 180) || ' (' || $2 || ')' FROM app WHERE id = $1 RETURNING id`;
 
 const COPY_PEOPLE = [
@@ -47,29 +47,29 @@ const COPY_PEOPLE = [
   "INSERT INTO app_member (app_id, person_id, role) SELECT $2, person_id, role FROM app_member WHERE app_id = $1",
 ];
 
-const REMOVE = `
+const DELETE_STAGE = `
   DELETE FROM app WHERE id IN (SELECT app_id FROM app_stage WHERE app_id = $1 AND root_id = $2 AND expires_at IS NOT NULL) RETURNING id`;
 
-const EXPIRED = `
+const SELECT_EXPIRED_STAGES = `
   DELETE FROM app WHERE id IN (
     SELECT app_id FROM app_stage WHERE expires_at < now() ORDER BY expires_at LIMIT ${EXPIRED_AT_ONCE} FOR UPDATE SKIP LOCKED)
   RETURNING id`;
 
 /** @throws REQUEST_INVALID naming the field */
 function wishIn(body: unknown): { name: string; expiresInHours: number | null } {
-  if (!isObject(body)) refuse("the stage", "an object", body);
+  if (!isObject(body)) refuseField("the stage", "an object", body);
   const { name, expiresInHours = null } = body;
   if (name === undefined || name === null) throw new ActionError("NAME_REQUIRED");
   if (typeof name !== "string" || !NAME.test(name)) {
     const expected = "1 to 63 letters, digits, dots, dashes and underscores, and start with a letter or digit";
-    refuse("name", expected, name);
+    refuseField("name", expected, name);
   }
   const isHours = Number.isSafeInteger(expiresInHours) && (expiresInHours as number) >= 1;
   if (expiresInHours !== null && !(isHours && (expiresInHours as number) <= HOURS_MAX)) {
     const expected = `a whole number from 1 to ${HOURS_MAX}, or null`;
-    refuse("expiresInHours", expected, expiresInHours);
+    refuseField("expiresInHours", expected, expiresInHours);
   }
-  refuseUnknownFields(body, flat(["name", "expiresInHours"]));
+  refuseUnknownFields(body, flatShape(["name", "expiresInHours"]));
   return { name, expiresInHours: expiresInHours as number | null };
 }
 
@@ -85,14 +85,14 @@ export function createStages(options: {
 
   const rootOf = async (appId: number): Promise<number> => (await rows<{ id: number }>(db, ROOT, [appId]))[0]!.id;
 
-  async function make(caller: Caller, appId: number, name: string, hours: number | null): Promise<number> {
+  async function createStage(caller: Caller, appId: number, name: string, hours: number | null): Promise<number> {
     const rootId = await rootOf(appId);
     return db.transaction(async (manager) => {
       await lockApp(manager, rootId);
-      const held = await rows(manager, "SELECT FROM app_stage WHERE root_id = $1", [rootId]);
-      if (held.length >= STAGES_MAX)
+      const existingStages = await rows(manager, "SELECT FROM app_stage WHERE root_id = $1", [rootId]);
+      if (existingStages.length >= STAGES_MAX)
         throw new ActionError("REQUEST_INVALID", `an app has at most ${STAGES_MAX} stages`);
-      const [made] = await rows<{ id: number }>(manager, CREATE, [appId, name]);
+      const [made] = await rows<{ id: number }>(manager, INSERT_STAGE, [appId, name]);
       const stageId = made!.id;
       await rows(
         manager,
@@ -100,8 +100,12 @@ export function createStages(options: {
         [stageId, rootId, name, hours],
       );
       for (const sql of COPY_PEOPLE) await rows(manager, sql, [appId, stageId]);
-      await audit(manager, caller, { appId, type: "app.stage.create", data: { stageAppId: stageId, name } });
-      await audit(manager, caller, { appId: stageId, type: "app.stage.create", data: { fromAppId: appId, name } });
+      await recordChange(manager, caller, { appId, type: "app.stage.create", data: { stageAppId: stageId, name } });
+      await recordChange(manager, caller, {
+        appId: stageId,
+        type: "app.stage.create",
+        data: { fromAppId: appId, name },
+      });
       return stageId;
     });
   }
@@ -109,8 +113,10 @@ export function createStages(options: {
   return {
     /** The app's group: the original app, then its stages. */
     list: async (appId: number): Promise<Stage[]> => {
-      const found = await rows<Stage & { expiresAt: Date | null; createdAt: Date }>(db, LIST, [await rootOf(appId)]);
-      return found.map(({ expiresAt, createdAt, ...stage }) => ({
+      const stageRows = await rows<Stage & { expiresAt: Date | null; createdAt: Date }>(db, LIST, [
+        await rootOf(appId),
+      ]);
+      return stageRows.map(({ expiresAt, createdAt, ...stage }) => ({
         ...stage,
         expiresAt: expiresAt?.toISOString() ?? null,
         createdAt: createdAt.toISOString(),
@@ -127,15 +133,18 @@ export function createStages(options: {
     async create(caller: Caller, appId: number, body: unknown): Promise<App> {
       const { name, expiresInHours } = wishIn(body);
       const { manifest } = await manifests.get(appId);
-      const stageId = await make(caller, appId, name, expiresInHours).catch((error: unknown) => {
+      const stageId = await createStage(caller, appId, name, expiresInHours).catch((error: unknown) => {
         if (!isDuplicate(error)) throw error;
-        throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique among the stages (got ${described(name)})`);
+        throw new ActionError(
+          "NAME_ALREADY_EXISTS",
+          `name must be unique among the stages (got ${describeValue(name)})`,
+        );
       });
       try {
-        const mode = { prune: false, keepsData: false, isPlan: false };
+        const applyMode = { prune: false, keepsData: false, isPlan: false };
         await manifests.apply(caller, manifest, {
           appId: stageId,
-          ...mode,
+          ...applyMode,
           precondition: undefined,
           may: () => undefined,
         });
@@ -151,24 +160,24 @@ export function createStages(options: {
     async remove(caller: Caller, appId: number, stageAppId: number): Promise<void> {
       const rootId = await rootOf(appId);
       await db.transaction(async (manager) => {
-        const gone = await rows(manager, REMOVE, [stageAppId, rootId]);
-        if (gone.length === 0) {
+        const deletedStages = await rows(manager, DELETE_STAGE, [stageAppId, rootId]);
+        if (deletedStages.length === 0) {
           throw new ActionError(
             "NOT_FOUND",
             `no such preview (got ${stageAppId}); only stages that expire can be removed`,
           );
         }
         // The preview may delete itself: its own audit log is gone then.
-        await audit(manager, caller, { appId: rootId, type: "app.stage.remove", data: { stageAppId } });
+        await recordChange(manager, caller, { appId: rootId, type: "app.stage.remove", data: { stageAppId } });
       });
       await credentials.announce();
     },
 
     /** Deletes expired stages. @returns time of the next call, Unix time in milliseconds */
     async expire(): Promise<number> {
-      const gone = await rows(db, EXPIRED);
-      if (gone.length > 0) await credentials.announce();
-      return gone.length === EXPIRED_AT_ONCE ? Date.now() : Date.now() + EXPIRE_EVERY_MS;
+      const expiredStages = await rows(db, SELECT_EXPIRED_STAGES);
+      if (expiredStages.length > 0) await credentials.announce();
+      return expiredStages.length === EXPIRED_AT_ONCE ? Date.now() : Date.now() + EXPIRE_EVERY_MS;
     },
   };
 }

@@ -26,27 +26,29 @@ export interface BacktestResult {
   events: MatchedEvent[];
 }
 
-const RECENT = `
+const SELECT_RECENT_EVENTS = `
   SELECT id, type, data_source_id AS "dataSourceId", data_source_entry_id AS "dataSourceEntryId",
          user_id AS "userId", created_at AS "createdAt"
     FROM log_event WHERE app_id = $1 ORDER BY id DESC LIMIT ${BACKTEST_EVENTS}`;
 
 function checkWhere(where: unknown): LogWhere {
-  const parsed = parseLogWhere(where);
-  if ("fault" in parsed) throw new ActionError("TRIGGERS_INVALID", parsed.fault);
+  const parsedWhere = parseLogWhere(where);
+  if ("fault" in parsedWhere) throw new ActionError("TRIGGERS_INVALID", parsedWhere.fault);
   refuseUnknownFields(where, WHERE_SHAPE, "where");
-  return parsed.where;
+  return parsedWhere.where;
 }
 
 /** Checks the `where` of a log trigger against the app's last 1,000 events. @throws TRIGGERS_INVALID, REQUEST_INVALID */
-export type Backtest = (appId: number, where: unknown) => Promise<BacktestResult>;
+export type RunBacktest = (appId: number, where: unknown) => Promise<BacktestResult>;
 
 export const createBacktest =
-  (db: DataSource): Backtest =>
+  (db: DataSource): RunBacktest =>
   async (appId, where) => {
     const filter = checkWhere(where);
-    const recent = await rows<Omit<MatchedEvent, "createdAt"> & { createdAt: Date }>(db, RECENT, [appId]);
-    const matching = recent.filter((event) => matchesLog(filter, event));
-    const events = matching.map((event) => ({ ...event, createdAt: event.createdAt.toISOString() }));
-    return { examined: recent.length, matched: events.length, events };
+    const recentEvents = await rows<Omit<MatchedEvent, "createdAt"> & { createdAt: Date }>(db, SELECT_RECENT_EVENTS, [
+      appId,
+    ]);
+    const matchingEvents = recentEvents.filter((event) => matchesLog(filter, event));
+    const events = matchingEvents.map((event) => ({ ...event, createdAt: event.createdAt.toISOString() }));
+    return { examined: recentEvents.length, matched: events.length, events };
   };

@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
-import { audit } from "../records/audit.js";
+import { recordChange } from "../records/audit.js";
 
 /* A second pause keeps the time of the first. */
 const SET = `
@@ -24,7 +24,7 @@ export function createSchedulePause(db: DataSource) {
       return db.transaction(async (manager) => {
         const [app] = await rows<{ pausedAt: Date | null }>(manager, SET, [appId, isPaused]);
         const type = isPaused ? "app.schedules.pause" : "app.schedules.resume";
-        await audit(manager, caller, { appId, type, data: {} });
+        await recordChange(manager, caller, { appId, type, data: {} });
         return app?.pausedAt ?? null;
       });
     },

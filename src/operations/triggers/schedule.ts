@@ -5,10 +5,10 @@ import { rows } from "../../data/database.js";
 import { STATE_BY_REASON } from "../../data/run.js";
 import { checkFrequency, checkTimezone, nextRuns } from "../../rules/schedule.js";
 import { describeFrequency } from "../../rules/schedule-text.js";
-import { MISSED_COUNTED, nextTick, type Owed, TICK_LATE_MS, ticksOwed } from "../../rules/ticks.js";
+import { MISSED_COUNTED, nextTick, type OwedTicks, TICK_LATE_MS, ticksOwed } from "../../rules/ticks.js";
 import { localTime } from "../../rules/zone-clock.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
-import type { Measures, TickFateLabel } from "../watch/measures.js";
+import type { ServiceMeasures, TickFateLabel } from "../watch/measures.js";
 
 /** Rows locked in one transaction. */
 const BATCH = 100;
@@ -16,7 +16,7 @@ const MINUTE_MS = 60_000;
 /** Delay before the next claim if a tick is due and could not be claimed: another scheduler has it, or the database's clock is behind. */
 const YIELD_MS = 50;
 
-const SKIPPED = {
+const SKIP_REASONS = {
   running: "still running",
   down: "down at that time",
   late: `late by more than ${TICK_LATE_MS / 1000} s`,
@@ -27,7 +27,7 @@ const SKIPPED = {
 /** Label in metrics. Reasons without their own label are those of missed ticks. */
 const labelOf = (reason: string | null): TickFateLabel => {
   if (reason === null) return "queued";
-  const [label] = Object.entries(SKIPPED).find(([, text]) => reason.startsWith(text)) ?? ["down"];
+  const [label] = Object.entries(SKIP_REASONS).find(([, text]) => reason.startsWith(text)) ?? ["down"];
   return label as TickFateLabel;
 };
 
@@ -40,7 +40,7 @@ const DUE = `
     FROM schedule WHERE next_tick <= least($1, now()) ORDER BY next_tick LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
 
 /* Read after the rows are locked, so that it includes what another scheduler has just written. */
-const CIRCUMSTANCES = `
+const SELECT_CIRCUMSTANCES = `
   SELECT (SELECT json_agg(action_id) FROM run
            WHERE action_id = ANY ($1) AND trigger = 'schedule' AND finished_at IS NULL) AS busy,
          (SELECT json_agg(id) FROM app WHERE id = ANY ($2) AND published_at IS NOT NULL) AS published,
@@ -61,7 +61,7 @@ const WRITE_TICKS = `
     RETURNING app_id, state, waits_for)
   SELECT count(pg_notify('${QUEUED_CHANNEL}', app_id::text)) FROM written WHERE state = 'queued' AND waits_for IS NULL`;
 
-const ADVANCE = `
+const ADVANCE_SCHEDULES = `
   UPDATE schedule SET next_tick = t.next_tick
     FROM unnest($1::bigint[], $2::timestamptz[]) AS t (action_id, next_tick) WHERE schedule.action_id = t.action_id`;
 
@@ -84,11 +84,11 @@ interface DueRow {
 /** The tick without its offset. A process of the release before advances a schedule without the offset: then `dueAt` is the tick. */
 function tickOf({ frequency, dueAt, offsetMs }: DueRow, timezone: string): Date {
   const tick = new Date(dueAt.getTime() - offsetMs);
-  const before = new Date(tick.getTime() - 1);
-  return offsetMs > 0 && nextTick(frequency, timezone, before).getTime() === tick.getTime() ? tick : dueAt;
+  const justBefore = new Date(tick.getTime() - 1);
+  return offsetMs > 0 && nextTick(frequency, timezone, justBefore).getTime() === tick.getTime() ? tick : dueAt;
 }
 
-interface Circumstances {
+interface ActionCircumstances {
   busy: ReadonlySet<number>;
   published: ReadonlySet<number>;
   paused: ReadonlySet<number>;
@@ -106,25 +106,29 @@ interface TickFate {
 }
 
 /** Rows for the ticks of one schedule. At most one is queued, and only if no run of the action is unfinished. */
-function fatesOf(due: DueRow, owed: Owed, { busy, published, paused, upSince }: Circumstances): TickFate[] {
+function fatesOf(
+  due: DueRow,
+  owedTicks: OwedTicks,
+  { busy, published, paused, upSince }: ActionCircumstances,
+): TickFate[] {
   const { appId, actionId } = due;
-  const offReason = !published.has(appId) ? SKIPPED.unpublished : paused.has(appId) ? SKIPPED.paused : null;
-  let running = busy.has(actionId);
-  const missed = owed.missed.map(({ tick, count, atLeast }) => {
-    const missedReason = upSince !== null && tick >= upSince ? SKIPPED.late : SKIPPED.down;
+  const offReason = !published.has(appId) ? SKIP_REASONS.unpublished : paused.has(appId) ? SKIP_REASONS.paused : null;
+  let isRunning = busy.has(actionId);
+  const missedFates = owedTicks.missed.map(({ tick, count, atLeast }) => {
+    const missedReason = upSince !== null && tick >= upSince ? SKIP_REASONS.late : SKIP_REASONS.down;
     const reason = atLeast ? `${missedReason}; more than ${MISSED_COUNTED} ticks, not counted further` : missedReason;
     return { appId, actionId, tick, count, reason: offReason ?? reason };
   });
-  const current = owed.current.map((tick) => {
-    const reason = offReason ?? (running ? SKIPPED.running : null);
-    running = true;
+  const currentFates = owedTicks.current.map((tick) => {
+    const reason = offReason ?? (isRunning ? SKIP_REASONS.running : null);
+    isRunning = true;
     return { appId, actionId, tick, count: 1, reason };
   });
-  return [...missed, ...current];
+  return [...missedFates, ...currentFates];
 }
 
 /** Next ticks of a frequency, and its description as a sentence. */
-export interface Preview {
+export interface SchedulePreview {
   description: string;
   timezone: string;
   ticks: { utc: string; local: string }[];
@@ -136,15 +140,15 @@ export function createSchedule(options: {
   db: DataSource;
   now: () => number;
   defaultTimezone: string;
-  measures: Pick<Measures, "ticks">;
+  measures: Pick<ServiceMeasures, "ticks">;
 }) {
   const { db, now, defaultTimezone, measures } = options;
 
-  async function circumstances(manager: EntityManager, due: DueRow[]): Promise<Circumstances> {
+  async function readCircumstances(manager: EntityManager, due: DueRow[]): Promise<ActionCircumstances> {
     const ids = [due.map(({ actionId }) => actionId), [...new Set(due.map(({ appId }) => appId))]];
     const [found] = await rows<Record<"busy" | "published" | "paused", number[] | null> & { upSince: Date | null }>(
       manager,
-      CIRCUMSTANCES,
+      SELECT_CIRCUMSTANCES,
       ids,
     );
     const { busy, published, paused, upSince } = found!;
@@ -154,20 +158,20 @@ export function createSchedule(options: {
   /** Claims up to a batch of due schedules, writes their ticks and advances them. Returns how many it claimed. */
   async function claimBatch(moment: Date): Promise<number> {
     const fates: TickFate[] = [];
-    const claimed = await db.transaction(async (manager) => {
+    const claimedSchedules = await db.transaction(async (manager) => {
       const due = await rows<DueRow>(manager, DUE, [moment]);
       if (due.length === 0) return 0;
-      const state = await circumstances(manager, due);
+      const state = await readCircumstances(manager, due);
       const next: string[] = [];
       for (const row of due) {
         const timezone = row.timezone ?? defaultTimezone;
         const tick = tickOf(row, timezone);
-        const shifted = new Date(moment.getTime() - (row.dueAt.getTime() - tick.getTime()));
-        const owed = ticksOwed(row.frequency, timezone, tick, shifted);
-        fates.push(...fatesOf(row, owed, state));
-        next.push(new Date(owed.next.getTime() + row.offsetMs).toISOString());
+        const shiftedNow = new Date(moment.getTime() - (row.dueAt.getTime() - tick.getTime()));
+        const owedTicks = ticksOwed(row.frequency, timezone, tick, shiftedNow);
+        fates.push(...fatesOf(row, owedTicks, state));
+        next.push(new Date(owedTicks.next.getTime() + row.offsetMs).toISOString());
         // After a long pause, one schedule has thousands of missed ticks, whose computation would block the event loop.
-        if (owed.missed.length > 1) await breathe();
+        if (owedTicks.missed.length > 1) await breathe();
       }
       await rows(manager, WRITE_TICKS, [
         fates.map(({ appId }) => appId),
@@ -176,11 +180,11 @@ export function createSchedule(options: {
         fates.map(({ count }) => count),
         fates.map(({ reason }) => reason),
       ]);
-      await rows(manager, ADVANCE, [due.map(({ actionId }) => actionId), next]);
+      await rows(manager, ADVANCE_SCHEDULES, [due.map(({ actionId }) => actionId), next]);
       return due.length;
     });
     for (const { reason, count } of fates) measures.ticks(labelOf(reason), count);
-    return claimed;
+    return claimedSchedules;
   }
 
   async function firstTick(): Promise<Date | null> {
@@ -210,7 +214,7 @@ export function createSchedule(options: {
     },
 
     /** The next ticks of a frequency, for authors. @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID */
-    preview(frequency: unknown, zone: unknown, count: number): Preview {
+    preview(frequency: unknown, zone: unknown, count: number): SchedulePreview {
       checkFrequency(frequency);
       const timezone = zone ?? defaultTimezone;
       checkTimezone(timezone);

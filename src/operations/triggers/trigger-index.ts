@@ -24,7 +24,7 @@ const INSERT_LOG_TRIGGERS = `
 
 export type TriggerIndex = ReturnType<typeof createTriggerIndex>;
 
-type Copy = Pick<
+type IndexedAction = Pick<
   ActionRow,
   | "id"
   | "appId"
@@ -41,11 +41,11 @@ type Copy = Pick<
 >;
 
 /** Only live versions on the server start without a caller (specification, "Which version runs"). */
-const startsWithoutCaller = ({ masterId, active, environment, actionVersion }: Copy): boolean =>
+const startsWithoutCaller = ({ masterId, active, environment, actionVersion }: IndexedAction): boolean =>
   masterId !== null && active && environment !== "client" && actionVersion === "v3";
 
 /** Condition for which runs that log events start must wait. */
-const waitOf = ({ concurrency, debounce }: Copy): RunWait | null => {
+const waitOf = ({ concurrency, debounce }: IndexedAction): RunWait | null => {
   if (debounce) return "debounce";
   return concurrency ? "concurrency" : null;
 };
@@ -53,34 +53,34 @@ const waitOf = ({ concurrency, debounce }: Copy): RunWait | null => {
 export function createTriggerIndex(options: { now: () => number; defaultTimezone: string }) {
   const { now, defaultTimezone } = options;
 
-  async function applySchedule(executor: Executor, copy: Copy): Promise<void> {
+  async function applySchedule(executor: Executor, copy: IndexedAction): Promise<void> {
     const { id, appId, frequency, timezone, triggers, jitterSeconds } = copy;
     if (!startsWithoutCaller(copy) || frequency === null || !triggers.some(({ trigger }) => trigger === "schedule")) {
       await rows(executor, "DELETE FROM schedule WHERE action_id = $1", [id]);
       return;
     }
-    const moment = new Date(now());
-    const next = nextTick(frequency, timezone ?? defaultTimezone, moment);
-    const offset = jitterOffset(id, jitterSeconds);
-    const dueAt = new Date(next.getTime() + offset);
-    await rows(executor, UPSERT_SCHEDULE, [id, appId, frequency, timezone, dueAt, moment, offset || null]);
+    const indexedAt = new Date(now());
+    const next = nextTick(frequency, timezone ?? defaultTimezone, indexedAt);
+    const jitterMs = jitterOffset(id, jitterSeconds);
+    const dueAt = new Date(next.getTime() + jitterMs);
+    await rows(executor, UPSERT_SCHEDULE, [id, appId, frequency, timezone, dueAt, indexedAt, jitterMs || null]);
     await rows(executor, `SELECT pg_notify('${SCHEDULE_CHANNEL}', '')`);
   }
 
-  async function applyLogTriggers(executor: Executor, copy: Copy): Promise<void> {
+  async function applyLogTriggers(executor: Executor, copy: IndexedAction): Promise<void> {
     const { id, appId, triggers } = copy;
     await rows(executor, "DELETE FROM log_trigger WHERE action_id = $1", [id]);
     if (!startsWithoutCaller(copy)) return;
-    const wheres = triggers.filter((one) => one.trigger === "log").map(({ where }) => where);
-    if (wheres.length === 0) return;
-    const types = wheres.map(({ type }) => type);
-    const sources = wheres.map(({ dataSourceId }) => dataSourceId ?? 0);
+    const logConditions = triggers.filter((one) => one.trigger === "log").map(({ where }) => where);
+    if (logConditions.length === 0) return;
+    const types = logConditions.map(({ type }) => type);
+    const sources = logConditions.map(({ dataSourceId }) => dataSourceId ?? 0);
     await rows(executor, INSERT_LOG_TRIGGERS, [appId, id, types, sources, waitOf(copy)]);
   }
 
   return {
     /** Updates the rows of a live version, in the transaction that changed it. Deleting an action deletes its rows. */
-    async apply(executor: Executor, copy: Copy): Promise<void> {
+    async apply(executor: Executor, copy: IndexedAction): Promise<void> {
       await applySchedule(executor, copy);
       await applyLogTriggers(executor, copy);
     },

@@ -24,7 +24,7 @@ export interface ScheduledAction {
 }
 
 /** Ticks of one action on one day that were skipped for one reason, or failed. */
-export interface Missed {
+export interface MissedTicks {
   actionId: number;
   name: string | null;
   state: "skipped" | "failed";
@@ -56,7 +56,7 @@ export interface Week {
   /** True if the app has more scheduled actions. */
   hasMore: boolean;
   /** Most recent first. */
-  missed: Missed[];
+  missed: MissedTicks[];
 }
 
 const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
@@ -69,19 +69,19 @@ const CROWDED_LISTED = 10;
 /** Maximum of the newest missed runs, which are then grouped. */
 const MISSED_READ = 5_000;
 
-const SCHEDULED = `
+const SELECT_SCHEDULED_ACTIONS = `
   SELECT action.id AS "actionId", action.master_id AS "masterId", action.name, schedule.frequency, schedule.timezone
     FROM schedule JOIN action ON action.id = schedule.action_id
    WHERE schedule.app_id = $1 ORDER BY schedule.next_tick, action.id LIMIT ${ACTIONS_LISTED + 1}`;
 
 /* $2 number above which a tick is crowded. Actions with a jitter start at other times. */
-const CROWDED = `
+const SELECT_CROWDED_MINUTES = `
   SELECT next_tick AS tick, count(*)::int AS count FROM schedule
    WHERE next_tick IN (SELECT DISTINCT next_tick FROM schedule WHERE app_id = $1)
    GROUP BY next_tick HAVING count(*) > $2 ORDER BY next_tick LIMIT ${CROWDED_LISTED}`;
 
 /* Days are in the default time zone, $3. */
-const MISSED = `
+const SELECT_MISSED_TICKS = `
   WITH missed AS (
     SELECT id, action_id, state, reason, tick, tick_count FROM run
      WHERE app_id = $1 AND state IN ('failed', 'skipped', 'cancelled') AND state <> 'cancelled' AND trigger = 'schedule'
@@ -94,7 +94,7 @@ const MISSED = `
    ORDER BY max(tick) DESC, max(missed.id) DESC LIMIT ${MISSED_LISTED}`;
 
 type ScheduledRow = Pick<ScheduledAction, "actionId" | "masterId" | "name" | "frequency"> & { timezone: string | null };
-type MissedRow = Omit<Missed, "from" | "to"> & { from: Date; to: Date };
+type MissedRow = Omit<MissedTicks, "from" | "to"> & { from: Date; to: Date };
 
 export type ScheduleWeek = ReturnType<typeof createScheduleWeek>;
 
@@ -103,39 +103,39 @@ export function createScheduleWeek(options: { db: DataSource; now: () => number;
 
   function ticksOf({ timezone, ...row }: ScheduledRow, from: Date, to: Date, most: number): ScheduledAction {
     const zone = timezone ?? defaultTimezone;
-    const coming = nextRuns(row.frequency, zone, from, most + 1).filter((tick) => tick < to);
+    const comingTicks = nextRuns(row.frequency, zone, from, most + 1).filter((tick) => tick < to);
     return {
       ...row,
       timezone: zone,
       description: describeFrequency(row.frequency),
-      ticks: coming.slice(0, most).map((tick) => tick.toISOString()),
-      hasMore: coming.length > most,
+      ticks: comingTicks.slice(0, most).map((tick) => tick.toISOString()),
+      hasMore: comingTicks.length > most,
     };
   }
 
   return async (appId: number): Promise<Week> => {
-    const from = new Date(now());
-    const to = new Date(from.getTime() + WEEK_MS);
-    const found = await rows<ScheduledRow>(db, SCHEDULED, [appId]);
-    const listed = found.slice(0, ACTIONS_LISTED);
+    const weekStart = new Date(now());
+    const to = new Date(weekStart.getTime() + WEEK_MS);
+    const scheduledRows = await rows<ScheduledRow>(db, SELECT_SCHEDULED_ACTIONS, [appId]);
+    const listedRows = scheduledRows.slice(0, ACTIONS_LISTED);
     const { least, most } = TICKS_EACH;
-    const each = Math.max(least, Math.min(most, Math.floor(TICKS_MAX / Math.max(1, listed.length))));
+    const ticksPerAction = Math.max(least, Math.min(most, Math.floor(TICKS_MAX / Math.max(1, listedRows.length))));
     const scheduled: ScheduledAction[] = [];
-    for (const row of listed) {
-      scheduled.push(ticksOf(row, from, to, each));
+    for (const row of listedRows) {
+      scheduled.push(ticksOf(row, weekStart, to, ticksPerAction));
       await breathe();
     }
-    const since = new Date(from.getTime() - WEEK_MS);
+    const since = new Date(weekStart.getTime() - WEEK_MS);
     const tooMany = SCHEDULED_RUNS_PER_CORE * availableParallelism();
-    const crowded = await rows<{ tick: Date; count: number }>(db, CROWDED, [appId, tooMany]);
-    const missed = await rows<MissedRow>(db, MISSED, [appId, since, defaultTimezone]);
+    const crowdedMinutes = await rows<{ tick: Date; count: number }>(db, SELECT_CROWDED_MINUTES, [appId, tooMany]);
+    const missedRows = await rows<MissedRow>(db, SELECT_MISSED_TICKS, [appId, since, defaultTimezone]);
     return {
-      from: from.toISOString(),
+      from: weekStart.toISOString(),
       to: to.toISOString(),
       scheduled,
-      hasMore: found.length > listed.length,
-      crowded: crowded.map(({ tick, count }) => ({ tick: tick.toISOString(), count })),
-      missed: missed.map((row) => ({ ...row, from: row.from.toISOString(), to: row.to.toISOString() })),
+      hasMore: scheduledRows.length > listedRows.length,
+      crowded: crowdedMinutes.map(({ tick, count }) => ({ tick: tick.toISOString(), count })),
+      missed: missedRows.map((row) => ({ ...row, from: row.from.toISOString(), to: row.to.toISOString() })),
     };
   };
 }

@@ -11,7 +11,7 @@ import { type Partition, partitionsOf } from "../../data/partitions.js";
 const ROWS_MIN = 100_000;
 const ROWS_MAX = 50_000_000;
 /** Number of empty partitions after the one that receives rows. */
-const AHEAD = 2;
+const PARTITIONS_AHEAD = 2;
 const DAY_MS = 86_400_000;
 /**
  * Maximum wait for a lock. Other statements wait behind such a wait, so each is given up soon, and all are tried again. All waits of one
@@ -29,11 +29,11 @@ const DETACH_PAUSE_MS = 100;
 /** Pause between two dropped tables: other work has the database to itself for half of the time. */
 const DROP_PAUSE_MS = 25;
 /** Prefix of the name of a detached partition until it is dropped. No other table has it, and backups leave these tables out. */
-const LEFT = "DROPPED_";
-const LOCK = 7_203_114_285_024;
+const DETACHED_PREFIX = "DROPPED_";
+const PARTITION_LOCK = 7_203_114_285_024;
 
 /** Tables whose rows have the same ids: those of the first table. */
-interface Family {
+interface PartitionFamily {
   tables: readonly [head: string, ...others: string[]];
   /** The column with the time at which a row was written. */
   at: string;
@@ -44,7 +44,7 @@ interface Family {
 }
 
 /** In the order of dropping: each table after those that refer to it. Entries of the audit log do not expire. */
-const FAMILIES: readonly (Family & { dropped: boolean })[] = [
+const PARTITION_FAMILIES: readonly (PartitionFamily & { dropped: boolean })[] = [
   { tables: ["execution_log"], at: "created_at", extraDays: 0, dropped: true },
   {
     tables: ["run", "console_line", "run_search"],
@@ -58,7 +58,7 @@ const FAMILIES: readonly (Family & { dropped: boolean })[] = [
 ];
 
 /* $1 prefix of their names. */
-const DETACHED = `
+const SELECT_DETACHED = `
   SELECT relname AS name FROM pg_class
    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND NOT relispartition AND starts_with(relname, $1) ORDER BY oid`;
 
@@ -72,7 +72,7 @@ export type Partitions = ReturnType<typeof createPartitions>;
 
 export function createPartitions({ db, days }: { db: DataSource; days: number }) {
   /** @returns false if locks could not be acquired in any attempt */
-  async function exclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
+  async function runExclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
     for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
       if (await attemptExclusively(work)) return true;
       await delay(ATTEMPT_AGAIN_MS * Math.random(), undefined, { ref: false });
@@ -83,7 +83,9 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   async function attemptExclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
     try {
       return await db.transaction(async (manager) => {
-        const [lock] = await rows<{ mine: boolean }>(manager, "SELECT pg_try_advisory_xact_lock($1) AS mine", [LOCK]);
+        const [lock] = await rows<{ mine: boolean }>(manager, "SELECT pg_try_advisory_xact_lock($1) AS mine", [
+          PARTITION_LOCK,
+        ]);
         if (!lock!.mine) return false;
         await manager.query(`SET LOCAL lock_timeout = ${LOCK_LIMIT_MS}`);
         await work(manager);
@@ -95,7 +97,11 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   /** Returns the rows per day, from the rows written since the last non-empty partition began. */
-  async function rowsOfADay({ tables: [head], at }: Family, low: number | null, last: number): Promise<number> {
+  async function rowsOfADay(
+    { tables: [head], at }: PartitionFamily,
+    low: number | null,
+    last: number,
+  ): Promise<number> {
     const sql = `SELECT id, extract(epoch FROM now() - ${at}) * 1000 AS ms FROM ${head} WHERE id >= $1 ORDER BY id LIMIT 1`;
     const [oldest] = await rows<{ id: number; ms: number }>(db, sql, [low ?? 0]);
     const aDay = oldest ? ((last - oldest.id) * DAY_MS) / Math.max(Number(oldest.ms), 60_000) : 0;
@@ -103,22 +109,22 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   /** Gives each table's unbounded partition, which is usually empty, an upper bound and adds another after it. */
-  async function extend({ tables }: Family, end: number): Promise<boolean> {
-    return exclusively(async (manager) => {
+  async function extendFamily({ tables }: PartitionFamily, end: number): Promise<boolean> {
+    return runExclusively(async (manager) => {
       for (const table of tables) {
-        const rest = `${table}_rest`;
-        const bound = (await partitionsOf(manager, table)).at(-1)!;
-        if (bound.low === null || bound.low >= end) continue;
+        const restTable = `${table}_rest`;
+        const lastPartition = (await partitionsOf(manager, table)).at(-1)!;
+        if (lastPartition.low === null || lastPartition.low >= end) continue;
         await manager.query(`
-          ALTER TABLE ${table} DETACH PARTITION ${rest};
-          ALTER TABLE ${rest} RENAME TO ${table}_p${bound.low};
-          ALTER TABLE ${table} ATTACH PARTITION ${table}_p${bound.low} FOR VALUES FROM (${bound.low}) TO (${end});
-          CREATE TABLE ${rest} PARTITION OF ${table} FOR VALUES FROM (${end}) TO (MAXVALUE)`);
+          ALTER TABLE ${table} DETACH PARTITION ${restTable};
+          ALTER TABLE ${restTable} RENAME TO ${table}_p${lastPartition.low};
+          ALTER TABLE ${table} ATTACH PARTITION ${table}_p${lastPartition.low} FOR VALUES FROM (${lastPartition.low}) TO (${end});
+          CREATE TABLE ${restTable} PARTITION OF ${table} FOR VALUES FROM (${end}) TO (MAXVALUE)`);
       }
     });
   }
 
-  async function makeAhead(family: Family): Promise<void> {
+  async function createPartitionsAhead(family: PartitionFamily): Promise<void> {
     const [head] = family.tables;
     const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
     const { last } = counter!;
@@ -126,16 +132,16 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
       const all = await partitionsOf(db, head);
       const { low: begin } = all.at(-1)!;
       const size = await rowsOfADay(family, all.find(({ high }) => high === null || high > last)?.low ?? null, last);
-      if (begin === null || begin - last >= AHEAD * size) return;
-      if (!(await extend(family, Math.max(begin, last + 1) + size))) return;
+      if (begin === null || begin - last >= PARTITIONS_AHEAD * size) return;
+      if (!(await extendFamily(family, Math.max(begin, last + 1) + size))) return;
     }
   }
 
   /** True if all rows of a partition are older than this many days, and none is in use. */
-  async function isOlder({ at, busy }: Family, name: string, olderDays: number): Promise<boolean> {
-    const newest = `(SELECT ${at} FROM ${name} ORDER BY id DESC LIMIT 1)`;
-    const free = busy ? `NOT EXISTS (SELECT FROM ${name} WHERE ${busy})` : "true";
-    const sql = `SELECT coalesce(${newest} < now() - $1 * interval '1 day', true) AND ${free} AS older`;
+  async function isOlder({ at, busy }: PartitionFamily, name: string, olderDays: number): Promise<boolean> {
+    const newestTime = `(SELECT ${at} FROM ${name} ORDER BY id DESC LIMIT 1)`;
+    const isFreeCondition = busy ? `NOT EXISTS (SELECT FROM ${name} WHERE ${busy})` : "true";
+    const sql = `SELECT coalesce(${newestTime} < now() - $1 * interval '1 day', true) AND ${isFreeCondition} AS older`;
     return (await rows<{ older: boolean }>(db, sql, [olderDays]))[0]!.older;
   }
 
@@ -143,22 +149,22 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
    * Detaches partitions from their tables, so that no statement reads them. Other statements wait only for this step,
    * not for the deletion of the files.
    */
-  async function detach({ tables }: Family, below: number): Promise<boolean> {
-    return exclusively(async (manager) => {
-      const leaving: { table: string; name: string }[] = [];
+  async function detachBelow({ tables }: PartitionFamily, below: number): Promise<boolean> {
+    return runExclusively(async (manager) => {
+      const leavingPartitions: { table: string; name: string }[] = [];
       for (const table of tables) {
         for (const { name, high } of await partitionsOf(manager, table)) {
-          if (high !== null && high <= below) leaving.push({ table, name });
+          if (high !== null && high <= below) leavingPartitions.push({ table, name });
         }
       }
-      if (leaving.length === 0) return;
-      const locked = [...tables.map((table) => `ONLY ${table}`), ...leaving.map(({ name }) => name)];
+      if (leavingPartitions.length === 0) return;
+      const lockedTables = [...tables.map((table) => `ONLY ${table}`), ...leavingPartitions.map(({ name }) => name)];
       await manager.query(
         [
           // Takes all locks before any work, so that locks of others only cost the wait for them.
-          `LOCK TABLE ${locked.join(", ")} IN ACCESS EXCLUSIVE MODE`,
-          ...leaving.map(({ table, name }) => `ALTER TABLE ${table} DETACH PARTITION ${name}`),
-          ...leaving.map(({ name }) => `ALTER TABLE ${name} RENAME TO "${LEFT}${name}"`),
+          `LOCK TABLE ${lockedTables.join(", ")} IN ACCESS EXCLUSIVE MODE`,
+          ...leavingPartitions.map(({ table, name }) => `ALTER TABLE ${table} DETACH PARTITION ${name}`),
+          ...leavingPartitions.map(({ name }) => `ALTER TABLE ${name} RENAME TO "${DETACHED_PREFIX}${name}"`),
         ].join(";"),
       );
     });
@@ -166,7 +172,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
 
   /** Drops detached tables, including those that a stopped process left. A table that a backup still reads stays until the next time. */
   async function dropDetached(): Promise<void> {
-    for (const { name } of await rows<{ name: string }>(db, DETACHED, [LEFT])) {
+    for (const { name } of await rows<{ name: string }>(db, SELECT_DETACHED, [DETACHED_PREFIX])) {
       // One message, and so one transaction: a transaction for each would cost concurrent runs as much again.
       await db.query(`SET LOCAL lock_timeout = ${LOCK_LIMIT_MS}; DROP TABLE IF EXISTS "${name}"`).catch(givenUp);
       await delay(DROP_PAUSE_MS);
@@ -174,7 +180,7 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   }
 
   /** Returns the oldest partitions, up to the first that still receives rows or has a row that is not too old. */
-  async function oldPartitions(family: Family, olderDays: number): Promise<(Partition & { high: number })[]> {
+  async function oldPartitions(family: PartitionFamily, olderDays: number): Promise<(Partition & { high: number })[]> {
     const [head] = family.tables;
     const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
     const old: (Partition & { high: number })[] = [];
@@ -188,30 +194,30 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
   return {
     /** Creates partitions ahead of time. Call it every minute. */
     async makeAhead(): Promise<void> {
-      for (const family of FAMILIES) await makeAhead(family);
+      for (const family of PARTITION_FAMILIES) await createPartitionsAhead(family);
     },
 
     /** Drops the partitions whose rows are all too old. @returns their number */
     async dropOld(): Promise<number> {
       await dropDetached();
-      let dropped = 0;
-      for (const family of FAMILIES) {
+      let droppedCount = 0;
+      for (const family of PARTITION_FAMILIES) {
         if (!family.dropped) continue;
         const old = await oldPartitions(family, days + family.extraDays);
         for (let from = 0; from < old.length; from += DETACHED_AT_ONCE) {
-          const some = old.slice(from, from + DETACHED_AT_ONCE);
-          if (!(await detach(family, some.at(-1)!.high))) break;
-          dropped += some.length;
+          const someTables = old.slice(from, from + DETACHED_AT_ONCE);
+          if (!(await detachBelow(family, someTables.at(-1)!.high))) break;
+          droppedCount += someTables.length;
           await dropDetached();
           await delay(DETACH_PAUSE_MS);
         }
       }
-      return dropped;
+      return droppedCount;
     },
 
     /** Ids below this belong to partitions that are dropped within about a day, so their rows are not deleted one by one. */
     async wholeBelow(table: string): Promise<number> {
-      const family = FAMILIES.find(({ tables }) => tables[0] === table)!;
+      const family = PARTITION_FAMILIES.find(({ tables }) => tables[0] === table)!;
       // The newest row of the partition expires within a day; its oldest rows are about a day older.
       const old = await oldPartitions(family, days + family.extraDays - 1.1);
       return old.at(-1)?.high ?? Number.MIN_SAFE_INTEGER;

@@ -30,7 +30,7 @@ const AHEAD_EVERY_MS = 60_000;
  * entry's payload belongs to its run, and a run's payload may belong to its event: each is deleted after the rows that
  * refer to it.
  */
-const PARTITIONED = [
+const PARTITIONED_DELETES = [
   [
     "execution_log",
     `DELETE FROM execution_log WHERE id IN (
@@ -59,7 +59,7 @@ const PARTITIONED = [
 ] as const;
 
 /* $1 days. */
-const BATCHES = [
+const BATCH_DELETES = [
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE kind = 'task' AND expires_at < now() - $1 * interval '1 day'
       ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
@@ -99,7 +99,7 @@ const BATCHES = [
 ];
 
 /* $1 number of rows that each owner keeps. The owner is an app unless `owner` is another expression. */
-const newest = (table: string, which = "true", owner = "app_id") => `
+const newestId = (table: string, which = "true", owner = "app_id") => `
   DELETE FROM ${table} WHERE id IN (
     SELECT old.id FROM (SELECT ${owner} AS id FROM ${table} WHERE ${which} GROUP BY 1 HAVING count(*) > $1) AS full_owner
       CROSS JOIN LATERAL (SELECT id FROM ${table} WHERE ${owner} = full_owner.id AND ${which}
@@ -108,7 +108,7 @@ const newest = (table: string, which = "true", owner = "app_id") => `
 const NOT_FAILED = "type <> 'person.signInFailed'";
 
 /* Each statement with its bound: rows or bytes of one app, or hours. */
-const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
+const BOUNDED_DELETES: readonly (readonly [sql: string, bound: number])[] = [
   [
     `DELETE FROM run_key WHERE (action_id, credential_id, key) IN (
        SELECT action_id, credential_id, key FROM run_key WHERE created_at < now() - $1 * interval '1 hour'
@@ -128,20 +128,23 @@ const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
     HTTP_EVENTS_KEPT,
   ],
   // A program that writes many entries must not push out the records of changes to the app.
-  [newest("audit_entry", `type <> '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
-  [newest("audit_entry", `type = '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
+  [newestId("audit_entry", `type <> '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
+  [newestId("audit_entry", `type = '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
   // Separate for each organization and account, so that many changes by one cannot push out the records of others.
-  [newest("access_event", `organization_id IS NOT NULL AND ${NOT_FAILED}`, "organization_id"), AUDIT_ENTRIES_KEPT],
-  [newest("access_event", `organization_id IS NULL AND ${NOT_FAILED}`, "coalesce(subject_id, 0)"), ACCOUNT_EVENTS_KEPT],
+  [newestId("access_event", `organization_id IS NOT NULL AND ${NOT_FAILED}`, "organization_id"), AUDIT_ENTRIES_KEPT],
+  [
+    newestId("access_event", `organization_id IS NULL AND ${NOT_FAILED}`, "coalesce(subject_id, 0)"),
+    ACCOUNT_EVENTS_KEPT,
+  ],
   // Failures have their own bound, so that guessing cannot push out the record of what people did.
   [
     `DELETE FROM access_event WHERE id IN (
        SELECT id FROM access_event WHERE type = 'person.signInFailed' ORDER BY id DESC OFFSET $1 LIMIT ${BATCH}) RETURNING id`,
     AUDIT_ENTRIES_KEPT,
   ],
-  [newest("credential", "page_session"), PAGE_SESSIONS_KEPT],
-  [newest("notification"), NOTIFICATIONS_KEPT],
-  [newest("push_subscription"), PUSH_SUBSCRIPTIONS_KEPT],
+  [newestId("credential", "page_session"), PAGE_SESSIONS_KEPT],
+  [newestId("notification"), NOTIFICATIONS_KEPT],
+  [newestId("push_subscription"), PUSH_SUBSCRIPTIONS_KEPT],
   [
     `DELETE FROM action_version WHERE id IN (
        SELECT id FROM (SELECT version.id, sum(pg_column_size(version.data)) OVER (PARTITION BY app_id ORDER BY version.id DESC) AS total
@@ -189,7 +192,7 @@ const RUN_TRACES = "DELETE FROM run_trace WHERE created_at < now() - interval '1
 /* Rows of processes that ended long ago have no use. */
 const DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - interval '1 day'";
 
-export interface Retention {
+export interface DataRetention {
   /** Frees disk space for new rows. Returns the Unix time in milliseconds of the next call. */
   makeAhead(): Promise<number>;
   /** Deletes all rows that are too old. Returns the Unix time in milliseconds of the next call. */
@@ -198,14 +201,14 @@ export interface Retention {
   stop(): void;
 }
 
-export function createRetention({ db, days }: { db: DataSource; days: number }): Retention {
-  let stopped = false;
+export function createRetention({ db, days }: { db: DataSource; days: number }): DataRetention {
+  let isStopped = false;
   const partitions = createPartitions({ db, days });
 
   /** Deletes batch by batch until no row is left. */
   async function dropAll(batch: string, ...bounds: number[]): Promise<void> {
-    let dropped = BATCH;
-    while (dropped === BATCH && !stopped) dropped = (await rows(db, batch, bounds)).length;
+    let droppedRows = BATCH;
+    while (droppedRows === BATCH && !isStopped) droppedRows = (await rows(db, batch, bounds)).length;
   }
 
   return {
@@ -215,16 +218,16 @@ export function createRetention({ db, days }: { db: DataSource; days: number }):
     },
     async clean() {
       await partitions.dropOld();
-      for (const [table, batch] of PARTITIONED) await dropAll(batch, days, await partitions.wholeBelow(table));
-      for (const batch of BATCHES) await dropAll(batch, days);
-      for (const [batch, bound] of BOUNDED) await dropAll(batch, bound);
+      for (const [table, batch] of PARTITIONED_DELETES) await dropAll(batch, days, await partitions.wholeBelow(table));
+      for (const batch of BATCH_DELETES) await dropAll(batch, days);
+      for (const [batch, bound] of BOUNDED_DELETES) await dropAll(batch, bound);
       await dropAll(REPLACED_SETTINGS, REPLACED_HOURS);
-      if (!stopped) await db.query(DEAD_INSTANCES);
-      if (!stopped) await db.query(RUN_TRACES);
+      if (!isStopped) await db.query(DEAD_INSTANCES);
+      if (!isStopped) await db.query(RUN_TRACES);
       return Date.now() + EVERY_MS;
     },
     stop() {
-      stopped = true;
+      isStopped = true;
     },
   };
 }

@@ -47,7 +47,7 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-const written = ({ table, bytes, news }: Kind) => `
+const writtenBytes = ({ table, bytes, news }: Kind) => `
   SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS one WHERE ${news} GROUP BY app_id`;
 
 /* $1 app, $2 bytes: returns the newest row that exceeds the limit, counted from the newest row back. */
@@ -57,14 +57,14 @@ const cut = ({ table, bytes }: Kind, part: string) => `
    WHERE total > $2`;
 
 /** Tables that refer to a run by its id. */
-const REFERRING = ["execution_log", "console_line", "run_search"];
+const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 
 /* $1 app, $2 the newest id to delete. Rows that refer to a run are deleted with it. */
-const drop = ({ table, droppable }: Kind, part: string) => `
+const dropStatement = ({ table, droppable }: Kind, part: string) => `
   WITH batch AS (
     SELECT id FROM ${table} AS one WHERE app_id = $1 AND id <= $2 AND ${part} AND ${droppable}
      ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
-  ${table === "run" ? REFERRING.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
+  ${table === "run" ? REFERRING_TABLES.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
 
 /* Size of the table with its indexes, of all partitions together. An app's part is not larger. */
@@ -75,7 +75,7 @@ const TABLES: Record<Kind["table"], readonly string[]> = {
   log_event: ["log_event"],
 };
 
-export interface Trimming {
+export interface LogTrimming {
   /** Deletes rows beyond the limit. Resolves to the Unix time in milliseconds of the next call. */
   trim(): Promise<number>;
   /** Stops a running trim after its current batch. */
@@ -83,17 +83,22 @@ export interface Trimming {
 }
 
 /** @param maxBytes limit for the runs of one app, and the same limit again for its events; 0 is unlimited */
-export function createTrimming(options: { db: DataSource; maxBytes: number; now?: () => number }): Trimming {
+export function createTrimming(options: { db: DataSource; maxBytes: number; now?: () => number }): LogTrimming {
   const { db, maxBytes, now = Date.now } = options;
-  let stopped = false;
+  let isStopped = false;
   let measuredAt = Number.NEGATIVE_INFINITY;
-  const watched = KINDS.map((kind) => ({ kind, seen: null as string | null, writtenBy: new Map<number, number>() }));
+  const watchedKinds = KINDS.map((kind) => ({
+    kind,
+    seen: null as string | null,
+    writtenBy: new Map<number, number>(),
+  }));
 
   async function trimPart(kind: Kind, appId: number, part: string, bytes: number): Promise<void> {
-    const [found] = await rows<{ id: number | null }>(db, cut(kind, part), [appId, bytes]);
-    if (found!.id === null) return;
-    let dropped = BATCH;
-    while (dropped === BATCH && !stopped) dropped = (await rows(db, drop(kind, part), [appId, found!.id])).length;
+    const [cutRow] = await rows<{ id: number | null }>(db, cut(kind, part), [appId, bytes]);
+    if (cutRow!.id === null) return;
+    let droppedRows = BATCH;
+    while (droppedRows === BATCH && !isStopped)
+      droppedRows = (await rows(db, dropStatement(kind, part), [appId, cutRow!.id])).length;
   }
 
   /** Returns every app, or none if the tables are too small for any app to exceed its limit. */
@@ -105,34 +110,35 @@ export function createTrimming(options: { db: DataSource; maxBytes: number; now?
   }
 
   /** Returns the apps that have written enough since their last measurement to be measured again. */
-  async function due(watch: (typeof watched)[number]): Promise<number[]> {
-    const { kind, seen, writtenBy } = watch;
+  async function due(watchedKind: (typeof watchedKinds)[number]): Promise<number[]> {
+    const { kind, seen, writtenBy } = watchedKind;
     const [newest] = await rows<{ at: string }>(db, kind.newest);
     // The first call only sets the start of counting, so that a start reads no whole tables.
-    const found = seen === null ? [] : await rows<{ appId: number; bytes: number }>(db, written(kind), [seen]);
-    for (const { appId, bytes } of found) writtenBy.set(appId, (writtenBy.get(appId) ?? 0) + bytes);
-    watch.seen = newest!.at;
+    const writtenRows =
+      seen === null ? [] : await rows<{ appId: number; bytes: number }>(db, writtenBytes(kind), [seen]);
+    for (const { appId, bytes } of writtenRows) writtenBy.set(appId, (writtenBy.get(appId) ?? 0) + bytes);
+    watchedKind.seen = newest!.at;
     return [...writtenBy].filter(([, bytes]) => bytes >= maxBytes * WRITTEN_PART).map(([appId]) => appId);
   }
 
   return {
     async trim() {
       const measuresAll = now() - measuredAt >= MEASURE_ALL_MS;
-      for (const watch of maxBytes > 0 ? watched : []) {
-        const found = stopped ? [] : await due(watch);
-        const all = measuresAll && !stopped ? await allApps(watch.kind) : [];
-        for (const appId of new Set([...found, ...all])) {
-          if (stopped) break;
-          watch.writtenBy.delete(appId);
-          await trimPart(watch.kind, appId, watch.kind.visitors, maxBytes / 2);
-          await trimPart(watch.kind, appId, `NOT ${watch.kind.visitors}`, maxBytes);
+      for (const watchedKind of maxBytes > 0 ? watchedKinds : []) {
+        const appsOverLimit = isStopped ? [] : await due(watchedKind);
+        const all = measuresAll && !isStopped ? await allApps(watchedKind.kind) : [];
+        for (const appId of new Set([...appsOverLimit, ...all])) {
+          if (isStopped) break;
+          watchedKind.writtenBy.delete(appId);
+          await trimPart(watchedKind.kind, appId, watchedKind.kind.visitors, maxBytes / 2);
+          await trimPart(watchedKind.kind, appId, `NOT ${watchedKind.kind.visitors}`, maxBytes);
         }
       }
-      if (measuresAll && !stopped) measuredAt = now();
+      if (measuresAll && !isStopped) measuredAt = now();
       return Date.now() + EVERY_MS;
     },
     stop() {
-      stopped = true;
+      isStopped = true;
     },
   };
 }

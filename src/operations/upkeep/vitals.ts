@@ -6,7 +6,7 @@ import { RUNNING } from "../../data/run.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import type { Schedule } from "../triggers/schedule.js";
 
-export interface Vitals {
+export interface VitalSigns {
   /** Time that the oldest due tick has waited to be claimed; 0 if none waits. */
   scheduleLagMs: number;
   schedules: number;
@@ -29,7 +29,7 @@ const COUNTS = `
             SELECT role, count(*) AS living FROM instance, unnest(roles) AS role
              WHERE lease_until >= now() GROUP BY role) AS by_role) AS instances`;
 
-export type ReadVitals = () => Promise<Vitals>;
+export type ReadVitals = () => Promise<VitalSigns>;
 
 export function createVitals(options: {
   db: DataSource;
@@ -38,14 +38,14 @@ export function createVitals(options: {
 }) {
   const { db, schedule, depths } = options;
 
-  async function read(): Promise<Vitals> {
-    const [[counts], waiting, scheduleLagMs, ticksDue] = await Promise.all([
-      rows<Pick<Vitals, "schedules" | "running" | "instances">>(db, COUNTS),
+  async function read(): Promise<VitalSigns> {
+    const [[counts], waitingByApp, scheduleLagMs, ticksDue] = await Promise.all([
+      rows<Pick<VitalSigns, "schedules" | "running" | "instances">>(db, COUNTS),
       depths(),
       schedule.lag(),
       schedule.ticksDue(),
     ]);
-    const queues = waiting.map(({ appId, runs, oldestMs }) => ({ appId, queued: runs, oldestMs }));
+    const queues = waitingByApp.map(({ appId, runs, oldestMs }) => ({ appId, queued: runs, oldestMs }));
     const queued = queues.reduce((sum, one) => sum + one.queued, 0);
     const oldestQueuedMs = Math.max(0, ...queues.map(({ oldestMs }) => oldestMs));
     return { ...counts!, queued, oldestQueuedMs, queues, scheduleLagMs, ticksDue };

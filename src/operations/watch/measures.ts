@@ -7,9 +7,9 @@ import { STATUS } from "../../errors.js";
 
 /** Maximum apps with their own label, in the order of their first run; all others share one. */
 const APPS_MAX = 100;
-const OTHERS = "other";
+const OTHER_APPS = "other";
 /** Seconds: a warm run takes some milliseconds, the longest two minutes. */
-const BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+const DURATION_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
 /** Where a run was evaluated: in an isolate or a document of the server's browser, in a user's browser, or not at all. */
 export type RunMode = "isolate" | "network-isolate" | "document" | "client" | "none";
@@ -36,11 +36,11 @@ export interface RequestFacts {
 
 /** Returns the label of an app: its id, for the first `most` apps. */
 export function createAppLabels(most = APPS_MAX): (appId: number) => string {
-  const known = new Set<number>();
+  const knownApps = new Set<number>();
   return (appId) => {
-    if (known.has(appId)) return String(appId);
-    if (known.size >= most) return OTHERS;
-    known.add(appId);
+    if (knownApps.has(appId)) return String(appId);
+    if (knownApps.size >= most) return OTHER_APPS;
+    knownApps.add(appId);
     return String(appId);
   };
 }
@@ -54,21 +54,21 @@ function createRequestCounter(register: Registry): (request: RequestFacts) => vo
     labelNames: ["result"],
     registers,
   });
-  const seconds = new Histogram({
+  const requestSeconds = new Histogram({
     name: "svc_request_seconds",
     help: "Duration of requests that runs sent to other services.",
     labelNames: ["result"],
-    buckets: BUCKETS,
+    buckets: DURATION_BUCKETS,
     registers,
   });
   return ({ status, code, durationMs }) => {
     const result = code ?? `${String(status)[0]}xx`;
     requests.inc({ result });
-    seconds.observe({ result }, durationMs / 1e3);
+    requestSeconds.observe({ result }, durationMs / 1e3);
   };
 }
 
-export type Measures = ReturnType<typeof createMeasures>;
+export type ServiceMeasures = ReturnType<typeof createMeasures>;
 
 export function createMeasures() {
   const register = new Registry();
@@ -80,37 +80,37 @@ export function createMeasures() {
     labelNames: ["app", "trigger", "mode", "outcome"],
     registers,
   });
-  const seconds = new Histogram({
+  const requestSeconds = new Histogram({
     name: "svc_run_seconds",
     help: "Duration of runs, from start to end.",
     labelNames: ["trigger", "mode", "outcome"],
-    buckets: BUCKETS,
+    buckets: DURATION_BUCKETS,
     registers,
   });
-  const lost = new Counter({
+  const lostRunsCounter = new Counter({
     name: "svc_runs_lost_total",
     help: "Runs that this process ended because the process that executed them had died.",
     registers,
   });
-  const ticks = new Counter({
+  const tickCounter = new Counter({
     name: "svc_ticks_total",
     help: "Ticks of schedules that this process claimed, by result.",
     labelNames: ["fate"],
     registers,
   });
-  const losses = new Counter({
+  const lossCounter = new Counter({
     name: "svc_browser_losses_total",
     help: "Browsers and pages that crashed or were replaced, by reason.",
     labelNames: ["kind"],
     registers,
   });
-  const refusals = new Counter({
+  const refusalCounter = new Counter({
     name: "svc_refusals_total",
     help: "Requests that got an error, by status.",
     labelNames: ["status"],
     registers,
   });
-  const rejections = new Counter({
+  const rejectionCounter = new Counter({
     name: "svc_unhandled_rejections_total",
     help: "Rejected promises that no code handled. Each is a fault of the service and has a line in the log.",
     registers,
@@ -118,9 +118,9 @@ export function createMeasures() {
 
   // `increase()` of a counter that first appears with a value is 0, so each known label value starts at 0. Those of
   // apps start with an app's first run.
-  for (const fate of TICK_FATES) ticks.inc({ fate }, 0);
-  for (const status of Object.keys(STATUS)) refusals.inc({ status }, 0);
-  losses.inc({ kind: "browser" }, 0);
+  for (const fate of TICK_FATES) tickCounter.inc({ fate }, 0);
+  for (const status of Object.keys(STATUS)) refusalCounter.inc({ status }, 0);
+  lossCounter.inc({ kind: "browser" }, 0);
 
   return {
     register,
@@ -128,14 +128,15 @@ export function createMeasures() {
     labelOf,
     runEnded({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
       const app = labelOf(appId);
-      for (const each of RUN_OUTCOMES) runs.inc({ app, trigger, mode, outcome: each }, each === outcome ? 1 : 0);
-      seconds.observe({ trigger, mode, outcome }, durationMs / 1e3);
+      for (const runOutcome of RUN_OUTCOMES)
+        runs.inc({ app, trigger, mode, outcome: runOutcome }, runOutcome === outcome ? 1 : 0);
+      requestSeconds.observe({ trigger, mode, outcome }, durationMs / 1e3);
     },
     requestEnded: createRequestCounter(register),
-    runsLost: (count: number): void => lost.inc(count),
-    ticks: (fate: TickFateLabel, count = 1): void => ticks.inc({ fate }, count),
-    browserLost: (kind: string): void => losses.inc({ kind }),
-    refused: (status: string): void => refusals.inc({ status }),
-    rejectionUnhandled: (): void => rejections.inc(),
+    runsLost: (count: number): void => lostRunsCounter.inc(count),
+    ticks: (fate: TickFateLabel, count = 1): void => tickCounter.inc({ fate }, count),
+    browserLost: (kind: string): void => lossCounter.inc({ kind }),
+    refused: (status: string): void => refusalCounter.inc({ status }),
+    rejectionUnhandled: (): void => rejectionCounter.inc(),
   };
 }

@@ -9,7 +9,7 @@ import type { Logger } from "pino";
 export type SpanKind = "server" | "client" | "internal";
 export type SpanValues = Record<string, string | number | boolean>;
 
-export interface Span {
+export interface TraceSpan {
   /** W3C trace context for further work; null if tracing is off. */
   readonly traceparent: string | null;
   set(values: SpanValues): void;
@@ -17,22 +17,22 @@ export interface Span {
   end(failed?: boolean): void;
 }
 
-export interface Tracing {
+export interface RequestTracing {
   readonly isOn: boolean;
   /** @param parent a traceparent; null or an invalid one starts a new trace */
-  begin(name: string, kind: SpanKind, parent: string | null, values?: SpanValues): Span;
+  begin(name: string, kind: SpanKind, parent: string | null, values?: SpanValues): TraceSpan;
   /** Runs the work with `span` as the current span, including everything that it awaits. */
-  within<T>(span: Span, work: () => T): T;
+  within<T>(span: TraceSpan, work: () => T): T;
   /** The traceparent of the current span; null without one. */
   current(): string | null;
   /** Sends the remaining spans within a few seconds. */
   stop(): Promise<void>;
 }
 
-const NO_SPAN: Span = { traceparent: null, set: () => undefined, end: () => undefined };
+const NO_SPAN: TraceSpan = { traceparent: null, set: () => undefined, end: () => undefined };
 
 /** Used without a collector: costs one function call. */
-export const NO_TRACING: Tracing = {
+export const NO_TRACING: RequestTracing = {
   isOn: false,
   begin: () => NO_SPAN,
   within: (_span, work) => work(),
@@ -43,7 +43,7 @@ export const NO_TRACING: Tracing = {
 /** Maximum wait for a collector that does not answer when the process stops. */
 const LAST_SPANS_MS = 3_000;
 /** Version, trace, span, flags (W3C Trace Context, level 1); ids of only zeros are invalid. */
-const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
+const TRACEPARENT_SHAPE = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 function traceparentOf(span: OtelSpan): string {
   const { traceId, spanId, traceFlags } = span.spanContext();
@@ -70,19 +70,19 @@ export function createExportLog(
   now: () => number = () => performance.now(),
 ): (result: ExportResult, spans: number) => void {
   let lastLine: number | null = null;
-  let lost = 0;
+  let lostSpans = 0;
   return ({ code, error }, spans) => {
     if (code === 0) {
-      if (lastLine !== null) log.info({ collector, lostSpans: lost }, "the trace collector accepts spans again");
+      if (lastLine !== null) log.info({ collector, lostSpans: lostSpans }, "the trace collector accepts spans again");
       lastLine = null;
-      lost = 0;
+      lostSpans = 0;
       return;
     }
-    lost += spans;
+    lostSpans += spans;
     if (lastLine !== null && now() - lastLine < LINE_EVERY_MS) return;
     lastLine = now();
     log.warn(
-      { collector, reason: error?.message ?? "unknown", lostSpans: lost },
+      { collector, reason: error?.message ?? "unknown", lostSpans: lostSpans },
       "the trace collector does not accept spans",
     );
   };
@@ -92,7 +92,7 @@ export function createExportLog(
  * @param endpoint the collector's URL without `/v1/traces`; null: tracing is off, and OpenTelemetry is not loaded
  * @param instance id of this process
  */
-export async function createTracing(endpoint: string | null, instance: string, log: Logger): Promise<Tracing> {
+export async function createTracing(endpoint: string | null, instance: string, log: Logger): Promise<RequestTracing> {
   if (endpoint === null) return NO_TRACING;
   const [api, { BasicTracerProvider, BatchSpanProcessor }, { OTLPTraceExporter }, { resourceFromAttributes }] =
     await Promise.all([
@@ -115,10 +115,10 @@ export async function createTracing(endpoint: string | null, instance: string, l
   });
   const tracer: Tracer = provider.getTracer("svc-app-actions");
   const kinds = { server: api.SpanKind.SERVER, client: api.SpanKind.CLIENT, internal: api.SpanKind.INTERNAL };
-  const spans = new AsyncLocalStorage<Span>();
+  const spans = new AsyncLocalStorage<TraceSpan>();
 
   function contextOf(parent: string | null): Context {
-    const [, traceId, spanId, flags] = TRACEPARENT.exec(parent ?? "") ?? [];
+    const [, traceId, spanId, flags] = TRACEPARENT_SHAPE.exec(parent ?? "") ?? [];
     if (!traceId || !spanId) return api.ROOT_CONTEXT;
     const traceFlags = Number.parseInt(flags!, 16) & api.TraceFlags.SAMPLED;
     return api.trace.setSpanContext(api.ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
@@ -143,9 +143,9 @@ export async function createTracing(endpoint: string | null, instance: string, l
     within: (span, work) => spans.run(span, work),
     current: () => spans.getStore()?.traceparent ?? null,
     async stop() {
-      const late = new Promise<void>((resolve) => setTimeout(resolve, LAST_SPANS_MS).unref());
+      const lateLimit = new Promise<void>((resolve) => setTimeout(resolve, LAST_SPANS_MS).unref());
       // The last spans are lost if the collector does not answer.
-      await Promise.race([provider.shutdown().catch(() => undefined), late]);
+      await Promise.race([provider.shutdown().catch(() => undefined), lateLimit]);
     },
   };
 }

@@ -1,22 +1,22 @@
 /** Types of `Svc.AI` answers and of providers' APIs, independent of the provider, and a helper that builds requests. */
 import type { ToolCall } from "./options.js";
 
-export interface Usage {
+export interface TokenUsage {
   inputTokens: number;
   outputTokens: number;
 }
 
-export interface Completion {
+export interface AiCompletion {
   message: { role: "assistant"; content: string };
   toolCalls: ToolCall[];
-  usage: Usage;
+  usage: TokenUsage;
   model: string;
   finishReason: string;
 }
 
 export type AiAnswer =
-  | Completion
-  | { vectors: number[][]; usage: Usage }
+  | AiCompletion
+  | { vectors: number[][]; usage: TokenUsage }
   | { images: { contentType: string; data: string }[] }
   | { text: string };
 
@@ -43,7 +43,7 @@ export interface CompletionStream {
   /** Characters received so far, as text and as arguments of tools. */
   characters(): number;
   /** @throws AiError TRANSPORT if the stream ended early */
-  end(): Completion;
+  end(): AiCompletion;
 }
 
 export const jsonRequest = (path: string, headers: Record<string, string>, body: object): ProviderRequest => ({

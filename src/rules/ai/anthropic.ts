@@ -1,8 +1,8 @@
 /** Anthropic's Messages API: builds requests, reads answers and streams. Sends nothing. */
-import { type Completion, type CompletionStream, jsonRequest, type ProviderApi } from "./answer.js";
-import { policy } from "./failure.js";
+import { type AiCompletion, type CompletionStream, jsonRequest, type ProviderApi } from "./answer.js";
+import { policyError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message } from "./options.js";
-import { argumentsOf, at, countOf, indexIn, malformed, objectOf, textOf } from "./provider-json.js";
+import { argumentsOf, at, countOf, indexIn, malformedResponse, objectOf, textOf } from "./provider-json.js";
 
 const VERSION = "2023-06-01";
 /** Required by the API. */
@@ -12,20 +12,20 @@ const MAX_TOKENS = 1_024;
 function messageFor({ role, content, toolCalls, toolCallId }: Message) {
   if (role === "tool") return { role: "user", content: [{ type: "tool_result", tool_use_id: toolCallId, content }] };
   if (toolCalls.length === 0) return { role, content };
-  const uses = toolCalls.map(({ id, name, arguments: input }) => ({ type: "tool_use", id, name, input }));
-  return { role, content: [...(content === "" ? [] : [{ type: "text", text: content }]), ...uses] };
+  const toolUses = toolCalls.map(({ id, name, arguments: input }) => ({ type: "tool_use", id, name, input }));
+  return { role, content: [...(content === "" ? [] : [{ type: "text", text: content }]), ...toolUses] };
 }
 
 /** The API rejects two consecutive messages of one role: results of several tools are combined. */
 function messagesFor(messages: readonly Message[]): object[] {
-  const merged: { role: string; content: unknown }[] = [];
+  const mergedMessages: { role: string; content: unknown }[] = [];
   for (const message of messages.filter(({ role }) => role !== "system").map(messageFor)) {
-    const last = merged.at(-1);
+    const last = mergedMessages.at(-1);
     if (last?.role === message.role && Array.isArray(last.content) && Array.isArray(message.content)) {
       last.content.push(...message.content);
-    } else merged.push(message);
+    } else mergedMessages.push(message);
   }
-  return merged;
+  return mergedMessages;
 }
 
 function bodyOf(options: CompletionOptions, model: string): object {
@@ -44,14 +44,14 @@ function bodyOf(options: CompletionOptions, model: string): object {
   };
 }
 
-function completionOf(body: Record<string, unknown>, model: string): Completion {
+function completionOf(body: Record<string, unknown>, model: string): AiCompletion {
   const content = at(body, "content");
-  if (!Array.isArray(content)) throw malformed("content");
+  if (!Array.isArray(content)) throw malformedResponse("content");
   const texts = content.filter((block) => at(block, "type") === "text").map((block) => textOf(at(block, "text")));
-  const uses = content.filter((block) => at(block, "type") === "tool_use");
+  const toolUses = content.filter((block) => at(block, "type") === "tool_use");
   return {
     message: { role: "assistant", content: texts.join("") },
-    toolCalls: uses.map((use) => ({
+    toolCalls: toolUses.map((use) => ({
       id: textOf(at(use, "id")),
       name: textOf(at(use, "name")),
       arguments: at(use, "input") ?? {},
@@ -65,7 +65,7 @@ function completionOf(body: Record<string, unknown>, model: string): Completion 
   };
 }
 
-interface Block {
+interface ContentBlock {
   type: string;
   id: string;
   name: string;
@@ -74,12 +74,12 @@ interface Block {
 
 /** Blocks begin, grow by deltas and end; the usage has two parts. */
 function openStream(model: string): CompletionStream {
-  const blocks: Block[] = [];
+  const blocks: ContentBlock[] = [];
   const usage = { inputTokens: 0, outputTokens: 0 };
   let [content, finishReason, answered, isWhole] = ["", "", model, false];
   let characters = 0;
 
-  function begin(event: unknown, index: number): void {
+  function beginBlock(event: unknown, index: number): void {
     const block = at(event, "content_block");
     const [kind, id, name] = ["type", "id", "name"].map((field) => textOf(at(block, field)));
     blocks[index] = { type: kind!, id: id!, name: name!, text: "" };
@@ -92,34 +92,34 @@ function openStream(model: string): CompletionStream {
       if (type === "message_start") {
         answered = textOf(at(event, "message", "model")) || answered;
         usage.inputTokens = countOf(at(event, "message", "usage", "input_tokens"));
-      } else if (type === "content_block_start") begin(event, index);
+      } else if (type === "content_block_start") beginBlock(event, index);
       else if (type === "message_delta") {
         finishReason = textOf(at(event, "delta", "stop_reason")) || finishReason;
         usage.outputTokens = countOf(at(event, "usage", "output_tokens")) || usage.outputTokens;
       } else if (type === "message_stop") isWhole = true;
-      else if (type === "error") throw malformed("end: the provider reported an error");
-      const added = type === "content_block_delta" ? textOf(at(event, "delta", "partial_json")) : "";
-      if (blocks[index]) blocks[index].text += added;
+      else if (type === "error") throw malformedResponse("end: the provider reported an error");
+      const addedText = type === "content_block_delta" ? textOf(at(event, "delta", "partial_json")) : "";
+      if (blocks[index]) blocks[index].text += addedText;
       const text = type === "content_block_delta" ? textOf(at(event, "delta", "text")) : "";
       content += text;
-      characters += added.length + text.length;
+      characters += addedText.length + text.length;
       return text;
     },
     characters: () => characters,
     end() {
-      if (!isWhole) throw malformed("end of its stream");
-      const uses = blocks.filter((block) => block?.type === "tool_use");
-      const toolCalls = uses.map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
+      if (!isWhole) throw malformedResponse("end of its stream");
+      const toolUses = blocks.filter((block) => block?.type === "tool_use");
+      const toolCalls = toolUses.map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
       return { message: { role: "assistant", content }, toolCalls, usage, model: answered, finishReason };
     },
   };
 }
 
-export const ANTHROPIC: ProviderApi = {
+export const ANTHROPIC_API: ProviderApi = {
   request(input, model, key) {
     const options = input as AiOptions;
-    if (options.call !== "completions") throw policy(`the provider anthropic does not offer ${options.call}`);
-    if (options.responseFormat !== null) throw policy("the provider anthropic does not offer responseFormat");
+    if (options.call !== "completions") throw policyError(`the provider anthropic does not offer ${options.call}`);
+    if (options.responseFormat !== null) throw policyError("the provider anthropic does not offer responseFormat");
     const headers = { "x-api-key": key, "anthropic-version": VERSION };
     return jsonRequest("/v1/messages", headers, bodyOf(options, model));
   },

@@ -1,11 +1,11 @@
 /** OpenAI's HTTP API, and compatible ones: builds requests, reads answers and streams. Sends nothing. */
-import type { AiAnswer, Completion, CompletionStream, ProviderApi, ProviderRequest, Usage } from "./answer.js";
+import type { AiAnswer, AiCompletion, CompletionStream, ProviderApi, ProviderRequest, TokenUsage } from "./answer.js";
 import { jsonRequest } from "./answer.js";
 import { AiError } from "./failure.js";
 import type { AiOptions, CompletionOptions, Message, ToolCall, TranscribeOptions } from "./options.js";
-import { argumentsOf, at, countOf, indexIn, malformed, objectOf, textOf } from "./provider-json.js";
+import { argumentsOf, at, countOf, indexIn, malformedResponse, objectOf, textOf } from "./provider-json.js";
 
-const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+const bearerHeader = (key: string) => ({ authorization: `Bearer ${key}` });
 
 const toolCallFor = ({ id, name, arguments: input }: ToolCall) => ({
   id,
@@ -21,9 +21,9 @@ const messageFor = ({ role, content, toolCalls, toolCallId }: Message) => ({
 });
 
 /** OpenAI's reasoning models reject `max_tokens`; compatible services may support no other field. */
-const REASONING = ["o1", "o3", "o4", "gpt-5"];
+const REASONING_PREFIXES = ["o1", "o3", "o4", "gpt-5"];
 const limitField = (model: string): string =>
-  REASONING.some((name) => model.startsWith(name)) ? "max_completion_tokens" : "max_tokens";
+  REASONING_PREFIXES.some((name) => model.startsWith(name)) ? "max_completion_tokens" : "max_tokens";
 
 function completionBody(options: CompletionOptions, model: string): object {
   const { messages, tools, maxTokens, temperature, responseFormat, stream } = options;
@@ -44,28 +44,28 @@ function transcriptRequest({ file }: TranscribeOptions, model: string, key: stri
   let boundary = "svc-ai";
   while (bytes.includes(boundary)) boundary += Math.random().toString(36).slice(2);
   const { name, contentType } = file;
-  const head = [
+  const formHead = [
     `--${boundary}\r\nContent-Disposition: form-data; name="model"\r\n\r\n${model}\r\n`,
     `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="${name}"\r\n`,
     `Content-Type: ${contentType}\r\n\r\n`,
   ].join("");
-  const body = Buffer.concat([Buffer.from(head), bytes, Buffer.from(`\r\n--${boundary}--\r\n`)]);
-  const headers = { ...bearer(key), "content-type": `multipart/form-data; boundary=${boundary}` };
+  const body = Buffer.concat([Buffer.from(formHead), bytes, Buffer.from(`\r\n--${boundary}--\r\n`)]);
+  const headers = { ...bearerHeader(key), "content-type": `multipart/form-data; boundary=${boundary}` };
   return { path: "/audio/transcriptions", headers, body };
 }
 
-const usageOf = (usage: unknown): Usage => ({
+const usageOf = (usage: unknown): TokenUsage => ({
   inputTokens: countOf(at(usage, "prompt_tokens")),
   outputTokens: countOf(at(usage, "completion_tokens")),
 });
 
-function completionOf(body: Record<string, unknown>, model: string): Completion {
+function completionOf(body: Record<string, unknown>, model: string): AiCompletion {
   const message = at(body, "choices", 0, "message");
-  if (message === undefined) throw malformed("choice");
-  const calls = at(message, "tool_calls");
+  if (message === undefined) throw malformedResponse("choice");
+  const toolCalls = at(message, "tool_calls");
   return {
     message: { role: "assistant", content: textOf(at(message, "content")) },
-    toolCalls: (Array.isArray(calls) ? calls : []).map((one) => ({
+    toolCalls: (Array.isArray(toolCalls) ? toolCalls : []).map((one) => ({
       id: textOf(at(one, "id")),
       name: textOf(at(one, "function", "name")),
       arguments: argumentsOf(textOf(at(one, "function", "arguments"))),
@@ -86,7 +86,7 @@ function indexOf(delta: unknown, known: number): number {
 /** A stream has each tool call once, and its arguments in pieces, by its index. */
 function openStream(model: string): CompletionStream {
   const calls: { id: string; name: string; text: string }[] = [];
-  let usage: Usage = { inputTokens: 0, outputTokens: 0 };
+  let usage: TokenUsage = { inputTokens: 0, outputTokens: 0 };
   let [content, finishReason, answered] = ["", "", model];
   let characters = 0;
 
@@ -96,9 +96,9 @@ function openStream(model: string): CompletionStream {
       calls[index] ??= { id: "", name: "", text: "" };
       calls[index].id ||= textOf(at(delta, "id"));
       calls[index].name ||= textOf(at(delta, "function", "name"));
-      const added = textOf(at(delta, "function", "arguments"));
-      calls[index].text += added;
-      characters += added.length;
+      const addedText = textOf(at(delta, "function", "arguments"));
+      calls[index].text += addedText;
+      characters += addedText.length;
     }
   }
 
@@ -115,7 +115,7 @@ function openStream(model: string): CompletionStream {
     },
     characters: () => characters,
     end() {
-      if (finishReason === "") throw malformed("end of its stream");
+      if (finishReason === "") throw malformedResponse("end of its stream");
       const toolCalls = calls.filter(Boolean).map(({ id, name, text }) => ({ id, name, arguments: argumentsOf(text) }));
       return { message: { role: "assistant", content }, toolCalls, usage, model: answered, finishReason };
     },
@@ -124,42 +124,51 @@ function openStream(model: string): CompletionStream {
 
 function vectorsOf(body: Record<string, unknown>): AiAnswer {
   const data = at(body, "data");
-  if (!Array.isArray(data)) throw malformed("vectors");
+  if (!Array.isArray(data)) throw malformedResponse("vectors");
   const vectors = data.map((one) => at(one, "embedding"));
   const isVector = (one: unknown) => Array.isArray(one) && one.every((value) => typeof value === "number");
-  if (!vectors.every(isVector)) throw malformed("vectors of numbers");
+  if (!vectors.every(isVector)) throw malformedResponse("vectors of numbers");
   return { vectors: vectors as number[][], usage: { ...usageOf(at(body, "usage")), outputTokens: 0 } };
 }
 
-const JPEG = "/9j/";
-const WEBP = "UklGR";
+const JPEG_START = "/9j/";
+const WEBP_START = "UklGR";
 
 function imagesOf(body: Record<string, unknown>): AiAnswer {
   const data = at(body, "data");
-  if (!Array.isArray(data)) throw malformed("images");
+  if (!Array.isArray(data)) throw malformedResponse("images");
   const images = data.map((one) => {
     const bytes = at(one, "b64_json");
     if (typeof bytes !== "string")
       throw new AiError("UNSUPPORTED", "the provider sent the URL of an image instead of its bytes");
-    const contentType = bytes.startsWith(JPEG) ? "image/jpeg" : bytes.startsWith(WEBP) ? "image/webp" : "image/png";
+    const contentType = bytes.startsWith(JPEG_START)
+      ? "image/jpeg"
+      : bytes.startsWith(WEBP_START)
+        ? "image/webp"
+        : "image/png";
     return { contentType, data: bytes };
   });
   return { images };
 }
 
-export const OPENAI: ProviderApi = {
+export const OPENAI_API: ProviderApi = {
   request(input, model, key) {
     const options = input as AiOptions;
     switch (options.call) {
       case "completions":
-        return jsonRequest("/chat/completions", bearer(key), completionBody(options, model));
+        return jsonRequest("/chat/completions", bearerHeader(key), completionBody(options, model));
       case "embeddings":
-        return jsonRequest("/embeddings", bearer(key), { model, input: options.input });
+        return jsonRequest("/embeddings", bearerHeader(key), { model, input: options.input });
       case "image": {
         const { prompt, size } = options;
         // Newer models always send bytes, and reject the field.
         const asBytes = model.startsWith("dall-e") && { response_format: "b64_json" };
-        return jsonRequest("/images/generations", bearer(key), { model, prompt, ...(size && { size }), ...asBytes });
+        return jsonRequest("/images/generations", bearerHeader(key), {
+          model,
+          prompt,
+          ...(size && { size }),
+          ...asBytes,
+        });
       }
       default:
         return transcriptRequest(options, model, key);
@@ -171,7 +180,7 @@ export const OPENAI: ProviderApi = {
     if (options.call === "completions") return completionOf(answer, model);
     if (options.call === "embeddings") return vectorsOf(answer);
     if (options.call === "image") return imagesOf(answer);
-    if (typeof at(answer, "text") !== "string") throw malformed("text");
+    if (typeof at(answer, "text") !== "string") throw malformedResponse("text");
     return { text: textOf(at(answer, "text")) };
   },
   stream: openStream,

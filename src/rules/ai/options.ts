@@ -1,6 +1,6 @@
 /** Validates options of `Svc.AI`: each fault names its path. */
-import { described, isObject } from "../described.js";
-import { policy } from "./failure.js";
+import { describeValue, isObject } from "../described.js";
+import { policyError } from "./failure.js";
 
 export const AI_CALLS = ["completions", "embeddings", "image", "transcribe"] as const;
 export type AiCall = (typeof AI_CALLS)[number];
@@ -18,7 +18,7 @@ export interface Message {
   toolCallId: string | null;
 }
 
-export interface Tool {
+export interface AiTool {
   name: string;
   description: string;
   parameters: Record<string, unknown>;
@@ -28,7 +28,7 @@ export interface CompletionOptions {
   call: "completions";
   model: string | null;
   messages: readonly Message[];
-  tools: readonly Tool[];
+  tools: readonly AiTool[];
   maxTokens: number | null;
   temperature: number | null;
   responseFormat: Record<string, unknown> | null;
@@ -70,7 +70,7 @@ const FIELDS: Record<AiCall, readonly string[]> = {
 };
 
 const refuse = (field: string, expected: string, value: unknown): never => {
-  throw policy(`${field} must be ${expected} (got ${described(value)})`);
+  throw policyError(`${field} must be ${expected} (got ${describeValue(value)})`);
 };
 
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
@@ -87,9 +87,9 @@ function listIn(value: unknown, field: string): unknown[] {
 
 function objectIn(value: unknown, field: string, fields: readonly string[]): Record<string, unknown> {
   if (!isObject(value)) return refuse(field, "an object", value);
-  const unknown = Object.keys(value).find((name) => !fields.includes(name));
-  if (unknown !== undefined)
-    throw policy(`${field} has no field ${described(unknown)}; it may have ${fields.join(", ")}`);
+  const unknownField = Object.keys(value).find((name) => !fields.includes(name));
+  if (unknownField !== undefined)
+    throw policyError(`${field} has no field ${describeValue(unknownField)}; it may have ${fields.join(", ")}`);
   return value;
 }
 
@@ -117,7 +117,7 @@ function messageIn(value: unknown, field: string): Message {
   };
 }
 
-function toolIn(value: unknown, field: string): Tool {
+function toolIn(value: unknown, field: string): AiTool {
   const { name, description = "", parameters } = objectIn(value, field, ["name", "description", "parameters"]);
   if (typeof name !== "string" || !TOOL_NAME.test(name))
     refuse(`${field}.name`, "1 to 64 letters, digits, _ and -", name);
@@ -154,10 +154,10 @@ function transcriptIn(options: Record<string, unknown>, model: string | null): T
   if (!isType) refuse("file.contentType", "a content type such as audio/mpeg", contentType);
   const bytes = Buffer.from(textIn(data, "file.data"), "base64");
   if (bytes.length === 0) refuse("file.data", "bytes in base64", data);
-  const plain = textIn(name, "file.name")
+  const plainName = textIn(name, "file.name")
     .replace(/[^\w.-]/g, "_")
     .slice(0, 100);
-  return { call: "transcribe", model, file: { name: plain || "audio", contentType: contentType as string, bytes } };
+  return { call: "transcribe", model, file: { name: plainName || "audio", contentType: contentType as string, bytes } };
 }
 
 /** @throws AiError POLICY that names the field */

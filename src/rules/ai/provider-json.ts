@@ -2,7 +2,8 @@
 import { isObject } from "../described.js";
 import { AiError } from "./failure.js";
 
-export const malformed = (what: string): AiError => new AiError("TRANSPORT", `the provider's answer has no ${what}`);
+export const malformedResponse = (what: string): AiError =>
+  new AiError("TRANSPORT", `the provider's answer has no ${what}`);
 
 export function objectOf(body: Buffer): Record<string, unknown> {
   try {
@@ -11,7 +12,7 @@ export function objectOf(body: Buffer): Record<string, unknown> {
   } catch {
     // Continues below.
   }
-  throw malformed("JSON object");
+  throw malformedResponse("JSON object");
 }
 
 export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
@@ -25,18 +26,18 @@ const INDEX_MAX = 1_000;
 /** @throws AiError TRANSPORT for an index that no honest answer has */
 export function indexIn(value: unknown): number {
   const index = countOf(value);
-  if (index > INDEX_MAX) throw malformed(`parts with an index of at most ${INDEX_MAX}`);
+  if (index > INDEX_MAX) throw malformedResponse(`parts with an index of at most ${INDEX_MAX}`);
   return index;
 }
 
 /** Returns a member of a JSON value along a path; undefined if there is none. */
 export function at(value: unknown, ...path: (string | number)[]): unknown {
-  let found = value;
+  let innerValue = value;
   for (const step of path) {
-    if (typeof step === "number") found = Array.isArray(found) ? found[step] : undefined;
-    else found = isObject(found) && Object.hasOwn(found, step) ? found[step] : undefined;
+    if (typeof step === "number") innerValue = Array.isArray(innerValue) ? innerValue[step] : undefined;
+    else innerValue = isObject(innerValue) && Object.hasOwn(innerValue, step) ? innerValue[step] : undefined;
   }
-  return found;
+  return innerValue;
 }
 
 /** Arguments of a tool call, which providers send as JSON text; the text itself if it is not JSON. */
@@ -81,7 +82,7 @@ export class EventReader {
     try {
       return [JSON.parse(data)];
     } catch {
-      throw malformed("JSON in its stream");
+      throw malformedResponse("JSON in its stream");
     }
   }
 }

@@ -1,13 +1,13 @@
 /** The app's `__ai` setting: the provider, its key, and daily limits. Validates the value. */
-import { described, isObject } from "../described.js";
-import { policy } from "./failure.js";
+import { describeValue, isObject } from "../described.js";
+import { policyError } from "./failure.js";
 
 export const AI_SETTING = "__ai";
 
-export type Provider = "openai" | "anthropic";
+export type AiProvider = "openai" | "anthropic";
 
 export interface AiSetting {
-  provider: Provider;
+  provider: AiProvider;
   /** Without a trailing slash. */
   baseUrl: URL;
   key: string;
@@ -19,26 +19,26 @@ export interface AiSetting {
   logTexts: boolean;
 }
 
-const DEFAULT_URL: Record<Provider, string> = {
+const DEFAULT_URL: Record<AiProvider, string> = {
   openai: "https://api.openai.com/v1",
   anthropic: "https://api.anthropic.com",
 };
 
-const fault = (field: string, expected: string, value: unknown) =>
-  policy(`the setting ${AI_SETTING} is not valid: ${field} must be ${expected} (got ${described(value)})`);
+const settingFault = (field: string, expected: string, value: unknown) =>
+  policyError(`the setting ${AI_SETTING} is not valid: ${field} must be ${expected} (got ${describeValue(value)})`);
 
 const isText = (value: unknown): value is string => typeof value === "string" && value !== "";
 
 function limitIn(setting: Record<string, unknown>, field: "dailyTokens" | "dailyRequests"): number | null {
   const value = setting[field] ?? null;
   if (value === null || (Number.isSafeInteger(value) && (value as number) >= 0)) return value as number | null;
-  throw fault(field, "a whole number from 0", value);
+  throw settingFault(field, "a whole number from 0", value);
 }
 
 function modelsIn({ models = null }: Record<string, unknown>): readonly string[] | null {
   if (models === null) return null;
   if (Array.isArray(models) && models.length > 0 && models.every(isText)) return models;
-  throw fault("models", "a list of the names of models", models);
+  throw settingFault("models", "a list of the names of models", models);
 }
 
 /**
@@ -46,12 +46,13 @@ function modelsIn({ models = null }: Record<string, unknown>): readonly string[]
  * @throws AiError POLICY that names the field, and never the key
  */
 export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
-  if (value === undefined) throw policy(`the app has no setting ${AI_SETTING}: set {provider, key} in Studio`);
-  if (!isObject(value)) throw fault("it", "an object", typeof value === "string" ? "a string" : value);
+  if (value === undefined) throw policyError(`the app has no setting ${AI_SETTING}: set {provider, key} in Studio`);
+  if (!isObject(value)) throw settingFault("it", "an object", typeof value === "string" ? "a string" : value);
   const { provider = "openai", key, logTexts = false } = value;
-  if (provider !== "openai" && provider !== "anthropic") throw fault("provider", '"openai" or "anthropic"', provider);
+  if (provider !== "openai" && provider !== "anthropic")
+    throw settingFault("provider", '"openai" or "anthropic"', provider);
   if (!isText(key) || !/^[\x21-\x7e]+$/.test(key))
-    throw policy(`the setting ${AI_SETTING} is not valid: key is required`);
+    throw policyError(`the setting ${AI_SETTING} is not valid: key is required`);
   const { baseUrl: input = DEFAULT_URL[provider] } = value;
   const url = typeof input === "string" ? URL.parse(input) : null;
   const isUsable =
@@ -59,8 +60,8 @@ export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
     (url.protocol === "https:" || (allowHttp && url.protocol === "http:")) &&
     url.username === "" &&
     url.search === "";
-  if (!isUsable) throw fault("baseUrl", "an https URL without credentials and query", input);
-  if (typeof logTexts !== "boolean") throw fault("logTexts", "true or false", logTexts);
+  if (!isUsable) throw settingFault("baseUrl", "an https URL without credentials and query", input);
+  if (typeof logTexts !== "boolean") throw settingFault("logTexts", "true or false", logTexts);
   const limits = { dailyTokens: limitIn(value, "dailyTokens"), dailyRequests: limitIn(value, "dailyRequests") };
   return { provider, baseUrl: url, key, models: modelsIn(value), ...limits, logTexts };
 }
@@ -68,7 +69,9 @@ export function readAiSetting(value: unknown, allowHttp: boolean): AiSetting {
 /** Returns the model of a call. @throws AiError POLICY if the setting does not list it */
 export function modelOf({ models }: AiSetting, requested: string | null): string {
   const model = requested ?? models?.[0];
-  if (model === undefined) throw policy(`model is required: the setting ${AI_SETTING} lists no models`);
+  if (model === undefined) throw policyError(`model is required: the setting ${AI_SETTING} lists no models`);
   if (models === null || models.includes(model)) return model;
-  throw policy(`model must be one of the setting ${AI_SETTING}: ${models.join(", ")} (got ${described(model)})`);
+  throw policyError(
+    `model must be one of the setting ${AI_SETTING}: ${models.join(", ")} (got ${describeValue(model)})`,
+  );
 }

@@ -1,9 +1,9 @@
 /** Access rules of a data source as editors write them: validates their form. */
 
-import { type Allow, type ColumnTests, checkAllow, checkColumn, checkTests } from "../caller-rules.js";
+import { type CallerRule, type ColumnTests, checkAllow, checkColumn, checkTests } from "../caller-rules.js";
 import { isObject } from "../described.js";
-import { refuse } from "../fields.js";
-import { flat } from "../unknown-fields.js";
+import { refuseField } from "../fields.js";
+import { flatShape } from "../unknown-fields.js";
 
 export const ENTRY_VERBS = ["select", "insert", "update", "delete"] as const;
 export type EntryVerb = (typeof ENTRY_VERBS)[number];
@@ -11,7 +11,7 @@ export type EntryVerb = (typeof ENTRY_VERBS)[number];
 /** One rule. The first rule that matches the caller and the operation decides (contract, packages: access rules). */
 export interface AccessRule {
   type: readonly EntryVerb[];
-  allow: Allow;
+  allow: CallerRule;
   /** false: the rule is ignored. */
   enabled?: boolean;
   /** The only columns that the caller can see or write. */
@@ -25,18 +25,19 @@ export interface AccessRule {
 const RULES_MAX = 100;
 const COLUMNS_MAX = 500;
 /** Unknown fields are rejected, after all other faults: a misspelt `exclude` would show the columns that it should hide. */
-export const ACCESS_RULE_SHAPE = flat(["type", "allow", "enabled", "include", "exclude", "require", "name"]);
+export const ACCESS_RULE_SHAPE = flatShape(["type", "allow", "enabled", "include", "exclude", "require", "name"]);
 
 function checkColumns(value: unknown, field: string): void {
   if (value === undefined) return;
   if (!Array.isArray(value) || value.length > COLUMNS_MAX)
-    refuse(field, `an array of at most ${COLUMNS_MAX} columns`, value);
+    refuseField(field, `an array of at most ${COLUMNS_MAX} columns`, value);
   for (const [at, column] of value.entries()) checkColumn(column, `${field}[${at}]`);
 }
 
 function checkRequire(value: unknown, field: string): void {
   if (value === undefined) return;
-  if (!Array.isArray(value) || value.length > COLUMNS_MAX) refuse(field, "an array of columns or their tests", value);
+  if (!Array.isArray(value) || value.length > COLUMNS_MAX)
+    refuseField(field, "an array of columns or their tests", value);
   for (const [at, one] of value.entries()) {
     const place = `${field}[${at}]`;
     if (typeof one === "string") checkColumn(one, place);
@@ -45,14 +46,14 @@ function checkRequire(value: unknown, field: string): void {
 }
 
 function checkRule(rule: unknown, field: string): void {
-  if (!isObject(rule)) refuse(field, "an object", rule);
+  if (!isObject(rule)) refuseField(field, "an object", rule);
   const { type, allow, enabled, include, exclude, require } = rule;
   const verbs: readonly unknown[] = ENTRY_VERBS;
   if (!Array.isArray(type) || type.length === 0 || type.some((verb) => !verbs.includes(verb))) {
-    refuse(`${field}.type`, `an array of ${ENTRY_VERBS.join(", ")}`, type);
+    refuseField(`${field}.type`, `an array of ${ENTRY_VERBS.join(", ")}`, type);
   }
   checkAllow(allow, `${field}.allow`);
-  if (enabled !== undefined && typeof enabled !== "boolean") refuse(`${field}.enabled`, "true or false", enabled);
+  if (enabled !== undefined && typeof enabled !== "boolean") refuseField(`${field}.enabled`, "true or false", enabled);
   checkColumns(include, `${field}.include`);
   checkColumns(exclude, `${field}.exclude`);
   checkRequire(require, `${field}.require`);
@@ -62,7 +63,7 @@ function checkRule(rule: unknown, field: string): void {
 export function parseAccessRules(value: unknown): AccessRule[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > RULES_MAX) {
-    refuse("accessRules", `an array of at most ${RULES_MAX} rules`, value);
+    refuseField("accessRules", `an array of at most ${RULES_MAX} rules`, value);
   }
   for (const [at, rule] of value.entries()) checkRule(rule, `accessRules[${at}]`);
   return value as AccessRule[];

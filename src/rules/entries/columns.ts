@@ -1,8 +1,8 @@
 /** Names of columns, and which ones are added to a data source. */
 
 import { ActionError } from "../../errors.js";
-import { described, unstorableAt } from "../described.js";
-import { refuse } from "../fields.js";
+import { describeValue, unstorableAt } from "../described.js";
+import { refuseField } from "../fields.js";
 
 export const COLUMN_MAX_CHARACTERS = 255;
 /** Beyond this number new columns are stored with their entries but not listed, so that visitors cannot make the list grow without end. */
@@ -10,21 +10,21 @@ export const COLUMNS_LISTED = 1_000;
 
 /** @throws REQUEST_INVALID */
 export function checkColumnName(name: string, place: string): void {
-  const fits = name !== "" && name.length <= COLUMN_MAX_CHARACTERS && unstorableAt(name) < 0 && name !== "__proto__";
-  if (fits) return;
+  const isValid = name !== "" && name.length <= COLUMN_MAX_CHARACTERS && unstorableAt(name) < 0 && name !== "__proto__";
+  if (isValid) return;
   const expected = `must be a name of 1 to ${COLUMN_MAX_CHARACTERS} characters, and not __proto__`;
-  throw new ActionError("REQUEST_INVALID", `a column of ${place} ${expected} (got ${described(name)})`);
+  throw new ActionError("REQUEST_INVALID", `a column of ${place} ${expected} (got ${describeValue(name)})`);
 }
 
 /** Parses the columns of a new data source. @throws REQUEST_INVALID */
 export function parseColumns(value: unknown): string[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > COLUMNS_LISTED) {
-    refuse("columns", `an array of at most ${COLUMNS_LISTED} names`, value);
+    refuseField("columns", `an array of at most ${COLUMNS_LISTED} names`, value);
   }
   for (const name of value) {
     if (typeof name !== "string") {
-      refuse("columns", "an array of names", name);
+      refuseField("columns", "an array of names", name);
     }
     checkColumnName(name, "columns");
   }

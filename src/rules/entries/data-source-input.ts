@@ -2,12 +2,12 @@
 
 import { ActionError } from "../../errors.js";
 import { isObject, unstorableAt } from "../described.js";
-import { refuse } from "../fields.js";
-import { flat, refuseUnknownFields, type Shape } from "../unknown-fields.js";
+import { refuseField } from "../fields.js";
+import { flatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { ACCESS_RULE_SHAPE, type AccessRule, parseAccessRules } from "./access-rules.js";
 import { parseColumns } from "./columns.js";
 import { columnsOf, type EntryData, rowsOf } from "./entry-input.js";
-import { type Hook, hookShape, parseHooks } from "./hooks.js";
+import { type EntryHook, hookShape, parseHooks } from "./hooks.js";
 
 const NAME_MAX_CHARACTERS = 255;
 const FIELDS = ["name", "columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
@@ -15,7 +15,7 @@ type Field = (typeof FIELDS)[number];
 
 const READ_ONLY = ["id", "appId", "organizationId", "createdAt", "updatedAt"];
 const CHANGE_SHAPE: Shape = {
-  fields: { ...flat(FIELDS).fields, accessRules: [ACCESS_RULE_SHAPE], hooks: [hookShape] },
+  fields: { ...flatShape(FIELDS).fields, accessRules: [ACCESS_RULE_SHAPE], hooks: [hookShape] },
   readOnly: READ_ONLY,
 };
 const NEW_DATA_SOURCE_SHAPE: Shape = { ...CHANGE_SHAPE, fields: { ...CHANGE_SHAPE.fields, entries: null } };
@@ -25,7 +25,7 @@ export interface DataSourceFields<Indexes> {
   name?: string;
   columns?: string[];
   accessRules?: AccessRule[];
-  hooks?: Hook[];
+  hooks?: EntryHook[];
   indexes?: Indexes;
   isUsers?: boolean;
 }
@@ -33,7 +33,7 @@ export interface DataSourceFields<Indexes> {
 function parseName(value: unknown): string {
   if (value === undefined || value === null) throw new ActionError("NAME_REQUIRED");
   const isText = typeof value === "string" && unstorableAt(value) < 0;
-  if (!isText) refuse("name", "a text", value);
+  if (!isText) refuseField("name", "a text", value);
   if (value.trim() === "") throw new ActionError("NAME_EMPTY");
   if (value.length > NAME_MAX_CHARACTERS) throw new ActionError("NAME_TOO_LONG");
   return value.trim();
@@ -41,7 +41,7 @@ function parseName(value: unknown): string {
 
 function parseFlag(value: unknown, field: string): boolean {
   if (typeof value === "boolean") return value;
-  refuse(field, "true or false", value);
+  refuseField(field, "true or false", value);
 }
 
 /** Validates `indexes`. Null stands for none. @throws REQUEST_INVALID */
@@ -82,15 +82,15 @@ export function parseNewDataSource<Indexes>(
   body: unknown,
   parseIndexes: ParseIndexes<Indexes>,
 ): DataSourceFields<Indexes> & { name: string; entries: EntryData[] } {
-  if (!isObject(body)) refuse("a data source", "an object", body);
+  if (!isObject(body)) refuseField("a data source", "an object", body);
   const fields = { ...input(body, parseIndexes), name: parseName(body["name"]), entries: parseRows(body["entries"]) };
   refuseUnknownFields(body, NEW_DATA_SOURCE_SHAPE);
   return fields;
 }
 
 function input<Indexes>(body: Record<string, unknown>, parseIndexes: ParseIndexes<Indexes>): DataSourceFields<Indexes> {
-  const named = FIELDS.filter((field) => body[field] !== undefined);
-  return Object.fromEntries(named.map((field) => [field, parseField(body[field], field, parseIndexes)]));
+  const namedFields = FIELDS.filter((field) => body[field] !== undefined);
+  return Object.fromEntries(namedFields.map((field) => [field, parseField(body[field], field, parseIndexes)]));
 }
 
 /** Parses the fields that change. @throws as `parseNewDataSource` */
@@ -98,7 +98,7 @@ export function parseDataSourceChange<Indexes>(
   body: unknown,
   parseIndexes: ParseIndexes<Indexes>,
 ): DataSourceFields<Indexes> {
-  if (!isObject(body)) refuse("the fields", "an object", body);
+  if (!isObject(body)) refuseField("the fields", "an object", body);
   const fields = input(body, parseIndexes);
   refuseUnknownFields(body, CHANGE_SHAPE);
   return fields;

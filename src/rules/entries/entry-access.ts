@@ -1,8 +1,8 @@
 /** Rights on the entries of one data source: the first matching access rule decides, and which columns are visible. */
 import { ActionError } from "../../errors.js";
-import { allows, type ColumnTests, filledTests, type UserData, type ValueTest } from "../caller-rules.js";
+import { allowsUser, type ColumnTests, filledTests, type UserData, type ValueTest } from "../caller-rules.js";
 import { isObject } from "../described.js";
-import { type EntryScope, EVERYTHING as EVERY_COLUMN } from "../entry-query/options.js";
+import { type EntryScope, FULL_SCOPE as EVERY_COLUMN } from "../entry-query/options.js";
 import { parsePath } from "../entry-query/path.js";
 import type { AccessRule, EntryVerb } from "./access-rules.js";
 
@@ -21,17 +21,17 @@ export interface EntryGrant {
   fingerprint: string;
 }
 
-export const denied = (): ActionError => new ActionError("DATA_SOURCE_ACCESS_DENIED");
+export const accessDenied = (): ActionError => new ActionError("DATA_SOURCE_ACCESS_DENIED");
 
-const fits = (rule: AccessRule, verb: EntryVerb, user: UserData | null): boolean =>
-  rule.enabled !== false && rule.type.includes(verb) && allows(rule.allow, user);
+const appliesTo = (rule: AccessRule, verb: EntryVerb, user: UserData | null): boolean =>
+  rule.enabled !== false && rule.type.includes(verb) && allowsUser(rule.allow, user);
 
-const EVERYTHING: EntryGrant = { mayTouch: EVERY_COLUMN.sees, required: [], tests: {}, fingerprint: "everything" };
+const FULL_GRANT: EntryGrant = { mayTouch: EVERY_COLUMN.sees, required: [], tests: {}, fingerprint: "everything" };
 
 function grantOf(rule: AccessRule, user: UserData | null): EntryGrant {
   const { include, exclude = [], require = [] } = rule;
   const all = require.filter((one) => typeof one !== "string").map((tests) => filledTests(tests, user));
-  if (all.includes(null)) throw denied();
+  if (all.includes(null)) throw accessDenied();
   const tests = mergeTests(all as ColumnTests[]);
   const required = [...require.filter((one) => typeof one === "string"), ...Object.keys(tests)];
   const mayTouch = (column: string) => (include?.includes(column) ?? true) && !exclude.includes(column);
@@ -40,30 +40,30 @@ function grantOf(rule: AccessRule, user: UserData | null): EntryGrant {
 
 /** Two different tests of one column cannot be combined: then no entry passes. */
 function mergeTests(all: readonly ColumnTests[]): ColumnTests {
-  const merged: Record<string, ValueTest> = {};
+  const mergedTests: Record<string, ValueTest> = {};
   for (const [column, test] of all.flatMap((tests) => Object.entries(tests))) {
-    const before = Object.hasOwn(merged, column) ? merged[column]! : {};
-    const clash = Object.entries(test).some(
-      ([name, value]) => Object.hasOwn(before, name) && before[name as keyof ValueTest] !== value,
+    const testBefore = Object.hasOwn(mergedTests, column) ? mergedTests[column]! : {};
+    const clashingTest = Object.entries(test).some(
+      ([name, value]) => Object.hasOwn(testBefore, name) && testBefore[name as keyof ValueTest] !== value,
     );
-    if (clash) throw denied();
-    merged[column] = { ...before, ...test };
+    if (clashingTest) throw accessDenied();
+    mergedTests[column] = { ...testBefore, ...test };
   }
-  return merged;
+  return mergedTests;
 }
 
 /** Index of the rule that decides for the user, or for an anonymous visitor; -1: none. */
 export const decidingRule = (rules: readonly AccessRule[], verb: EntryVerb, user: UserData | null): number =>
-  rules.findIndex((one) => fits(one, verb, user));
+  rules.findIndex((one) => appliesTo(one, verb, user));
 
 /**
  * Returns the caller's rights for the verb.
  * @throws DATA_SOURCE_ACCESS_DENIED if no rule matches, or the user lacks a value that the rule needs
  */
 export function grantFor(rules: readonly AccessRule[], verb: EntryVerb, caller: EntryCaller): EntryGrant {
-  if (caller.trusted) return EVERYTHING;
+  if (caller.trusted) return FULL_GRANT;
   const rule = rules[decidingRule(rules, verb, caller.user)];
-  if (!rule) throw denied();
+  if (!rule) throw accessDenied();
   return grantOf(rule, caller.user);
 }
 
@@ -130,18 +130,18 @@ function* equalities(where: unknown): Generator<[column: string, value: unknown]
 export function requireValues({ tests }: EntryGrant, where: unknown): void {
   for (const [column, value] of equalities(where)) {
     const test = Object.hasOwn(tests, column) ? tests[column]! : {};
-    if (test.equals !== undefined && test.equals !== value) throw denied();
+    if (test.equals !== undefined && test.equals !== value) throw accessDenied();
   }
 }
 
 /** @throws DATA_SOURCE_ACCESS_DENIED that names the missing column if the caller can know it */
 export function requireColumns(grant: EntryGrant, input: ReadonlySet<string>, place: "where" | "data"): void {
-  const missing = grant.required.find((column) => !input.has(column));
-  if (missing === undefined) return;
-  if (!grant.mayTouch(missing)) throw denied();
+  const missingColumn = grant.required.find((column) => !input.has(column));
+  if (missingColumn === undefined) return;
+  if (!grant.mayTouch(missingColumn)) throw accessDenied();
   throw new ActionError(
     "DATA_SOURCE_ACCESS_DENIED",
-    `the access rule asks for ${JSON.stringify(missing)} in the ${place}`,
+    `the access rule asks for ${JSON.stringify(missingColumn)} in the ${place}`,
   );
 }
 

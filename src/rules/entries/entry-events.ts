@@ -4,7 +4,7 @@ import { UPDATE_NAMES_MAX_BYTES } from "../../limits.js";
 export type EntryEvent = "create" | "update" | "delete";
 
 /** Returns the first names that fit into an event. */
-function fitting(names: readonly string[]): string[] {
+function namesThatFit(names: readonly string[]): string[] {
   let bytes = 0;
   const tooFar = names.findIndex((name) => {
     bytes += Buffer.byteLength(JSON.stringify(name)) + 1;
@@ -18,7 +18,7 @@ const byUser = (email: string | null) => (email === null ? {} : { _userEmail: em
 
 /** `columns`: the written ones or, for a removed entry, the ones that it had. */
 export function entryEvent(event: EntryEvent, columns: readonly string[], userEmail: string | null) {
-  return { type: `dataSource.entry.${event}`, data: { columns: fitting(columns), ...byUser(userEmail) } };
+  return { type: `dataSource.entry.${event}`, data: { columns: namesThatFit(columns), ...byUser(userEmail) } };
 }
 
 /** Counts of a bulk change, which emits one event. */
@@ -30,7 +30,7 @@ export interface BulkCounts {
 }
 
 export function importEvent(counts: BulkCounts, columns: readonly string[], userEmail: string | null) {
-  return { type: "dataSource.import", data: { ...counts, columns: fitting(columns), ...byUser(userEmail) } };
+  return { type: "dataSource.import", data: { ...counts, columns: namesThatFit(columns), ...byUser(userEmail) } };
 }
 
 /** Type of a change of entries in the audit log. */
@@ -38,15 +38,21 @@ export const ENTRIES_CHANGED = "dataSource.entries";
 const IDS_NAMED = 20;
 
 /** Changes of one transaction. */
-interface Change {
+interface EntryEventChange {
   operation: string | null;
   counts: { inserted: number; updated: number; deleted: number };
   events: readonly { event: EntryEvent; id: number; columns: readonly string[] }[];
 }
 
 /** Data of a change in the audit log: ids, numbers and names of columns. Never a value. */
-export function changeHead(dataSourceId: number, { operation, counts, events }: Change) {
+export function changeHead(dataSourceId: number, { operation, counts, events }: EntryEventChange) {
   const columns = [...new Set(events.flatMap((one) => one.columns))];
   const entries = events.slice(0, IDS_NAMED).map(({ event, id }) => ({ event, id }));
-  return { id: dataSourceId, ...(operation !== null && { operation }), ...counts, entries, columns: fitting(columns) };
+  return {
+    id: dataSourceId,
+    ...(operation !== null && { operation }),
+    ...counts,
+    entries,
+    columns: namesThatFit(columns),
+  };
 }

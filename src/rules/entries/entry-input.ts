@@ -2,10 +2,10 @@
 
 import { ActionError } from "../../errors.js";
 import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
-import { described, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "../described.js";
-import { refuse } from "../fields.js";
-import type { Precondition } from "../precondition.js";
-import { flat, refuseUnknownFields, type Shape } from "../unknown-fields.js";
+import { describeValue, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "../described.js";
+import { refuseField } from "../fields.js";
+import type { ExpectedTags } from "../precondition.js";
+import { flatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
 import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
 
@@ -16,7 +16,7 @@ export const COLUMNS_PER_ENTRY = 1_000;
 export type EntryData = Record<string, unknown>;
 
 /** JSON writes characters that a text column cannot store in one of these two ways; both are searched for before the data is walked. */
-const SUSPECT = /\\u(?:0000|[dD][89a-fA-F])/;
+const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 
 function unstorableText(value: unknown): boolean {
   if (typeof value === "string") return unstorableAt(value) >= 0;
@@ -26,7 +26,7 @@ function unstorableText(value: unknown): boolean {
 
 /** Serializes the data. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, naming `place` and the column */
 export function entryText(data: unknown, place: string): string {
-  if (!isObject(data)) refuse(place, "an object of columns", data);
+  if (!isObject(data)) refuseField(place, "an object of columns", data);
   const columns = Object.keys(data);
   if (columns.length > COLUMNS_PER_ENTRY) {
     throw new ActionError(
@@ -40,13 +40,13 @@ export function entryText(data: unknown, place: string): string {
     if (typeof value === "object" && value !== null && nestsDeeperThan(value, DATA_MAX_DEPTH)) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `${described(column)} of ${place} must nest at most ${DATA_MAX_DEPTH} levels`,
+        `${describeValue(column)} of ${place} must nest at most ${DATA_MAX_DEPTH} levels`,
       );
     }
     if (holdsInfinity(value)) {
       throw new ActionError(
         "REQUEST_INVALID",
-        `${described(column)} of ${place} must not contain a number above 1.8e308`,
+        `${describeValue(column)} of ${place} must not contain a number above 1.8e308`,
       );
     }
   }
@@ -58,7 +58,7 @@ export function entryText(data: unknown, place: string): string {
       `${place} must be at most ${ENTRY_MAX_BYTES} bytes (1 MB) of JSON (got ${bytes})`,
     );
   }
-  if (SUSPECT.test(text)) refuseUnstorable(data, place);
+  if (SUSPECT_ESCAPE.test(text)) refuseUnstorable(data, place);
   return text;
 }
 
@@ -66,7 +66,7 @@ function refuseUnstorable(data: EntryData, place: string): void {
   for (const [column, value] of Object.entries(data)) {
     if (!unstorableText(value)) continue;
     const reason = "must not hold the character U+0000 or half of a surrogate pair";
-    throw new ActionError("REQUEST_INVALID", `${described(column)} of ${place} ${reason}`);
+    throw new ActionError("REQUEST_INVALID", `${describeValue(column)} of ${place} ${reason}`);
   }
 }
 
@@ -79,22 +79,22 @@ const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
  */
 export function columnsOf(body: unknown, place: string): EntryData {
   if (!isObject(body)) {
-    refuse(place, "an object of columns", body);
+    refuseField(place, "an object of columns", body);
   }
   const { data } = body;
-  const others = Object.keys(body).filter((key) => key !== "data");
-  if (isObject(data) && others.every((key) => ENTRY_FIELDS.includes(key))) return data;
-  if (data === undefined || others.length > 0) return body;
+  const otherFields = Object.keys(body).filter((key) => key !== "data");
+  if (isObject(data) && otherFields.every((key) => ENTRY_FIELDS.includes(key))) return data;
+  if (data === undefined || otherFields.length > 0) return body;
   const remedy = 'to write a column that is named "data", send {"data": {"data": …}}';
   throw new ActionError(
     "REQUEST_INVALID",
-    `data of ${place} must be an object of columns (got ${described(data)}); ${remedy}`,
+    `data of ${place} must be an object of columns (got ${describeValue(data)}); ${remedy}`,
   );
 }
 
 /** Parses the array of an import or an append. @throws REQUEST_INVALID */
 export function rowsOf(value: unknown, field: string): unknown[] {
-  if (!Array.isArray(value)) refuse(field, "an array of entries", value);
+  if (!Array.isArray(value)) refuseField(field, "an array of entries", value);
   if (value.length <= COMMIT_ENTRIES_MAX) return value;
   throw new ActionError(
     "REQUEST_INVALID",
@@ -103,9 +103,9 @@ export function rowsOf(value: unknown, field: string): unknown[] {
 }
 
 /** A parsed commit: new, changed and removed entries. */
-export interface Commit {
+export interface CommitInput {
   inserts: EntryData[];
-  updates: { id: number; data: EntryData; precondition: Precondition }[];
+  updates: { id: number; data: EntryData; precondition: ExpectedTags }[];
   deletes: number[];
   /** false: entries that the commit does not name are removed. */
   append: boolean;
@@ -117,11 +117,11 @@ export interface Commit {
 }
 
 /** Fields of an entry in a commit; read-only fields are ignored. */
-const COMMIT_ENTRY_SHAPE = flat(["id", "data", "ifUpdatedAt"], ENTRY_FIELDS);
+const COMMIT_ENTRY_SHAPE = flatShape(["id", "data", "ifUpdatedAt"], ENTRY_FIELDS);
 
 const COMMIT_SHAPE: Shape = {
   fields: {
-    ...flat(["append", "extend", "delete", "returnEntries", "runHooks"]).fields,
+    ...flatShape(["append", "extend", "delete", "returnEntries", "runHooks"]).fields,
     entries: [COMMIT_ENTRY_SHAPE],
   },
 };
@@ -129,21 +129,21 @@ const COMMIT_SHAPE: Shape = {
 /** Parses the id of an entry. @throws REQUEST_INVALID */
 export function entryId(value: unknown, field: string): number {
   if (typeof value === "number" && Number.isSafeInteger(value) && value > 0) return value;
-  refuse(field, "an entry's id", value);
+  refuseField(field, "an entry's id", value);
 }
 
 /** Parses an `updatedAt`; undefined if absent. @throws REQUEST_INVALID */
-export function ifUpdatedAtOf(value: unknown, field: string): Precondition {
+export function ifUpdatedAtOf(value: unknown, field: string): ExpectedTags {
   if (value === undefined || value === null) return undefined;
   const time = typeof value === "string" || value instanceof Date ? new Date(value).getTime() : Number.NaN;
   if (!Number.isNaN(time)) return [new Date(time).toISOString()];
-  refuse(field, "an entry's updatedAt", value);
+  refuseField(field, "an entry's updatedAt", value);
 }
 
-function flag(body: Record<string, unknown>, name: string, otherwise: boolean): boolean {
+function readFlag(body: Record<string, unknown>, name: string, otherwise: boolean): boolean {
   const value = body[name] ?? otherwise;
   if (typeof value === "boolean") return value;
-  refuse(name, "true or false", value);
+  refuseField(name, "true or false", value);
 }
 
 /** All verbs unless the commit names some. @throws REQUEST_INVALID */
@@ -151,32 +151,32 @@ function hookVerbs(value: unknown): readonly HookVerb[] {
   if (value === undefined || value === null) return HOOK_VERBS;
   const verbs: readonly unknown[] = HOOK_VERBS;
   if (Array.isArray(value) && value.every((one) => verbs.includes(one))) return [...new Set(value as HookVerb[])];
-  refuse("runHooks", `an array of ${HOOK_VERBS.join(" and ")}`, value);
+  refuseField("runHooks", `an array of ${HOOK_VERBS.join(" and ")}`, value);
 }
 
 function dataOf(entry: Record<string, unknown>, field: string): EntryData {
   const { data } = entry;
   if (isObject(data)) return data;
-  refuse(`${field}.data`, "an object of columns", data);
+  refuseField(`${field}.data`, "an object of columns", data);
 }
 
 /** @throws REQUEST_INVALID naming the field */
-export function parseCommit(body: unknown): Commit {
-  if (!isObject(body)) refuse("a commit", "an object", body);
+export function parseCommit(body: unknown): CommitInput {
+  if (!isObject(body)) refuseField("a commit", "an object", body);
   const entries = rowsOf(body["entries"] ?? [], "entries");
   const deletes = rowsOf(body["delete"] ?? [], "delete").map((id, at) => entryId(id, `delete[${at}]`));
   if (entries.length + deletes.length > COMMIT_ENTRIES_MAX) {
-    const received = entries.length + deletes.length;
+    const operationCount = entries.length + deletes.length;
     throw new ActionError(
       "REQUEST_INVALID",
-      `a commit must have at most ${COMMIT_ENTRIES_MAX} entries (got ${received})`,
+      `a commit must have at most ${COMMIT_ENTRIES_MAX} entries (got ${operationCount})`,
     );
   }
   const inserts: EntryData[] = [];
-  const updates: Commit["updates"] = [];
+  const updates: CommitInput["updates"] = [];
   for (const [at, entry] of entries.entries()) {
     const field = `entries[${at}]`;
-    if (!isObject(entry)) refuse(field, "an object", entry);
+    if (!isObject(entry)) refuseField(field, "an object", entry);
     const data = dataOf(entry, field);
     const { id, ifUpdatedAt } = entry;
     if (id === undefined || id === null) inserts.push(data);
@@ -189,9 +189,9 @@ export function parseCommit(body: unknown): Commit {
   }
   refuseTwice([...updates.map(({ id }) => id), ...deletes]);
   const flags = {
-    append: flag(body, "append", true),
-    extend: flag(body, "extend", false),
-    returnEntries: flag(body, "returnEntries", false),
+    append: readFlag(body, "append", true),
+    extend: readFlag(body, "extend", false),
+    returnEntries: readFlag(body, "returnEntries", false),
   };
   const runHooks = hookVerbs(body["runHooks"]);
   refuseUnknownFields(body, COMMIT_SHAPE);
@@ -199,9 +199,9 @@ export function parseCommit(body: unknown): Commit {
 }
 
 function refuseTwice(ids: readonly number[]): void {
-  const seen = new Set<number>();
+  const seenIds = new Set<number>();
   for (const id of ids) {
-    if (seen.has(id)) throw new ActionError("REQUEST_INVALID", `a commit names entry ${id} twice`);
-    seen.add(id);
+    if (seenIds.has(id)) throw new ActionError("REQUEST_INVALID", `a commit names entry ${id} twice`);
+    seenIds.add(id);
   }
 }

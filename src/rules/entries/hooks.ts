@@ -1,15 +1,15 @@
 /** Hooks of a data source: validates their form, and applies their text operations. Hashing, which takes time, is elsewhere. */
 
 import { isObject } from "../described.js";
-import { refuse } from "../fields.js";
-import { flat, type Shape } from "../unknown-fields.js";
+import { refuseField } from "../fields.js";
+import { flatShape, type Shape } from "../unknown-fields.js";
 import { checkColumnName } from "./columns.js";
 import {
   checkSendingHook,
   HOOK_VERBS,
   type HookVerb,
   isSending,
-  SENDING,
+  SENDING_TYPES,
   type SendingHook,
   sendingHookShape,
 } from "./sending-hooks.js";
@@ -24,13 +24,15 @@ export interface OperationsHook {
   fields: Readonly<Record<string, readonly FieldOperation[]>>;
 }
 
-export type Hook = OperationsHook | SendingHook;
+export type EntryHook = OperationsHook | SendingHook;
 
-const OPERATIONS_SHAPE = flat(["type", "runOn", "fields"]);
+const OPERATIONS_SHAPE = flatShape(["type", "runOn", "fields"]);
 
 /** Unknown fields are rejected last, with those of the data source. */
 export const hookShape = (hook: Record<string, unknown>): Shape =>
-  SENDING.includes(hook["type"] as string) ? sendingHookShape(hook["type"] as SendingHook["type"]) : OPERATIONS_SHAPE;
+  SENDING_TYPES.includes(hook["type"] as string)
+    ? sendingHookShape(hook["type"] as SendingHook["type"])
+    : OPERATIONS_SHAPE;
 
 const HOOKS_MAX = 50;
 const FIELDS_MAX = 200;
@@ -41,37 +43,37 @@ function isListOf(value: unknown, words: readonly string[]): boolean {
 
 function checkOperations(hook: Record<string, unknown>, field: string): void {
   const { runOn, fields } = hook;
-  if (!isListOf(runOn, HOOK_VERBS)) refuse(`${field}.runOn`, `an array of ${HOOK_VERBS.join(" and ")}`, runOn);
+  if (!isListOf(runOn, HOOK_VERBS)) refuseField(`${field}.runOn`, `an array of ${HOOK_VERBS.join(" and ")}`, runOn);
   if (!isObject(fields) || Object.keys(fields).length > FIELDS_MAX)
-    refuse(`${field}.fields`, "an object of columns", fields);
+    refuseField(`${field}.fields`, "an object of columns", fields);
   for (const [column, operations] of Object.entries(fields)) {
     checkColumnName(column, `${field}.fields`);
     if (!isListOf(operations, OPERATIONS))
-      refuse(`${field}.fields.${column}`, `an array of ${OPERATIONS.join(", ")}`, operations);
+      refuseField(`${field}.fields.${column}`, `an array of ${OPERATIONS.join(", ")}`, operations);
   }
 }
 
 /** Checks the received hooks. Returns no hooks for null. @throws REQUEST_INVALID naming the field */
-export function parseHooks(value: unknown): Hook[] {
+export function parseHooks(value: unknown): EntryHook[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > HOOKS_MAX)
-    refuse("hooks", `an array of at most ${HOOKS_MAX} hooks`, value);
+    refuseField("hooks", `an array of at most ${HOOKS_MAX} hooks`, value);
   for (const [at, hook] of value.entries()) {
     const field = `hooks[${at}]`;
-    if (!isObject(hook)) refuse(field, "an object", hook);
+    if (!isObject(hook)) refuseField(field, "an object", hook);
     const { type } = hook;
-    if (type !== "operations" && !SENDING.includes(type as string))
-      refuse(`${field}.type`, '"operations", "email" or "sms"', type);
+    if (type !== "operations" && !SENDING_TYPES.includes(type as string))
+      refuseField(`${field}.type`, '"operations", "email" or "sms"', type);
     if (type === "operations") checkOperations(hook, field);
     else checkSendingHook(hook, field);
   }
-  return value as Hook[];
+  return value as EntryHook[];
 }
 
-const isOperations = (hook: Hook): hook is OperationsHook => !isSending(hook);
+const isOperations = (hook: EntryHook): hook is OperationsHook => !isSending(hook);
 
 /** Columns that the hooks hash. */
-export function hashedBy(hooks: readonly Hook[]): string[] {
+export function hashedBy(hooks: readonly EntryHook[]): string[] {
   const found = hooks
     .filter(isOperations)
     .flatMap(({ fields }) => Object.entries(fields).filter(([, operations]) => operations.includes("hash")));
@@ -79,7 +81,7 @@ export function hashedBy(hooks: readonly Hook[]): string[] {
 }
 
 /** Text operations of one column, in order. */
-function textOperations(hooks: readonly Hook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
+function textOperations(hooks: readonly EntryHook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
   const found = new Map<string, FieldOperation[]>();
   for (const { runOn, fields } of hooks.filter(isOperations)) {
     if (verb !== null && !runOn.includes(verb)) continue;
@@ -90,7 +92,7 @@ function textOperations(hooks: readonly Hook[], verb: HookVerb | null): Map<stri
   return found;
 }
 
-function apply(text: string, operations: readonly FieldOperation[]): string {
+function applyOperations(text: string, operations: readonly FieldOperation[]): string {
   let result = text;
   for (const operation of operations) {
     if (operation === "trim") result = result.trim();
@@ -105,17 +107,17 @@ function apply(text: string, operations: readonly FieldOperation[]): string {
  * @param verb null: for a comparison, all operations of any verb
  */
 export function textHooks(
-  hooks: readonly Hook[],
+  hooks: readonly EntryHook[],
   verb: HookVerb | null,
 ): (data: Record<string, unknown>) => Record<string, unknown> {
   const byColumn = [...textOperations(hooks, verb)].filter(([, operations]) => operations.length > 0);
   if (byColumn.length === 0) return (data) => data;
   return (data) => {
-    const changed = { ...data };
+    const changedData = { ...data };
     for (const [column, operations] of byColumn) {
-      const value = Object.hasOwn(changed, column) ? changed[column] : undefined;
-      if (typeof value === "string") changed[column] = apply(value, operations);
+      const value = Object.hasOwn(changedData, column) ? changedData[column] : undefined;
+      if (typeof value === "string") changedData[column] = applyOperations(value, operations);
     }
-    return changed;
+    return changedData;
   };
 }

@@ -3,13 +3,13 @@
  * one entry. Sends nothing.
  */
 import { ActionError } from "../../errors.js";
-import { described, isObject } from "../described.js";
+import { describeValue, isObject } from "../described.js";
 import { Statement } from "../entry-query/statement.js";
 import { compileWhere } from "../entry-query/where.js";
 import { isEmailAddress } from "../message-fields.js";
 import { type Email, parseEmail, parseSms, type Sms } from "../message-input.js";
-import { fill, placeholdersOf } from "../message-template.js";
-import { flat, type Shape } from "../unknown-fields.js";
+import { fillTemplate, placeholdersOf } from "../message-template.js";
+import { flatShape, type Shape } from "../unknown-fields.js";
 
 export const HOOK_VERBS = ["insert", "update"] as const;
 export type HookVerb = (typeof HOOK_VERBS)[number];
@@ -23,61 +23,63 @@ export interface SendingHook {
   [field: string]: unknown;
 }
 
-export const SENDING = ["email", "sms"];
+export const SENDING_TYPES = ["email", "sms"];
 
 const OWN_FIELDS = ["type", "runOn", "where"];
 const FIELDS = {
   email: ["to", "subject", "from_name", "html", "text", "headers", "attachments"],
   sms: ["to", "body", "from", "provider"],
 };
-export const sendingHookShape = (type: SendingHook["type"]): Shape => flat([...OWN_FIELDS, ...FIELDS[type]]);
+export const sendingHookShape = (type: SendingHook["type"]): Shape => flatShape([...OWN_FIELDS, ...FIELDS[type]]);
 
 /** A hook is stored with its data source, which every request reads. */
 const HOOK_MAX_CHARACTERS = 64 * 1024;
 
-export const isSending = (hook: { type: string }): hook is SendingHook => SENDING.includes(hook.type);
+export const isSending = (hook: { type: string }): hook is SendingHook => SENDING_TYPES.includes(hook.type);
 
-type Texts = (text: string, html: boolean) => string;
+type FillText = (text: string, html: boolean) => string;
 
 /** Recipients with placeholders replaced; those without a valid address are left out. */
-function recipients(to: unknown, texts: Texts): unknown {
+function recipients(to: unknown, texts: FillText): unknown {
   if (!Array.isArray(to)) return to;
-  const filled = to.map((one) => {
+  const filledRecipients = to.map((one) => {
     if (!isObject(one)) return one;
     const fields = ["email", "name"].flatMap((name) =>
       typeof one[name] === "string" ? [[name, texts(one[name], false).trim()]] : [],
     );
     return { ...one, ...Object.fromEntries(fields) };
   });
-  return filled.filter((one) => !isObject(one) || typeof one["email"] !== "string" || isEmailAddress(one["email"]));
+  return filledRecipients.filter(
+    (one) => !isObject(one) || typeof one["email"] !== "string" || isEmailAddress(one["email"]),
+  );
 }
 
 function emailOf(
   { to, subject, from_name: fromName, html, text, ...rest }: Record<string, unknown>,
-  texts: Texts,
+  texts: FillText,
   path: string,
 ): Email {
-  const filled = (value: unknown, isHtml: boolean) => (typeof value === "string" ? texts(value, isHtml) : value);
+  const fillField = (value: unknown, isHtml: boolean) => (typeof value === "string" ? texts(value, isHtml) : value);
   const parts = {
-    ...{ subject: filled(subject, false), html: filled(html, true), text: filled(text, false) },
-    ...(fromName !== undefined && { from_name: filled(fromName, false) }),
+    ...{ subject: fillField(subject, false), html: fillField(html, true), text: fillField(text, false) },
+    ...(fromName !== undefined && { from_name: fillField(fromName, false) }),
   };
   return parseEmail({ ...rest, ...parts, to: recipients(to, texts) }, path);
 }
 
-function smsOf({ to, body, ...rest }: Record<string, unknown>, texts: Texts, path: string): Sms {
-  const filled = (value: unknown) => (typeof value === "string" ? texts(value, false).trim() : value);
-  return parseSms({ ...rest, to: filled(to), body: filled(body) }, path);
+function smsOf({ to, body, ...rest }: Record<string, unknown>, texts: FillText, path: string): Sms {
+  const fillField = (value: unknown) => (typeof value === "string" ? texts(value, false).trim() : value);
+  return parseSms({ ...rest, to: fillField(to), body: fillField(body) }, path);
 }
 
 /** @param path of the hook in the body that sets it */
-function messageOf(hook: SendingHook, texts: Texts, path = ""): Email | Sms {
+function messageOf(hook: SendingHook, texts: FillText, path = ""): Email | Sms {
   const { type, runOn: _, where: __, ...fields } = hook;
   return type === "email" ? emailOf(fields, texts, path) : smsOf(fields, texts, path);
 }
 
 /** True if the message has a recipient: an empty column is no address. */
-function hasRecipient({ type, to }: SendingHook, texts: Texts): boolean {
+function hasRecipient({ type, to }: SendingHook, texts: FillText): boolean {
   if (type === "sms") return typeof to === "string" && texts(to, false).trim() !== "";
   return (recipients(to, texts) as unknown[]).length > 0;
 }
@@ -87,7 +89,7 @@ function hasRecipient({ type, to }: SendingHook, texts: Texts): boolean {
  * @throws REQUEST_INVALID if its values make an invalid message
  */
 export function hookMessage(hook: SendingHook, data: Readonly<Record<string, unknown>>): Email | Sms | null {
-  const texts: Texts = (text, html) => fill(text, data, "a text of the message", { html });
+  const texts: FillText = (text, html) => fillTemplate(text, data, "a text of the message", { html });
   return hasRecipient(hook, texts) ? messageOf(hook, texts) : null;
 }
 
@@ -112,29 +114,30 @@ function textsOf({ type, to, ...fields }: SendingHook): [path: string, text: unk
  */
 export function checkPlaceholders(hooks: readonly { type: string }[], columns: readonly string[]): void {
   if (columns.length === 0) return;
-  const known = new Set(columns);
-  const isKnown = (name: string) => known.has(name) || known.has(name.split(".")[0]!);
+  const knownColumns = new Set(columns);
+  const isKnown = (name: string) => knownColumns.has(name) || knownColumns.has(name.split(".")[0]!);
   for (const [at, hook] of hooks.entries()) {
     for (const [path, text] of isSending(hook) ? textsOf(hook) : []) {
-      const unknown = typeof text === "string" ? placeholdersOf(text).find((name) => !isKnown(name)) : undefined;
-      if (unknown === undefined) continue;
-      const more = columns.length > NAMED_MAX ? ", …" : "";
-      const named = columns.slice(0, NAMED_MAX).map(described).join(", ") + more;
+      const unknownPlaceholder =
+        typeof text === "string" ? placeholdersOf(text).find((name) => !isKnown(name)) : undefined;
+      if (unknownPlaceholder === undefined) continue;
+      const ellipsis = columns.length > NAMED_MAX ? ", …" : "";
+      const namedColumns = columns.slice(0, NAMED_MAX).map(describeValue).join(", ") + ellipsis;
       throw new ActionError(
         "REQUEST_INVALID",
-        `hooks[${at}].${path} names a column that the data source does not have (got ${described(unknown)}); it has ${named}`,
+        `hooks[${at}].${path} names a column that the data source does not have (got ${describeValue(unknownPlaceholder)}); it has ${namedColumns}`,
       );
     }
   }
 }
 
-const PLACE = /\{\{[^{}]+\}\}/g;
+const PLACEHOLDER_SHAPE = /\{\{[^{}]+\}\}/g;
 
 /** Sample values, valid for their fields. */
-const sampled =
-  (whole: string): Texts =>
+const replaceBySamples =
+  (whole: string): FillText =>
   (text) =>
-    text.replace(PLACE, (place) => (place === text.trim() ? whole : "1"));
+    text.replace(PLACEHOLDER_SHAPE, (place) => (place === text.trim() ? whole : "1"));
 
 function isListOf(value: unknown, words: readonly string[]): boolean {
   return Array.isArray(value) && value.length > 0 && value.every((one) => words.includes(one as string));
@@ -154,7 +157,7 @@ export function checkSendingHook(hook: Record<string, unknown>, field: string): 
     if (hook["where"] !== undefined) {
       compileWhere(hook["where"], { doc: "doc", entry: "e", sees: () => true }, new Statement());
     }
-    messageOf(hook as SendingHook, sampled(type === "email" ? "a@example.com" : "+15550100"), field);
+    messageOf(hook as SendingHook, replaceBySamples(type === "email" ? "a@example.com" : "+15550100"), field);
   } catch (error) {
     if (!(error instanceof ActionError) || error.message.startsWith(field)) throw error;
     refuse(`${field}: ${error.message}`);

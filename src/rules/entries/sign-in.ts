@@ -1,8 +1,8 @@
 /** Sign-in data of a page: values by column, one of them a secret. */
 
 import { ActionError } from "../../errors.js";
-import { described, isObject, unstorableAt } from "../described.js";
-import { refuse } from "../fields.js";
+import { describeValue, isObject, unstorableAt } from "../described.js";
+import { refuseField } from "../fields.js";
 import type { EntryData } from "./entry-input.js";
 
 const VALUE_MAX_CHARACTERS = 4_096;
@@ -12,8 +12,8 @@ function checkValue(value: unknown, field: string): void {
   // Operators would search instead of identifying an entry, and null must not equal null.
   const isText = typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS;
   if ((isText && unstorableAt(value) < 0) || (typeof value === "number" && Number.isFinite(value))) return;
-  const received = typeof value === "string" ? `a text of ${value.length} characters` : described(value);
-  throw new ActionError("REQUEST_INVALID", `${field} must be a text or a number (got ${received})`);
+  const receivedText = typeof value === "string" ? `a text of ${value.length} characters` : describeValue(value);
+  throw new ActionError("REQUEST_INVALID", `${field} must be a text or a number (got ${receivedText})`);
 }
 
 /** Values that identify an entry, values of hashed columns that prove it, and the keys by which attempts are counted. */
@@ -30,7 +30,7 @@ export interface SignIn {
  */
 export function parseSignIn(where: unknown, hashed: readonly string[]): SignIn {
   if (!isObject(where) || Object.keys(where).length > COLUMNS_MAX) {
-    refuse("where", "an object of columns and values", where);
+    refuseField("where", "an object of columns and values", where);
   }
   const entries = Object.entries(where);
   for (const [column, value] of entries) checkValue(value, `where.${column.slice(0, 60).toWellFormed()}`);

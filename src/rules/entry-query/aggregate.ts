@@ -3,15 +3,15 @@
  * Until a stage builds its own documents they are the entries', with the columns that the caller can see.
  */
 import { isObject } from "../described.js";
-import { refuse } from "../fields.js";
-import { ACCUMULATORS, expression, fieldName, gathered, NAME_MAX, rankOf } from "./expressions.js";
-import { FIELDS_MAX, list, ORDER_MAX, operators, STAGES_MAX, text, wholeNumber } from "./judge.js";
+import { refuseField } from "../fields.js";
+import { ACCUMULATORS, compileExpression, fieldName, gatherValues, NAME_MAX, rankOf } from "./expressions.js";
+import { FIELDS_MAX, list, ORDER_MAX, readOperators, STAGES_MAX, text, wholeNumber } from "./judge.js";
 import { keyAt, orNull, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
 import { compileWhere } from "./where.js";
 
 /** The result of one stage. */
-export interface Documents {
+export interface DocumentRows {
   /** A select of d, n, m. */
   sql: string;
   /** True if `d` is still an entry's document, which may have hidden columns. */
@@ -27,9 +27,15 @@ const VALUE_BYTES = 100;
 /** PostgreSQL does not limit collected data: a division by zero ends a query that would exceed the limit. */
 const orEnd = (bytes: string): string => `1 / (CASE WHEN ${bytes} > ${GATHERED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
 
-type Stage = (spec: unknown, place: string, input: Documents, sees: Source["sees"], statement: Statement) => Documents;
+type Stage = (
+  spec: unknown,
+  place: string,
+  input: DocumentRows,
+  sees: Source["sees"],
+  statement: Statement,
+) => DocumentRows;
 
-const source = ({ areEntries }: Documents, sees: Source["sees"]): Source => ({
+const source = ({ areEntries }: DocumentRows, sees: Source["sees"]): Source => ({
   doc: "d",
   entry: null,
   sees: areEntries ? sees : () => true,
@@ -39,46 +45,46 @@ const source = ({ areEntries }: Documents, sees: Source["sees"]): Source => ({
  * OFFSET 0 keeps the stages apart. Otherwise PostgreSQL would inline a stage's expressions into each use in the next
  * stage: ten stages of fifty names exhaust any machine while it plans, and planning ignores the timeout.
  */
-const APART = "OFFSET 0";
+const OFFSET_BARRIER = "OFFSET 0";
 
-const from = ({ sql }: Documents, statement: Statement): string => `FROM (${sql}) ${statement.name()}`;
+const fromRows = ({ sql }: DocumentRows, statement: Statement): string => `FROM (${sql}) ${statement.name()}`;
 
 const match: Stage = (spec, place, input, sees, statement) => {
-  if (!isObject(spec)) refuse(place, "an object of columns and operators", spec);
+  if (!isObject(spec)) refuseField(place, "an object of columns and operators", spec);
   const condition = compileWhere(spec, source(input, sees), statement, place);
-  return { ...input, sql: `SELECT d, n, m ${from(input, statement)} WHERE ${condition}` };
+  return { ...input, sql: `SELECT d, n, m ${fromRows(input, statement)} WHERE ${condition}` };
 };
 
-const sort: Stage = (spec, place, input, sees, statement) => {
-  if (!isObject(spec)) refuse(place, "an object of columns and 1 or -1", spec);
+const sortStage: Stage = (spec, place, input, sees, statement) => {
+  if (!isObject(spec)) refuseField(place, "an object of columns and 1 or -1", spec);
   const columns = Object.entries(spec);
-  if (columns.length === 0 || columns.length > ORDER_MAX) refuse(place, `of 1 to ${ORDER_MAX} columns`, spec);
+  if (columns.length === 0 || columns.length > ORDER_MAX) refuseField(place, `of 1 to ${ORDER_MAX} columns`, spec);
   const order = columns.flatMap(([column, direction]) => {
-    const inside = `${place}.${column}`;
-    if (direction !== 1 && direction !== -1) refuse(inside, "1 or -1", direction);
+    const innerPath = `${place}.${column}`;
+    if (direction !== 1 && direction !== -1) refuseField(innerPath, "1 or -1", direction);
     const at = source(input, sees);
-    const key = keyAt(parsePath(column, inside, at), at, statement);
-    const sign = direction === 1 ? "ASC" : "DESC";
-    return [`${rankOf(key)} ${sign}`, `${key} ${sign}`];
+    const key = keyAt(parsePath(column, innerPath, at), at, statement);
+    const directionSql = direction === 1 ? "ASC" : "DESC";
+    return [`${rankOf(key)} ${directionSql}`, `${key} ${directionSql}`];
   });
   const place_ = `row_number() OVER (ORDER BY ${order.join(", ")}, n, m)`;
-  return { ...input, sql: `SELECT d, ${place_}::float8 AS n, 0::bigint AS m ${from(input, statement)}` };
+  return { ...input, sql: `SELECT d, ${place_}::float8 AS n, 0::bigint AS m ${fromRows(input, statement)}` };
 };
 
 const limit: Stage = (spec, place, input, _sees, statement) => {
-  const bound = statement.bind(wholeNumber(spec, place, 1, 1_000_000), "integer");
-  return { ...input, sql: `SELECT d, n, m ${from(input, statement)} ORDER BY n, m LIMIT ${bound}` };
+  const boundNumber = statement.bind(wholeNumber(spec, place, 1, 1_000_000), "integer");
+  return { ...input, sql: `SELECT d, n, m ${fromRows(input, statement)} ORDER BY n, m LIMIT ${boundNumber}` };
 };
 
 const count: Stage = (spec, place, input, _sees, statement) => {
   const name = fieldName(text(spec, place, NAME_MAX), place);
   const d = `jsonb_build_object(${statement.bind(name, "text")}, count(*))`;
-  const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${from(input, statement)}`;
+  const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${fromRows(input, statement)}`;
   return { sql, areEntries: false, keys: [name] };
 };
 
 /** An object of the members that have a value. Each stage could grow it fifty times, so its size is checked before it is built. */
-function built(members: readonly [name: string, value: string][], statement: Statement): string {
+function buildObject(members: readonly [name: string, value: string][], statement: Statement): string {
   const rows = members.map(([name, value]) => `(${statement.bind(name, "text")}, ${value})`).join(", ");
   const [x, y] = [statement.name(), statement.name()];
   const withSizeCheck = `SELECT k, v, sum(pg_column_size(v)) OVER () AS held FROM (VALUES ${rows}) ${x}(k, v) WHERE v IS NOT NULL`;
@@ -88,70 +94,75 @@ function built(members: readonly [name: string, value: string][], statement: Sta
 const isOff = (value: unknown): boolean => value === 0 || value === false;
 const isOn = (value: unknown): boolean => typeof value === "number" || value === true;
 
-const project: Stage = (spec, place, input, sees, statement) => {
-  if (!isObject(spec)) refuse(place, "an object of columns and expressions", spec);
+const projectStage: Stage = (spec, place, input, sees, statement) => {
+  if (!isObject(spec)) refuseField(place, "an object of columns and expressions", spec);
   const entries = Object.entries(spec);
-  if (entries.length === 0 || entries.length > FIELDS_MAX) refuse(place, `of 1 to ${FIELDS_MAX} fields`, spec);
+  if (entries.length === 0 || entries.length > FIELDS_MAX) refuseField(place, `of 1 to ${FIELDS_MAX} fields`, spec);
   for (const [name] of entries) fieldName(name, `${place}.${name}`);
   if (entries.every(([, value]) => isOff(value))) {
-    const left = statement.bind(
+    const objectBase = statement.bind(
       entries.map(([name]) => name),
       "text[]",
     );
-    return { ...input, sql: `SELECT d - ${left} AS d, n, m ${from(input, statement)} ${APART}` };
+    return { ...input, sql: `SELECT d - ${objectBase} AS d, n, m ${fromRows(input, statement)} ${OFFSET_BARRIER}` };
   }
-  const made = entries.filter(([name, value]) => !(name === "_id" && isOff(value)));
-  const off = made.find(([, value]) => isOff(value));
-  if (off) refuse(`${place}.${off[0]}`, "1 or an expression; only _id can be 0 beside included fields", off[1]);
+  const computedFields = entries.filter(([name, value]) => !(name === "_id" && isOff(value)));
+  const off = computedFields.find(([, value]) => isOff(value));
+  if (off) refuseField(`${place}.${off[0]}`, "1 or an expression; only _id can be 0 beside included fields", off[1]);
   const at = source(input, sees);
-  const members = made.map(([name, value]): [string, string] => [
+  const members = computedFields.map(([name, value]): [string, string] => [
     name,
-    expression(isOn(value) ? `$${name.replaceAll(".", "\\.")}` : value, `${place}.${name}`, at, statement),
+    compileExpression(isOn(value) ? `$${name.replaceAll(".", "\\.")}` : value, `${place}.${name}`, at, statement),
   ]);
-  if (!entries.some(([name]) => name === "_id")) members.unshift(["_id", expression("$_id", place, at, statement)]);
-  const sql = `SELECT ${built(members, statement)} AS d, n, m ${from(input, statement)} ${APART}`;
+  if (!entries.some(([name]) => name === "_id"))
+    members.unshift(["_id", compileExpression("$_id", place, at, statement)]);
+  const sql = `SELECT ${buildObject(members, statement)} AS d, n, m ${fromRows(input, statement)} ${OFFSET_BARRIER}`;
   return { sql, areEntries: false, keys: members.map(([name]) => name) };
 };
 
 /** SQL of a group's key: a value, or an object of several. */
 function groupKey(id: unknown, place: string, at: Source, statement: Statement): string {
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
-  if (!isObject(id) || isOperator) return orNull(expression(id ?? null, place, at, statement));
+  if (!isObject(id) || isOperator) return orNull(compileExpression(id ?? null, place, at, statement));
   const parts = Object.entries(id);
-  if (parts.length === 0 || parts.length > FIELDS_MAX) refuse(place, `of 1 to ${FIELDS_MAX} fields`, id);
+  if (parts.length === 0 || parts.length > FIELDS_MAX) refuseField(place, `of 1 to ${FIELDS_MAX} fields`, id);
   const members = parts.map(([name, value]): [string, string] => [
     fieldName(name, `${place}.${name}`),
-    expression(value, `${place}.${name}`, at, statement),
+    compileExpression(value, `${place}.${name}`, at, statement),
   ]);
-  return built(members, statement);
+  return buildObject(members, statement);
 }
 
 const group: Stage = (spec, place, input, sees, statement) => {
-  if (!isObject(spec) || !("_id" in spec)) refuse(place, "an object with _id", spec);
+  if (!isObject(spec) || !("_id" in spec)) refuseField(place, "an object with _id", spec);
   const at = source(input, sees);
   const key = groupKey(spec["_id"], `${place}._id`, at, statement);
-  const parts = gathered(spec, place, at, statement);
+  const parts = gatherValues(spec, place, at, statement);
   const values = parts.map(({ value }, index) => `${value} AS v${index}`);
-  const inner = `SELECT ${[`${key} AS g`, "n", "m", ...values].join(", ")} ${from(input, statement)} ${APART}`;
+  const innerSelect = `SELECT ${[`${key} AS g`, "n", "m", ...values].join(", ")} ${fromRows(input, statement)} ${OFFSET_BARRIER}`;
   const first = parts.some(({ operator }) => operator === "$first")
     ? ", row_number() OVER (PARTITION BY g ORDER BY n, m) = 1 AS f"
     : "";
-  const pushed = parts.flatMap(({ operator }, index) =>
+  const pushedSizes = parts.flatMap(({ operator }, index) =>
     operator === "$push" ? [`COALESCE(octet_length(v${index}::text), 0) + ${VALUE_BYTES}`] : [],
   );
-  const bounded = pushed.length === 0 ? "" : `, sum(${pushed.join(" + ")}) OVER (ROWS UNBOUNDED PRECEDING) AS held`;
-  const guard = pushed.length === 0 ? "" : ` WHERE ${orEnd("held")}`;
-  const width = ["g", ...parts.map((_, index) => `v${index}`)].map((name) => `COALESCE(pg_column_size(${name}), 0)`);
-  const rows = `SELECT *${first}${bounded} FROM (${inner}) ${statement.name()} WHERE ${orEnd(width.join(" + "))}`;
+  const boundedSum =
+    pushedSizes.length === 0 ? "" : `, sum(${pushedSizes.join(" + ")}) OVER (ROWS UNBOUNDED PRECEDING) AS held`;
+  const sizeGuard = pushedSizes.length === 0 ? "" : ` WHERE ${orEnd("held")}`;
+  const rowWidth = ["g", ...parts.map((_, index) => `v${index}`)].map((name) => `COALESCE(pg_column_size(${name}), 0)`);
+  const rows = `SELECT *${first}${boundedSum} FROM (${innerSelect}) ${statement.name()} WHERE ${orEnd(rowWidth.join(" + "))}`;
   const members = parts.map(({ name, operator }, index): [string, string] => [
     name,
     ACCUMULATORS[operator]!(`v${index}`, "f"),
   ]);
   const columns = members.map(([, sql], index) => `, ${sql} AS a${index}`).join("");
-  const grouped = `SELECT g, min(n) AS n, min(m) AS m${columns} FROM (${rows}) ${statement.name()}${guard} GROUP BY g`;
-  const d = built([["_id", "g"], ...members.map(([name], index): [string, string] => [name, `a${index}`])], statement);
+  const groupedRows = `SELECT g, min(n) AS n, min(m) AS m${columns} FROM (${rows}) ${statement.name()}${sizeGuard} GROUP BY g`;
+  const d = buildObject(
+    [["_id", "g"], ...members.map(([name], index): [string, string] => [name, `a${index}`])],
+    statement,
+  );
   return {
-    sql: `SELECT ${d} AS d, n, m FROM (${grouped}) ${statement.name()} ${APART}`,
+    sql: `SELECT ${d} AS d, n, m FROM (${groupedRows}) ${statement.name()} ${OFFSET_BARRIER}`,
     areEntries: false,
     keys: ["_id", ...members.map(([name]) => name)],
   };
@@ -159,9 +170,9 @@ const group: Stage = (spec, place, input, sees, statement) => {
 
 const STAGES: Readonly<Record<string, Stage>> = {
   $match: match,
-  $project: project,
+  $project: projectStage,
   $group: group,
-  $sort: sort,
+  $sort: sortStage,
   $limit: limit,
   $count: count,
 };
@@ -172,14 +183,14 @@ export function compileAggregate(
   entries: string,
   sees: Source["sees"],
   statement: Statement,
-): Documents {
+): DocumentRows {
   const stages = list(aggregate, "aggregate", STAGES_MAX, 1);
-  return stages.reduce<Documents>(
+  return stages.reduce<DocumentRows>(
     (input, stage, at) => {
       const place = `aggregate[${at}]`;
-      const spec = operators(stage, place, Object.keys(STAGES));
+      const spec = readOperators(stage, place, Object.keys(STAGES));
       const [name, ...more] = Object.keys(spec);
-      if (name === undefined || more.length > 0) refuse(place, "an object of one stage", stage);
+      if (name === undefined || more.length > 0) refuseField(place, "an object of one stage", stage);
       return STAGES[name]!(spec[name], `${place}.${name}`, input, sees, statement);
     },
     { sql: entries, areEntries: true, keys: null },

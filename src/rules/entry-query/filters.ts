@@ -1,7 +1,7 @@
 /** `$filters`: conditions that people choose in a list, `{column, condition, value}`, lenient about case and types. */
 import { decimalText, equalTexts, foldCaseSql, holdsTextSql } from "../comparable-text.js";
 import { isObject } from "../described.js";
-import { refuse } from "../fields.js";
+import { refuseField } from "../fields.js";
 import { fields, list, refuseName, text } from "./judge.js";
 import { isScalar, textOf, typeOf } from "./operators.js";
 import { anyAt, parsePath, type Source, type Test } from "./path.js";
@@ -22,7 +22,7 @@ export const numberOf = (value: string): string =>
 const dayOf = (value: string): string =>
   `CASE WHEN ${typeOf(value)} = 'string' AND ${textOf(value)} ~ ${DAY_SQL} THEN left(${textOf(value)}, 10) COLLATE "C" END`;
 
-const held = (sql: string): string => `COALESCE(${sql}, false)`;
+const orFalse = (sql: string): string => `COALESCE(${sql}, false)`;
 
 function scalarText(value: unknown, place: string): string {
   if (value === null || value === undefined) return "";
@@ -33,11 +33,11 @@ function scalarText(value: unknown, place: string): string {
 
 function day(value: unknown, place: string): string {
   if (typeof value === "string" && DAY.test(value)) return value.slice(0, 10);
-  return refuse(place, "a day as YYYY-MM-DD", value);
+  return refuseField(place, "a day as YYYY-MM-DD", value);
 }
 
 /** The two ends of `between`, as `[from, to]` or `{from, to}`. */
-function ends(value: unknown, place: string): [unknown, unknown] {
+function rangeEnds(value: unknown, place: string): [unknown, unknown] {
   if (isObject(value)) {
     const { from, to } = fields(value, place, ["from", "to"]);
     return [from, to];
@@ -46,7 +46,7 @@ function ends(value: unknown, place: string): [unknown, unknown] {
   return [from, to];
 }
 
-type Condition = (value: unknown, place: string, statement: Statement) => Test;
+type CompileCondition = (value: unknown, place: string, statement: Statement) => Test;
 
 /** True if it is one of these texts in any case. */
 const isText = (texts: readonly string[], statement: Statement): Test => {
@@ -55,37 +55,37 @@ const isText = (texts: readonly string[], statement: Statement): Test => {
     `(${typeOf(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${textOf(sql)}, '')`)} IN (${expected.join(", ")}))`;
 };
 
-const equal: Condition = (value, place, statement) => isText([scalarText(value, place)], statement);
+const equalCondition: CompileCondition = (value, place, statement) => isText([scalarText(value, place)], statement);
 
 /** Compares as numbers if the operand is one, else as texts. */
-const compared =
-  (sign: string): Condition =>
+const comparedBy =
+  (sign: string): CompileCondition =>
   (value, place, statement) => {
     const operand = scalarText(value, place);
     if (NUMBER.test(operand)) {
       const number = statement.bind(operand.trim(), "numeric");
-      return (sql) => held(`${numberOf(sql)} ${sign} ${number}`);
+      return (sql) => orFalse(`${numberOf(sql)} ${sign} ${number}`);
     }
-    const bound = statement.bind(operand, "text");
-    return (sql) => `(${typeOf(sql)} = 'string' AND ${textOf(sql)} ${sign} ${bound})`;
+    const boundValue = statement.bind(operand, "text");
+    return (sql) => `(${typeOf(sql)} = 'string' AND ${textOf(sql)} ${sign} ${boundValue})`;
   };
 
 const dayCompared =
-  (sign: string): Condition =>
+  (sign: string): CompileCondition =>
   (value, place, statement) => {
-    const bound = statement.bind(day(value, place), "text");
-    return (sql) => held(`${dayOf(sql)} ${sign} ${bound}`);
+    const boundValue = statement.bind(day(value, place), "text");
+    return (sql) => orFalse(`${dayOf(sql)} ${sign} ${boundValue}`);
   };
 
-const both =
-  (first: Condition, second: Condition): Condition =>
+const bothEnds =
+  (first: CompileCondition, second: CompileCondition): CompileCondition =>
   (value, place, statement) => {
-    const [from, to] = ends(value, place);
+    const [from, to] = rangeEnds(value, place);
     const tests = [first(from, `${place}[0]`, statement), second(to, `${place}[1]`, statement)];
     return (sql) => `(${tests.map((test) => test(sql)).join(" AND ")})`;
   };
 
-const oneOf: Condition = (value, place, statement) => {
+const oneOf: CompileCondition = (value, place, statement) => {
   const values = typeof value === "string" ? value.split(",").map((one) => one.trim()) : list(value, place, LIST_MAX);
   const expected = statement.bind(
     values.flatMap((one, at) => equalTexts(scalarText(one, `${place}[${at}]`))),
@@ -95,42 +95,46 @@ const oneOf: Condition = (value, place, statement) => {
     `(${typeOf(sql)} NOT IN ('array', 'object') AND ${foldCaseSql(`COALESCE(${textOf(sql)}, '')`)} IN (SELECT ${foldCaseSql("one")} FROM unnest(${expected}) one))`;
 };
 
-const contains: Condition = (value, place, statement) => {
-  const part = statement.bind(scalarText(value, place), "text");
-  return (sql) => `(${isScalar(sql)} AND ${holdsTextSql(textOf(sql), part)})`;
+const containsCondition: CompileCondition = (value, place, statement) => {
+  const boundPart = statement.bind(scalarText(value, place), "text");
+  return (sql) => `(${isScalar(sql)} AND ${holdsTextSql(textOf(sql), boundPart)})`;
 };
 
-const EMPTY = `'[null, "", [], {}]'::jsonb`;
-const empty: Condition = () => (sql) => `(${sql} IS NULL OR ${sql} IN (SELECT jsonb_array_elements(${EMPTY})))`;
+const EMPTY_VALUES = `'[null, "", [], {}]'::jsonb`;
+const emptyCondition: CompileCondition = () => (sql) =>
+  `(${sql} IS NULL OR ${sql} IN (SELECT jsonb_array_elements(${EMPTY_VALUES})))`;
 
 /** `elements`: array elements count; `ofNothing`: can be true for a missing value. */
-const CONDITIONS: Record<string, { condition: Condition; negated?: boolean; elements?: boolean; ofNothing?: boolean }> =
-  {
-    "==": { condition: equal, ofNothing: true },
-    "!=": { condition: equal, ofNothing: true, negated: true },
-    ">": { condition: compared(">") },
-    ">=": { condition: compared(">=") },
-    "<": { condition: compared("<") },
-    "<=": { condition: compared("<=") },
-    contains: { condition: contains },
-    empty: { condition: empty, elements: false, ofNothing: true },
-    notempty: { condition: empty, elements: false, ofNothing: true, negated: true },
-    between: { condition: both(compared(">="), compared("<=")) },
-    oneof: { condition: oneOf, ofNothing: true },
-    dateis: { condition: dayCompared("=") },
-    datebefore: { condition: dayCompared("<") },
-    dateafter: { condition: dayCompared(">") },
-    datebetween: { condition: both(dayCompared(">="), dayCompared("<=")) },
-  };
+const CONDITION_TABLE: Record<
+  string,
+  { condition: CompileCondition; negated?: boolean; elements?: boolean; ofNothing?: boolean }
+> = {
+  "==": { condition: equalCondition, ofNothing: true },
+  "!=": { condition: equalCondition, ofNothing: true, negated: true },
+  ">": { condition: comparedBy(">") },
+  ">=": { condition: comparedBy(">=") },
+  "<": { condition: comparedBy("<") },
+  "<=": { condition: comparedBy("<=") },
+  contains: { condition: containsCondition },
+  empty: { condition: emptyCondition, elements: false, ofNothing: true },
+  notempty: { condition: emptyCondition, elements: false, ofNothing: true, negated: true },
+  between: { condition: bothEnds(comparedBy(">="), comparedBy("<=")) },
+  oneof: { condition: oneOf, ofNothing: true },
+  dateis: { condition: dayCompared("=") },
+  datebefore: { condition: dayCompared("<") },
+  dateafter: { condition: dayCompared(">") },
+  datebetween: { condition: bothEnds(dayCompared(">="), dayCompared("<=")) },
+};
 
 /** SQL of one filter, never null. @throws REQUEST_INVALID */
 export function filterCondition(filter: unknown, place: string, source: Source, statement: Statement): string {
   const { column, condition: name, value } = fields(filter, place, ["column", "condition", "value"]);
   const path = parsePath(column, `${place}.column`, source);
-  const known = typeof name === "string" && Object.hasOwn(CONDITIONS, name) ? CONDITIONS[name] : undefined;
-  if (!known) refuseName(`${place}.condition`, Object.keys(CONDITIONS), String(name));
-  const test = known.condition(value, `${place}.value`, statement);
-  const { elements = true, ofNothing = false } = known;
+  const knownCondition =
+    typeof name === "string" && Object.hasOwn(CONDITION_TABLE, name) ? CONDITION_TABLE[name] : undefined;
+  if (!knownCondition) refuseName(`${place}.condition`, Object.keys(CONDITION_TABLE), String(name));
+  const test = knownCondition.condition(value, `${place}.value`, statement);
+  const { elements = true, ofNothing = false } = knownCondition;
   const sql = anyAt(path, source, statement, [test], { elements, ofNothing });
-  return known.negated ? `NOT ${sql}` : sql;
+  return knownCondition.negated ? `NOT ${sql}` : sql;
 }

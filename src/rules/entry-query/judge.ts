@@ -1,9 +1,9 @@
 /** Errors for faulty queries, and limits on their content. */
 
 import { ActionError } from "../../errors.js";
-import { described, holdsInfinity, isObject, unstorableAt } from "../described.js";
-import { refuse } from "../fields.js";
-import { flat, refuseUnknownFields } from "../unknown-fields.js";
+import { describeValue, holdsInfinity, isObject, unstorableAt } from "../described.js";
+import { refuseField } from "../fields.js";
+import { flatShape, refuseUnknownFields } from "../unknown-fields.js";
 
 /** Bounds of one query; the language is in docs/reference/data-source-queries.md. */
 export const WHERE_MAX_DEPTH = 12;
@@ -26,64 +26,64 @@ export function refuseMore(message: string): never {
 export function refuseName(place: string, allowed: readonly string[], received: string): never {
   throw new ActionError(
     "REQUEST_INVALID",
-    `${place} can contain only ${allowed.join(", ")} (got ${described(received)})`,
+    `${place} can contain only ${allowed.join(", ")} (got ${describeValue(received)})`,
   );
 }
 
 /** @throws REQUEST_INVALID unless it is an object */
 export function object(value: unknown, place: string): Record<string, unknown> {
-  return isObject(value) ? value : refuse(place, "an object", value);
+  return isObject(value) ? value : refuseField(place, "an object", value);
 }
 
 /** Returns an object of known fields, absent ones undefined. @throws REQUEST_INVALID for other fields or types */
 export function fields(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
   const input = object(value, place);
-  refuseUnknownFields(input, flat(allowed), place);
+  refuseUnknownFields(input, flatShape(allowed), place);
   return input;
 }
 
 /** Returns an object of known operators. @throws REQUEST_INVALID for other operators or types */
-export function operators(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
+export function readOperators(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
   const input = object(value, place);
-  const unknown = Object.keys(input).find((key) => !allowed.includes(key));
-  if (unknown !== undefined) refuseName(place, allowed, unknown);
+  const unknownName = Object.keys(input).find((key) => !allowed.includes(key));
+  if (unknownName !== undefined) refuseName(place, allowed, unknownName);
   return input;
 }
 
 export function list(value: unknown, place: string, max: number, min = 0): unknown[] {
   if (Array.isArray(value) && value.length <= max && value.length >= min) return value;
-  return refuse(place, `an array of ${min} to ${max.toLocaleString("en")}`, value);
+  return refuseField(place, `an array of ${min} to ${max.toLocaleString("en")}`, value);
 }
 
 export function wholeNumber(value: unknown, place: string, min: number, max: number): number {
   if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
-  return refuse(place, `a whole number from ${min} to ${max}`, value);
+  return refuseField(place, `a whole number from ${min} to ${max}`, value);
 }
 
 /** A text that PostgreSQL can hold. */
 export function text(value: unknown, place: string, max: number): string {
   if (typeof value === "string" && value.length <= max && unstorableAt(value) < 0) return value;
-  return refuse(place, `a text of at most ${max} storable characters`, value);
+  return refuseField(place, `a text of at most ${max} storable characters`, value);
 }
 
-export function flag(value: unknown, place: string): boolean {
+export function readFlag(value: unknown, place: string): boolean {
   if (value === undefined || value === null) return false;
-  return typeof value === "boolean" ? value : refuse(place, "true or false", value);
+  return typeof value === "boolean" ? value : refuseField(place, "true or false", value);
 }
 
 /** Returns the first text or key that PostgreSQL cannot store. */
-function unstorable(value: unknown, levels: number): boolean {
+function isUnstorable(value: unknown, levels: number): boolean {
   if (typeof value === "string") return unstorableAt(value) >= 0;
   if (typeof value !== "object" || value === null) return false;
   if (levels === 0) return true;
-  if (Array.isArray(value)) return value.some((one) => unstorable(one, levels - 1));
-  return Object.entries(value).some(([key, one]) => unstorableAt(key) >= 0 || unstorable(one, levels - 1));
+  if (Array.isArray(value)) return value.some((one) => isUnstorable(one, levels - 1));
+  return Object.entries(value).some(([key, one]) => unstorableAt(key) >= 0 || isUnstorable(one, levels - 1));
 }
 
 /** A JSON value as the text of a parameter. @throws REQUEST_INVALID if no entry could store it */
 export function jsonValue(value: unknown, place: string): string {
-  if (value === undefined || unstorable(value, VALUE_MAX_DEPTH) || holdsInfinity(value)) {
-    refuse(place, `a JSON value that an entry can hold, ${VALUE_MAX_DEPTH} levels deep at most`, value);
+  if (value === undefined || isUnstorable(value, VALUE_MAX_DEPTH) || holdsInfinity(value)) {
+    refuseField(place, `a JSON value that an entry can hold, ${VALUE_MAX_DEPTH} levels deep at most`, value);
   }
   return JSON.stringify(value);
 }

@@ -1,6 +1,6 @@
 /** Operators of `where` that test one value, as SQL. */
-import { holdsTextSql, UNICODE } from "../comparable-text.js";
-import { refuse } from "../fields.js";
+import { holdsTextSql, UNICODE_COLLATION } from "../comparable-text.js";
+import { refuseField } from "../fields.js";
 import { jsonValue, LIST_MAX, list, text, wholeNumber } from "./judge.js";
 import { orNull, type Test } from "./path.js";
 import { translatePattern } from "./regular-expression.js";
@@ -23,7 +23,7 @@ export const textOf = (value: string): string => `(${value} #>> '{}')`;
 const ofValues = (test: Test, ofNothing = false): ValueTest => ({ test, elements: true, ofNothing });
 const ofArrays = (test: Test): ValueTest => ({ test, elements: false, ofNothing: false });
 
-const equal: Operator = (operand, place, statement) => {
+const equalOperator: Operator = (operand, place, statement) => {
   const expected = statement.bind(jsonValue(operand, place), "jsonb");
   return ofValues((value) => `${orNull(value)} = ${expected}`, operand === null);
 };
@@ -37,12 +37,12 @@ const oneOf: Operator = (operand, place, statement) => {
   return ofValues((value) => `${orNull(value)} = ANY(${expected})`, operands.includes(null));
 };
 
-const comparison =
+const comparedBy =
   (sign: string): Operator =>
   (operand, place, statement) => {
     const type = typeof operand;
     if (type !== "number" && type !== "string" && type !== "boolean")
-      refuse(place, "a number, a text or a boolean", operand);
+      refuseField(place, "a number, a text or a boolean", operand);
     const expected = statement.bind(jsonValue(operand, place), "jsonb");
     return ofValues((value) => `(${orNull(value)} ${sign} ${expected} AND ${typeOf(value)} = '${type}')`);
   };
@@ -54,8 +54,8 @@ const size: Operator = (operand, place, statement) => {
   );
 };
 
-const exists: Operator = (operand, place) => {
-  if (typeof operand !== "boolean") refuse(place, "true or false", operand);
+const existsOperator: Operator = (operand, place) => {
+  if (typeof operand !== "boolean") refuseField(place, "true or false", operand);
   return ofArrays((value) => `${value} IS NOT NULL`);
 };
 
@@ -75,15 +75,15 @@ const TYPES: Record<string, string> = {
 
 const type: Operator = (operand, place) => {
   const name = typeof operand === "string" && Object.hasOwn(TYPES, operand) ? TYPES[operand] : undefined;
-  if (name === undefined) refuse(place, `one of ${Object.keys(TYPES).join(", ")}`, operand);
+  if (name === undefined) refuseField(place, `one of ${Object.keys(TYPES).join(", ")}`, operand);
   return ofValues((value) => `COALESCE(jsonb_typeof(${value}) = '${name}', false)`);
 };
 
-const modulo: Operator = (operand, place, statement) => {
+const moduloOperator: Operator = (operand, place, statement) => {
   const [divisor, remainder] = list(operand, place, 2, 2).map((one, at) =>
     wholeNumber(one, `${place}[${at}]`, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
   );
-  if (divisor === 0) refuse(`${place}[0]`, "a divisor other than 0", divisor);
+  if (divisor === 0) refuseField(`${place}[0]`, "a divisor other than 0", divisor);
   const [by, rest] = [statement.bind(divisor, "numeric"), statement.bind(remainder, "numeric")];
   return ofValues(
     (value) =>
@@ -91,36 +91,36 @@ const modulo: Operator = (operand, place, statement) => {
   );
 };
 
-const regex: Operator = (operand, place, statement, siblings) => {
+const regexOperator: Operator = (operand, place, statement, siblings) => {
   const { pattern, ignoreCase } = translatePattern(operand, siblings["$options"], place.replace(/\.\$regex$/, ""));
-  const bound = statement.bind(pattern, "text");
+  const boundPattern = statement.bind(pattern, "text");
   return ofValues(
     (value) =>
-      `(${typeOf(value)} = 'string' AND ${textOf(value)} ${ignoreCase ? `${UNICODE} ~*` : 'COLLATE "C" ~'} ${bound})`,
+      `(${typeOf(value)} = 'string' AND ${textOf(value)} ${ignoreCase ? `${UNICODE_COLLATION} ~*` : 'COLLATE "C" ~'} ${boundPattern})`,
   );
 };
 
 export const isScalar = (value: string): string => `${typeOf(value)} IN ('string', 'number', 'boolean')`;
 
 const caseBlindPart: Operator = (operand, place, statement) => {
-  const part = statement.bind(text(operand, place, 10_000), "text");
-  return ofValues((value) => `(${isScalar(value)} AND ${holdsTextSql(textOf(value), part)})`);
+  const boundText = statement.bind(text(operand, place, 10_000), "text");
+  return ofValues((value) => `(${isScalar(value)} AND ${holdsTextSql(textOf(value), boundText)})`);
 };
 
 /** Operators that match if any value passes the test, and those that match if no value passes it. */
 export const TESTS: Readonly<Record<string, { operator: Operator; negated?: boolean }>> = {
-  $eq: { operator: equal },
-  $ne: { operator: equal, negated: true },
-  $gt: { operator: comparison(">") },
-  $gte: { operator: comparison(">=") },
-  $lt: { operator: comparison("<") },
-  $lte: { operator: comparison("<=") },
+  $eq: { operator: equalOperator },
+  $ne: { operator: equalOperator, negated: true },
+  $gt: { operator: comparedBy(">") },
+  $gte: { operator: comparedBy(">=") },
+  $lt: { operator: comparedBy("<") },
+  $lte: { operator: comparedBy("<=") },
   $in: { operator: oneOf },
   $nin: { operator: oneOf, negated: true },
   $size: { operator: size },
-  $exists: { operator: exists },
+  $exists: { operator: existsOperator },
   $type: { operator: type },
-  $mod: { operator: modulo },
-  $regex: { operator: regex },
+  $mod: { operator: moduloOperator },
+  $regex: { operator: regexOperator },
   $iLike: { operator: caseBlindPart },
 };

@@ -1,9 +1,9 @@
 /** Validates the options of `find`, except where, order and aggregate, which have compilers. */
 import { isObject } from "../described.js";
-import { refuse } from "../fields.js";
+import { refuseField } from "../fields.js";
 import { page } from "../page.js";
-import { flat, type Shape } from "../unknown-fields.js";
-import { flag, JOINS_MAX, list, object, text, wholeNumber } from "./judge.js";
+import { flatShape, type Shape } from "../unknown-fields.js";
+import { JOINS_MAX, list, object, readFlag, text, wholeNumber } from "./judge.js";
 import { CURSOR_MAX_CHARACTERS } from "./order.js";
 import { parsePath } from "./path.js";
 
@@ -23,7 +23,7 @@ export interface EntryScope {
 }
 
 /** The scope of the app itself. */
-export const EVERYTHING: EntryScope = { sees: () => true, filter: null };
+export const FULL_SCOPE: EntryScope = { sees: () => true, filter: null };
 
 export interface FindOptions {
   /** The received query. */
@@ -40,10 +40,10 @@ export interface FindOptions {
   mayPaginate: boolean;
   /** true for the first page, the text of a cursor for another; null for pages by offset. */
   cursor: string | true | null;
-  joins: readonly Join[];
+  joins: readonly JoinOptions[];
 }
 
-export interface Join {
+export interface JoinOptions {
   name: string;
   /** The joined data source, by its id or its name. */
   dataSource: { id: number } | { name: string };
@@ -58,7 +58,7 @@ export interface Join {
   limit: number;
 }
 
-const JOIN_SHAPE = flat([
+const JOIN_SHAPE = flatShape([
   ...["dataSourceId", "dataSourceName", "on", "required", "has", "count", "sum"],
   ...["where", "attributes", "limit", "order"],
 ]);
@@ -66,24 +66,33 @@ const JOIN_SHAPE = flat([
 /** Fields of a query; unknown ones are rejected after the query is compiled. */
 export const QUERY_SHAPE: Shape = {
   fields: {
-    ...flat(["type", "where", "attributes", "order", "limit", "offset", "includePagination", "aggregate", "cursor"])
-      .fields,
+    ...flatShape([
+      "type",
+      "where",
+      "attributes",
+      "order",
+      "limit",
+      "offset",
+      "includePagination",
+      "aggregate",
+      "cursor",
+    ]).fields,
     join: { each: JOIN_SHAPE },
   },
 };
 
 /** Whole columns by name, with or without `data.`. */
-function attributes(value: unknown, place: string): ReadonlySet<string> | null {
+function readAttributes(value: unknown, place: string): ReadonlySet<string> | null {
   if (value === undefined || value === null) return null;
   const columns = list(value, place, ATTRIBUTES_MAX).map((one, at) => {
     const path = parsePath(one, `${place}[${at}]`, { entry: "" });
-    if (path.own !== null || path.segments.length > 1) refuse(`${place}[${at}]`, "the name of a column", one);
+    if (path.own !== null || path.segments.length > 1) refuseField(`${place}[${at}]`, "the name of a column", one);
     return path.segments[0]!;
   });
   return new Set(columns);
 }
 
-function joinedSource(join: Record<string, unknown>, place: string): Join["dataSource"] {
+function joinedSource(join: Record<string, unknown>, place: string): JoinOptions["dataSource"] {
   const { dataSourceId, dataSourceName } = join;
   if (dataSourceId !== undefined && dataSourceId !== null) {
     // An id can be the text of a path or a form.
@@ -92,50 +101,51 @@ function joinedSource(join: Record<string, unknown>, place: string): Join["dataS
     return { id: wholeNumber(id, `${place}.dataSourceId`, 1, 2 ** 31 - 1) };
   }
   if (typeof dataSourceName === "string") return { name: text(dataSourceName, `${place}.dataSourceName`, 255) };
-  return refuse(place, "an object with dataSourceId or dataSourceName", join);
+  return refuseField(place, "an object with dataSourceId or dataSourceName", join);
 }
 
-function pairs(value: unknown, place: string): Join["on"] {
-  const found = isObject(value) ? Object.entries(value) : [];
-  if (found.length === 0 || found.length > ON_MAX) refuse(place, `an object of 1 to ${ON_MAX} pairs of columns`, value);
-  return found.map(([left, right]) => [left, text(right, `${place}.${left}`, 512)] as const);
+function readJoinPairs(value: unknown, place: string): JoinOptions["on"] {
+  const pairList = isObject(value) ? Object.entries(value) : [];
+  if (pairList.length === 0 || pairList.length > ON_MAX)
+    refuseField(place, `an object of 1 to ${ON_MAX} pairs of columns`, value);
+  return pairList.map(([left, right]) => [left, text(right, `${place}.${left}`, 512)] as const);
 }
 
-function shown(join: Record<string, unknown>, place: string): Join["shows"] {
+function readShownColumns(join: Record<string, unknown>, place: string): JoinOptions["shows"] {
   const { sum } = join;
-  const requested = [
-    flag(join["has"], `${place}.has`),
-    flag(join["count"], `${place}.count`),
+  const requestedColumns = [
+    readFlag(join["has"], `${place}.has`),
+    readFlag(join["count"], `${place}.count`),
     sum !== undefined && sum !== null,
   ];
-  if (requested.filter(Boolean).length > 1) refuse(place, "an object with one of has, count and sum", join);
-  if (requested[0]) return { as: "has" };
-  if (requested[1]) return { as: "count" };
-  return requested[2] ? { as: "sum", column: text(sum, `${place}.sum`, 512) } : { as: "entries" };
+  if (requestedColumns.filter(Boolean).length > 1) refuseField(place, "an object with one of has, count and sum", join);
+  if (requestedColumns[0]) return { as: "has" };
+  if (requestedColumns[1]) return { as: "count" };
+  return requestedColumns[2] ? { as: "sum", column: text(sum, `${place}.sum`, 512) } : { as: "entries" };
 }
 
-function parseJoin(name: string, value: unknown): Join {
+function parseJoin(name: string, value: unknown): JoinOptions {
   const place = `join.${name}`;
   text(name, "join's names", NAME_MAX);
   const join = object(value, place);
   return {
     name,
     dataSource: joinedSource(join, place),
-    on: pairs(join["on"], `${place}.on`),
-    required: flag(join["required"], `${place}.required`),
-    shows: shown(join, place),
+    on: readJoinPairs(join["on"], `${place}.on`),
+    required: readFlag(join["required"], `${place}.required`),
+    shows: readShownColumns(join, place),
     where: join["where"],
     order: join["order"],
-    attributes: attributes(join["attributes"], `${place}.attributes`),
+    attributes: readAttributes(join["attributes"], `${place}.attributes`),
     limit:
       join["limit"] === undefined ? JOINED_DEFAULT : wholeNumber(join["limit"], `${place}.limit`, 1, ENTRIES_DEFAULT),
   };
 }
 
-function parseJoins(value: unknown): Join[] {
+function parseJoins(value: unknown): JoinOptions[] {
   if (value === undefined || value === null) return [];
   if (!isObject(value) || Object.keys(value).length > JOINS_MAX)
-    refuse("join", `an object of at most ${JOINS_MAX} joins`, value);
+    refuseField("join", `an object of at most ${JOINS_MAX} joins`, value);
   return Object.entries(value).map(([name, join]) => parseJoin(name, join));
 }
 
@@ -152,18 +162,18 @@ export function parseFind(value: unknown): FindOptions {
     where: options["where"],
     order: options["order"],
     aggregate: options["aggregate"] ?? null,
-    attributes: attributes(options["attributes"], "attributes"),
+    attributes: readAttributes(options["attributes"], "attributes"),
     ...page(options, ENTRIES_DEFAULT, ENTRIES_MAX),
-    includePagination: flag(options["includePagination"], "includePagination"),
+    includePagination: readFlag(options["includePagination"], "includePagination"),
     mayPaginate: options["includePagination"] !== false,
     cursor: parseCursor(options["cursor"]),
     joins: parseJoins(options["join"]),
   };
-  if (parsed.cursor !== null && parsed.limit === 0) refuse("limit", "1 or more when cursor is set", 0);
-  if (parsed.cursor !== null && parsed.offset > 0) refuse("offset", "absent when cursor is set", parsed.offset);
+  if (parsed.cursor !== null && parsed.limit === 0) refuseField("limit", "1 or more when cursor is set", 0);
+  if (parsed.cursor !== null && parsed.offset > 0) refuseField("offset", "absent when cursor is set", parsed.offset);
   const besideAggregate = ["attributes", "order", "join", "cursor", "includePagination"].find((name) => options[name]);
   if (parsed.aggregate !== null && besideAggregate) {
-    refuse(besideAggregate, "absent when aggregate is set; use a stage instead", options[besideAggregate]);
+    refuseField(besideAggregate, "absent when aggregate is set; use a stage instead", options[besideAggregate]);
   }
   return parsed;
 }

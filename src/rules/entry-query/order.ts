@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
-import { refuse } from "../fields.js";
+import { refuseField } from "../fields.js";
 import { list, ORDER_MAX, refuseMore } from "./judge.js";
 import { keyAt, type OwnField, ownSql, type Path, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
@@ -18,11 +18,11 @@ const ID: Path = { own: "id" };
 export function parseOrder(order: unknown, source: Source, place = "order"): OrderKey[] {
   const input = order === undefined || order === null ? [] : list(order, place, ORDER_MAX);
   const keys = input.map((one, at): OrderKey => {
-    const inside = `${place}[${at}]`;
-    const [column, direction = "ASC"] = typeof one === "string" ? [one] : list(one, inside, 2, 1);
-    const upper = typeof direction === "string" ? direction.toUpperCase() : "";
-    if (upper !== "ASC" && upper !== "DESC") refuse(`${inside}[1]`, "ASC or DESC", direction);
-    return { path: parsePath(column, `${inside}[0]`, source, true), descending: upper === "DESC" };
+    const innerPath = `${place}[${at}]`;
+    const [column, direction = "ASC"] = typeof one === "string" ? [one] : list(one, innerPath, 2, 1);
+    const upperDirection = typeof direction === "string" ? direction.toUpperCase() : "";
+    if (upperDirection !== "ASC" && upperDirection !== "DESC") refuseField(`${innerPath}[1]`, "ASC or DESC", direction);
+    return { path: parsePath(column, `${innerPath}[0]`, source, true), descending: upperDirection === "DESC" };
   });
   if (keys.length === 0) keys.push({ path: { own: "order" }, descending: false });
   // Same direction as the key before it, so that one index serves both.
@@ -56,24 +56,25 @@ const VALUES: Record<OwnField, RegExp> = {
 export const keyText = (sql: string): string => `(${sql})::text`;
 
 /** SQL condition: the entry follows those values in the order; precedes them if reversed. */
-export function behind(
+export function afterPosition(
   keys: readonly OrderKey[],
   sql: readonly string[],
   values: readonly string[],
   reversed: boolean,
   statement: Statement,
 ): string {
-  const bound = keys.map(({ path }, at) => {
+  const boundKeys = keys.map(({ path }, at) => {
     if (path.own === null) return statement.bind(values[at]!, "jsonb");
     return `(${statement.bind(values[at]!, "text")})::${TYPES[path.own]}`;
   });
-  const sign = ({ descending }: OrderKey) => (descending === reversed ? ">" : "<");
+  const comparisonSign = ({ descending }: OrderKey) => (descending === reversed ? ">" : "<");
   const [first] = keys;
   if (keys.every(({ descending }) => descending === first!.descending)) {
-    return `(${sql.join(", ")}) ${sign(first!)} (${bound.join(", ")})`;
+    return `(${sql.join(", ")}) ${comparisonSign(first!)} (${boundKeys.join(", ")})`;
   }
   return keys.reduceRight(
-    (rest, key, at) => `(${sql[at]} ${sign(key)} ${bound[at]} OR (${sql[at]} = ${bound[at]} AND ${rest}))`,
+    (rest, key, at) =>
+      `(${sql[at]} ${comparisonSign(key)} ${boundKeys[at]} OR (${sql[at]} = ${boundKeys[at]} AND ${rest}))`,
     "false",
   );
 }
@@ -86,20 +87,20 @@ export interface Cursor {
   reversed: boolean;
 }
 
-const fingerprint = (keys: readonly OrderKey[], dataSourceId: number): string =>
+const orderFingerprint = (keys: readonly OrderKey[], dataSourceId: number): string =>
   createHash("sha256")
     .update(JSON.stringify([dataSourceId, keys]))
     .digest("base64url")
     .slice(0, 12);
 
 export function writeCursor(keys: readonly OrderKey[], dataSourceId: number, { values, reversed }: Cursor): string {
-  const content = { f: fingerprint(keys, dataSourceId), k: values, r: reversed ? 1 : 0 };
+  const content = { f: orderFingerprint(keys, dataSourceId), k: values, r: reversed ? 1 : 0 };
   const cursor = Buffer.from(JSON.stringify(content)).toString("base64url");
   if (cursor.length > CURSOR_MAX_CHARACTERS) refuseMore("the values of order's columns are too long for a cursor");
   return cursor;
 }
 
-function decoded(cursor: string): Record<string, unknown> | null {
+function decodeCursor(cursor: string): Record<string, unknown> | null {
   try {
     const content: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
     return isObject(content) ? content : null;
@@ -121,11 +122,11 @@ function isKeyValue(value: unknown, { path }: OrderKey): value is string {
 
 /** @throws REQUEST_INVALID if it is not a cursor of this data source with this order */
 export function readCursor(cursor: unknown, keys: readonly OrderKey[], dataSourceId: number): Cursor {
-  const content = typeof cursor === "string" ? decoded(cursor) : null;
+  const content = typeof cursor === "string" ? decodeCursor(cursor) : null;
   const values = content?.["k"];
   const isOurs =
     content !== null &&
-    content["f"] === fingerprint(keys, dataSourceId) &&
+    content["f"] === orderFingerprint(keys, dataSourceId) &&
     Array.isArray(values) &&
     values.length === keys.length &&
     keys.every((key, at) => isKeyValue(values[at], key));

@@ -2,7 +2,7 @@
  * Paths of columns (`Address.street`, `items.0.price`) and their SQL. Every query accesses documents only by this file,
  * so that hidden columns are absent everywhere.
  */
-import { refuse } from "../fields.js";
+import { refuseField } from "../fields.js";
 import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, text } from "./judge.js";
 import type { Statement } from "./statement.js";
 
@@ -32,7 +32,7 @@ const INDEX = /^(?:0|[1-9]\d{0,4})$/;
 /** A dot without a preceding backslash: `Dr\.Name` is one column. */
 const DOT = /(?<!\\)\./;
 
-const isOwn = (name: string): name is OwnField => (OWN_FIELDS as readonly string[]).includes(name);
+const isOwnField = (name: string): name is OwnField => (OWN_FIELDS as readonly string[]).includes(name);
 
 /**
  * Parses a path. `data.` marks a column, `entry.` a field of the entry itself; without a prefix, if `bareOwn` is set,
@@ -41,18 +41,18 @@ const isOwn = (name: string): name is OwnField => (OWN_FIELDS as readonly string
 export function parsePath(value: unknown, place: string, source: Pick<Source, "entry">, bareOwn = false): Path {
   const name = text(value, place, PATH_MAX_CHARACTERS);
   if (source.entry !== null) {
-    if (name.startsWith("entry.") && isOwn(name.slice(6))) return { own: name.slice(6) as OwnField };
-    if (bareOwn && isOwn(name)) return { own: name };
+    if (name.startsWith("entry.") && isOwnField(name.slice(6))) return { own: name.slice(6) as OwnField };
+    if (bareOwn && isOwnField(name)) return { own: name };
   }
   const column = source.entry !== null && name.startsWith("data.") ? name.slice(5) : name;
   const segments = column.split(DOT).map((segment) => segment.replaceAll("\\.", "."));
   if (column === "" || segments.length > PATH_MAX_SEGMENTS) {
-    refuse(place, `the path of a column, of at most ${PATH_MAX_SEGMENTS} names`, value);
+    refuseField(place, `the path of a column, of at most ${PATH_MAX_SEGMENTS} names`, value);
   }
   return { own: null, segments };
 }
 
-const NULL = "'null'::jsonb";
+const JSON_NULL = "'null'::jsonb";
 
 /** SQL of a field of the entry itself, in its own type. */
 export const ownSql = (own: OwnField, source: Source): string => `${source.entry}.${SQL_OF_OWN[own]}`;
@@ -63,7 +63,7 @@ function ownJson(own: OwnField, source: Source): string {
   return `to_jsonb(to_char(${sql} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;
 }
 
-const step = (sql: string, segment: string, statement: Statement): string =>
+const stepSql = (sql: string, segment: string, statement: Statement): string =>
   INDEX.test(segment)
     ? `(${sql} #> ARRAY[${statement.bind(segment, "text")}])`
     : `(${sql} -> ${statement.bind(segment, "text")})`;
@@ -76,20 +76,20 @@ const isHidden = ({ segments }: { segments: readonly string[] }, source: Source)
 export function valueAt(path: Path, source: Source, statement: Statement): string {
   if (path.own !== null) return ownJson(path.own, source);
   if (isHidden(path, source)) return "NULL::jsonb";
-  return path.segments.reduce((sql, segment) => step(sql, segment, statement), source.doc);
+  return path.segments.reduce((sql, segment) => stepSql(sql, segment, statement), source.doc);
 }
 
 /** The same with null for a missing value: for indexes and the order of entries. */
 export const keyAt = (path: Path, source: Source, statement: Statement): string =>
-  `COALESCE(${valueAt(path, source, statement)}, ${NULL})`;
+  `COALESCE(${valueAt(path, source, statement)}, ${JSON_NULL})`;
 
-export const orNull = (value: string): string => `COALESCE(${value}, ${NULL})`;
+export const orNull = (value: string): string => `COALESCE(${value}, ${JSON_NULL})`;
 
 /** A condition on one value: from SQL of a nullable jsonb to SQL of a boolean that is never null. */
 export type Test = (value: string) => string;
 
 /** Values that a test applies to: every value at the path, or arrays as a whole. */
-interface Reach {
+interface ReachableValues {
   /** Elements of an array at the end of the path count as values. */
   elements: boolean;
   /** The test can be true for a missing value, so arrays on the way must be searched. */
@@ -124,22 +124,22 @@ export function arrayAt(
 function valuesFrom(segments: readonly string[], source: Source, statement: Statement, elements: boolean) {
   const first = statement.name();
   let last = first;
-  const parts = [`(SELECT ${step(source.doc, segments[0]!, statement)} AS v) ${first}`];
-  const lateral = (sql: string) => {
+  const parts = [`(SELECT ${stepSql(source.doc, segments[0]!, statement)} AS v) ${first}`];
+  const lateralJoin = (sql: string) => {
     last = statement.name();
     parts.push(`CROSS JOIN LATERAL (${sql}) ${last}`);
   };
   for (const segment of segments.slice(1)) {
-    const held = `${last}.v`;
+    const lastValue = `${last}.v`;
     if (!INDEX.test(segment)) {
-      const items = `CASE WHEN jsonb_typeof(${held}) = 'array' THEN ${held} ELSE jsonb_build_array(${held}) END`;
-      lateral(`SELECT value AS v FROM jsonb_array_elements(${items})`);
+      const items = `CASE WHEN jsonb_typeof(${lastValue}) = 'array' THEN ${lastValue} ELSE jsonb_build_array(${lastValue}) END`;
+      lateralJoin(`SELECT value AS v FROM jsonb_array_elements(${items})`);
     }
-    lateral(`SELECT ${step(`${last}.v`, segment, statement)} AS v`);
+    lateralJoin(`SELECT ${stepSql(`${last}.v`, segment, statement)} AS v`);
   }
   if (elements) {
     const items = `CASE WHEN jsonb_typeof(${last}.v) = 'array' THEN ${last}.v ELSE '[]' END`;
-    lateral(`SELECT ${last}.v UNION ALL SELECT value FROM jsonb_array_elements(${items})`);
+    lateralJoin(`SELECT ${last}.v UNION ALL SELECT value FROM jsonb_array_elements(${items})`);
   }
   return { from: parts.join(" "), value: `${last}.v` };
 }
@@ -148,16 +148,22 @@ function valuesFrom(segments: readonly string[], source: Source, statement: Stat
  * SQL condition: each test passes for some value at the path. First, all tests together on the direct value, in a form
  * that an index serves; then on elements of arrays on the way, if there are any.
  */
-export function anyAt(path: Path, source: Source, statement: Statement, tests: readonly Test[], reach: Reach): string {
+export function anyAt(
+  path: Path,
+  source: Source,
+  statement: Statement,
+  tests: readonly Test[],
+  reach: ReachableValues,
+): string {
   const value = valueAt(path, source, statement);
-  const direct = tests.map((test) => test(value)).join(" AND ");
-  if (path.own !== null || path.segments.length === 0 || isHidden(path, source)) return `(${direct})`;
+  const directTests = tests.map((test) => test(value)).join(" AND ");
+  if (path.own !== null || path.segments.length === 0 || isHidden(path, source)) return `(${directTests})`;
   const isArray = arrayAt(path.segments, source, statement, reach.elements);
-  if (isArray === null) return `(${direct})`;
-  const inside = tests.map((test) => {
-    const { from, value: held } = valuesFrom(path.segments, source, statement, reach.elements);
-    return `EXISTS (SELECT FROM ${from} WHERE ${test(held)})`;
+  if (isArray === null) return `(${directTests})`;
+  const elementTests = tests.map((test) => {
+    const { from, value: lastValue } = valuesFrom(path.segments, source, statement, reach.elements);
+    return `EXISTS (SELECT FROM ${from} WHERE ${test(lastValue)})`;
   });
-  if (reach.ofNothing) return `(CASE WHEN ${isArray} THEN ${inside.join(" AND ")} ELSE ${direct} END)`;
-  return `((${direct}) OR (${[isArray, ...inside].join(" AND ")}))`;
+  if (reach.ofNothing) return `(CASE WHEN ${isArray} THEN ${elementTests.join(" AND ")} ELSE ${directTests} END)`;
+  return `((${directTests}) OR (${[isArray, ...elementTests].join(" AND ")}))`;
 }

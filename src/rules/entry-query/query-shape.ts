@@ -3,20 +3,20 @@ import { isObject } from "../described.js";
 import { type OwnField, parsePath } from "./path.js";
 
 /** A column's path, or a field of the entry itself, and its operators. */
-interface Named {
+interface NamedColumn {
   /** Name in an index definition; null for a field of the entry itself. */
   column: string | null;
   top: string | null;
   text: string;
 }
 
-interface Condition extends Named {
+interface ShapeCondition extends NamedColumn {
   /** True if every found entry meets it: it is outside of $or, $nor and $not, so an index can use it. */
   isFound: boolean;
   isEquality: boolean;
 }
 
-interface Sorting extends Named {
+interface ShapeSorting extends NamedColumn {
   descending: boolean;
 }
 
@@ -28,58 +28,58 @@ export interface QueryShape {
 }
 
 export interface CheckedShape extends QueryShape {
-  conditions: readonly Condition[];
-  sorting: readonly Sorting[];
+  conditions: readonly ShapeCondition[];
+  sorting: readonly ShapeSorting[];
 }
 
 /** Maximum parts of a shape; longer queries rarely repeat. */
 const PARTS_MAX = 12;
 const COLUMNS_MAX = 3;
 const FOUND_BY_INDEX = ["$eq", "$in", "$gt", "$gte", "$lt", "$lte"];
-const LISTS = ["$and", "$or", "$nor"];
+const LIST_OPERATORS = ["$and", "$or", "$nor"];
 const ENTRY = { entry: "e" };
 
-const escaped = (segments: readonly string[]): string =>
+const escapeSegments = (segments: readonly string[]): string =>
   segments.map((segment) => segment.replaceAll(".", "\\.")).join(".");
 
-function named(input: string, bareOwn: boolean, text: (name: string) => string): Named {
+function nameColumn(input: string, bareOwn: boolean, text: (name: string) => string): NamedColumn {
   const path = parsePath(input, "", ENTRY, bareOwn);
   if (path.own !== null) return { column: null, top: null, text: text(path.own satisfies OwnField) };
-  const column = escaped(path.segments);
+  const column = escapeSegments(path.segments);
   return { column, top: path.segments[0]!, text: text(column) };
 }
 
-function conditionsOf(where: Record<string, unknown>, within: string): Condition[] {
+function conditionsOf(where: Record<string, unknown>, within: string): ShapeCondition[] {
   return Object.entries(where).flatMap(([key, value]) => {
-    if (LISTS.includes(key)) {
-      const inside = key === "$and" ? within : `${within}${key} `;
-      return (value as Record<string, unknown>[]).flatMap((one) => conditionsOf(one, inside));
+    if (LIST_OPERATORS.includes(key)) {
+      const innerPath = key === "$and" ? within : `${within}${key} `;
+      return (value as Record<string, unknown>[]).flatMap((one) => conditionsOf(one, innerPath));
     }
     if (key === "$not") return conditionsOf(value as Record<string, unknown>, `${within}$not `);
     if (key === "$filters") {
       return (value as { column: string; condition: string }[]).map(({ column, condition }) => ({
-        ...named(column, false, (name) => `${within}${name} ${condition}`),
+        ...nameColumn(column, false, (name) => `${within}${name} ${condition}`),
         isFound: false,
         isEquality: false,
       }));
     }
-    const stated = isObject(value) ? Object.keys(value).filter((one) => one.startsWith("$")) : [];
-    const operators = stated.length > 0 ? stated : ["$eq"];
+    const statedOperators = isObject(value) ? Object.keys(value).filter((one) => one.startsWith("$")) : [];
+    const operators = statedOperators.length > 0 ? statedOperators : ["$eq"];
     return operators
       .filter((operator) => operator !== "$options")
       .map((operator) => ({
-        ...named(key, false, (name) => `${within}${name} ${operator}`),
+        ...nameColumn(key, false, (name) => `${within}${name} ${operator}`),
         isFound: within === "" && FOUND_BY_INDEX.includes(operator),
         isEquality: operator === "$eq" || operator === "$in",
       }));
   });
 }
 
-function sortingOf(order: unknown): Sorting[] {
+function sortingOf(order: unknown): ShapeSorting[] {
   return (Array.isArray(order) ? order : []).map((one) => {
     const [column, direction = "ASC"] = (typeof one === "string" ? [one] : one) as [string, string?];
     const descending = direction.toUpperCase() === "DESC";
-    return { ...named(column, true, (name) => `${name} ${descending ? "DESC" : "ASC"}`), descending };
+    return { ...nameColumn(column, true, (name) => `${name} ${descending ? "DESC" : "ASC"}`), descending };
   });
 }
 
@@ -99,15 +99,15 @@ export function shapeOf(query: unknown, knows: (column: string) => boolean): Che
   return { where: texts, order: sorting.map(({ text }) => text), aggregate: isAggregate, conditions, sorting };
 }
 
-const isOneWay = (sorting: readonly Sorting[]): boolean =>
+const isOneWay = (sorting: readonly ShapeSorting[]): boolean =>
   sorting.every(({ descending }) => descending === sorting[0]!.descending);
 
 /** True if an index on those columns serves it: by its first column, or by its order. */
-export function serves(columns: readonly string[], { conditions, sorting }: CheckedShape): boolean {
-  const plain = columns.map((column) => named(column, false, (name) => name).column);
-  if (conditions.some(({ isFound, column }) => isFound && column !== null && column === plain[0])) return true;
-  const sorted = sorting.map(({ column }) => column);
-  return sorted.length > 0 && isOneWay(sorting) && sorted.join("\n") === plain.join("\n");
+export function servesShape(columns: readonly string[], { conditions, sorting }: CheckedShape): boolean {
+  const plainColumns = columns.map((column) => nameColumn(column, false, (name) => name).column);
+  if (conditions.some(({ isFound, column }) => isFound && column !== null && column === plainColumns[0])) return true;
+  const sortedColumns = sorting.map(({ column }) => column);
+  return sortedColumns.length > 0 && isOneWay(sorting) && sortedColumns.join("\n") === plainColumns.join("\n");
 }
 
 /** Columns of an index that would serve it; null if none would. @param mayIndex true if the top-level column can be indexed */
@@ -115,9 +115,9 @@ export function suggestionFor(
   { conditions, sorting }: CheckedShape,
   mayIndex: (column: string) => boolean,
 ): string[] | null {
-  const found = conditions.filter(({ isFound, top }) => isFound && top !== null && mayIndex(top));
-  const best = found.find(({ isEquality }) => isEquality) ?? found[0];
-  if (best) return [best.column!];
+  const indexableConditions = conditions.filter(({ isFound, top }) => isFound && top !== null && mayIndex(top));
+  const bestCondition = indexableConditions.find(({ isEquality }) => isEquality) ?? indexableConditions[0];
+  if (bestCondition) return [bestCondition.column!];
   const isIndexable = sorting.every(({ top }) => top !== null && mayIndex(top));
   if (sorting.length === 0 || sorting.length > COLUMNS_MAX || !isIndexable || !isOneWay(sorting)) return null;
   return sorting.map(({ column }) => column!);

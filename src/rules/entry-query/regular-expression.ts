@@ -4,7 +4,7 @@
  */
 import { type AST, RegExpParser } from "@eslint-community/regexpp";
 import { ActionError } from "../../errors.js";
-import { described } from "../described.js";
+import { describeValue } from "../described.js";
 
 const PATTERN_MAX_CHARACTERS = 200;
 /** PostgreSQL's limit on a count, and this service's limit on nested counts: each copy costs its automaton. */
@@ -12,9 +12,9 @@ const REPEAT_MAX = 255;
 const COPIES_MAX = 1_000;
 
 const LINE_ENDS = "\\n\\r\\u2028\\u2029";
-const SPACES = "\\t-\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff";
-const SETS = { digit: "0-9", space: SPACES, word: "A-Za-z0-9_" } as const;
-const PLAIN = /[A-Za-z0-9 ]/;
+const SPACE_CHARACTERS = "\\t-\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff";
+const CHARACTER_SETS = { digit: "0-9", space: SPACE_CHARACTERS, word: "A-Za-z0-9_" } as const;
+const PLAIN_CHARACTER = /[A-Za-z0-9 ]/;
 
 /** Letters with several lower or upper case forms: JavaScript's `i` treats all of a group as equal, PostgreSQL only pairs of them. */
 const CASE_GROUPS = [
@@ -28,7 +28,7 @@ const likeRange = (min: number, max: number): string =>
   groupMembers
     .filter((members) => members.some((code) => code >= min && code <= max))
     .flat()
-    .map(character)
+    .map(characterText)
     .join("");
 
 /** Letters that PostgreSQL treats as another letter with `i`, unlike JavaScript: ſ as s, the Kelvin sign as k and so on. */
@@ -37,7 +37,7 @@ const LONE_LETTERS = ["İi", "ıi", "ſs", "\u212ak", "\u2126ω", "\u212bå", "�
 );
 
 /** True if one of the elements contains the letter. */
-const covers = (elements: readonly AST.CharacterClassElement[], code: number): boolean =>
+const coversCode = (elements: readonly AST.CharacterClassElement[], code: number): boolean =>
   elements.some((element) => {
     if (element.type === "Character") return element.value === code;
     if (element.type === "CharacterClassRange") return element.min.value <= code && code <= element.max.value;
@@ -46,12 +46,14 @@ const covers = (elements: readonly AST.CharacterClassElement[], code: number): b
 
 /** Letters that PostgreSQL would add to the class because of a single letter in it. */
 function addedLetters(elements: readonly AST.CharacterClassElement[]): string[] {
-  const added = LONE_LETTERS.filter(([letter, other]) => {
-    const cases = [other, other.toUpperCase()].filter((one) => one.length === 1).map((one) => one.codePointAt(0)!);
-    const group = groupMembers.find((members) => members.includes(cases[0]!)) ?? [];
-    return covers(elements, letter) && ![...cases, ...group].some((code) => covers(elements, code));
+  const letters = LONE_LETTERS.filter(([letter, other]) => {
+    const letterCases = [other, other.toUpperCase()]
+      .filter((one) => one.length === 1)
+      .map((one) => one.codePointAt(0)!);
+    const group = groupMembers.find((members) => members.includes(letterCases[0]!)) ?? [];
+    return coversCode(elements, letter) && ![...letterCases, ...group].some((code) => coversCode(elements, code));
   });
-  return [...new Set(added.map(([, other]) => character(other.codePointAt(0)!)))];
+  return [...new Set(letters.map(([, other]) => characterText(other.codePointAt(0)!)))];
 }
 
 /** The translated pattern; `ignoreCase` needs a collation that knows all letters. */
@@ -60,48 +62,48 @@ export interface TranslatedPattern {
   ignoreCase: boolean;
 }
 
-class Untranslatable extends Error {}
+class UntranslatableError extends Error {}
 
-const unlike = (what: string): never => {
-  throw new Untranslatable(`${what}, which PostgreSQL interprets differently`);
+const untranslatable = (what: string): never => {
+  throw new UntranslatableError(`${what}, which PostgreSQL interprets differently`);
 };
 
-function character(code: number): string {
-  if (code === 0) return unlike("U+0000");
-  if (code >= 0xd800 && code <= 0xdfff) return unlike("a lone surrogate");
+function characterText(code: number): string {
+  if (code === 0) return untranslatable("U+0000");
+  if (code >= 0xd800 && code <= 0xdfff) return untranslatable("a lone surrogate");
   const text = String.fromCodePoint(code);
-  if (PLAIN.test(text)) return text;
+  if (PLAIN_CHARACTER.test(text)) return text;
   return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
 function classElement(element: AST.CharacterClassElement, ignoreCase: boolean): string {
-  const alike = (min: number, max: number) => (ignoreCase ? likeRange(min, max) : "");
-  if (element.type === "Character") return character(element.value) + alike(element.value, element.value);
+  const alikeLetters = (min: number, max: number) => (ignoreCase ? likeRange(min, max) : "");
+  if (element.type === "Character") return characterText(element.value) + alikeLetters(element.value, element.value);
   if (element.type === "CharacterClassRange") {
     const [min, max] = [element.min.value, element.max.value];
-    return `${character(min)}-${character(max)}${alike(min, max)}`;
+    return `${characterText(min)}-${characterText(max)}${alikeLetters(min, max)}`;
   }
-  if (element.type !== "CharacterSet" || element.kind === "property") return unlike("a property class");
-  return element.negate ? unlike(`${element.raw} within brackets`) : SETS[element.kind];
+  if (element.type !== "CharacterSet" || element.kind === "property") return untranslatable("a property class");
+  return element.negate ? untranslatable(`${element.raw} within brackets`) : CHARACTER_SETS[element.kind];
 }
 
 function characterClass(node: AST.CharacterClass, ignoreCase: boolean): string {
   if (node.elements.length === 0) return node.negate ? "." : "(?!)";
   const elements = node.elements as AST.CharacterClassElement[];
-  const written = `[${node.negate ? "^" : ""}${elements.map((one) => classElement(one, ignoreCase)).join("")}]`;
+  const writtenText = `[${node.negate ? "^" : ""}${elements.map((one) => classElement(one, ignoreCase)).join("")}]`;
   const added = ignoreCase ? addedLetters(elements) : [];
-  if (added.length === 0) return written;
-  return node.negate ? `(?:${added.join("|")}|${written})` : `(?:(?!${added.join("|")})${written})`;
+  if (added.length === 0) return writtenText;
+  return node.negate ? `(?:${added.join("|")}|${writtenText})` : `(?:(?!${added.join("|")})${writtenText})`;
 }
 
 function characterSet(node: AST.CharacterSet, dotAll: boolean): string {
   if (node.kind === "any") return dotAll ? "." : `[^${LINE_ENDS}]`;
-  if (node.kind === "property") return unlike(node.raw);
-  return `[${node.negate ? "^" : ""}${SETS[node.kind]}]`;
+  if (node.kind === "property") return untranslatable(node.raw);
+  return `[${node.negate ? "^" : ""}${CHARACTER_SETS[node.kind]}]`;
 }
 
 /** Writes one pattern; counts the product of nested repetitions. */
-class Translation {
+class PatternTranslation {
   private copies = 0;
 
   constructor(
@@ -114,42 +116,42 @@ class Translation {
   }
 
   private sequence(elements: readonly AST.Element[], factor: number): string {
-    let written = "";
+    let writtenText = "";
     for (let at = 0; at < elements.length; at += 1) {
       const [one, next] = [elements[at]!, elements[at + 1]];
       const pair = one.type === "Character" && next?.type === "Character" && isPair(one.value, next.value);
       // JavaScript sees two surrogates, PostgreSQL one character.
       if (pair) at += 1;
-      written += pair ? character(whole(one.value, next.value)) : this.element(one, factor);
+      writtenText += pair ? characterText(codePointOf(one.value, next.value)) : this.element(one, factor);
     }
-    return written;
+    return writtenText;
   }
 
   private element(node: AST.Element, factor: number): string {
     this.copies += factor;
-    if (this.copies > COPIES_MAX) throw new Untranslatable("too many nested repetitions");
+    if (this.copies > COPIES_MAX) throw new UntranslatableError("too many nested repetitions");
     if (node.type === "Character") {
-      const lone = this.ignoreCase && LONE_LETTERS.find(([letter]) => letter === node.value);
-      if (lone) return `(?:(?!${character(lone[1].codePointAt(0)!)})${character(node.value)})`;
-      const alike = this.ignoreCase ? likeRange(node.value, node.value) : "";
-      return alike === "" ? character(node.value) : `[${alike}]`;
+      const loneLetter = this.ignoreCase && LONE_LETTERS.find(([letter]) => letter === node.value);
+      if (loneLetter) return `(?:(?!${characterText(loneLetter[1].codePointAt(0)!)})${characterText(node.value)})`;
+      const alikeLetters = this.ignoreCase ? likeRange(node.value, node.value) : "";
+      return alikeLetters === "" ? characterText(node.value) : `[${alikeLetters}]`;
     }
     if (node.type === "CharacterSet") return characterSet(node, this.dotAll);
     if (node.type === "CharacterClass") return characterClass(node, this.ignoreCase);
     if (node.type === "Group" || node.type === "CapturingGroup") {
-      if (node.type === "Group" && node.modifiers) return unlike("a group with flags");
+      if (node.type === "Group" && node.modifiers) return untranslatable("a group with flags");
       return `(?:${this.alternatives(node.alternatives, factor)})`;
     }
     if (node.type === "Quantifier") return this.quantifier(node, factor);
     if (node.type === "Assertion") return this.assertion(node, factor);
-    return unlike(node.type === "Backreference" ? "a backreference" : node.type);
+    return untranslatable(node.type === "Backreference" ? "a backreference" : node.type);
   }
 
   private quantifier({ element, min, max }: AST.Quantifier, factor: number): string {
-    const most = max === Number.POSITIVE_INFINITY ? min + 1 : max;
-    if (most > REPEAT_MAX) throw new Untranslatable(`a count above ${REPEAT_MAX}`);
-    if (element.type === "Assertion") return unlike("a repeated assertion");
-    const inner = this.element(element, factor * Math.max(1, most));
+    const maxRepeats = max === Number.POSITIVE_INFINITY ? min + 1 : max;
+    if (maxRepeats > REPEAT_MAX) throw new UntranslatableError(`a count above ${REPEAT_MAX}`);
+    if (element.type === "Assertion") return untranslatable("a repeated assertion");
+    const inner = this.element(element, factor * Math.max(1, maxRepeats));
     return `(?:${inner}){${min},${max === Number.POSITIVE_INFINITY ? "" : max}}`;
   }
 
@@ -158,8 +160,8 @@ class Translation {
     if (node.kind === "end") return "$";
     if (node.kind === "lookahead")
       return `(?${node.negate ? "!" : "="}${this.alternatives(node.alternatives, factor)})`;
-    if (node.kind === "lookbehind") return unlike("a lookbehind");
-    if (node.kind !== "word") return unlike("an assertion");
+    if (node.kind === "lookbehind") return untranslatable("a lookbehind");
+    if (node.kind !== "word") return untranslatable("an assertion");
     const [before, after] = ["(?<![A-Za-z0-9_])", "(?![A-Za-z0-9_])"];
     const [word, behind] = ["(?=[A-Za-z0-9_])", "(?<=[A-Za-z0-9_])"];
     return node.negate ? `(?:${behind}${word}|${before}${after})` : `(?:${before}${word}|${behind}${after})`;
@@ -167,7 +169,7 @@ class Translation {
 }
 
 const isPair = (high: number, low: number) => high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff;
-const whole = (high: number, low: number) => (high - 0xd800) * 0x400 + (low - 0xdc00) + 0x10000;
+const codePointOf = (high: number, low: number) => (high - 0xd800) * 0x400 + (low - 0xdc00) + 0x10000;
 
 const parser = new RegExpParser({ ecmaVersion: 2025 });
 
@@ -175,19 +177,22 @@ const parser = new RegExpParser({ ecmaVersion: 2025 });
 export function translatePattern(pattern: unknown, flags: unknown, place: string): TranslatedPattern {
   if (typeof pattern !== "string" || pattern.length > PATTERN_MAX_CHARACTERS) {
     const expected = `a regular expression of at most ${PATTERN_MAX_CHARACTERS} characters`;
-    throw new ActionError("REQUEST_INVALID", `${place}.$regex must be ${expected} (got ${described(pattern)})`);
+    throw new ActionError("REQUEST_INVALID", `${place}.$regex must be ${expected} (got ${describeValue(pattern)})`);
   }
   if (flags !== undefined && (typeof flags !== "string" || !/^(?!.*(.).*\1)[is]*$/.test(flags))) {
-    throw new ActionError("REQUEST_INVALID", `${place}.$options must consist of i and s (got ${described(flags)})`);
+    throw new ActionError("REQUEST_INVALID", `${place}.$options must consist of i and s (got ${describeValue(flags)})`);
   }
   try {
     const tree = parser.parsePattern(pattern, undefined, undefined, { unicode: false });
     const ignoreCase = flags?.includes("i") ?? false;
-    const written = new Translation(flags?.includes("s") ?? false, ignoreCase).alternatives(tree.alternatives, 1);
+    const writtenText = new PatternTranslation(flags?.includes("s") ?? false, ignoreCase).alternatives(
+      tree.alternatives,
+      1,
+    );
     // The outer group prevents that a leading `***:` or `(?` acts as a PostgreSQL directive.
-    return { pattern: `(?:${written})`, ignoreCase };
+    return { pattern: `(?:${writtenText})`, ignoreCase };
   } catch (error) {
-    const reason = error instanceof Untranslatable ? `contains ${error.message}` : "is not a regular expression";
-    throw new ActionError("REQUEST_INVALID", `${place}.$regex ${reason}: ${described(pattern)}`);
+    const reason = error instanceof UntranslatableError ? `contains ${error.message}` : "is not a regular expression";
+    throw new ActionError("REQUEST_INVALID", `${place}.$regex ${reason}: ${describeValue(pattern)}`);
   }
 }

@@ -17,12 +17,12 @@ export class Statement {
   ): string {
     // Reuses the parameter of repeated texts, such as names of columns.
     const key = typeof value === "string" ? `${type} ${value}` : null;
-    const known = key === null ? undefined : this.places.get(key);
-    if (known) return known;
+    const knownPlace = key === null ? undefined : this.places.get(key);
+    if (knownPlace) return knownPlace;
     this.values.push(value);
-    const place = `$${this.values.length}::${type}`;
-    if (key !== null) this.places.set(key, place);
-    return place;
+    const placeholder = `$${this.values.length}::${type}`;
+    if (key !== null) this.places.set(key, placeholder);
+    return placeholder;
   }
 
   name(): string {

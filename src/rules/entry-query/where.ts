@@ -1,6 +1,6 @@
 /** `where`: validates its JSON and compiles it to one SQL condition with parameters. Paths are in path.ts, tests in operators.ts. */
 import { isObject } from "../described.js";
-import { refuse } from "../fields.js";
+import { refuseField } from "../fields.js";
 import { filterCondition } from "./filters.js";
 import { list, refuseMore, refuseName, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./judge.js";
 import { TESTS, typeOf, type ValueTest } from "./operators.js";
@@ -17,7 +17,7 @@ const allOf = (conditions: readonly string[]): string =>
   conditions.length === 0 ? "true" : `(${conditions.join(" AND ")})`;
 
 /** Together they form one range, which an index serves. */
-const RANGES = ["$gt", "$gte", "$lt", "$lte"];
+const RANGE_OPERATORS = ["$gt", "$gte", "$lt", "$lte"];
 
 /** The path that operators apply to. */
 interface Field {
@@ -27,7 +27,7 @@ interface Field {
 }
 
 /** One compilation: counts operators. */
-class Compilation {
+class WhereCompilation {
   private operators = 0;
 
   constructor(private readonly statement: Statement) {}
@@ -39,29 +39,29 @@ class Compilation {
   }
 
   where(where: unknown, place: string, source: Source, depth: number): string {
-    if (!isObject(where)) refuse(place, "an object of columns and operators", where);
+    if (!isObject(where)) refuseField(place, "an object of columns and operators", where);
     this.count(place, depth);
     const conditions = Object.entries(where).map(([key, value]) => {
-      const inside = `${place}.${key}`;
+      const innerPath = `${place}.${key}`;
       if (key.startsWith("$")) return this.ofEntry(key, value, place, source, depth);
-      return this.field(parsePath(key, inside, source), value, inside, source, depth);
+      return this.field(parsePath(key, innerPath, source), value, innerPath, source, depth);
     });
     return allOf(conditions);
   }
 
   private ofEntry(key: string, value: unknown, place: string, source: Source, depth: number): string {
-    const inside = `${place}.${key}`;
-    if (key === "$not") return `NOT ${this.where(value, inside, source, depth + 1)}`;
+    const innerPath = `${place}.${key}`;
+    if (key === "$not") return `NOT ${this.where(value, innerPath, source, depth + 1)}`;
     if (key === "$filters") {
-      const filters = list(value, inside, LISTED_MAX);
-      return allOf(filters.map((one, at) => this.filter(one, `${inside}[${at}]`, source, depth)));
+      const filters = list(value, innerPath, LISTED_MAX);
+      return allOf(filters.map((one, at) => this.filter(one, `${innerPath}[${at}]`, source, depth)));
     }
     if (!OF_ENTRIES.includes(key)) refuseName(place, ["columns", ...OF_ENTRIES], key);
-    const inner = list(value, inside, LISTED_MAX, 1).map((one, at) =>
-      this.where(one, `${inside}[${at}]`, source, depth + 1),
+    const innerConditions = list(value, innerPath, LISTED_MAX, 1).map((one, at) =>
+      this.where(one, `${innerPath}[${at}]`, source, depth + 1),
     );
-    if (key === "$and") return allOf(inner);
-    return `${key === "$nor" ? "NOT " : ""}(${inner.join(" OR ")})`;
+    if (key === "$and") return allOf(innerConditions);
+    return `${key === "$nor" ? "NOT " : ""}(${innerConditions.join(" OR ")})`;
   }
 
   private filter(filter: unknown, place: string, source: Source, depth: number): string {
@@ -74,11 +74,13 @@ class Compilation {
     const keys = isObject(value) ? Object.keys(value) : [];
     if (!keys.some((key) => key.startsWith("$"))) return this.operator("$eq", { $eq: value }, place, at);
     const operators = value as Record<string, unknown>;
-    const ranges = keys.filter((key) => RANGES.includes(key));
-    const others = keys.filter((key) => !RANGES.includes(key) && !(key === "$options" && "$regex" in operators));
-    const conditions = others.map((key) => this.operator(key, operators, `${place}.${key}`, at));
-    if (ranges.length > 0) {
-      const tests = ranges.map((key) => this.test(key, operators, `${place}.${key}`, at));
+    const rangeKeys = keys.filter((key) => RANGE_OPERATORS.includes(key));
+    const otherKeys = keys.filter(
+      (key) => !RANGE_OPERATORS.includes(key) && !(key === "$options" && "$regex" in operators),
+    );
+    const conditions = otherKeys.map((key) => this.operator(key, operators, `${place}.${key}`, at));
+    if (rangeKeys.length > 0) {
+      const tests = rangeKeys.map((key) => this.test(key, operators, `${place}.${key}`, at));
       conditions.push(this.any(at, tests));
     }
     return allOf(conditions);
@@ -101,8 +103,8 @@ class Compilation {
 
   /** Combines tests of one path with the same reach. */
   private any({ path, source }: Field, tests: readonly ValueTest[]): string {
-    const each = tests.map(({ test }) => test);
-    return anyAt(path, source, this.statement, each, tests[0]!);
+    const testList = tests.map(({ test }) => test);
+    return anyAt(path, source, this.statement, testList, tests[0]!);
   }
 
   private not(operand: unknown, place: string, { path, source, depth }: Field): string {
@@ -110,7 +112,7 @@ class Compilation {
     if (isObject(operand) && Object.keys(operand).some((one) => one.startsWith("$"))) {
       return this.field(path, operand, place, source, depth + 1);
     }
-    return refuse(place, "an object of operators", operand);
+    return refuseField(place, "an object of operators", operand);
   }
 
   private all(operand: unknown, place: string, at: Field): string {
@@ -119,10 +121,10 @@ class Compilation {
     if (operands.length === 0) return "false";
     return allOf(
       operands.map((one, n) => {
-        const inside = `${place}[${n}]`;
+        const innerPath = `${place}[${n}]`;
         const isMatch = isObject(one) && Object.keys(one).join() === "$elemMatch";
-        if (isMatch) return this.elemMatch(one["$elemMatch"], `${inside}.$elemMatch`, at);
-        return this.operator("$eq", { $eq: one }, inside, at);
+        if (isMatch) return this.elemMatch(one["$elemMatch"], `${innerPath}.$elemMatch`, at);
+        return this.operator("$eq", { $eq: one }, innerPath, at);
       }),
     );
   }
@@ -130,7 +132,7 @@ class Compilation {
   /** True if one element passes all of it: operators on the element itself, or a where on its members. */
   private elemMatch(operand: unknown, place: string, at: Field): string {
     this.count(place, at.depth);
-    if (!isObject(operand)) refuse(place, "an object of columns or operators", operand);
+    if (!isObject(operand)) refuseField(place, "an object of columns or operators", operand);
     const ofElement = Object.keys(operand).some((key) => OF_FIELDS.includes(key) && key !== "$not");
     const test = (value: string) => {
       const name = this.statement.name();
@@ -149,7 +151,7 @@ class Compilation {
 /** Returns an SQL condition that is never null. @throws REQUEST_INVALID that names the path, the expected and the received value */
 export function compileWhere(where: unknown, source: Source, statement: Statement, place = "where"): string {
   if (where === undefined || where === null) return "true";
-  const condition = new Compilation(statement).where(where, place, source, 0);
+  const condition = new WhereCompilation(statement).where(where, place, source, 0);
   if (condition.length > CONDITION_MAX_CHARACTERS) {
     refuseMore(`${place} is too large: name fewer and shorter paths, and fewer conditions`);
   }

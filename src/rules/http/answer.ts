@@ -9,7 +9,7 @@ export interface HttpAnswer {
 }
 
 /** Headers that only the service sets, that affect the origin beyond this response, or that belong to the connection. */
-const DROPPED = [
+const DROPPED_HEADERS = [
   ...["set-cookie", "set-cookie2", "clear-site-data", "service-worker-allowed", "content-security-policy"],
   ...["content-security-policy-report-only", "x-content-type-options"],
   ...["strict-transport-security", "alt-svc", "nel", "report-to", "reporting-endpoints", "origin-agent-cluster"],
@@ -28,14 +28,14 @@ const DROPPED = [
 const DROPPED_PREFIXES = ["access-control-", "svc-"];
 
 const isDropped = (name: string): boolean =>
-  DROPPED.includes(name) || DROPPED_PREFIXES.some((prefix) => name.startsWith(prefix));
+  DROPPED_HEADERS.includes(name) || DROPPED_PREFIXES.some((prefix) => name.startsWith(prefix));
 
 const WITHOUT_BODY = [204, 205, 304];
 
 function headersIn(headers: unknown): Record<string, string> {
   const entries = Object.entries((headers ?? {}) as Record<string, string | number>);
-  const lower = entries.map(([name, value]) => [name.toLowerCase(), String(value)] as const);
-  return Object.fromEntries(lower.filter(([name]) => !isDropped(name)));
+  const lowerCaseEntries = entries.map(([name, value]) => [name.toLowerCase(), String(value)] as const);
+  return Object.fromEntries(lowerCaseEntries.filter(([name]) => !isDropped(name)));
 }
 
 function bodyIn({ body, base64 }: Record<string, unknown>): { body: HttpAnswer["body"]; type: string | null } {

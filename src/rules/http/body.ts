@@ -8,8 +8,8 @@ type Values = Record<string, string | string[]>;
 export function valuesOf(pairs: Iterable<readonly [string, string]>): Values {
   const values = new Map<string, string | string[]>();
   for (const [name, value] of pairs) {
-    const known = values.get(name);
-    values.set(name, known === undefined ? value : [known, value].flat());
+    const knownValue = values.get(name);
+    values.set(name, knownValue === undefined ? value : [knownValue, value].flat());
   }
   return Object.fromEntries(values);
 }
@@ -26,12 +26,12 @@ export function headersFor(
   headers: NodeJS.Dict<string | string[]>,
   { hidesAuthorization, secret }: { hidesAuthorization: boolean; secret: string | null },
 ): Record<string, string> {
-  const shown = Object.entries(headers).filter(
+  const shownHeaders = Object.entries(headers).filter(
     ([name, value]) =>
       value !== undefined && !HIDDEN_HEADERS.includes(name) && !(hidesAuthorization && name === "authorization"),
   );
   const withoutSecret = (text: string) => (secret === null ? text : text.replaceAll(secret, "«secret»"));
-  return Object.fromEntries(shown.map(([name, value]) => [name, withoutSecret([value].flat().join(", "))]));
+  return Object.fromEntries(shownHeaders.map(([name, value]) => [name, withoutSecret([value].flat().join(", "))]));
 }
 
 /** Type and subtype in lower case; "" if there is none. */

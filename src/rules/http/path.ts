@@ -10,15 +10,15 @@ export const VALUE_MAX_CHARACTERS = 1_024;
 /** First segment of the URL of every draft. */
 export const DRAFT_SEGMENT = "draft";
 
-const PARAMETER = /^:([A-Za-z_]\w{0,63})$/;
+const PARAMETER_SEGMENT = /^:([A-Za-z_]\w{0,63})$/;
 /** Letters and digits of all scripts, and punctuation that a URL segment may contain unescaped. */
-const LITERAL = /^[\p{L}\p{M}\p{N}._~!$&'()*+,;=@-]+$/u;
+const LITERAL_SEGMENT = /^[\p{L}\p{M}\p{N}._~!$&'()*+,;=@-]+$/u;
 
 const isDots = (segment: string): boolean => segment === "." || segment === "..";
 
 const isLiteral = (segment: string): boolean =>
   segment.length <= SEGMENT_MAX_CHARACTERS &&
-  LITERAL.test(segment) &&
+  LITERAL_SEGMENT.test(segment) &&
   !isDots(segment) &&
   segment.normalize("NFC") === segment;
 
@@ -28,12 +28,12 @@ export function patternFault(path: unknown): string | null {
   const segments = path.split("/");
   if (path === "" || segments.length > PATH_SEGMENTS_MAX) return `must have 1 to ${PATH_SEGMENTS_MAX} segments`;
   if (segments.includes("")) return "must have no empty segment, and no slash at its start or end";
-  const faulty = segments.find((segment) => !PARAMETER.test(segment) && !isLiteral(segment));
-  if (faulty !== undefined) {
+  const faultySegment = segments.find((segment) => !PARAMETER_SEGMENT.test(segment) && !isLiteral(segment));
+  if (faultySegment !== undefined) {
     return `must have segments of letters, digits and ._~!$&'()*+,;=@- of at most ${SEGMENT_MAX_CHARACTERS} characters, or :name`;
   }
   if (segments[0] === DRAFT_SEGMENT) return `must not begin with ${DRAFT_SEGMENT}, where drafts are served`;
-  const names = segments.flatMap((segment) => PARAMETER.exec(segment)?.[1] ?? []);
+  const names = segments.flatMap((segment) => PARAMETER_SEGMENT.exec(segment)?.[1] ?? []);
   return new Set(names).size === names.length ? null : "must name each parameter once";
 }
 
@@ -41,7 +41,7 @@ export function patternFault(path: unknown): string | null {
 export const shapeOf = (path: string): string =>
   path
     .split("/")
-    .map((segment) => (PARAMETER.test(segment) ? ":" : segment))
+    .map((segment) => (PARAMETER_SEGMENT.test(segment) ? ":" : segment))
     .join("/");
 
 /** Segments of a request's path, as sent and decoded; null if no pattern can match. One trailing slash is ignored. */
@@ -76,6 +76,6 @@ export function shapesFor(decoded: readonly string[]): string[] {
 
 /** Values of the pattern's parameters. */
 export function paramsOf(path: string, decoded: readonly string[]): Record<string, string> {
-  const names = path.split("/").map((segment) => PARAMETER.exec(segment)?.[1]);
+  const names = path.split("/").map((segment) => PARAMETER_SEGMENT.exec(segment)?.[1]);
   return Object.fromEntries(names.flatMap((name, at) => (name === undefined ? [] : [[name, decoded[at]!]])));
 }

@@ -5,24 +5,24 @@
 
 const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
 /** Visible characters, spaces and tabs. */
-const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
-const LOCATION = /^[\x21-\x7e]+$/;
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+const LOCATION_VALUE = /^[\x21-\x7e]+$/;
 const VALUE_MAX_CHARACTERS = 8_192;
 const HEADERS_MAX = 100;
-const REDIRECTS = [301, 302, 303, 307, 308];
+const REDIRECT_STATUSES = [301, 302, 303, 307, 308];
 
-const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
+const hasValue = (value: unknown): boolean => value !== undefined && value !== null;
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 function headersFault(headers: unknown): string | null {
-  if (!isGiven(headers)) return null;
+  if (!hasValue(headers)) return null;
   if (!isObject(headers)) return "headers must be an object";
   const entries = Object.entries(headers);
   if (entries.length > HEADERS_MAX) return `headers must be at most ${HEADERS_MAX} (got ${entries.length})`;
   for (const [name, value] of entries) {
     if (!NAME.test(name)) return `headers must have names of HTTP (got ${JSON.stringify(name.slice(0, 60))})`;
-    const isText = typeof value === "string" && value.length <= VALUE_MAX_CHARACTERS && VALUE.test(value);
+    const isText = typeof value === "string" && value.length <= VALUE_MAX_CHARACTERS && HEADER_VALUE.test(value);
     if (!isText && typeof value !== "number") return `headers.${name} must be one line of Latin-1 text`;
   }
   return null;
@@ -33,11 +33,12 @@ export function responseFault(options: unknown): string | null {
   if (!isObject(options)) return "options must be an object";
   const { status, headers, redirect } = options;
   const isStatus = Number.isInteger(status) && (status as number) >= 200 && (status as number) <= 599;
-  if (isGiven(status) && !isStatus) return `status must be an integer from 200 to 599 (got ${String(status)})`;
-  const isLocation = typeof redirect === "string" && redirect.length <= VALUE_MAX_CHARACTERS && LOCATION.test(redirect);
-  if (isGiven(redirect) && !isLocation) return "redirect must be a URL, percent-encoded";
-  if (isGiven(redirect) && isGiven(status) && !REDIRECTS.includes(status as number)) {
-    return `status of a redirect must be one of ${REDIRECTS.join(", ")} (got ${String(status)})`;
+  if (hasValue(status) && !isStatus) return `status must be an integer from 200 to 599 (got ${String(status)})`;
+  const isLocation =
+    typeof redirect === "string" && redirect.length <= VALUE_MAX_CHARACTERS && LOCATION_VALUE.test(redirect);
+  if (hasValue(redirect) && !isLocation) return "redirect must be a URL, percent-encoded";
+  if (hasValue(redirect) && hasValue(status) && !REDIRECT_STATUSES.includes(status as number)) {
+    return `status of a redirect must be one of ${REDIRECT_STATUSES.join(", ")} (got ${String(status)})`;
   }
   return headersFault(headers);
 }

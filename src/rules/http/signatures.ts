@@ -19,16 +19,17 @@ export interface SignedRequest {
 }
 
 /** True if the request has a valid signature of the key. `now` in seconds. */
-type Verifier = (request: SignedRequest, key: string, auth: SignatureAuth, now: number) => boolean;
+type VerifySignature = (request: SignedRequest, key: string, auth: SignatureAuth, now: number) => boolean;
 
 /** Compares in constant time; different lengths are unequal. */
-function equals(input: Uint8Array, wanted: Uint8Array): boolean {
-  return input.length === wanted.length && timingSafeEqual(input, wanted);
+function equalsSafely(input: Uint8Array, expected: Uint8Array): boolean {
+  return input.length === expected.length && timingSafeEqual(input, expected);
 }
 
-const equalTexts = (input: string, wanted: string): boolean => equals(Buffer.from(input), Buffer.from(wanted));
+const equalTexts = (input: string, expected: string): boolean =>
+  equalsSafely(Buffer.from(input), Buffer.from(expected));
 
-const hmac = (algorithm: string, key: string | Buffer, ...parts: (string | Uint8Array)[]): Buffer =>
+const hmacOf = (algorithm: string, key: string | Buffer, ...parts: (string | Uint8Array)[]): Buffer =>
   parts.reduce((mac, part) => mac.update(part), createHmac(algorithm, key)).digest();
 
 /** Seconds since 1970 in decimal digits; NaN for anything else. */
@@ -40,36 +41,36 @@ const isFresh = (time: number, { toleranceSeconds = TOLERANCE_SECONDS }: Signatu
 /** Maximum signatures of one header that are checked: a sender lists a few while it rotates its key. */
 const SIGNATURES_MAX = 20;
 
-const standardWebhooks: Verifier = ({ header, body }, key, auth, now) => {
+const standardWebhooks: VerifySignature = ({ header, body }, key, auth, now) => {
   const [id, time, signatures] = [header("webhook-id"), header("webhook-timestamp"), header("webhook-signature")];
   if (!id || !time || !signatures || !isFresh(timeIn(time), auth, now)) return false;
   const secret = Buffer.from(key.replace(/^whsec_/, ""), "base64");
   if (secret.length === 0) return false;
-  const wanted = hmac("sha256", secret, `${id}.${time}.`, body).toString("base64");
-  const listed = signatures.split(" ", SIGNATURES_MAX).filter((one) => one.startsWith("v1,"));
-  return listed.some((one) => equalTexts(one.slice("v1,".length), wanted));
+  const expectedSignature = hmacOf("sha256", secret, `${id}.${time}.`, body).toString("base64");
+  const listedSignatures = signatures.split(" ", SIGNATURES_MAX).filter((one) => one.startsWith("v1,"));
+  return listedSignatures.some((one) => equalTexts(one.slice("v1,".length), expectedSignature));
 };
 
-const stripe: Verifier = ({ header, body }, key, auth, now) => {
+const stripe: VerifySignature = ({ header, body }, key, auth, now) => {
   const parts = (header("stripe-signature") ?? "").split(",", SIGNATURES_MAX).map((part) => part.trim().split("=", 2));
   const time = parts.find(([name]) => name === "t")?.[1];
   if (!isFresh(timeIn(time), auth, now)) return false;
-  const wanted = hmac("sha256", key, `${time}.`, body).toString("hex");
-  return parts.some(([name, value = ""]) => name === "v1" && equalTexts(value, wanted));
+  const expectedSignature = hmacOf("sha256", key, `${time}.`, body).toString("hex");
+  return parts.some(([name, value = ""]) => name === "v1" && equalTexts(value, expectedSignature));
 };
 
-const github: Verifier = ({ header, body }, key) =>
-  equalTexts(header("x-hub-signature-256") ?? "", `sha256=${hmac("sha256", key, body).toString("hex")}`);
+const github: VerifySignature = ({ header, body }, key) =>
+  equalTexts(header("x-hub-signature-256") ?? "", `sha256=${hmacOf("sha256", key, body).toString("hex")}`);
 
-const slack: Verifier = ({ header, body }, key, auth, now) => {
+const slack: VerifySignature = ({ header, body }, key, auth, now) => {
   const time = header("x-slack-request-timestamp");
   if (!isFresh(timeIn(time), auth, now)) return false;
-  const wanted = `v0=${hmac("sha256", key, `v0:${time}:`, body).toString("hex")}`;
-  return equalTexts(header("x-slack-signature") ?? "", wanted);
+  const expectedSignature = `v0=${hmacOf("sha256", key, `v0:${time}:`, body).toString("hex")}`;
+  return equalTexts(header("x-slack-signature") ?? "", expectedSignature);
 };
 
-const shopify: Verifier = ({ header, body }, key) =>
-  equalTexts(header("x-shopify-hmac-sha256") ?? "", hmac("sha256", key, body).toString("base64"));
+const shopify: VerifySignature = ({ header, body }, key) =>
+  equalTexts(header("x-shopify-hmac-sha256") ?? "", hmacOf("sha256", key, body).toString("base64"));
 
 /**
  * A form's fields sorted by name, each followed by its value; a repeated value counts once. null for a form that Twilio
@@ -81,8 +82,8 @@ function twilioParams(body: Uint8Array): string | null {
   const names = [...new Set(form.keys())].sort();
   const isUsual = names.every((name) => /^\w+$/.test(name)) && text.split("&").every((pair) => pair.includes("="));
   if (!isUsual && text !== "") return null;
-  const joined = (name: string) => [...new Set(form.getAll(name))].sort().map((value) => name + value);
-  return names.flatMap(joined).join("");
+  const joinedValues = (name: string) => [...new Set(form.getAll(name))].sort().map((value) => name + value);
+  return names.flatMap(joinedValues).join("");
 }
 
 /** The URL without and with its port: Twilio signs one of the two, and all other characters as configured. */
@@ -94,7 +95,7 @@ function twilioUrls(url: string): string[] {
   return [`${scheme}${host}${rest}`, `${scheme}${host}:${port}${rest}`];
 }
 
-const twilio: Verifier = ({ header, body, urls }, key) => {
+const twilio: VerifySignature = ({ header, body, urls }, key) => {
   const signature = header("x-twilio-signature") ?? "";
   const isForm = mediaTypeOf(header("content-type") ?? null) === "application/x-www-form-urlencoded";
   const candidates = urls.flatMap(twilioUrls).filter((url) => {
@@ -107,41 +108,41 @@ const twilio: Verifier = ({ header, body, urls }, key) => {
     const hasDigest = new URL(url).searchParams.has("bodySHA256");
     const params = isForm && !hasDigest ? twilioParams(body) : "";
     if (params === null) return false;
-    const signed = url + params;
-    return equalTexts(signature, hmac("sha1", key, signed).toString("base64"));
+    const signedText = url + params;
+    return equalTexts(signature, hmacOf("sha1", key, signedText).toString("base64"));
   });
 };
 
-const sendgrid: Verifier = ({ header, body }, key, auth, now) => {
+const sendgrid: VerifySignature = ({ header, body }, key, auth, now) => {
   const signature = header("x-twilio-email-event-webhook-signature");
   const time = header("x-twilio-email-event-webhook-timestamp");
   if (!signature || !isFresh(timeIn(time), auth, now)) return false;
   try {
     const text = key.includes("-----BEGIN") ? key : `-----BEGIN PUBLIC KEY-----\n${key}\n-----END PUBLIC KEY-----`;
-    const signed = Buffer.concat([Buffer.from(time!), body]);
+    const signedText = Buffer.concat([Buffer.from(time!), body]);
     const bytes = Buffer.from(signature, "base64");
     // Base64 decoding is lenient: another text for the same bytes must not pass.
     if (bytes.toString("base64") !== signature) return false;
-    return verifyWith("sha256", signed, createPublicKey(text), bytes);
+    return verifyWith("sha256", signedText, createPublicKey(text), bytes);
   } catch {
     return false;
   }
 };
 
-const generic: Verifier = ({ header, body }, key, auth, now) => {
+const verifyHmac: VerifySignature = ({ header, body }, key, auth, now) => {
   const { algorithm = "sha256", encoding = "hex", prefix = "", timestampHeader } = auth;
   const value = header((auth.header ?? "").toLowerCase()) ?? "";
   if (!value.startsWith(prefix)) return false;
   const time = timestampHeader === undefined ? undefined : header(timestampHeader.toLowerCase());
   if (timestampHeader !== undefined && !isFresh(timeIn(time), auth, now)) return false;
-  const wanted = hmac(algorithm, key, ...(timestampHeader === undefined ? [] : [`${time}.`]), body);
+  const expectedSignature = hmacOf(algorithm, key, ...(timestampHeader === undefined ? [] : [`${time}.`]), body);
   const signature = value.slice(prefix.length);
-  if (encoding === "base64") return equalTexts(signature, wanted.toString("base64"));
-  const hex = wanted.toString("hex");
+  if (encoding === "base64") return equalTexts(signature, expectedSignature.toString("base64"));
+  const hex = expectedSignature.toString("hex");
   return equalTexts(signature, hex) || equalTexts(signature, hex.toUpperCase());
 };
 
-const VERIFIERS: Record<SignatureScheme, Verifier> = {
+const SIGNATURE_VERIFIERS: Record<SignatureScheme, VerifySignature> = {
   "standard-webhooks": standardWebhooks,
   stripe,
   github,
@@ -149,7 +150,7 @@ const VERIFIERS: Record<SignatureScheme, Verifier> = {
   shopify,
   twilio,
   sendgrid,
-  hmac: generic,
+  hmac: verifyHmac,
 };
 
 /** Keys of a setting: a string, or two during a rotation. Empty ones count as unset. */
@@ -160,7 +161,7 @@ export function keysOf(setting: unknown): string[] {
 
 /** True if the request has a valid signature of one of the keys. Always false without a key. */
 export const isSigned = (request: SignedRequest, keys: readonly string[], auth: SignatureAuth, now: number): boolean =>
-  keys.some((key) => VERIFIERS[auth.scheme](request, key, auth, now));
+  keys.some((key) => SIGNATURE_VERIFIERS[auth.scheme](request, key, auth, now));
 
 function idIn(body: unknown, field: string): string | null {
   const value = typeof body === "object" && body !== null ? (body as Record<string, unknown>)[field] : null;
@@ -184,6 +185,6 @@ export function eventIdOf(
   body: unknown,
 ): string | null {
   if (idempotencyHeader !== undefined) return request.header(idempotencyHeader.toLowerCase()) || null;
-  const find = auth.type === "signature" ? EVENT_IDS[auth.scheme] : undefined;
-  return find?.(request, body) || null;
+  const findEventId = auth.type === "signature" ? EVENT_IDS[auth.scheme] : undefined;
+  return findEventId?.(request, body) || null;
 }

@@ -2,7 +2,7 @@
  * `/client/debug.js`, for the debug page after svc.js: loads the page's action and runs it in this page, so that breakpoints work. The
  * service runs all other actions (specification, Debug page).
  */
-import { type CompiledAction, REGISTRY } from "../../rules/compile-script.js";
+import { type CompiledAction, REGISTRY_NAME } from "../../rules/compile-script.js";
 import { pageData } from "./page-data.js";
 import { loadText } from "./scripts.js";
 
@@ -17,7 +17,7 @@ const { run, runWithResult } = actions;
 async function find(nameOrId: string | number): Promise<CompiledAction | undefined> {
   await loaded;
   const registry = (globalThis as unknown as Record<symbol, Map<number, CompiledAction> | undefined>)[
-    Symbol.for(REGISTRY)
+    Symbol.for(REGISTRY_NAME)
   ];
   return [...(registry ?? [])].find(([id, { name }]) => id === nameOrId || name === nameOrId)?.[1];
 }

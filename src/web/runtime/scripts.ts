@@ -1,6 +1,6 @@
 /** Brings scripts into the page without eval: dependencies once, an action's code with its hash. */
 
-import { type CompiledAction, REGISTRY } from "../../rules/compile-script.js";
+import { type CompiledAction, REGISTRY_NAME } from "../../rules/compile-script.js";
 import type { Connection } from "./connection.js";
 
 /** A script that comes before an action's; with its integrity where the service keeps it. */
@@ -42,7 +42,7 @@ export function loadText(source: string, attributes: ScriptAttributes): Promise<
 
 function registered(id: number): CompiledAction | undefined {
   const registry = (globalThis as unknown as Record<symbol, Map<number, CompiledAction> | undefined>)[
-    Symbol.for(REGISTRY)
+    Symbol.for(REGISTRY_NAME)
   ];
   return registry?.get(id);
 }

@@ -5,7 +5,7 @@ import { ActionError } from "../../../src/errors.js";
 import { INDEXES_PER_APP } from "../../../src/operations/data-sources/entry-indexes.js";
 import { type DataSourceKey, entriesOf, sourceOf } from "../../../src/operations/data-sources/entry-rows.js";
 import { checkIndexes } from "../../../src/operations/data-sources/index-definitions.js";
-import { EVERYTHING } from "../../../src/rules/entry-query/options.js";
+import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { keySql, orderBy, parseOrder } from "../../../src/rules/entry-query/order.js";
 import { Statement } from "../../../src/rules/entry-query/statement.js";
 import { dataOf, type Fixture, startFixture } from "./fixture.js";
@@ -27,8 +27,8 @@ describe("indexes on entries", () => {
 
   async function planOf({ where, order }: { where?: object; order?: unknown }): Promise<string> {
     const statement = new Statement();
-    const condition = entriesOf(key, { scope: EVERYTHING, where }, statement, "e");
-    const source = sourceOf("e", EVERYTHING.sees);
+    const condition = entriesOf(key, { scope: FULL_SCOPE, where }, statement, "e");
+    const source = sourceOf("e", FULL_SCOPE.sees);
     const keys = parseOrder(order, source);
     const sorted = orderBy(
       keys,

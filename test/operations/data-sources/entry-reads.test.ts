@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { ActionError } from "../../../src/errors.js";
 import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
-import { EVERYTHING } from "../../../src/rules/entry-query/options.js";
+import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { writeJson } from "../../../src/rules/json-text.js";
 import { answered, dataOf, type Fixture, startFixture } from "./fixture.js";
 
@@ -61,7 +61,7 @@ describe("reading entries", () => {
     const { entries, pagination } = await find({ limit: 2, offset: 4, includePagination: true });
     expect(entries).to.have.length(1);
     expect(pagination).to.deep.equal({ total: 5, limit: 2, offset: 4 });
-    expect(await fixture.reads.count(people, { Age: 31 }, EVERYTHING)).to.deep.equal({ total: 2 });
+    expect(await fixture.reads.count(people, { Age: 31 }, FULL_SCOPE)).to.deep.equal({ total: 2 });
   });
 
   it("walks every entry once by cursor, forwards and back, over equal values and in mixed directions", async () => {
@@ -181,7 +181,7 @@ describe("reading entries", () => {
   });
 
   it("gives distinct values, sorted, without null", async () => {
-    const values = answered(await fixture.reads.distinct(people, ["Age", "data.Name", "1.z"], EVERYTHING));
+    const values = answered(await fixture.reads.distinct(people, ["Age", "data.Name", "1.z"], FULL_SCOPE));
     expect(values).to.deep.equal({ Age: ["7", 5, 31, 31.5], "data.Name": ["Ann", "Cid", "bob"], "1.z": [1] });
   });
 

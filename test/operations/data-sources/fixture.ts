@@ -11,7 +11,7 @@ import {
 } from "../../../src/operations/data-sources/entry-reads.js";
 import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
 import { createReadPool } from "../../../src/operations/data-sources/read-pool.js";
-import { type EntryScope, EVERYTHING, type Join } from "../../../src/rules/entry-query/options.js";
+import { type EntryScope, FULL_SCOPE, type JoinOptions } from "../../../src/rules/entry-query/options.js";
 import { writeJson } from "../../../src/rules/json-text.js";
 import { type FreshDatabase, freshDatabase } from "../../harness/postgres.js";
 
@@ -51,10 +51,10 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
     return source!;
   }
 
-  const reader = (scope: EntryScope = EVERYTHING): EntryReader<DataSourceKey> => ({
+  const reader = (scope: EntryScope = FULL_SCOPE): EntryReader<DataSourceKey> => ({
     scope,
     scopeOf: () => scope,
-    async joined(dataSource: Join["dataSource"]) {
+    async joined(dataSource: JoinOptions["dataSource"]) {
       const [column, value] = "id" in dataSource ? ["id", dataSource.id] : ["name", dataSource.name];
       const sql = `SELECT id, app_id AS "appId" FROM data_source WHERE app_id = 1 AND ${column} = $1`;
       const [found] = await rows<DataSourceKey>(db, sql, [value]);

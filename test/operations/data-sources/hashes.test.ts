@@ -1,7 +1,7 @@
 /** The queue of password hashes: its order, and its limits. */
 import { expect } from "chai";
 import type { ActionError } from "../../../src/errors.js";
-import { hash, hashTurn, matches } from "../../../src/operations/records/hashes.js";
+import { hash, hashTurn, matchesHash } from "../../../src/operations/records/hashes.js";
 
 describe("password hashes", () => {
   const turn = (appId: number, address: string) => hashTurn(appId, { kind: "live", credentialId: 1, address } as never);
@@ -34,8 +34,8 @@ describe("password hashes", () => {
 
   it("match what was hashed and nothing else", async () => {
     const stored = await hash("secret", turn(1, "203.0.113.1"));
-    expect(await matches("secret", stored, turn(1, "203.0.113.1"))).to.equal(true);
-    expect(await matches("Secret", stored, turn(1, "203.0.113.1"))).to.equal(false);
-    expect(await matches("secret", undefined, turn(1, "203.0.113.1"))).to.equal(false);
+    expect(await matchesHash("secret", stored, turn(1, "203.0.113.1"))).to.equal(true);
+    expect(await matchesHash("Secret", stored, turn(1, "203.0.113.1"))).to.equal(false);
+    expect(await matchesHash("secret", undefined, turn(1, "203.0.113.1"))).to.equal(false);
   });
 });

@@ -3,9 +3,9 @@ import { expect } from "chai";
 import type { StoredDataSource } from "../../../src/operations/data-sources/data-source-rows.js";
 import { type DataSourceKey, entriesOf, sourceOf } from "../../../src/operations/data-sources/entry-rows.js";
 import { createRecentQueries } from "../../../src/operations/data-sources/recent-queries.js";
-import { EVERYTHING } from "../../../src/rules/entry-query/options.js";
+import { FULL_SCOPE } from "../../../src/rules/entry-query/options.js";
 import { keySql, orderBy, parseOrder } from "../../../src/rules/entry-query/order.js";
-import { serves, shapeOf } from "../../../src/rules/entry-query/query-shape.js";
+import { servesShape, shapeOf } from "../../../src/rules/entry-query/query-shape.js";
 import { Statement } from "../../../src/rules/entry-query/statement.js";
 import { type Fixture, startFixture } from "./fixture.js";
 
@@ -127,8 +127,8 @@ describe("what is said to serve a query", () => {
 
   async function planOf({ where, order }: { where?: object; order?: unknown }): Promise<string> {
     const statement = new Statement();
-    const condition = entriesOf(key, { scope: EVERYTHING, where }, statement, "e");
-    const source = sourceOf("e", EVERYTHING.sees);
+    const condition = entriesOf(key, { scope: FULL_SCOPE, where }, statement, "e");
+    const source = sourceOf("e", FULL_SCOPE.sees);
     const keys = parseOrder(order, source);
     const sorted = orderBy(
       keys,
@@ -168,7 +168,7 @@ describe("what is said to serve a query", () => {
   ]) {
     it(`is what PostgreSQL takes: ${JSON.stringify(query)}`, async () => {
       const shape = shapeOf(query, () => true)!;
-      const said = [["Email"], ["Address.zip"], ["Age", "Email"]].some((columns) => serves(columns, shape));
+      const said = [["Email"], ["Address.zip"], ["Age", "Email"]].some((columns) => servesShape(columns, shape));
       const plan = await planOf(query);
       const taken = /entry_ix_/.test(plan) && ("where" in query || !/Sort/.test(plan));
       expect(said, plan).to.equal(taken);

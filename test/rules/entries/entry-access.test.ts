@@ -1,7 +1,7 @@
 /** Access rules as pure functions: invariants for generated rules, users and wheres. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { allows, filledTests, meets } from "../../../src/rules/caller-rules.js";
+import { allowsUser, filledTests, meetsTests } from "../../../src/rules/caller-rules.js";
 import type { AccessRule } from "../../../src/rules/entries/access-rules.js";
 import { parseAccessRules } from "../../../src/rules/entries/access-rules.js";
 import {
@@ -116,18 +116,18 @@ describe("access rules, generated", () => {
   });
 
   it("test what an entry holds, not how JavaScript's objects are built", () => {
-    expect(meets({}, { constructor: { notequals: "x" } })).to.equal(true);
-    expect(meets({}, { toString: { contains: "native" } })).to.equal(false);
-    expect(meets({ a: "5" }, { a: { equals: 5 } })).to.equal(false);
+    expect(meetsTests({}, { constructor: { notequals: "x" } })).to.equal(true);
+    expect(meetsTests({}, { toString: { contains: "native" } })).to.equal(false);
+    expect(meetsTests({ a: "5" }, { a: { equals: 5 } })).to.equal(false);
   });
 
   it("take no list for one of its elements, but for `contains` and `notequals`", () => {
     for (const list of [["x"], ["x", "y"], [["x"]], { 0: "x" }]) {
-      expect(meets({ a: list }, { a: { equals: "x" } }), JSON.stringify(list)).to.equal(false);
-      expect(allows({ user: { a: { equals: "x" } } }, { a: list }), JSON.stringify(list)).to.equal(false);
+      expect(meetsTests({ a: list }, { a: { equals: "x" } }), JSON.stringify(list)).to.equal(false);
+      expect(allowsUser({ user: { a: { equals: "x" } } }, { a: list }), JSON.stringify(list)).to.equal(false);
     }
-    expect(meets({ a: ["x", "y"] }, { a: { contains: "X" } })).to.equal(true);
-    expect(meets({ a: ["x", "y"] }, { a: { notequals: "x" } })).to.equal(false);
+    expect(meetsTests({ a: ["x", "y"] }, { a: { contains: "X" } })).to.equal(true);
+    expect(meetsTests({ a: ["x", "y"] }, { a: { notequals: "x" } })).to.equal(false);
   });
 
   it("fill placeholders however they are written, and fit nobody where one cannot be read", () => {
@@ -147,10 +147,10 @@ describe("access rules, generated", () => {
   it("let in nobody by a column in which they have nothing, whatever the test", () => {
     for (const test of [{ equals: "guest" }, { notequals: "guest" }, { contains: "g" }]) {
       for (const user of [{}, { Role: null }, { Role: undefined }]) {
-        expect(allows({ user: { Role: test } }, user), JSON.stringify([test, user])).to.equal(false);
+        expect(allowsUser({ user: { Role: test } }, user), JSON.stringify([test, user])).to.equal(false);
       }
     }
-    expect(allows({ user: { Role: { notequals: "guest" } } }, { Role: "steward" })).to.equal(true);
+    expect(allowsUser({ user: { Role: { notequals: "guest" } } }, { Role: "steward" })).to.equal(true);
   });
 
   it("a where on a hashed column is a comparison or refused", () => {

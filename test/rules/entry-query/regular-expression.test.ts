@@ -3,7 +3,7 @@ import { expect } from "chai";
 import fc from "fast-check";
 import type { Client } from "pg";
 import { ActionError } from "../../../src/errors.js";
-import { UNICODE } from "../../../src/rules/comparable-text.js";
+import { UNICODE_COLLATION } from "../../../src/rules/comparable-text.js";
 import { translatePattern } from "../../../src/rules/entry-query/regular-expression.js";
 import { type ConnectedClient, connectedClient } from "../../harness/connected-database.js";
 
@@ -205,7 +205,7 @@ describe("regular expressions", () => {
         if (!ours || !theirs) continue;
         const texts =
           ASTRAL.test(source) || /[.^DWSB!]/.test(source) ? TEXTS.filter((text) => !ASTRAL.test(text)) : TEXTS;
-        const sign = ours.ignoreCase ? `${UNICODE} ~*` : 'COLLATE "C" ~';
+        const sign = ours.ignoreCase ? `${UNICODE_COLLATION} ~*` : 'COLLATE "C" ~';
         const { rows } = await client.query<{ found: boolean[] }>(
           `SELECT array_agg(one ${sign} $2 ORDER BY n) AS found FROM unnest($1::text[]) WITH ORDINALITY t(one, n)`,
           [texts, ours.pattern],
