@@ -37,6 +37,7 @@ function allowedByTable(): Record<string, readonly string[]> {
 const SHARED_WITH_WEB = [
   "src/limits.ts",
   "src/rules/csv.ts",
+  "src/rules/csv-types.ts",
   "src/rules/http/response.ts",
   "src/rules/trigger-match.ts",
   "src/rules/compile-script.ts",

@@ -5,7 +5,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, LARGE_BODY_MAX_BYTES } from "../limits.js";
 import { type ExportFormat, exportFormat } from "../operations/data-sources/entry-export.js";
-import { delimiterOf, newLayout, type RowFormat, readRows } from "../operations/data-sources/row-streams.js";
+import {
+  columnTypesOf,
+  delimiterOf,
+  newLayout,
+  type RowFormat,
+  readRows,
+} from "../operations/data-sources/row-streams.js";
 import { quotaHeaders } from "./context.js";
 import { asFormRefusal, refuseOtherBytes } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
@@ -85,7 +91,9 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
   const q = restRequest(request, context);
   const append = q.flag("append");
   const delimiter = q.text("delimiter");
+  const typesText = q.text("types");
   const layout = newLayout(q.check(() => delimiterOf(delimiter)) ?? null);
+  const types = q.check(() => columnTypesOf(typesText)) ?? {};
   // An import from a page has the same limit as its other requests.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
   const mostOf = (format: RowFormat) => {
@@ -94,7 +102,7 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
   };
   const rows = async function* () {
     const { bytes, format } = await fileOf(request);
-    yield* readRows(bounded(bytes, mostOf(format), request), format, { layout, mayBeEmpty: append });
+    yield* readRows(bounded(bytes, mostOf(format), request), format, { layout, types, mayBeEmpty: append });
   };
   try {
     const imported = await entries.importFile(context, q.id("appId"), q.reference("ds"), { append, rows, layout });

@@ -22,7 +22,7 @@ type Operation = { requestBody?: object; parameters?: { name: string; in: string
 
 /** Routes outside the REST table, with the parameters that they read. */
 const OTHERS: Record<string, string[]> = {
-  "POST /v1/apps/{appId}/data-sources/{ds}/import": ["append", "delimiter", "by"],
+  "POST /v1/apps/{appId}/data-sources/{ds}/import": ["append", "delimiter", "types", "by"],
   "GET /v1/apps/{appId}/data-sources/{ds}/export": ["format", "spreadsheet", "by"],
   "POST /v1/apps/{appId}/media/files": ["folderId", "name"],
   "GET /v1/apps/{appId}/media/files/{id}/contents": ["expires", "signature", "size", "width", "format", "quality"],

@@ -105,6 +105,32 @@ describe("imports of entries", () => {
     expect((await service.rest("GET", `${base}/${id}`)).body.dataSource.columns).to.deep.equal(["old", "text"]);
   });
 
+  it("read a CSV with types of its columns, and name the row and the column of a cell that does not have its type", async () => {
+    const id = await make([{ kept: true }]);
+    const typed = (types: unknown) => `?types=${encodeURIComponent(JSON.stringify(types))}`;
+    const types = { Price: "number", Sold: "boolean", Day: "date", Name: "text" };
+    const csv = "Name,Price,Sold,Day,Zip\nLamp,12.5,yes,26.11.2026,00123\n,,,\n";
+    const { body } = await upload(id, "text/csv", csv, typed(types));
+    expect(body).to.deep.equal({ inserted: 2, columns: ["Name", "Price", "Sold", "Day", "Zip"], delimiter: "," });
+    const first = { Name: "Lamp", Price: 12.5, Sold: true, Day: "2026-11-26", Zip: "00123" };
+    const stored = [first, { Name: "", Price: null, Sold: null, Day: null }];
+    expect(await dataOf(id)).to.deep.equal(stored);
+    const refusals: [query: string, file: string, error: string][] = [
+      [typed({ n: "number" }), "n\n1\nx\n", 'row 3 of the file: "n" must be a number such as 1234.5 (got "x")'],
+      [typed({ m: "number" }), "n\n1\n", 'types names a column that the header of the file does not have (got "m")'],
+      [typed({ n: "integer" }), "n\n1\n", 'types["n"] must be text, number, boolean, date (got "integer")'],
+      [typed(["n"]), "n\n1\n", "types must be an object of columns and their types (got an array of 1)"],
+      ["?types=n", "n\n1\n", 'types must be JSON (got "n")'],
+    ];
+    for (const [query, file, error] of refusals) {
+      const refused = await upload(id, "text/csv", file, query);
+      expect([refused.http, refused.body.error]).to.deep.equal([400, error]);
+    }
+    const json = await upload(id, "application/json", '[{"n": 1}]', typed({ n: "number" }));
+    expect([json.http, json.body.error]).to.deep.equal([400, "types is only for CSV (got a file of json)"]);
+    expect(await dataOf(id)).to.deep.equal(stored);
+  });
+
   it("read CSV with the delimiter that the query or the first line names", async () => {
     const id = await make();
     const semicolon = await upload(id, "text/csv", "a,x;b\n1;2,5\n", "?delimiter=%3B");

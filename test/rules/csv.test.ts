@@ -1,8 +1,9 @@
-/** CSV in parts: the rows do not depend on where a text is split, and equal those of Papa Parse. */
+/** CSV in parts: the rows do not depend on where a text is split, and equal those of Papa Parse. Types of cells. */
 import { expect } from "chai";
 import fc from "fast-check";
 import Papa from "papaparse";
 import { CSV_CELLS_MAX, CsvError, CsvParser, detectDelimiter, isDelimiter } from "../../src/rules/csv.js";
+import { CELL_TYPES, cellValue, detectType } from "../../src/rules/csv-types.js";
 
 function rowsOf(parts: readonly string[], delimiter: string): string[][] {
   const parser = new CsvParser(delimiter);
@@ -106,5 +107,60 @@ describe("the delimiter of a CSV", () => {
   it("is one character other than a quote or a line break", () => {
     expect([";", "|", "\t", " ", "¦"].filter((text) => !isDelimiter(text))).to.deep.equal([]);
     expect(["", ";;", '"', "\n", "\r", "😀", "\uFEFF"].filter(isDelimiter)).to.deep.equal([]);
+  });
+});
+
+describe("types of CSV cells", () => {
+  it("convert each cell that has the type, make blank cells null, and reject all others", () => {
+    const cells = {
+      number: { "12": 12, " -1.50 ": -1.5, "007": 7, "1e3": 1000, "+2": 2, "": null, " ": null },
+      boolean: { true: true, YES: true, "1": true, False: false, no: false, "0": false, "": null },
+      date: {
+        "2026-11-26": "2026-11-26",
+        "2026-11-26T09:30Z": "2026-11-26T09:30:00.000Z",
+        "2026-11-26 09:30:15.25": "2026-11-26T09:30:15.250Z",
+        "2026-11-26T00:30+02:00": "2026-11-25T22:30:00.000Z",
+        "6.1.2026": "2026-01-06",
+        "29.2.2024": "2024-02-29",
+        "": null,
+      },
+      text: { "": "", " 12 ": " 12 ", true: "true" },
+    };
+    for (const type of CELL_TYPES) {
+      for (const [cell, value] of Object.entries(cells[type]))
+        expect(cellValue(cell, type), `${type} ${cell}`).to.equal(value);
+    }
+    const rejected = {
+      number: ["a", "1,5", "0x10", "Infinity", "1e400", "9007199254740993", "1_000", "--1"],
+      boolean: ["ja", "2", "toString", "__proto__"],
+      date: [
+        "2026-02-30",
+        "29.2.2026",
+        "11/26/2026",
+        "2026-11-26T25:00Z",
+        "26.11.26",
+        "2026",
+        "2026-11-26T09:30+99:00",
+      ],
+    };
+    for (const [type, texts] of Object.entries(rejected)) {
+      for (const text of texts) expect(cellValue(text, type as "date"), `${type} ${text}`).to.equal(undefined);
+    }
+  });
+
+  it("are detected only if no character of a number would be lost, and convert every cell", () => {
+    expect(detectType(["1", "2.5", ""])).to.equal("number");
+    expect(detectType(["yes", "No"])).to.equal("boolean");
+    expect(detectType(["2026-11-26", "1.2.2026"])).to.equal("date");
+    for (const code of ["00123", "+49123", "1e5", "12345678901234567890", "1 000", "x"])
+      expect(detectType(["1", code]), code).to.equal("text");
+    for (const none of [[], ["", " "]]) expect(detectType(none)).to.equal("text");
+    const unit = fc.constantFrom("0", "1", "2", "-", ".", ":", "T", "Z", "e", " ", "yes");
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit, maxLength: 12 })), (cells) => {
+        const type = detectType(cells);
+        for (const one of cells) expect(cellValue(one, type)).not.to.equal(undefined);
+      }),
+    );
   });
 });

@@ -40,6 +40,8 @@ describe("Studio's page of data sources", () => {
     };
     await input.uploadFile(file);
   };
+  const typesShown = () =>
+    page.$$eval('.data-import select[aria-label^="Type of"]', (all) => all.map((one) => one.value));
   const rows = (count: number) =>
     page.waitForFunction(`document.querySelectorAll(".grid-rows .grid-row button.cell").length >= ${count}`);
   const cells = () =>
@@ -61,10 +63,19 @@ describe("Studio's page of data sources", () => {
     await studio.replace(".data-source.new .field input", "Seats");
     await choose("seats.csv", "Row,Seat\nA,1\nA,2\nB,1\n");
     await page.waitForSelector(".data-import td");
-    expect(await page.$$eval(".data-import th", (heads) => heads.map((head) => head.textContent))).to.deep.equal([
-      "Row",
-      "Seat",
+    const heads = await page.$$eval(".data-import th", (all) => all.map((head) => head.firstChild!.textContent));
+    expect(heads).to.deep.equal(["Row", "Seat"]);
+    expect(await typesShown()).to.deep.equal(["text", "number"]);
+    await page.select('select[aria-label="Type of Row"]', "date");
+    expect(await page.$$eval(".data-import td.fault", (all) => all.map((cell) => cell.textContent))).to.deep.equal([
+      ...["A", "A", "B"],
     ]);
+    await studio.button("Make it from this file");
+    await page.waitForSelector(
+      "::-p-xpath(//*[@role='alert'][starts-with(., 'row 2 of the file: \"Row\" must be a date such as')])",
+    );
+    await page.select('select[aria-label="Type of Row"]', "text");
+    await page.select('select[aria-label="Type of Seat"]', "text");
     expect(await page.$eval(".data-import select", (field) => field.selectedOptions[0]!.textContent)).to.equal(
       "detected: commas",
     );
@@ -163,13 +174,17 @@ describe("Studio's page of data sources", () => {
 
   it("replaces the entries by a file and brings the ones of before back", async () => {
     await studio.button("Import", '//*[@role="tablist"]');
-    await choose("new.csv", "Row\nZ\n");
+    await choose("new.csv", "Row,Seat\nZ,9\n");
+    // Added entries have the types of the column that exists.
+    await page.waitForSelector(".data-import td");
+    expect(await typesShown()).to.deep.equal(["text", "text"]);
     await page.click('.data-import input[type="checkbox"]');
+    expect(await typesShown()).to.deep.equal(["text", "number"]);
     await studio.button("Import", "//*[contains(@class,'data-import')]");
     await page.waitForFunction(
-      '/1 entry was imported: 1 column, cells separated by commas/.test(document.querySelector(".data-import")?.textContent ?? "")',
+      '/1 entry was imported: 2 columns, cells separated by commas/.test(document.querySelector(".data-import")?.textContent ?? "")',
     );
-    expect(await stored("Seats")).to.deep.equal([{ Row: "Z" }]);
+    expect(await stored("Seats")).to.deep.equal([{ Row: "Z", Seat: 9 }]);
     await studio.button("Versions", '//*[@role="tablist"]');
     await studio.button("Restore", "//*[contains(@class,'data-versions')]");
     await studio.button("Restore", "//dialog");

@@ -5,7 +5,8 @@ import streamArray from "stream-json/streamers/stream-array.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES } from "../../limits.js";
 import { CsvError, CsvParser, detectDelimiter, isDelimiter, SAMPLE_CHARACTERS } from "../../rules/csv.js";
-import { describeValue } from "../../rules/described.js";
+import { CELL_FORMS, CELL_TYPES, type CellType, cellValue } from "../../rules/csv-types.js";
+import { describeValue, isObject } from "../../rules/described.js";
 import { checkColumnName } from "../../rules/entries/columns.js";
 
 export const ROW_FORMATS = ["csv", "json", "jsonl"] as const;
@@ -134,26 +135,47 @@ function headerOf(cells: string[]): string[] {
   return cells;
 }
 
+/** Types of the columns in their order. @throws REQUEST_INVALID */
+function columnTypes(columns: readonly string[], types: ColumnTypes): CellType[] {
+  const unknown = Object.keys(types).find((name) => !columns.includes(name));
+  if (unknown !== undefined)
+    throw invalidRows(`types names a column that the header of the file does not have (got ${describeValue(unknown)})`);
+  return columns.map((name) => types[name] ?? "text");
+}
+
+/** @throws REQUEST_INVALID */
+function typedCell(cell: string, type: CellType, place: () => string): unknown {
+  const value = cellValue(cell, type);
+  if (value === undefined) throw invalidRows(`${place()} must be ${CELL_FORMS[type]} (got ${describeValue(cell)})`);
+  return value;
+}
+
 /** The first row has the names of the columns. */
-async function* rowsOfCsv(bytes: Readable, layout: CsvLayout): AsyncGenerator<unknown> {
+async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes): AsyncGenerator<unknown> {
   let row = 0;
+  let types: CellType[] = [];
   try {
     for await (const cells of csvRows(bytes, layout)) {
       row += 1;
       if (layout.columns === null) {
         layout.columns = headerOf(cells);
+        types = columnTypes(layout.columns, typed);
         continue;
       }
       const names: string[] = layout.columns;
       if (cells.length > names.length) {
         throw invalidRows(`row ${row} of the file has ${cells.length} fields, its header ${names.length}`);
       }
-      yield Object.fromEntries(cells.map((cell, at) => [names[at]!, cell]));
+      const place = (at: number) => () => `row ${row} of the file: ${describeValue(names[at])}`;
+      yield Object.fromEntries(cells.map((cell, at) => [names[at]!, typedCell(cell, types[at]!, place(at))]));
     }
   } catch (error) {
     throw error instanceof CsvError ? invalidRows(error.message) : error;
   }
 }
+
+/** Types of columns by name; a column that is not listed is text. */
+export type ColumnTypes = Readonly<Record<string, CellType>>;
 
 /** Form of a file of rows. Filled while the file is read. */
 export interface CsvLayout {
@@ -164,6 +186,27 @@ export interface CsvLayout {
 }
 
 export const newLayout = (delimiter: string | null = null): CsvLayout => ({ columns: null, delimiter });
+
+/** `types=` of an import: a JSON object of column names and types. @throws REQUEST_INVALID */
+export function columnTypesOf(text: string | undefined): ColumnTypes {
+  const types: Record<string, CellType> = Object.create(null);
+  if (text === undefined) return types;
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(text);
+  } catch {
+    throw invalidRows(`types must be JSON (got ${describeValue(text)})`);
+  }
+  if (!isObject(parsed))
+    throw invalidRows(`types must be an object of columns and their types (got ${describeValue(parsed)})`);
+  for (const [name, type] of Object.entries(parsed)) {
+    const known = CELL_TYPES.find((one) => one === type);
+    if (!known)
+      throw invalidRows(`types[${describeValue(name)}] must be ${CELL_TYPES.join(", ")} (got ${describeValue(type)})`);
+    types[name] = known;
+  }
+  return types;
+}
 
 /** `delimiter=` of an import. @throws REQUEST_INVALID */
 export function delimiterOf(value: unknown): string | null {
@@ -186,18 +229,24 @@ async function* filled(rows: AsyncIterable<unknown>, isThere: () => boolean): As
 /**
  * The rows of a file.
  * @param wish.layout set while the rows are read; a delimiter that is already set is not detected
+ * @param wish.types of the columns of a CSV
  * @param wish.mayBeEmpty false: rejects a file without rows and header
  * @throws (while reading) REQUEST_INVALID that names the row, if there is one
  */
 export function readRows(
   bytes: Readable,
   format: RowFormat,
-  { layout = newLayout(), mayBeEmpty = true }: { layout?: CsvLayout; mayBeEmpty?: boolean } = {},
+  {
+    layout = newLayout(),
+    types = {},
+    mayBeEmpty = true,
+  }: { layout?: CsvLayout; types?: ColumnTypes; mayBeEmpty?: boolean } = {},
 ): AsyncGenerator<unknown> {
   if (format === "csv") {
-    const rows = rowsOfCsv(bytes, layout);
+    const rows = rowsOfCsv(bytes, layout, types);
     return mayBeEmpty ? rows : filled(rows, () => layout.columns !== null);
   }
+  if (Object.keys(types).length > 0) throw invalidRows(`types is only for CSV (got a file of ${format})`);
   layout.delimiter = null;
   // `[]` means that there are no entries; an empty file means nothing.
   if (format === "json") return rowsOfJson(bytes);

@@ -1,13 +1,9 @@
-/** Import of a file into a data source: shows the first rows and the delimiter before the file is sent. */
-
+/** Import of a file into a data source: shows the first rows, the delimiter and the types of the columns before the file is sent. */
 import { useState } from "react";
-import { CsvParser, detectDelimiter, SAMPLE_CHARACTERS } from "../../../rules/csv.js";
+import type { CellType } from "../../../rules/csv-types.js";
 import { serviceAddress } from "../../service-address.js";
 import { fetchSignedIn } from "../accounts/renewal.js";
-
-/** Bytes that hold the characters from which the service detects the delimiter. */
-const PREVIEW_BYTES = 4 * SAMPLE_CHARACTERS;
-const PREVIEW_ROWS = 5;
+import { type ColumnTypes, type Preview, PreviewTable, previewOf } from "./import-preview.js";
 
 const DELIMITERS: readonly (readonly [string, string])[] = [
   [",", "commas"],
@@ -25,31 +21,8 @@ export interface ChosenFile {
   append: boolean;
   /** Of a CSV; null: the service detects it. */
   delimiter: string | null;
-}
-
-interface Preview {
-  columns: string[];
-  rows: string[][];
-  delimiter: string;
-}
-
-/** The first rows of a CSV as the service reads them; null for other files. */
-async function previewOf({ file, delimiter }: Pick<ChosenFile, "file" | "delimiter">): Promise<Preview | null> {
-  if (!/\.csv$/i.test(file.name) && file.type !== "text/csv") return null;
-  const text = (await file.slice(0, PREVIEW_BYTES).text()).slice(0, SAMPLE_CHARACTERS);
-  const isWhole = file.size <= PREVIEW_BYTES && text.length < SAMPLE_CHARACTERS;
-  const detected = detectDelimiter(text, isWhole);
-  const used = delimiter ?? detected.delimiter;
-  const parser = new CsvParser(used);
-  try {
-    const found = parser.write(text.slice(detected.skip));
-    if (isWhole || found.length === 0) found.push(...parser.end());
-    const [columns = [], ...rows] = found;
-    return { columns, rows: rows.slice(0, PREVIEW_ROWS), delimiter: used };
-  } catch {
-    // The service names the faulty row when the file is sent.
-    return { columns: [], rows: [], delimiter: used };
-  }
+  /** Of the columns of a CSV. */
+  types: ColumnTypes;
 }
 
 export interface ImportedFile {
@@ -64,41 +37,14 @@ export async function sendFile(appId: number, id: number, chosen: ChosenFile): P
   form.append("file", chosen.file);
   const query = new URLSearchParams({ append: String(chosen.append) });
   if (chosen.delimiter !== null) query.set("delimiter", chosen.delimiter);
+  // A column without a type is text.
+  const types = Object.entries(chosen.types).filter(([, type]) => type !== "text");
+  if (types.length > 0) query.set("types", JSON.stringify(Object.fromEntries(types)));
   const path = `/v1/apps/${appId}/data-sources/${id}/import?${query}`;
   const response = await fetchSignedIn(serviceAddress(path), { method: "POST", body: form });
   const body = (await response.json()) as ImportedFile & { error?: string };
   if (!response.ok) throw new Error(body.error ?? `the service answered ${response.status}`);
   return body;
-}
-
-function PreviewTable({ columns, rows }: Preview) {
-  return (
-    <div className="diff">
-      <table>
-        <thead>
-          <tr>
-            {columns.map((column, at) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: names may repeat until the service refuses them
-              <th key={at} scope="col">
-                {column}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, at) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the rows of one preview never move
-            <tr key={at}>
-              {columns.map((_, cell) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: nor do its cells
-                <td key={cell}>{row[cell] ?? ""}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
 }
 
 interface DelimiterFieldProps {
@@ -129,30 +75,45 @@ interface DataImportProps {
   action: string;
   /** True if existing entries can stay. */
   mayAppend: boolean;
+  /** Reads the types of the columns that exist. */
+  readTypes?: () => Promise<ColumnTypes>;
   /** Sends the file; resolves to the text that is shown afterwards. */
   take: (chosen: ChosenFile) => Promise<string>;
 }
 
-export function DataImport({ action, mayAppend, take }: DataImportProps) {
+export function DataImport({ action, mayAppend, readTypes, take }: DataImportProps) {
   const [file, setFile] = useState<File | null>(null);
   const [delimiter, setDelimiter] = useState<string | null>(null);
   const [preview, setPreview] = useState<Preview | null>(null);
+  const [existing, setExisting] = useState<ColumnTypes>({});
+  const [changed, setChanged] = useState<ColumnTypes>({});
   const [append, setAppend] = useState(true);
   const [outcome, setOutcome] = useState<{ text: string; failed: boolean } | null>(null);
   const [busy, setBusy] = useState(false);
+
+  const willAppend = mayAppend && append;
+  const types: Record<string, CellType> = {};
+  for (const column of preview?.columns ?? []) {
+    types[column] = changed[column] ?? (willAppend ? existing[column] : undefined) ?? preview!.detected[column]!;
+  }
 
   const choose = async (chosen: File | null, separator: string | null) => {
     setFile(chosen);
     setDelimiter(separator);
     setOutcome(null);
-    setPreview(chosen && (await previewOf({ file: chosen, delimiter: separator })));
+    setChanged({});
+    // Without them, the types are those of the file.
+    const known = (chosen && (await readTypes?.().catch(() => null))) ?? {};
+    setExisting(known);
+    setPreview(chosen && (await previewOf(chosen, separator)));
   };
   const send = async () => {
     if (!file) return;
     setBusy(true);
     try {
-      setOutcome({ text: await take({ file, append: mayAppend && append, delimiter }), failed: false });
+      setOutcome({ text: await take({ file, append: willAppend, delimiter, types }), failed: false });
       setFile(null);
+      setPreview(null);
     } catch (error) {
       setOutcome({ text: (error as Error).message, failed: true });
     }
@@ -171,7 +132,17 @@ export function DataImport({ action, mayAppend, take }: DataImportProps) {
       {file && preview && (
         <DelimiterField {...{ preview }} chosen={delimiter} choose={(next) => void choose(file, next)} />
       )}
-      {preview && preview.columns.length > 0 && <PreviewTable {...preview} />}
+      {preview && preview.columns.length > 0 && (
+        <>
+          <PreviewTable
+            {...{ preview, types }}
+            choose={(column: string, type: CellType) => setChanged({ ...changed, [column]: type })}
+          />
+          <p className="hint">
+            A blank cell of a column that is not text becomes null. Dates are stored as text such as 2026-11-26.
+          </p>
+        </>
+      )}
       {mayAppend && (
         <label className="check">
           <input type="checkbox" checked={append} onChange={(event) => setAppend(event.target.checked)} />

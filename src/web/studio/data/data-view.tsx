@@ -1,6 +1,6 @@
 /** The app's data sources: the list, and of one its entries, its files, its rules and its past. */
 import { useCallback, useEffect, useRef, useState } from "react";
-import { CreateDataSource, DeleteDataSource, ListDataSources } from "../documents.js";
+import { CreateDataSource, DeleteDataSource, FindEntries, ListDataSources } from "../documents.js";
 import { asApiError, refusalText } from "../shared/api.js";
 import { counted } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
@@ -13,7 +13,10 @@ import { Changes, useRole } from "../shell/role.js";
 import { DataDefinition, DataVersions } from "./data-definition.js";
 import { type ChosenFile, DataImport, delimiterName, sendFile } from "./data-import.js";
 import { type DataQuery, EntriesPanel, type PanelProps } from "./entries-panel.js";
+import { typesOfEntries } from "./import-preview.js";
 
+/** Entries from which the types of existing columns are read. */
+const TYPED_ENTRIES = 50;
 const REFRESH_MS = 3_000;
 const TABS = ["Entries", "Import", "Rules", "Versions"] as const;
 type Tab = (typeof TABS)[number];
@@ -68,9 +71,13 @@ function Source(props: SourceProps) {
     const layout = delimiter === null ? "" : `, cells separated by ${delimiterName(delimiter)}`;
     return `${entries} imported: ${counted(columns.length, "column", "columns")}${layout}.`;
   };
+  const readTypes = async () => {
+    const query = { limit: TYPED_ENTRIES };
+    return typesOfEntries((await api.ask(FindEntries, { appId, id: source.id, query })).found.entries);
+  };
   const panels = {
     Entries: () => <EntriesPanel {...props} reload={() => void reload()} />,
-    Import: () => <DataImport action="Import" mayAppend take={take} />,
+    Import: () => <DataImport action="Import" mayAppend {...{ readTypes, take }} />,
     Rules: () => <DataDefinition {...{ api, appId, source, onChanged, onDirty }} />,
     Versions: () => <DataVersions {...{ api, appId, source, ask }} onRestored={() => void reload()} />,
   };

@@ -1,0 +1,112 @@
+/** First rows of a CSV as the service would read them, with a type for each column that the person can change. */
+import { CsvParser, detectDelimiter, SAMPLE_CHARACTERS } from "../../../rules/csv.js";
+import { CELL_FORMS, CELL_TYPES, type CellType, cellValue, detectType } from "../../../rules/csv-types.js";
+
+/** Bytes that hold the characters from which the service detects the delimiter. */
+const PREVIEW_BYTES = 4 * SAMPLE_CHARACTERS;
+const PREVIEW_ROWS = 5;
+
+const TYPE_WORDS: Readonly<Record<CellType, string>> = {
+  text: "text",
+  number: "number",
+  boolean: "yes/no",
+  date: "date",
+};
+
+export type ColumnTypes = Readonly<Record<string, CellType>>;
+
+export interface Preview {
+  columns: string[];
+  rows: string[][];
+  delimiter: string;
+  /** By the name of the column. */
+  detected: ColumnTypes;
+}
+
+/** The first rows of a CSV as the service reads them; null for other files. */
+export async function previewOf(file: File, delimiter: string | null): Promise<Preview | null> {
+  if (!/\.csv$/i.test(file.name) && file.type !== "text/csv") return null;
+  const text = (await file.slice(0, PREVIEW_BYTES).text()).slice(0, SAMPLE_CHARACTERS);
+  const isWhole = file.size <= PREVIEW_BYTES && text.length < SAMPLE_CHARACTERS;
+  const format = detectDelimiter(text, isWhole);
+  const used = delimiter ?? format.delimiter;
+  const parser = new CsvParser(used);
+  try {
+    const found = parser.write(text.slice(format.skip));
+    if (isWhole || found.length === 0) found.push(...parser.end());
+    const [columns = [], ...rows] = found;
+    const detected = columns.map((column, at) => [column, detectType(rows.map((row) => row[at] ?? ""))] as const);
+    return { columns, rows: rows.slice(0, PREVIEW_ROWS), delimiter: used, detected: Object.fromEntries(detected) };
+  } catch {
+    // The service names the faulty row when the file is sent.
+    return { columns: [], rows: [], delimiter: used, detected: {} };
+  }
+}
+
+function Cell({ cell, type }: { cell: string; type: CellType }) {
+  const isWrong = cellValue(cell, type) === undefined;
+  return (
+    <td className={isWrong ? "fault" : ""} title={isWrong ? `Not ${CELL_FORMS[type]}` : undefined}>
+      {cell}
+    </td>
+  );
+}
+
+interface PreviewTableProps {
+  preview: Preview;
+  types: ColumnTypes;
+  choose: (column: string, type: CellType) => void;
+}
+
+export function PreviewTable({ preview: { columns, rows }, types, choose }: PreviewTableProps) {
+  return (
+    <div className="diff">
+      <table>
+        <thead>
+          <tr>
+            {columns.map((column, at) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: names may repeat until the service rejects them
+              <th key={at} scope="col">
+                {column}
+                <select
+                  aria-label={`Type of ${column}`}
+                  value={types[column]}
+                  onChange={(event) => choose(column, event.target.value as CellType)}
+                >
+                  {CELL_TYPES.map((type) => (
+                    <option key={type} value={type}>
+                      {TYPE_WORDS[type]}
+                    </option>
+                  ))}
+                </select>
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row, at) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: the rows of one preview never move
+            <tr key={at}>
+              {columns.map((column, cell) => (
+                // biome-ignore lint/suspicious/noArrayIndexKey: nor do its cells
+                <Cell key={cell} cell={row[cell] ?? ""} type={types[column]!} />
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Types of the columns that entries already have; columns without a text, a number or a boolean are left out. */
+export function typesOfEntries(entries: readonly { data: unknown }[]): ColumnTypes {
+  const types: Record<string, CellType> = {};
+  for (const { data } of entries) {
+    for (const [column, value] of Object.entries(data as object)) {
+      if (typeof value === "string") types[column] ??= "text";
+      else if (typeof value === "number" || typeof value === "boolean") types[column] ??= typeof value as CellType;
+    }
+  }
+  return types;
+}
