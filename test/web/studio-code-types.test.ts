@@ -145,7 +145,9 @@ describe("TypeScript of an action's code", () => {
     const members = await following("async function execute() { Svc.DataSources.| }", known);
     expect(members).to.include.members(["connect", "connectByName", "get", "getById"]);
     const about = await said("async function execute(context) { return Svc.CSV.stringify|([]); }", known);
-    expect(about).to.match(/^stringify = \(method\).*rows: any\[\].* \/\/ Cells that a spreadsheet would take/s);
+    expect(about).to.match(
+      /^stringify = \(method\).*rows: any\[\].* \/\/ Returns CSV\. Puts an apostrophe before cells/s,
+    );
   });
 
   it("finds a method that there is not, an argument of a wrong type, and what a past payload says otherwise", async () => {
