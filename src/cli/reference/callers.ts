@@ -2,6 +2,7 @@
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ACCESS_TABLE, type CallerRole, type Operation, SCOPES, type Scope } from "../../rules/access.js";
+import { code } from "./tables.js";
 
 /** Operations of resolvers and REST rows that name them through a helper. */
 const INDIRECT: Readonly<Record<string, readonly Operation[]>> = {
@@ -55,15 +56,13 @@ export function operationsByField(root: string): ReadonlyMap<string, readonly Op
 }
 
 /** Explains the names of callers, on each page that lists them. */
-export const CALLERS_NOTE = `**Callers.** Each operation lists the callers that may use it:
+export const CALLERS_NOTE = `**Callers.** Each operation lists who may call it:
 
-- *editor*, *admin*: people with this role or a higher one
-- *reader*, *operator*: people with exactly this role
-- *API token*: a [token of a program](../guides/api-token.md) with one of the named scopes. *No scopes* is a token that was created without a list of scopes.
-- *server action*: the code of a run on the server
-- *live page*, *viewer page*: a page of the live app, or of the viewer for editors
-
-With the scope \`manage\`, a token can only run drafts: send \`copy\` with the value \`draft\`.`;
+- *editors*, *admins*: people with this role or a higher one
+- *readers*, *operators*: people with exactly this role
+- *API tokens*: [tokens of programs](../guides/api-token.md). With the scope \`manage\`, a token can only run drafts: send \`copy\` with the value \`draft\`.
+- *server actions*: the code of a run on the server
+- *pages of the app*: the live app and the viewer for editors, with the token of the page`;
 
 /** Operations that all other callers can use as far as the app's access rules permit. */
 const UNDER_RULES: readonly Operation[] = [
@@ -81,34 +80,46 @@ export const isUnderRules = (field: string, operations: readonly Operation[]): b
 
 const PEOPLE: readonly CallerRole[] = ["reader", "operator", "editor", "admin", "owner"];
 
-function peopleOf(who: readonly CallerRole[]): string[] {
+function peopleOf(who: readonly CallerRole[]): CallerRole[] {
   const roles = PEOPLE.filter((role) => who.includes(role));
   // Higher roles can do whatever the lower ones can, except that readers and operators differ.
   if (roles.includes("editor")) return [...roles.filter((role) => role === "reader" || role === "operator"), "editor"];
   return roles.slice(0, 1);
 }
 
+/** Items as a text: "a, b or c". */
+const oneOf = (items: readonly string[]): string =>
+  items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} or ${items.at(-1)}`;
+
 /** API tokens in words: with one of the scopes, or without scopes. */
 function apiTokens(scopes: readonly Scope[], withoutScopes: boolean): string[] {
-  if (withoutScopes && scopes.length === SCOPES.length) return ["any API token"];
-  const kinds = [
-    ...scopes.map((scope, at) => (at === 0 ? `scope ${scope}` : scope)),
-    ...(withoutScopes ? ["no scopes"] : []),
-  ];
-  const [last, ...others] = kinds.reverse();
-  if (last === undefined) return [];
-  return [`API token (${others.length > 0 ? `${others.reverse().join(", ")} or ` : ""}${last})`];
+  if (withoutScopes && scopes.length === SCOPES.length) return ["all API tokens"];
+  if (withoutScopes && scopes.length === 0) return ["API tokens without scopes"];
+  const named = `API tokens with the scope ${oneOf(scopes.map(code))}`;
+  return [...(scopes.length > 0 ? [named] : []), ...(withoutScopes ? ["API tokens without scopes"] : [])];
 }
+
+const ROLE_NAMES: Partial<Record<CallerRole, string>> = {
+  reader: "readers",
+  operator: "operators",
+  editor: "editors",
+  admin: "admins",
+  owner: "owners",
+  administrator: "administrators of the service",
+};
 
 /** The callers of operations as one line; "" if the resolver names none. */
 export function callersOf(operations: readonly Operation[]): string {
   const rules = operations.map((name) => ACCESS_TABLE[name]);
   const who = [...new Set(rules.flatMap((rule) => [...rule.who] as CallerRole[]))];
   const scopes = [...new Set(rules.flatMap((rule) => ("scopes" in rule ? [...rule.scopes] : [])))];
-  const tokens = who.filter((one) => one === "task" || one === "viewer" || one === "live");
-  const api = apiTokens(scopes, who.includes("api"));
-  const named = { task: "server action", viewer: "viewer page", live: "live page" };
   const people = peopleOf(who);
-  const all = [...(people.length > 0 ? people : who.includes("administrator") ? ["administrator"] : [])];
-  return [...all, ...api, ...tokens.map((kind) => named[kind as keyof typeof named])].join(", ");
+  const roles = people.length > 0 || !who.includes("administrator") ? people : (["administrator"] as const);
+  const isPage = who.includes("live") || who.includes("viewer");
+  return [
+    ...roles.map((role) => ROLE_NAMES[role] ?? role),
+    ...apiTokens(scopes, who.includes("api")),
+    ...(who.includes("task") ? ["server actions"] : []),
+    ...(isPage ? ["pages of the app"] : []),
+  ].join(", ");
 }

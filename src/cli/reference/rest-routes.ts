@@ -155,9 +155,9 @@ function routeText(row: Row, document: Document, callers: string): string {
   const address = path.replaceAll(/\{\w+\}/g, (name) => (/action|name|ds/i.test(name) ? name : "1"));
   const request = `${method} ${BASE}${address}${body === null ? "" : `\n${jsonOf(body)}`}`;
   const notes = [
-    `${summary}\n`,
+    summary,
     `- Callers: ${callers}`,
-    ...(query.length > 0 ? [`- Query: ${query.join(", ")}`] : []),
+    ...(query.length > 0 ? [`- Query parameters: ${query.join(", ")}`] : []),
   ];
   const response = answered ? ` ${jsonOf(exampleOf(answered, document))}` : "";
   const token = TOKENS[`${method} ${path}`];
@@ -176,7 +176,7 @@ function routeCallers({ operation }: Row, byField: ReadonlyMap<string, readonly 
   const callers = callersOf(operations);
   const isOpen = operation.security !== undefined;
   if (callers === "") return isOpen ? "everyone" : "a signed-in person";
-  return isOpen || isUnderRules(field ?? "", operations) ? `${callers}; others if access rules permit it` : callers;
+  return isOpen || isUnderRules(field ?? "", operations) ? `${callers}; others that the access rules allow` : callers;
 }
 
 export async function restRoutesPage(
