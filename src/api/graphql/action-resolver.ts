@@ -107,7 +107,7 @@ export class ActionResolver {
 
   @Mutation(() => ActionType, {
     description:
-      "Replaces the secret in the addresses of an action's HTTP triggers, of its draft and live version; returns the draft.",
+      "Replaces the secret in the URLs of an action's HTTP triggers, for its draft and its live version. Returns the draft.",
   })
   async rotateTriggerSecret(
     @Ctx() context: RequestContext,
@@ -133,7 +133,7 @@ export class ActionResolver {
   }
 
   @Subscription(() => ActionChangeType, {
-    description: "Emits a reset first, then the state of an action after each change or publication.",
+    description: "Emits a message with `reset` first, then the state of each action that is changed or published.",
     subscribe: async ({ args, context }) => {
       const { appId } = args as { appId: number };
       const { gate, actionFeed, ...visitor } = context as ActionFeedContext;

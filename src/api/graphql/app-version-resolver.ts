@@ -85,7 +85,7 @@ export class AppVersionResolver {
   }
 
   @Mutation(() => AppType, {
-    description: "Restores the app from a snapshot and takes a snapshot first; protected settings keep their values.",
+    description: "Takes a snapshot of the app, then restores an earlier one. Protected settings keep their values.",
   })
   async restoreAppVersion(
     @Ctx() context: RequestContext,

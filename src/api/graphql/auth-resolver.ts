@@ -171,7 +171,7 @@ export class AuthResolver {
     return this.service.accounts.update(this.ownRequest(context), body);
   }
 
-  @Query(() => [PersonSessionType], { description: "Lists the caller's own sessions, the one used last first." })
+  @Query(() => [PersonSessionType], { description: "Lists the caller's own sessions, the last used first." })
   async authSessions(@Ctx() context: RequestContext): Promise<PersonSession[]> {
     const { personId, credentialId } = this.enterAccount(context);
     return this.service.sessions.list(personId, credentialId);

@@ -70,7 +70,7 @@ export class ClientResolver {
 
   @Query(() => CompiledActionType, {
     description:
-      "Returns an action as a script. A client gets the actions that it can run; an editor gets any action of the app.",
+      "Returns an action as a script. Pages get only the actions that they can run, editors get every action of the app.",
   })
   async compiledAction(
     @Ctx() context: RequestContext,
@@ -83,7 +83,7 @@ export class ClientResolver {
 
   @Mutation(() => ReportedRunType, {
     description:
-      "Records the start of a run in a browser. Its report must use the same idempotency key; without a report the run fails after its timeout.",
+      "Records the start of a run in a page. Report its end with the same idempotency key. Without this report, the run fails after its timeout.",
   })
   async startClientRun(
     @Ctx() context: RequestContext,

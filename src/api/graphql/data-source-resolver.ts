@@ -87,7 +87,8 @@ export class DataSourceResolver {
   }
 
   @Query(() => [RecentQueryType], {
-    description: "Lists the kinds of queries that this server process answered recently, latest first; without values.",
+    description:
+      "Lists the kinds of queries that this server process answered recently, latest first. Contains columns and operators, no values.",
   })
   async dataSourceQueries(
     @Ctx() context: RequestContext,
@@ -111,7 +112,7 @@ export class DataSourceResolver {
   }
 
   @Mutation(() => ImportedType, {
-    description: "Restores the entries from a snapshot and takes a snapshot of the current entries first.",
+    description: "Takes a snapshot of the current entries, then restores those of an earlier snapshot.",
   })
   async restoreDataSourceVersion(
     @Ctx() context: RequestContext,
@@ -125,7 +126,9 @@ export class DataSourceResolver {
     return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId, preconditionOf(ifUpdatedAt));
   }
 
-  @Query(() => AccessTrialType, { description: "Evaluates access rules for a user of the app, without changing data." })
+  @Query(() => AccessTrialType, {
+    description: "Returns what the given access rules would allow a user of the app. Changes nothing.",
+  })
   async tryAccess(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

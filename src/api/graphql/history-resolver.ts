@@ -63,7 +63,7 @@ export class HistoryResolver {
 
   @Query(() => RunListType, {
     description:
-      "Lists the runs of the app, newest first. One request scans 10,000 runs; `nextCursor` (in REST `nextBefore`) continues the scan, also after a short page.",
+      "Lists the runs of the app, newest first. One request looks at 10,000 runs, so a page can be short. Continue with `nextCursor` (in REST `nextBefore`).",
   })
   async runs(
     @Ctx() context: RequestContext,

@@ -93,7 +93,7 @@ export class MemberResolver {
   }
 
   @Mutation(() => [MemberType], {
-    description: "Gives a person a role in the organization, in place of the present one; returns all members.",
+    description: "Sets the role of a person in the organization, and replaces the current one. Returns all members.",
   })
   async setOrganizationMember(
     @Ctx() context: RequestContext,
@@ -136,7 +136,7 @@ export class MemberResolver {
 
   @Mutation(() => [MemberType], {
     description:
-      "Gives a person of the organization a role on the app, in place of the present one; returns all members.",
+      "Sets the role of a person of the organization on the app, and replaces the current one. Returns all members.",
   })
   async setAppMember(
     @Ctx() context: RequestContext,

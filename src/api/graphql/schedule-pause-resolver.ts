@@ -31,7 +31,7 @@ export class SchedulePauseResolver {
   }
 
   @Mutation(() => SchedulePauseType, {
-    description: "Pauses all schedules of the app, which skips their ticks. Queued runs still execute.",
+    description: "Pauses all schedules of the app: the service skips their ticks. Queued runs still execute.",
   })
   async pauseSchedules(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SchedulePauseType> {
     const caller = await this.gate.enter(context, "pauseSchedules", appId);

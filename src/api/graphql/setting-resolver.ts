@@ -155,7 +155,7 @@ export class SettingResolver {
   }
 
   @Query(() => SettingsUseType, {
-    description: "Returns the size of the settings and the actions that read one of them.",
+    description: "Returns the size of the settings, and the actions that read a given setting.",
   })
   async settingsUse(
     @Ctx() context: RequestContext,
@@ -218,7 +218,7 @@ export class SettingResolver {
   }
 
   @Mutation(() => [SettingStatusType], {
-    description: "Sets whether private settings are secrets, which they are by default.",
+    description: "Marks private settings as secret or as not secret. By default, they are secret.",
   })
   async markSettings(
     @Ctx() context: RequestContext,

@@ -59,7 +59,7 @@ export class TransferResolver {
 
   @Mutation(() => ImportReportType, {
     description:
-      "Creates and updates actions by name in one transaction; one invalid action rejects the whole document.",
+      "Creates and updates actions by name in one transaction. If one action is invalid, nothing is changed.",
   })
   async importActions(
     @Ctx() context: RequestContext,

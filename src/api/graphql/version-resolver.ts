@@ -26,7 +26,7 @@ export class VersionResolver {
 
   @Query(() => VersionListType, {
     description:
-      "Lists the versions of an action, newest first; with `published` those that were live, last published first.",
+      "Lists the versions of an action, newest first. With `published`, lists only those that were live, the last published first.",
   })
   async actionVersions(
     @Ctx() context: RequestContext,
@@ -56,7 +56,7 @@ export class VersionResolver {
   }
 
   @Mutation(() => RestoredType, {
-    description: "Restores the draft from a version and stores the current state as another version first.",
+    description: "Stores the current draft as a version, then restores the draft from an earlier version.",
   })
   async restoreActionVersion(
     @Ctx() context: RequestContext,

@@ -43,7 +43,7 @@ const DEPTH_SHOWN = 2;
 /** Routes whose resolver has no GraphQL description. */
 const SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/stages": "Creates a stage of the app.",
-  "POST /v1/apps/{appId}/visitors": "Starts the session of a visitor on a listed origin.",
+  "POST /v1/apps/{appId}/visitors": "Starts the session of a visitor, on an origin that the app lists.",
   "POST /v1/auth/invitations/accept": "Accepts an invitation by its link.",
   "POST /v1/auth/setup": "Creates the first administrator by the setup link.",
   "POST /v1/auth/sign-in": "Signs a person in with e-mail and passphrase.",
@@ -193,7 +193,9 @@ export async function restRoutesPage(
 
 **Examples** show the shape of a body. A \`…\` stands for further fields, which [the GraphQL types](graphql-operations.md#types) list.
 
-**Next page of a list.** Send the \`nextCursor\` of the response as \`cursor\`. For runs, send \`nextBefore\` as \`before\`.`;
+**Next page of a list.** Send the \`nextCursor\` of the response as \`cursor\`. For runs, send \`nextBefore\` as \`before\`.
+
+**IDs and names.** Where a path accepts an ID or a name, digits are an ID. With the query parameter \`by=name\` they are a name.`;
   const sections = tags.map((tag) => {
     const own = rows.filter((row) => tagOf(row) === tag);
     return `## ${tag}\n\n${own.map((row) => routeText(row, document, routeCallers(row, byField))).join("\n\n")}`;

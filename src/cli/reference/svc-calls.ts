@@ -17,9 +17,9 @@ function exampleText({ example, package: name }: Namespace): string[] {
   if (example === null) return [];
   const needs = name === null ? "" : `, with \`"dependencies": ["${name}"]\``;
   return [
-    `An action${needs}:`,
+    `Example of an action${needs}:`,
     `\`\`\`js\n${actionOf(example.code)}\n\`\`\``,
-    `Result: \`${JSON.stringify(example.result)}\``,
+    `It returns \`${JSON.stringify(example.result)}\`.`,
   ];
 }
 
@@ -29,11 +29,11 @@ function sectionOf(namespace: Namespace, sources: readonly string[]): string {
     /^\w+[(<]|^\w+: (?:\(|SendRequest)|^unread/.test(signature),
   );
   const rows = members.map(({ signature, comment }) => [code(`${path}.${signature}`), comment]);
-  const statuses = errors.length === 0 ? "" : `Errors beside the common ones: ${errors.map(code).join(", ")}. `;
+  const statuses = errors.length === 0 ? "" : `These calls can also fail with ${errors.map(code).join(", ")}. `;
   return [
     `## ${path}`,
-    `${about} ${name === null ? "Needs no package." : `Package \`${name}\`.`} Tasks: ${seeAlso}.`,
-    table(["call", ""], rows),
+    `${about} ${name === null ? "Needs no package." : `An action that uses it lists \`${name}\` in \`dependencies\`.`} How to use it: ${seeAlso}.`,
+    table(["call", "what it does"], rows),
     `${statuses}${otherErrors ?? ""}`.trim(),
     ...exampleText(namespace),
   ]

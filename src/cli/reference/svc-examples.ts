@@ -60,7 +60,7 @@ export const NAMESPACES: readonly Namespace[] = [
   },
   {
     ...{ path: "Svc.App.Settings", type: "SettingsReader", package: null, seeAlso: "[settings](settings.md)" },
-    about: "Reads settings in server actions.",
+    about: "Reads a setting in a server action.",
     errors: [],
     example: { code: 'return Svc.App.Settings.get("missing") === undefined;', result: true },
   },
@@ -71,13 +71,13 @@ export const NAMESPACES: readonly Namespace[] = [
       package: null,
       seeAlso: "[triggers](triggers.md#by-an-analytics-event)",
     },
-    about: "Records events of a page, which start client actions.",
+    about: "Records events of a page. An event starts the client actions whose trigger matches.",
     errors: [],
     example: null,
   },
   {
     ...{ path: "Svc.App.Triggers", type: "Triggers", package: null, seeAlso: "[triggers](triggers.md)" },
-    about: "Starts and stops listening for client actions in a page.",
+    about: "Decides whether a page receives and runs the app's client actions.",
     errors: [],
     example: null,
   },
@@ -114,13 +114,14 @@ export const NAMESPACES: readonly Namespace[] = [
       package: "svc-datasources",
       seeAlso: "[queries](data-source-queries.md)",
     },
-    about: "Entries of one data source: `const connection = await Svc.DataSources.connect(idOrName)`.",
+    about:
+      "Reads and writes the entries of one data source. Get a connection with `const connection = await Svc.DataSources.connect(idOrName)`.",
     errors: ["ENTRY_NOT_FOUND", "ENTRY_ALREADY_EXISTS", "ENTRY_CHANGED", "DATA_SOURCE_ACCESS_DENIED"],
     example: null,
   },
   {
     ...{ path: "Svc.Media.Files", type: "MediaFiles", package: "svc-media", seeAlso: "[media](media.md)" },
-    about: "Files of the app.",
+    about: "Stores and reads files of the app.",
     errors: ["FILE_NOT_FOUND", "FOLDER_NOT_FOUND", "PAYLOAD_TOO_LARGE"],
     example: {
       code: 'const [file] = await Svc.Media.Files.upload({ file: new File(["a,b"], "data.csv"), name: "data.csv" });\nreturn file.name;',
@@ -129,7 +130,7 @@ export const NAMESPACES: readonly Namespace[] = [
   },
   {
     ...{ path: "Svc.Media.Folders", type: "MediaFolders", package: "svc-media", seeAlso: "[media](media.md)" },
-    about: "Folders of the app's files.",
+    about: "Creates, lists and changes folders for the app's files.",
     errors: ["FOLDER_NOT_FOUND", "NAME_ALREADY_EXISTS"],
     example: {
       code: 'const folder = await Svc.Media.Folders.create({ name: "reports" });\nreturn folder.name;',
@@ -138,7 +139,7 @@ export const NAMESPACES: readonly Namespace[] = [
   },
   {
     ...{ path: "Svc.Communicate", type: "Communicate", package: "svc-communicate", seeAlso: "[messages](messages.md)" },
-    about: "E-mail and text messages.",
+    about: "Sends e-mails and text messages.",
     errors: ["SETTINGS_INVALID"],
     example: {
       code: 'const { status } = await Svc.Communicate.sendEmail({\n  to: [{ email: "ann@example.com" }],\n  subject: "Report",\n  text: "See the attachment.",\n  attachments: [{ name: "report.csv", content: "a,b", encoding: "utf8" }],\n});\nreturn status;',
@@ -152,7 +153,7 @@ export const NAMESPACES: readonly Namespace[] = [
       package: "svc-notifications",
       seeAlso: "[notifications](messages.md#notifications)",
     },
-    about: "Notifications in pages and on devices.",
+    about: "Sends notifications to the app's users, in pages and on devices.",
     errors: ["NOTIFICATION_NOT_FOUND"],
     example: {
       code: 'const { status } = await Svc.Notifications.insert({ status: "published", data: { title: "Hello" } });\nreturn status;',
@@ -166,7 +167,7 @@ export const NAMESPACES: readonly Namespace[] = [
       package: "svc-ai",
       seeAlso: "[ask a language model](../guides/ask-a-language-model.md)",
     },
-    about: "Language models, in server actions.",
+    about: "Calls language models, in server actions.",
     errors: ["SETTINGS_INVALID"],
     otherErrors:
       "If the provider's request fails, the error has a `code`, like an error of `Svc.App.V3.Actions.request`.",
@@ -189,7 +190,7 @@ export const NAMESPACES: readonly Namespace[] = [
   },
   {
     ...{ path: "Svc.Encryption", type: "Encryption", package: "svc-encryption", seeAlso: "[packages](packages.md)" },
-    about: "Hashes, signatures and encryption.",
+    about: "Computes hashes and signatures, and encrypts texts.",
     errors: [],
     otherErrors: local,
     example: {
@@ -199,7 +200,7 @@ export const NAMESPACES: readonly Namespace[] = [
   },
   {
     ...{ path: "Svc.Barcode", type: "Barcode", package: "svc-barcode", seeAlso: "[packages](packages.md)" },
-    about: "Bar codes and QR codes as pictures.",
+    about: "Creates bar codes and QR codes as pictures.",
     errors: [],
     otherErrors: local,
     example: {
