@@ -151,8 +151,8 @@ function functionLengths(text: string): { line: number; length: number }[] {
   return [...found.values()];
 }
 
-describe("the house", () => {
-  it("reads every form of import", () => {
+describe("the source code", () => {
+  it("is checked with every form of import", () => {
     const text = [
       'import "a";',
       'import b, { type B } from "b";',
@@ -168,11 +168,11 @@ describe("the house", () => {
     expect(found).to.deep.equal(["a", "b", "c (type)", "e (type)", "f", "g", "h"]);
   });
 
-  it("has no part that the plan does not know", () => {
+  it("has only the folders of the plan", () => {
     expect(files.map(partOf).filter((part) => !(part in allowed))).to.deep.equal([]);
   });
 
-  it("lets imports run one way, as the architecture's table of folders says", () => {
+  it("has imports only in the directions of the architecture's table of folders", () => {
     const wrong = imports.filter(({ from, to, typeOnly }) => {
       const [source, target] = [partOf(from), partOf(to)];
       if (source === target || (typeOnly && (source === "web" || target === "web"))) return false;
@@ -183,18 +183,18 @@ describe("the house", () => {
     expect(wrong.map(arrow)).to.deep.equal([]);
   });
 
-  it("bundles nothing of the server's into the browser beside the files that both sides run", () => {
+  it("puts no server code into the browser bundles except files that both sides use", () => {
     const shared = imports.filter(({ from, typeOnly }) => SHARED_WITH_WEB.includes(from) && !typeOnly);
     const leaving = shared.filter(({ to }) => !SHARED_WITH_WEB.includes(to));
     expect(leaving.map(arrow)).to.deep.equal([]);
   });
 
-  it("keeps the mechanisms of the engine apart", () => {
+  it("keeps the modules of the engine independent", () => {
     const inside = imports.filter(({ from, to }) => partOf(from) === "engine" && partOf(to) === "engine");
     expect(inside.filter(({ from, to }) => mechanismOf(from) !== mechanismOf(to)).map(arrow)).to.deep.equal([]);
   });
 
-  it("lets the rooms of the operations import one way, the records none of the others", () => {
+  it("has imports between folders of operations in one direction; records imports none of them", () => {
     const below = new Map<string, Set<string>>();
     for (const { from, to } of imports) {
       const [source, target] = [roomOf(from), roomOf(to)];
@@ -205,19 +205,19 @@ describe("the house", () => {
     expect(findCycle([...below.keys()], (room) => [...(below.get(room) ?? [])])).to.equal(null);
   });
 
-  it("has no circle of imports, of types neither", () => {
+  it("has no import cycles, also not of types", () => {
     const next = (file: string) => imports.filter(({ from }) => from === file).map(({ to }) => to);
     expect(findCycle(files, next)).to.equal(null);
   });
 
-  it("reads process.env in src/config.ts alone", () => {
+  it("reads process.env only in src/config.ts", () => {
     const readers = files.filter((file) =>
       /\bprocess\s*\.\s*env\b|\bprocess\s*\[|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b/.test(read(file)),
     );
     expect(readers.filter((file) => file !== "src/config.ts")).to.deep.equal([]);
   });
 
-  it("makes connections to PostgreSQL in src/postgres.ts alone, where each has its listener", () => {
+  it("creates connections to PostgreSQL only in src/postgres.ts, each with an error listener", () => {
     const makers = (source: string) =>
       /\bnew\s+(?:pg\s*\.\s*)?(?:Client|Pool|Connection)\b/.test(source) && /from "pg"/.test(source);
     expect(files.filter((file) => makers(read(file)))).to.deep.equal(["src/postgres.ts"]);
@@ -229,7 +229,7 @@ describe("the house", () => {
     expect(read(sources[0]!)).to.match(/extra: object = BOUNDED_POOL/);
   });
 
-  it("reads settings in one room, and all of them by one function that no exit calls", () => {
+  it("reads settings in one folder, and all of them by one function that no response calls", () => {
     const of = (pattern: RegExp) => files.filter((file) => pattern.test(read(file)));
     const tables = /\b(?:FROM|INTO|UPDATE|JOIN)\s+(?:setting|app_version_setting)\b|\bSettingRow\b/;
     const rooms = [
@@ -253,7 +253,7 @@ describe("the house", () => {
     expect([...defaults, ...files.filter((file) => /^index\.tsx?$/.test(basename(file)))]).to.deep.equal([]);
   });
 
-  it("has kebab-case files of fewer than 400 lines, each opened by a sentence on what it owns", () => {
+  it("has files with kebab-case names and fewer than 400 lines, each with a sentence about its content", () => {
     const faulty = files.filter((file) => {
       const text = read(file);
       if (text.startsWith("/** Generated ")) return false;
@@ -271,7 +271,7 @@ describe("the house", () => {
     ]);
   });
 
-  it(`has no function of more than ${MAX_FUNCTION_LINES} lines, those inside it not counted`, () => {
+  it(`has no function of more than ${MAX_FUNCTION_LINES} lines, without the functions inside it`, () => {
     const long = globSync("dist/src/**/*.js", { cwd: ROOT })
       .filter((file) => known.has(file.replace(/^dist\//, "").replace(/\.js$/, ".ts")))
       .flatMap((file) =>

@@ -69,7 +69,7 @@ describe("accounts of people", () => {
     expect([again.http, again.body.status]).to.deep.equal([410, "LINK_EXPIRED"]);
   });
 
-  it("a link that is revoked by the next one, of another kind, too old or made up is 410", async () => {
+  it("rejects a link that was replaced, is of another kind, too old or invented (410)", async () => {
     const revoked = await made.accounts.setupLink();
     await made.accounts.setupLink();
     const old = await made.links.issue({ kind: "setup", lifetimeMs: -1 });
@@ -102,7 +102,7 @@ describe("accounts of people", () => {
     });
   }
 
-  it("without a passphrase the session may only register a passkey", async () => {
+  it("lets a session without a passphrase only register a passkey", async () => {
     const { http, headers, body } = await setup({ passphrase: null });
     expect(http).to.equal(201);
     const token = cookieOf({ http, headers, body });
@@ -111,7 +111,7 @@ describe("accounts of people", () => {
     expect((await service.rest("GET", `/v3/apps/${service.appId}/actions`, { as: token })).http).to.equal(403);
   });
 
-  it("signs in by e-mail in any case and passphrase, and replaces the session of the browser", async () => {
+  it("signs in by e-mail, ignoring case, and passphrase, and replaces the session of the browser", async () => {
     const { email } = await setup();
     const first = await post("sign-in", { email: email.toUpperCase(), passphrase: PASSPHRASE });
     expect(first.http).to.equal(200);
@@ -124,7 +124,7 @@ describe("accounts of people", () => {
     expect((await as(cookieOf(second), "session")).http).to.equal(200);
   });
 
-  it("an unknown account, one without a passphrase and a wrong passphrase are answered alike", async () => {
+  it("gives the same response for an unknown account, one without a passphrase and a wrong passphrase", async () => {
     const { email } = await setup();
     const answers = [
       await post("sign-in", { email: "nobody@example.com", passphrase: PASSPHRASE }),
@@ -138,7 +138,7 @@ describe("accounts of people", () => {
     }
   });
 
-  it("ten failures make an account wait at that address, and only there, whatever the passphrase", async () => {
+  it("makes an account wait after ten failures, only at that address, and even for the right passphrase", async () => {
     const { email } = await setup();
     const here = from("192.0.2.1");
     for (let at = 0; at < 10; at += 1) {
@@ -150,7 +150,7 @@ describe("accounts of people", () => {
     expect((await post("sign-in", { email, passphrase: PASSPHRASE }, from("192.0.2.2"))).http).to.equal(200);
   });
 
-  it("ten failures of an address over many accounts make it wait", async () => {
+  it("makes an address wait after ten failures with different accounts", async () => {
     const here = from("192.0.2.9");
     for (let at = 0; at < 10; at += 1) {
       await post("sign-in", { email: `unknown${at}@example.com`, passphrase: PASSPHRASE }, here);
@@ -159,7 +159,7 @@ describe("accounts of people", () => {
     expect((await post("sign-in", { email, passphrase: PASSPHRASE }, here)).http).to.equal(429);
   });
 
-  it("of twenty attempts at once no more than ten are compared", async () => {
+  it("compares at most ten of twenty concurrent attempts", async () => {
     const { email } = await setup();
     const here = from("192.0.2.77");
     const answers = await Promise.all(
@@ -169,7 +169,7 @@ describe("accounts of people", () => {
     expect([count(401), count(429)]).to.deep.equal([10, 10]);
   });
 
-  it("lists the own sessions with device and address, and ends one, or all but this", async () => {
+  it("lists the person's sessions with device and address, and ends one, or all others", async () => {
     const { email } = await setup();
     const signIn = async (userAgent: string) =>
       cookieOf(
@@ -192,7 +192,7 @@ describe("accounts of people", () => {
     expect((await as(linux, "session")).http).to.equal(200);
   });
 
-  it("no session ends one of another person", async () => {
+  it("lets no session end a session of another person", async () => {
     const mine = cookieOf(await setup());
     const theirs = cookieOf(await setup());
     const [{ id }] = (await as(theirs, "sessions")).body.sessions;
@@ -244,7 +244,7 @@ describe("accounts of people", () => {
     expect((await post("reset/confirm", { token, passphrase: next })).http).to.equal(410);
   });
 
-  it("a reset ends tokens of the person too: one who made the account keeps no way into it", async () => {
+  it("ends the person's tokens at a reset, so that the former owner of the account loses access", async () => {
     const person = { firstName: "Vic", lastName: "Tim", email: "made-by-another@example.com" };
     const { body } = await service.rest("POST", "/v1/admin/users", { as: "admin", body: person });
     const mine = () => service.rest("GET", "/v1/apps", { as: body.token });
@@ -255,7 +255,7 @@ describe("accounts of people", () => {
     expect((await post("sign-in", { email: person.email, passphrase: PASSPHRASE })).http).to.equal(200);
   });
 
-  it("a reset ends the access of programs that a session of the person let in, and of no other program", async () => {
+  it("ends at a reset the access of programs that the person's sessions allowed, and of no other program", async () => {
     const { signedIn, may, refresh } = oauthCalls(() => service);
     const [account, other] = [await setup(), await setup()];
     const [ended, kept] = [await signedIn(["read"], cookieOf(account)), await signedIn(["read"], cookieOf(other))];
@@ -267,7 +267,7 @@ describe("accounts of people", () => {
     expect((await refresh(kept.clientId, kept.tokens.refresh_token)).http).to.equal(200);
   });
 
-  it("the mailed link is of the service's own address, whatever Host and Origin say, and goes to the account's address only", async () => {
+  it("mails a link with the service's own address, whatever Host and Origin are, and only to the account's address", async () => {
     const { email } = await setup();
     const before = mail.taken.length;
     const headers = { "content-type": "application/json", host: "evil.example", "x-forwarded-host": "evil.example" };
@@ -291,7 +291,7 @@ describe("accounts of people", () => {
     expect((await post("reset/confirm", { token, passphrase: "a different long passphrase" })).http).to.equal(200);
   });
 
-  it("an account gets three reset links in ten minutes at most, and an address may ask ten times", async () => {
+  it("sends an account at most three reset links in ten minutes, and lets an address ask ten times", async () => {
     const { email, body } = await setup();
     const here = from("192.0.2.200");
     for (let at = 0; at < 10; at += 1) expect((await post("reset", { email }, here)).http).to.equal(202);
@@ -357,13 +357,13 @@ describe("accounts of people", () => {
     expect((await as(token, "session")).http).to.equal(200);
   });
 
-  it("a token manages no account", async () => {
+  it("lets no token manage an account", async () => {
     expect((await as(service.tokens.editor, "session")).http).to.equal(200);
     expect((await as(service.tokens.editor, "sessions")).http).to.equal(403);
     expect((await as(service.tokens.editor, "account", "PUT", { firstName: "X" })).http).to.equal(403);
   });
 
-  it("no answer and no row holds a token or a passphrase", async () => {
+  it("shows no token or passphrase in a response or a row", async () => {
     const tables = ["person", "person_session", "one_time_link", "sign_in_failure", "access_event", "credential"];
     const token = cookieOf(await setup());
     for (const table of tables) {

@@ -121,7 +121,7 @@ describe("Sign-in at an OpenID provider", () => {
     ]);
   });
 
-  it("makes an account at the first sign-in, with the role of the person's groups, and signs the same account in later", async () => {
+  it("creates an account at the first sign-in, with the role of the person's groups, and later signs in the same account", async () => {
     account({ groups: ["unknown", "staff", "chiefs"] });
     const { browser, landed } = await signIn("oidc", "/studio?app=1#runs");
     expect(landed).to.equal("/studio?app=1#runs");
@@ -142,7 +142,7 @@ describe("Sign-in at an OpenID provider", () => {
     expect((await browser.request(`${service.url}/v3/apps/1/actions`)).status).to.equal(403);
   });
 
-  it("the last owner of an organization stays one, whatever the groups say", async () => {
+  it("keeps the last owner of an organization, whatever the groups are", async () => {
     const sub = account({ groups: ["founders"] });
     await service.db.query("DELETE FROM organization_member WHERE role = 'owner'");
     await signIn();
@@ -150,7 +150,7 @@ describe("Sign-in at an OpenID provider", () => {
     expect((await session((await signIn()).browser)).organizations[0].role).to.equal("owner");
   });
 
-  it("the last owner of an organization stays one while another owner leaves it", async () => {
+  it("keeps the last owner of an organization while another owner leaves it", async () => {
     const sub = account({ groups: ["founders"] });
     const { user } = await session((await signIn()).browser);
     const leaving = await signedInPerson(service);
@@ -169,7 +169,7 @@ describe("Sign-in at an OpenID provider", () => {
     expect((await session((await signedIn).browser)).organizations[0].role).to.equal("owner");
   });
 
-  it("groups that take a role away end the invitations that it permitted", async () => {
+  it("ends the invitations of a person who loses the role by a change of groups", async () => {
     const sub = account({ groups: ["chiefs"] });
     const { browser } = await signIn();
     const invited = await browser.request(`${service.url}/v1/organizations/${organizations[0]}/invitations`, {
@@ -186,7 +186,7 @@ describe("Sign-in at an OpenID provider", () => {
     expect([accepted.http, accepted.body.status]).to.deep.equal([410, "LINK_EXPIRED"]);
   });
 
-  it("makes no account where that is not switched on", async () => {
+  it("creates no account if that is not switched on", async () => {
     account();
     const { browser, landed } = await signIn("closed");
     expect(landed).to.equal("/studio?sign-in=no-account");
@@ -257,7 +257,7 @@ describe("Sign-in at an OpenID provider", () => {
     expect((await signIn("closed")).landed).to.equal("/studio?sign-in=no-account");
   });
 
-  it("links nothing for a page of another site, for another session, or an identity that another account has", async () => {
+  it("links no identity for a page of another site, for another session, or if another account has the identity", async () => {
     const mine = await person();
     expect((await startLink(mine.browser, { origin: "https://evil.example" })).status).to.equal(403);
     account();
@@ -276,7 +276,7 @@ describe("Sign-in at an OpenID provider", () => {
     );
   });
 
-  it("an answer is worth nothing in another browser, twice, with another state, or at another provider's address", async () => {
+  it("accepts a provider's answer only once, in the same browser, with its state, at that provider's address", async () => {
     account();
     const browser = new Browser();
     const callback = await browser.follow(startOf("oidc"), (address) => address.includes("/callback?"));
@@ -300,7 +300,7 @@ describe("Sign-in at an OpenID provider", () => {
     expect(await land(withFlow(), callback), "a second time").to.equal(refused);
   });
 
-  it("replaces the session of the browser: a session from before the sign-in is worth nothing", async () => {
+  it("replaces the session of the browser, so that a session from before the sign-in is not valid", async () => {
     account({ groups: ["staff"] });
     const { browser, token } = await person();
     await signIn("oidc", undefined, browser);
@@ -308,7 +308,7 @@ describe("Sign-in at an OpenID provider", () => {
     expect((await session(browser)).user.lastName).to.match(/^account-/);
   });
 
-  it("leads back to paths of this service only", async () => {
+  it("redirects only to paths of this service", async () => {
     account({ groups: ["staff"] });
     for (const next of [
       "https://evil.example",
@@ -327,7 +327,7 @@ describe("Sign-in at an OpenID provider", () => {
     }
   });
 
-  it("an unknown provider is 404, one that does not answer 503", async () => {
+  it("answers 404 for an unknown provider, and 503 for one that does not respond", async () => {
     for (const path of ["start", "callback"]) {
       expect((await service.rest("GET", `/v1/auth/oidc/none/${path}`, { as: null })).http).to.equal(404);
     }
@@ -351,7 +351,7 @@ describe("Sign-in at an OpenID provider", () => {
   });
 
   // The last test: this address cannot sign in at a provider afterwards.
-  it("answers beyond the limit of an address are refused and write no event", async () => {
+  it("rejects answers of a provider above the limit of an address, and writes no event for them", async () => {
     const answer = async () =>
       (await fetch(`${service.url}/v1/auth/oidc/oidc/callback?code=x&state=y`, { redirect: "manual" })).status;
     const events = async () =>

@@ -24,14 +24,14 @@ const statusOf = (passphrase: unknown): string | null => {
 };
 
 describe("a passphrase", () => {
-  it("is refused below 12 characters, counted as people count them", () => {
+  it("must have 12 characters, counted as people count them", () => {
     expect(statusOf("elevenchars")).to.equal("PASSPHRASE_TOO_WEAK");
     expect(statusOf("twelve chars")).to.equal(null);
     expect(statusOf("🙂🙃🙂😀😁😂🤣😃😄😅😆")).to.equal("PASSPHRASE_TOO_WEAK");
     expect(statusOf("🙂🙃😇😀😁😂🤣😃😄😅😆😉")).to.equal(null);
   });
 
-  it("refuses every long one of the common list", () => {
+  it("must not be in the list of common passphrases", () => {
     const common = [...dictionary["passwords-common"]].filter(({ length }) => length >= 12);
     expect(common.length).to.be.above(200);
     for (const one of common) {
@@ -39,31 +39,31 @@ describe("a passphrase", () => {
     }
   });
 
-  it("asks for no kind of character", () => {
+  it("needs no particular kind of character", () => {
     for (const one of ["onlylowercaseletters", "ONLYUPPERCASELETTERS", "83650174926581", "spaces and words only"]) {
       expect(statusOf(one), one).to.equal(null);
     }
   });
 
-  it("is no text, or too long a one: REQUEST_INVALID, without the text in the message", () => {
+  it("must be a text of limited length: REQUEST_INVALID, without the passphrase in the message", () => {
     for (const one of [undefined, null, 1, {}, [], "", "x".repeat(1_025), "\ud800 lone surrogate"]) {
       expect(statusOf(one), String(one)).to.equal("REQUEST_INVALID");
     }
   });
 
-  it("takes every character, in one form whatever keyboard wrote it", () => {
+  it("accepts every character, and normalizes its encodings", () => {
     const composed = "caf\u00e9 and cr\u00e8me br\u00fbl\u00e9e";
     expect(checkPassphrase(composed.normalize("NFD"))).to.equal(checkPassphrase(composed));
     expect(statusOf(" \u0000\u0007\t\n control")).to.equal(null);
   });
 
-  it("is stored as argon2id with a salt of its own", async () => {
+  it("is stored as an argon2id hash with its own salt", async () => {
     const [first, second] = [await hash("a long passphrase", TURN), await hash("a long passphrase", TURN)];
     expect(first).to.match(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[\w+/]{22}\$[\w+/]{43}$/);
     expect(first).to.not.equal(second);
   });
 
-  it("every character counts, to the last", async () => {
+  it("counts up to its last character", async () => {
     const long = "x".repeat(1_023);
     const stored = await hash(`${long}a`, TURN);
     expect([await matchesHash(`${long}a`, stored, TURN), await matchesHash(`${long}b`, stored, TURN)]).to.deep.equal([
@@ -74,7 +74,7 @@ describe("a passphrase", () => {
 });
 
 describe("the session's cookie", () => {
-  it("is Secure behind https, HttpOnly, SameSite, and of the service's path", () => {
+  it("is Secure behind https, HttpOnly and SameSite, and has the path of the service", () => {
     const cookie = createSessionCookie("https://example.com/actions").set("token", 60);
     expect(cookie).to.equal("auth_token=token; Max-Age=60; Path=/actions; HttpOnly; Secure; SameSite=Lax");
     expect(createSessionCookie("http://127.0.0.1:4000").set("token", null)).to.not.include("Secure");

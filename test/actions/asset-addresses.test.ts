@@ -59,9 +59,9 @@ describe("The address of an asset", () => {
     });
   }
 
-  it("is the service's own of now, in every copy, version and answer", expectHere);
+  it("has the service's current address in each draft, live version, stored version and response", expectHere);
 
-  it("is so for rows that were stored with the address of then", async () => {
+  it("has the current address also in rows that were stored with an earlier one", async () => {
     const frozen = JSON.stringify([{ name: "svc-csv", url: `https://before.example.com${PATH}`, path: PATH }]);
     await service.db.query("UPDATE action SET assets = $1", [frozen]);
     await service.db.query("UPDATE action_version SET data = jsonb_set(data::jsonb, '{assets}', $1::jsonb)::json", [

@@ -8,7 +8,7 @@ const WRITERS = 12;
 const sorted = (outcomes: Outcome[]) => outcomes.map(({ status }) => status).sort();
 const times = (status: string, n: number) => Array.from({ length: n }, () => status);
 
-describe("writers at once", () => {
+describe("concurrent changes of actions", () => {
   let service: TestService;
   let exit: Exit;
 
@@ -19,21 +19,21 @@ describe("writers at once", () => {
   });
   after(() => service.stop());
 
-  it("create one action of a name, and are told NAME_ALREADY_EXISTS but for one", async () => {
+  it("create only one action of a name; all others get NAME_ALREADY_EXISTS", async () => {
     const data = valid();
     const outcomes = await Promise.all(Array.from({ length: WRITERS }, () => exit.create(data)));
     expect(sorted(outcomes)).to.deep.equal([...times("NAME_ALREADY_EXISTS", WRITERS - 1), "OK"]);
     expect(await count(service, "action", "name = $1", [data["name"]])).to.equal(1);
   });
 
-  it("rename one action to a name, and are told NAME_ALREADY_EXISTS but for one", async () => {
+  it("rename only one action to a name; all others get NAME_ALREADY_EXISTS", async () => {
     const actions = await Promise.all(Array.from({ length: WRITERS }, () => make(exit)));
     const name = newName("wanted");
     const outcomes = await Promise.all(actions.map(({ id }) => exit.update(id, { name })));
     expect(sorted(outcomes)).to.deep.equal([...times("NAME_ALREADY_EXISTS", WRITERS - 1), "OK"]);
   });
 
-  it("swap names, and whoever is in the other's way is told NAME_ALREADY_EXISTS", async () => {
+  it("swap names; a change that conflicts gets NAME_ALREADY_EXISTS", async () => {
     const [one, other] = [await make(exit), await make(exit)];
     const rival = service.db.createQueryRunner();
     await rival.startTransaction();
@@ -55,7 +55,7 @@ describe("writers at once", () => {
     expect((await exit.get(one.id)).value).to.deep.equal(one);
   });
 
-  it("import documents in opposite orders: one creates all, the other finds them or is refused", async () => {
+  it("import documents in opposite orders: one creates all actions, the other updates them or is rejected", async () => {
     const actions = Array.from({ length: 20 }, () => valid());
     const documents = [actions, actions.toReversed()].map((order) => ({ format: "svc-app-actions/1", actions: order }));
     const outcomes = await Promise.all(documents.map((document) => exit.import(document)));
@@ -64,7 +64,7 @@ describe("writers at once", () => {
     expect(await count(service, "action", "name = ANY ($1)", [actions.map(({ name }) => name)])).to.equal(20);
   });
 
-  it("publish into one production copy", async () => {
+  it("publish into one live version", async () => {
     const { id } = await make(exit);
     const outcomes = await Promise.all(Array.from({ length: WRITERS }, () => exit.publish(id)));
     expect(sorted(outcomes)).to.deep.equal(times("OK", WRITERS));
@@ -78,7 +78,7 @@ describe("writers at once", () => {
     expect((await exit.get(id)).value).to.deep.include(fields);
   });
 
-  it("remove and publish one action: it is gone, or it is gone with its production copy", async () => {
+  it("remove and publish an action: the action is gone, with its live version if it had one", async () => {
     const { id } = await make(exit);
     const [published] = await Promise.all([exit.publish(id), exit.remove(id)]);
     expect(published!.status).to.be.oneOf(["OK", "ACTION_NOT_FOUND"]);
@@ -88,7 +88,7 @@ describe("writers at once", () => {
   for (const [name, exitOf] of EXITS) {
     const keyed = (key: string, as = "editor") => ({ as, headers: { "idempotency-key": key } });
 
-    it(`create with one Idempotency-Key over ${name}: one action, the first answer for all`, async () => {
+    it(`create with one Idempotency-Key over ${name}: one action, and the first response for all`, async () => {
       const data = valid();
       const call = keyed(newName("key"));
       const outcomes = await Promise.all(Array.from({ length: WRITERS }, () => exitOf(service).create(data, call)));
@@ -99,7 +99,7 @@ describe("writers at once", () => {
       expect(await count(service, "action_version", "action_id = $1", [outcomes[0]!.value.id])).to.equal(1);
     });
 
-    it(`run with one Idempotency-Key over ${name}: one run, its id for all; another's key is another run`, async () => {
+    it(`run with one Idempotency-Key over ${name}: one run with one ID for all; the key of another caller starts another run`, async () => {
       const { id } = await make(exit, { active: true, triggers: [{ trigger: "manual" }] });
       const key = newName("key");
       const outcomes = await Promise.all(
@@ -118,7 +118,7 @@ describe("writers at once", () => {
       expect((await exitOf(service).create(data, keyed(key, "admin"))).status).to.equal("NAME_ALREADY_EXISTS");
     });
 
-    it(`an Idempotency-Key over ${name} stands for one request, and not for one that failed`, async () => {
+    it(`an Idempotency-Key over ${name} applies to one request, and not to a failed one`, async () => {
       const call = keyed(newName("key"));
       const taken = await make(exit);
       const data = valid({ name: taken.name });

@@ -265,7 +265,7 @@ describe("the specification's tables of errors", () => {
   }
 
   for (const id of ["0", "-1", "1.5", "abc", "9007199254740993", "1e3", "%00", "null"]) {
-    it(`over REST: an id in a path that is no positive integer is not found: ${id}`, async () => {
+    it(`over REST: an ID in a path that is no positive integer gets 404: ${id}`, async () => {
       const { rest, appId } = service;
       const actions = `/v3/apps/${appId}/actions`;
       const made = await make(restExit(service));
@@ -284,7 +284,7 @@ describe("the specification's tables of errors", () => {
     });
   }
 
-  it("have each row tested above", () => {
+  it("each have a test above for every row", () => {
     const named = Object.keys(STATUS);
     const validation = named.slice(0, named.indexOf("DEPENDENCIES_INVALID") + 1);
     const operational = [

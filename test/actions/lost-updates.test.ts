@@ -6,7 +6,7 @@ import { CODE, make, publishApp } from "./support.js";
 
 const OTHER_CODE = `${CODE} // the other's`;
 
-describe("a change of an action that names the state it started from", () => {
+describe("a change of an action with If-Match or ifUpdatedAt", () => {
   let service: TestService;
 
   before(async () => {
@@ -68,7 +68,7 @@ describe("a change of an action that names the state it started from", () => {
 
   for (const [exit, send] of Object.entries(EXITS)) {
     for (const name of Object.keys(CHANGES)) {
-      it(`${name} over ${exit}: is refused with what stands now, changes nothing, and is done from there`, async () => {
+      it(`${name} over ${exit}: is rejected with the current state, changes nothing, and succeeds from that state`, async () => {
         const { id, updatedAt } = await make(restExit(service));
         if (name === "unpublish") await service.rest("POST", path(id, "/publish"));
         await service.rest("PUT", path(id), { body: { code: OTHER_CODE } });
@@ -89,7 +89,7 @@ describe("a change of an action that names the state it started from", () => {
     }
   }
 
-  it("is done by one of many who started from the same state, however quick they are", async () => {
+  it("succeeds for only one of many callers that started from the same state", async () => {
     const { id } = await make(restExit(service));
     const { tag } = await read(id);
     const saves = Array.from({ length: 12 }, (_, at) =>
@@ -99,7 +99,7 @@ describe("a change of an action that names the state it started from", () => {
     expect(codes).to.deep.equal([200, ...Array(11).fill(409)]);
   });
 
-  it("finds another tag after every change, within one millisecond too, and the same after a run", async () => {
+  it("returns a new ETag after every change, also within one millisecond, and the same ETag after a run", async () => {
     const { id } = await make(restExit(service), { active: true, triggers: [{ trigger: "manual" }] });
     const tags = new Set<string>();
     for (let change = 0; change < 20; change += 1) {
@@ -111,7 +111,7 @@ describe("a change of an action that names the state it started from", () => {
     expect((await read(id)).tag).to.equal([...tags].at(-1));
   });
 
-  it("takes any of several tags, weakened ones and *, and refuses what is no tag", async () => {
+  it("accepts any of several ETags, weak ones and *, and rejects an invalid ETag", async () => {
     const { id, updatedAt } = await make(restExit(service));
     const remove = (tag: string) => service.rest("DELETE", path(id), { headers: { "if-match": tag } });
     for (const bad of ["", "2026-01-01", '"a', `"${updatedAt}",`, Array(30).fill('"a"').join()]) {
@@ -125,7 +125,7 @@ describe("a change of an action that names the state it started from", () => {
     expect((await remove(`"a", W/${put.headers.get("etag")}`)).http).to.equal(200);
   });
 
-  it("is told to the app's editors as it happens: who, what, and nobody else's", async () => {
+  it("is sent to the app's editors at once: who changed what, and only for their app", async () => {
     const socket = service.socket("editor");
     const fields = "reset id removed type fields updatedAt user { id }";
     const query = `subscription { actionChanged(appId: ${service.appId}) { ${fields} } }`;

@@ -3,7 +3,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { holdOddBodies } from "./odd-bodies.js";
 import { publishApp } from "./support.js";
 
-describe("odd bodies for create and update", () => {
+describe("invalid and unusual bodies for create and update", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ ROLES: "api" });
@@ -11,7 +11,7 @@ describe("odd bodies for create and update", () => {
   });
   after(() => service.stop());
 
-  it("are refused or lived with: 50 of them", async () => {
+  it("are rejected or accepted, never a 5xx: 50 of them", async () => {
     await holdOddBodies(service, 50);
   });
 
@@ -26,7 +26,7 @@ describe("odd bodies for create and update", () => {
     ],
     ["nothing", ""],
   ] as const) {
-    it(`are refused as a fault of the request: ${said}`, async () => {
+    it(`are rejected as an error of the request: ${said}`, async () => {
       const { http, body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
         headers: { "content-type": "application/json" },
         body: text,
@@ -36,7 +36,7 @@ describe("odd bodies for create and update", () => {
     });
   }
 
-  it("are refused above 1 MB: PAYLOAD_TOO_LARGE", async () => {
+  it("are rejected above 1 MB: PAYLOAD_TOO_LARGE", async () => {
     const body = { name: "large", code: "/".repeat(1024 * 1024) };
     const answer = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
     expect(answer.http).to.equal(413);

@@ -26,7 +26,7 @@ for (const [name, exitOf] of EXITS) {
 
     beforeEach(() => publishApp(service));
 
-    it("create: a master, unpublished, inactive unless given, with a snapshot `create`", async () => {
+    it("create: an unpublished draft, inactive by default, with a snapshot `create`", async () => {
       const action = await make(exit);
       expect(action).to.deep.include({
         appId: service.appId,
@@ -48,7 +48,7 @@ for (const [name, exitOf] of EXITS) {
       expect(await occasions(action.id)).to.deep.equal(["create"]);
     });
 
-    it("update: the master changes, omitted properties stay, the published copy stays, with a snapshot `update`", async () => {
+    it("update: the draft changes, omitted properties and the live version stay, with a snapshot `update`", async () => {
       const made = await make(exit, {
         description: "one",
         triggers: [{ trigger: "manual" }],
@@ -71,7 +71,7 @@ for (const [name, exitOf] of EXITS) {
       });
     }
 
-    it("update with active false: inactive, so that no run is accepted", async () => {
+    it("update with active false: inactive, so that runs are rejected", async () => {
       const { id } = await make(exit, { active: true, triggers: [{ trigger: "manual" }] });
       expect((await exit.run(id)).status).to.equal("OK");
       expect((await exit.update(id, { active: false })).value.active).to.equal(false);
@@ -79,7 +79,7 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.runWithResult(id)).status).to.equal("ACTION_INACTIVE");
     });
 
-    it("publish an unpublished master: a production copy with an id of its own is there", async () => {
+    it("publish an unpublished draft: a live version with its own ID", async () => {
       const master = await make(exit, { active: true, description: "told", dependencies: ["svc-csv"] });
       const { status, value } = await exit.publish(master.id);
       expect(status).to.equal("OK");
@@ -96,7 +96,7 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.unpublish(id)).status).to.equal("ACTION_NOT_PUBLISHED");
     });
 
-    it("publish again: the production copy is overwritten with the master and keeps its id", async () => {
+    it("publish again: the draft replaces the live version, which keeps its ID", async () => {
       const { id } = await make(exit);
       const { value: first } = await exit.publish(id);
       await exit.update(id, { name: newName("renamed"), code: CODE_2, active: true });
@@ -107,7 +107,7 @@ for (const [name, exitOf] of EXITS) {
       expect(second.action).to.deep.include({ name: master.name, code: CODE_2, active: true });
     });
 
-    it("publish again while the app is not published: APP_NOT_PUBLISHED, the production copy as it was", async () => {
+    it("publish again while the app is not published: APP_NOT_PUBLISHED, the live version is unchanged", async () => {
       const { id } = await make(exit);
       const { value: first } = await exit.publish(id);
       await exit.update(id, { code: CODE_2 });
@@ -116,7 +116,7 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.get(first.action.id)).value).to.deep.equal(first.action);
     });
 
-    it("run by a live token while the app is not published: APP_NOT_PUBLISHED, no run; others run, and so does it afterwards", async () => {
+    it("run by a live token while the app is not published: APP_NOT_PUBLISHED, no run; other callers can run it, and live tokens after publication", async () => {
       const { id, name: action } = await make(exit, { active: true, triggers: [{ trigger: "manual" }] });
       await exit.publish(id);
       await setAppPublished(false);
@@ -135,7 +135,7 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.run(id, {}, { as: "live" })).status).to.equal("OK");
     });
 
-    it("publish under a name that another action's production copy still bears: NAME_ALREADY_EXISTS, unchanged", async () => {
+    it("publish under a name that another action's live version still has: NAME_ALREADY_EXISTS, unchanged", async () => {
       const older = await make(exit);
       await exit.publish(older.id);
       await exit.update(older.id, { name: newName("renamed") });
@@ -146,7 +146,7 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.publish(newer.id)).status).to.equal("OK");
     });
 
-    it("unpublish: the production copy is gone, the master stays", async () => {
+    it("unpublish: the live version is gone, the draft stays", async () => {
       const { id } = await make(exit);
       const { value } = await exit.publish(id);
       expect((await exit.unpublish(id)).status).to.equal("OK");
@@ -154,7 +154,7 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.get(id)).status).to.equal("OK");
     });
 
-    it("run of a draft that is not published: an API token reads why, a visitor does not learn that it exists", async () => {
+    it("run of an unpublished draft: an API token gets the reason, a visitor gets no hint that it exists", async () => {
       const { id, name: named } = await make(exit, { active: true, triggers: [{ trigger: "manual" }] });
       const unknown = { http: 404, error: "no action with that id or name" };
       const reason = {
@@ -176,12 +176,12 @@ for (const [name, exitOf] of EXITS) {
       }
     });
 
-    it("unpublish an unpublished master: ACTION_NOT_PUBLISHED", async () => {
+    it("unpublish an unpublished draft: ACTION_NOT_PUBLISHED", async () => {
       const { id } = await make(exit);
       expect((await exit.unpublish(id)).status).to.equal("ACTION_NOT_PUBLISHED");
     });
 
-    it("remove: the master, its production copy and its history are gone", async () => {
+    it("remove: the draft, its live version and its history are gone", async () => {
       const { id } = await make(exit);
       const { value } = await exit.publish(id);
       await exit.update(id, { active: true });
@@ -191,7 +191,7 @@ for (const [name, exitOf] of EXITS) {
       expect(await count(service, "action_version", "action_id = $1", [id])).to.equal(0);
     });
 
-    it("restore: the snapshot's configuration, a snapshot `pre-restore` before it, the links as they were", async () => {
+    it("restore: the snapshot's configuration, with a snapshot `pre-restore` of the former one; the links stay", async () => {
       const before = await make(exit, { description: "one", dependencies: ["svc-csv"] });
       const { value: production } = await exit.publish(before.id);
       await exit.update(before.id, { ...valid(), code: CODE_2, description: null, dependencies: [] });
@@ -207,7 +207,7 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.publish(before.id)).value.action.id).to.equal(production.action.id);
     });
 
-    it("restore under a name that is taken meanwhile: NAME_ALREADY_EXISTS, nothing changed", async () => {
+    it("restore under a name that is used by now: NAME_ALREADY_EXISTS, nothing changed", async () => {
       const made = await make(exit);
       await exit.update(made.id, { name: newName("renamed") });
       await make(exit, { name: made.name });
@@ -220,7 +220,7 @@ for (const [name, exitOf] of EXITS) {
       expect(await occasions(made.id)).to.deep.equal(["update", "create"]);
     });
 
-    it("schedules the production copy alone: by publish, not by update or restore, until it is unpublished", async () => {
+    it("schedules only the live version: from publish to unpublish, unaffected by update and restore", async () => {
       const scheduled = { active: true, triggers: [{ trigger: "schedule" }], frequency: "0 9 * * *" };
       const { id } = await make(exit, scheduled);
       const frequencies = async () => {
@@ -252,7 +252,7 @@ for (const [name, exitOf] of EXITS) {
       ["unpublish", "CANNOT_UPDATE_PRODUCTION", (id) => exit.unpublish(id)],
     ];
     for (const [verb, status, attempt] of ON_PRODUCTION) {
-      it(`${verb} of a production copy: ${status}, unchanged`, async () => {
+      it(`${verb} of a live version: ${status}, unchanged`, async () => {
         const { id } = await make(exit);
         const { value } = await exit.publish(id);
         const [version] = (await exit.versions(id)).value.versions;

@@ -4,7 +4,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS } from "./exits.js";
 import { count, make, newName, publishApp, valid } from "./support.js";
 
-describe("the trail of actions", () => {
+describe("the audit log of actions", () => {
   let service: TestService;
 
   before(async () => {
@@ -14,7 +14,7 @@ describe("the trail of actions", () => {
   after(() => service.stop());
 
   for (const [name, exitOf] of EXITS) {
-    it(`tells of every write over ${name}: who, what and when, never the code`, async () => {
+    it(`has every write over ${name}: who, what and when, never the code`, async () => {
       const exit = exitOf(service);
       const { id, name: first } = await make(exit);
       const renamed = newName("renamed");
@@ -46,7 +46,7 @@ describe("the trail of actions", () => {
       ]);
     });
 
-    it(`tells of each action of an import over ${name}, and nothing of a dry run`, async () => {
+    it(`has each action of an import over ${name}, and nothing of a dry run`, async () => {
       const exit = exitOf(service);
       const known = await make(exit);
       const actions = [valid(), { name: known.name, active: true }];
@@ -59,7 +59,7 @@ describe("the trail of actions", () => {
       expect(await count(service, "audit_entry", "true", [])).to.equal(before + 2);
     });
 
-    it(`says nothing of refused writes over ${name}`, async () => {
+    it(`has no entry for rejected writes over ${name}`, async () => {
       const exit = exitOf(service);
       const { id } = await make(exit);
       const before = await count(service, "audit_entry", "true", []);

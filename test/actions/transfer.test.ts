@@ -63,7 +63,7 @@ for (const [name, exitOf] of EXITS) {
       return told;
     };
 
-    it("exports masters by name, without ids, times, assets, production copies or legacy actions", async () => {
+    it("exports drafts by name, without IDs, times, assets, live versions or legacy actions", async () => {
       await exit.create(plain);
       await exit.create(nightly);
       await exit.publish((await exit.list()).value.actions[0].id);
@@ -71,7 +71,7 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.export()).value).to.deep.equal({ format: FORMAT, actions: [nightly, plain] });
     });
 
-    it("imports what was exported: as it was in an empty app, and nothing changes the second time", async () => {
+    it("imports an export completely into an empty app, and changes nothing the second time", async () => {
       const document = { format: FORMAT, actions: [nightly, plain] };
       expect(await reported(document)).to.deep.equal(report({ created: ["nightly", "plain"] }));
       const { value: exported } = await exit.export();
@@ -81,7 +81,7 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.list()).value).to.deep.equal(before);
     });
 
-    it("updates by name, with omitted properties unchanged, and leaves other actions alone", async () => {
+    it("updates actions by name, keeps omitted properties, and changes no other action", async () => {
       for (const action of [nightly, plain]) await exit.create(action);
       await exit.create({ ...plain, name: "other" });
       const document = { format: FORMAT, actions: [{ name: "nightly", active: false, description: "" }, plain] };
@@ -98,7 +98,7 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.versions(id)).value.versions[0].action).to.equal("update");
     });
 
-    it("tells in a dry run what would change and what is at fault, and writes nothing", async () => {
+    it("lists the changes and errors in a dry run, and writes nothing", async () => {
       await exit.create(plain);
       const legacy = await insertLegacy(service, "old");
       const actions = [
@@ -127,7 +127,7 @@ for (const [name, exitOf] of EXITS) {
       expect(legacy).to.be.a("number");
     });
 
-    it("imports nothing when one action is at fault, and names every fault", async () => {
+    it("imports nothing if one action is invalid, and lists every error", async () => {
       await exit.create(plain);
       const actions = [
         nightly,
@@ -154,21 +154,21 @@ for (const [name, exitOf] of EXITS) {
       ["no actions", { format: FORMAT }],
       ["actions that are no array", { format: FORMAT, actions: {} }],
     ] as const) {
-      it(`refuses ${said} for a document`, async () => {
+      it(`rejects ${said} as a document`, async () => {
         expect((await exit.import(document)).status).to.equal("REQUEST_INVALID");
       });
     }
   });
 }
 
-describe("the dry run's switch over REST", () => {
+describe("the dryRun parameter over REST", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ ROLES: "api" });
   });
   after(() => service.stop());
 
-  it("is true or false: anything else imports nothing", async () => {
+  it("must be true or false: any other value imports nothing", async () => {
     const path = `/v3/apps/${service.appId}/actions/import?dryRun=`;
     for (const said of ["yes", "1", "TRUE", ""]) {
       const { body } = await service.rest("POST", path + said, { body: { format: FORMAT, actions: [plain] } });

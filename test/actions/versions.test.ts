@@ -32,7 +32,7 @@ for (const [name, exitOf] of EXITS) {
     });
     after(() => service.stop());
 
-    it("lists summaries of the specified shape, most recent first, with who made each", async () => {
+    it("lists summaries as specified, most recent first, with the person who made each", async () => {
       const { id } = await make(exit, { description: "one" });
       await exit.update(id, { active: true, environment: "any", frequency: "0 9 * * *" });
       const { versions, pagination } = (await exit.versions(id)).value;
@@ -99,7 +99,7 @@ for (const [name, exitOf] of EXITS) {
       }
     });
 
-    it("retrieves the full configuration in the specified shape", async () => {
+    it("returns the full configuration as specified", async () => {
       const changes = {
         description: "told",
         triggers: [{ trigger: "analytics", where: { type: "analytics.event", data: { "a\u0000b": "\ud800" } } }],
@@ -131,7 +131,7 @@ for (const [name, exitOf] of EXITS) {
       });
     });
 
-    it("keeps the version of a person who is gone, with user null", async () => {
+    it("keeps the version of a deleted person, with user null", async () => {
       const { id } = await make(exit);
       await service.db.query("UPDATE action_version SET person_id = NULL WHERE action_id = $1", [id]);
       const [version] = (await exit.versions(id)).value.versions;
@@ -139,7 +139,7 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.version(id, version.id)).value).to.deep.include({ userId: null, user: null });
     });
 
-    it("pages: 50 unless asked, 100 at most, and refuses what is no whole number", async () => {
+    it("has pages of 50 by default and 100 at most, and rejects a limit that is no whole number", async () => {
       const { id } = await make(exit);
       const pagination = async (limit?: number, offset?: number) =>
         (await exit.versions(id, limit, offset)).value.pagination;
@@ -151,7 +151,7 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.versions(id, -1)).status).to.equal("REQUEST_INVALID");
     });
 
-    it("knows no version of another action: VERSION_NOT_FOUND", async () => {
+    it("rejects a version of another action: VERSION_NOT_FOUND", async () => {
       const [one, other] = [await make(exit), await make(exit)];
       const [version] = (await exit.versions(other.id)).value.versions;
       const answers = [await exit.version(one.id, version.id), await exit.restore(one.id, version.id)];
@@ -159,7 +159,7 @@ for (const [name, exitOf] of EXITS) {
       if (exit.name === "REST") expect(answers.map(({ http }) => http)).to.deep.equal([404, 404]);
     });
 
-    it("undoes a restore by restoring its pre-restore version", async () => {
+    it("restores the pre-restore version to undo a restore", async () => {
       const made = await make(exit);
       const { value: changed } = await exit.update(made.id, { name: newName("changed"), code: CODE_2, active: true });
       const [, first] = (await exit.versions(made.id)).value.versions;
@@ -185,7 +185,7 @@ for (const [name, exitOf] of EXITS) {
       });
     });
 
-    it("does not stand in the way: create, update and restore succeed while no snapshot can be taken", async () => {
+    it("does not block changes: create, update and restore succeed if no snapshot can be stored", async () => {
       const { id } = await make(exit);
       const [first] = (await exit.versions(id)).value.versions;
       const allowAgain = await refuseSnapshots(service);
@@ -204,7 +204,7 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.get(id)).value.code).to.equal(CODE);
     });
 
-    it("compares a version with the master, with another version and with production", async () => {
+    it("compares a version with the draft, with another version and with the live version", async () => {
       const { id } = await make(exit, { description: "one" });
       await exit.publish(id);
       await exit.update(id, { description: "two", active: true, code: CODE.replace("return 1", "return 2") });
@@ -237,7 +237,7 @@ for (const [name, exitOf] of EXITS) {
       expect(copies.code).to.include("-  return 1;\n+  return 2;");
     });
 
-    it("refuses comparisons with what is not there", async () => {
+    it("rejects comparisons with versions that do not exist", async () => {
       const { id } = await make(exit);
       const [version] = (await exit.versions(id)).value.versions;
       const statuses = await Promise.all([
@@ -258,7 +258,7 @@ for (const [name, exitOf] of EXITS) {
   });
 }
 
-describe("the bound of the version history", () => {
+describe("the maximum length of the version history", () => {
   let service: TestService;
 
   before(async () => {
@@ -266,7 +266,7 @@ describe("the bound of the version history", () => {
   });
   after(() => service.stop());
 
-  it("keeps the newest 100 of each action, also under many writers at once", async () => {
+  it("keeps the newest 100 of each action, also with many concurrent writers", async () => {
     const exit = restExit(service);
     const [one, other] = [await make(exit), await make(exit)];
     await Promise.all(
@@ -286,7 +286,7 @@ describe("the bound of the version history", () => {
     expect((await exit.versions(other.id)).value.pagination.total).to.equal(61);
   });
 
-  it("logs the failure of a snapshot without the code", async () => {
+  it("logs a failed snapshot without the code", async () => {
     const { id } = await make(restExit(service));
     const lines: string[] = [];
     const write = (line: Buffer, _: string, done: () => void) => {

@@ -66,7 +66,7 @@ interface TestCaller {
   isSession?: true;
 }
 
-describe("the matrix of access", () => {
+describe("the access matrix", () => {
   let service: TestService;
   const callers: TestCaller[] = [];
   const apps: Record<Place, number> = { own: 0, another: 0, foreign: 0, missing: 2_000_000_000 };
@@ -187,13 +187,13 @@ describe("the matrix of access", () => {
   after(() => service.stop());
 
   for (const operation of OPERATIONS) {
-    it(`${operation} is refused without a credential`, async () => {
+    it(`${operation} is rejected without a credential`, async () => {
       expect(await outcome(operation, null, apps.own)).to.equal("UNAUTHORIZED");
     });
 
     for (const place of ["own", "another", "foreign", "missing"] as const) {
       if (OF_NO_APP.includes(operation) && place !== "own") continue;
-      it(`${operation} of ${PLACES[place]} is for the callers of its row only`, async () => {
+      it(`${operation} of ${PLACES[place]} is only for the callers of its row`, async () => {
         const outcomes = callers.map(async ({ name, token }) => [name, await outcome(operation, token, apps[place])]);
         const found = Object.fromEntries(await Promise.all(outcomes));
         const wanted = callers.map((caller) => [caller.name, expected(operation, caller, place)]);
@@ -205,7 +205,7 @@ describe("the matrix of access", () => {
   const ABOUT_PEOPLE =
     /^\/v1\/(?:(?:auth|organizations|admin)\b|apps\/:appId\/(?:members|editors|tokens|origins|audit)\b)/;
 
-  it("the matrix of people has every route about accounts, sessions, members, invitations, tokens, origins and audit logs", () => {
+  it("the matrix of people has every route of accounts, sessions, members, invitations, tokens, origins and audit logs", () => {
     const routes = ROUTES.filter(({ path, isForAnonymous }) => ABOUT_PEOPLE.test(path) && !isForAnonymous);
     expect(Object.keys(PEOPLE_ROUTES)).to.have.members(routes.map(({ method, path }) => `${method} ${path}`));
   });
@@ -223,7 +223,7 @@ describe("the matrix of access", () => {
   }
 
   for (const route of Object.keys(PEOPLE_ROUTES)) {
-    it(`${route} is for the callers of its row only`, async () => {
+    it(`${route} is only for the callers of its row`, async () => {
       for (const place of ["own", "foreign"] as const) {
         const ask = async ({ name, token }: TestCaller) => {
           const asker = { token, organizationId: organizations[place], appId: apps[place], runId: 1 };
@@ -239,7 +239,7 @@ describe("the matrix of access", () => {
   }
 
   for (const { method, path } of ROUTES.filter(({ isForAnonymous }) => !isForAnonymous)) {
-    it(`${method} ${path} answers nobody without a credential`, async () => {
+    it(`${method} ${path} rejects a request without a credential`, async () => {
       const { http, body } = await service.rest(method, path.replace(/:\w+/g, "1"), { as: null });
       expect(http).to.equal(401);
       expect(body).to.have.keys("status", "error");
@@ -247,7 +247,7 @@ describe("the matrix of access", () => {
     });
   }
 
-  it("every query and mutation of the schema answers nobody without a credential", async () => {
+  it("every query and mutation of the schema rejects a request without a credential", async () => {
     const schema = await createSchema(new Proxy({}, { get: () => ({}) }) as Resolvers);
     const value = ({ type }: GraphQLArgument): string => {
       const inner = getNullableType(type);

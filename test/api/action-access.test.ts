@@ -66,7 +66,7 @@ describe("access of an action", () => {
     service.rest("POST", `${actions}/${name}/runWithResult`, { as, body, headers });
   const statusOf = ({ http, body }: { http: number; body: { status: string } }) => `${http} ${body.status}`;
 
-  it("is a field as every other: in every answer, default, changed, cleared, versioned, published, exported, compared", async () => {
+  it("is in every response, has a default, and can be changed, cleared, versioned, published, exported and compared", async () => {
     const id = await create("field");
     expect((await found(id)).access).to.equal("everyone");
     const rule = { user: { Role: { equals: "admin" }, Level: { notequals: 3 } } };
@@ -106,7 +106,7 @@ describe("access of an action", () => {
     expect(data.updateAction).to.deep.equal({ access: "signedIn" });
   });
 
-  it("stays as it is when a version from before the field is restored, and such a version does not differ in it", async () => {
+  it("keeps its value if a version from before the field is restored, and is then no difference", async () => {
     const id = await create("old-version");
     await rows(service.db, "UPDATE action_version SET data = (data::jsonb - 'access')::json WHERE action_id = $1", [
       id,
@@ -133,7 +133,7 @@ describe("access of an action", () => {
     { user: { "a\0b": { equals: "x" } } },
     { user: Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`c${at}`, { equals: "x".repeat(1_000) }])) },
   ]) {
-    it(`is refused in the form ${JSON.stringify(access).slice(0, 60)}`, async () => {
+    it(`rejects the value ${JSON.stringify(access).slice(0, 60)}`, async () => {
       for (const answer of [
         await service.rest("POST", actions, { body: { name: "odd", ...MANUAL, access } }),
         await service.rest("POST", actions, { body: { name: "odd", ...MANUAL, access, concurrency: 1 } }),
@@ -149,7 +149,7 @@ describe("access of an action", () => {
     });
   }
 
-  it("is judged after the specification's table", async () => {
+  it("is checked after the fields of the specification", async () => {
     const body = { name: "odd", ...MANUAL, access: "all", dependencies: "none" };
     expect(statusOf(await service.rest("POST", actions, { body }))).to.equal("400 DEPENDENCIES_INVALID");
   });
@@ -188,7 +188,7 @@ describe("access of an action", () => {
 
   for (const [at, draft] of ACCESS.entries()) {
     const live = ACCESS[(at + 1) % ACCESS.length]!;
-    it(`of the caller's own copy decides: draft ${draft.name}, live ${live.name}`, async () => {
+    it(`uses the caller's version: draft ${draft.name}, live ${live.name}`, async () => {
       const name = `pair-${at}`;
       const id = await create(name, { access: live.access });
       const liveId = await publish(id);
@@ -206,7 +206,7 @@ describe("access of an action", () => {
     });
   }
 
-  it("is judged before ACTION_INACTIVE and TRIGGER_NOT_ALLOWED, and after whether there is such an action", async () => {
+  it("is checked before ACTION_INACTIVE and TRIGGER_NOT_ALLOWED, and after ACTION_NOT_FOUND", async () => {
     const id = await create("closed", { access: "editors" });
     expect(statusOf(await run("live", "closed"))).to.equal("404 ACTION_NOT_FOUND");
     await publish(id);
@@ -221,7 +221,7 @@ describe("access of an action", () => {
     expect(statusOf(await run("api", "closed"))).to.equal("409 ACTION_INACTIVE");
   });
 
-  it("ends with the sign-in, and a repeat by the page's next user gets no earlier user's answer", async () => {
+  it("ends with the sign-in; a repeat by the next user of the page does not get the earlier user's response", async () => {
     const code = "async function execute({ payload }) { return { secretOf: payload.who }; }";
     await publish(await create("private", { code, access: "signedIn" }));
     const page = (await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "live" } })).body
@@ -239,7 +239,7 @@ describe("access of an action", () => {
     expect((await run(page, "private", key, { who: "again" })).body.runId).to.equal(first.body.runId);
   });
 
-  it("does not hold back a server action of the app: a run that another run asks for", async () => {
+  it("does not restrict a server action of the app that calls the action", async () => {
     await publish(await create("inner", { access: "editors" }));
     const code = "async function execute() { return Svc.App.V3.Actions.runWithResult('inner', { by: 'outer' }); }";
     await publish(await create("outer", { code }));
@@ -247,7 +247,7 @@ describe("access of an action", () => {
     expect(statusOf(await run("live", "inner"))).to.equal("403 ACTION_ACCESS_DENIED");
   });
 
-  it("governs what a page runs by hand in the browser: the script and the report, not an action with an analytics trigger", async () => {
+  it("restricts calls from a page (script and report), but not an action with an analytics trigger", async () => {
     const page = { environment: "client", access: "editors" } as const;
     const byHand = await publish(await create("by-hand", page));
     const where = { type: "analytics.pageView" };
@@ -264,7 +264,7 @@ describe("access of an action", () => {
     expect(await answers("live", onView)).to.deep.equal(["RUN_RECORDED", "RUN_STARTED", 200]);
   });
 
-  it("lets a run that began in a browser end, whatever the access became", async () => {
+  it("lets a run in a page end, even if the access has changed since", async () => {
     const id = await create("began", { environment: "client" });
     const live = await publish(id);
     const headers = { "idempotency-key": "began" };
@@ -279,7 +279,7 @@ describe("access of an action", () => {
     );
   });
 
-  it("holds for runs that are debounced or limited as for all others", async () => {
+  it("applies also to debounced and limited runs", async () => {
     const limits = { concurrency: { policy: "queue" }, debounce: { delayMs: 20, manual: true } };
     await publish(await create("debounced", { access: { user: { Office: { equals: "London" } } }, ...limits }));
     const ask = (as: string) => service.rest("POST", `${actions}/debounced/run`, { as, body: {} });

@@ -45,7 +45,7 @@ export function itStreams(provider: TestProvider): void {
     expect(provider.asked[0]!.body).to.deep.include({ stream: true, stream_options: { include_usage: true } });
   });
 
-  it("gives each part of a stream to the action before the provider sends the next one", async () => {
+  it("gives the action each part of a stream before the provider sends the next one", async () => {
     // The provider waits after each part until the action has asked for an embedding of it.
     const waiting: (() => void)[] = [];
     const texts = ["Hello ", "dear ", "you."];
@@ -77,7 +77,7 @@ export function itStreams(provider: TestProvider): void {
     expect(provider.asked.slice(1).map(({ body }) => body.input)).to.deep.equal(texts.map((text) => [text]));
   });
 
-  it("gives code the failure of a stream after the parts before it, and counts the tokens", async () => {
+  it("gives code the error of a stream after the parts before it, and counts the tokens", async () => {
     await provider.service.db.query("DELETE FROM ai_usage");
     let streaming: ServerResponse;
     provider.answer = {
@@ -108,7 +108,7 @@ export function itStreams(provider: TestProvider): void {
     expect(tokens).to.equal(2 + 3 + 1);
   });
 
-  it("counts the tokens of a stream that breaks off without text: of the question, and of arguments of tools", async () => {
+  it("counts the tokens of a stream that ends without text: those of the question and of tool arguments", async () => {
     const inTool = OPENAI_STREAM.split("\n\n")
       .filter((event) => event.includes("arguments"))
       .join("\n\n");
@@ -129,7 +129,7 @@ export function itStreams(provider: TestProvider): void {
     }
   });
 
-  it("streams answers to requests that are too long for the short way", async () => {
+  it("streams answers to requests that are too long for the direct connection", async () => {
     provider.answer = { text: OPENAI_STREAM };
     const long = { messages: [{ role: "user", content: "x".repeat(300_000) }] };
     const parts = await provider.run(
@@ -138,7 +138,7 @@ export function itStreams(provider: TestProvider): void {
     expect(parts).to.deep.equal(["text", "end"]);
   });
 
-  it("gives code no secret that a stream has in parts", async () => {
+  it("masks a secret that a stream contains in several parts", async () => {
     const echoed = `The key is ${KEY}, or ${encodeURIComponent(Buffer.from(KEY).toString("base64"))}. Done`;
     provider.answer = { text: [...echoed].map(streamedText).join("") + OPENAI_CHUNKS.end };
     const [seen, whole] = (await provider.run(`let seen = "", whole;

@@ -82,7 +82,7 @@ describe("Svc.AI", () => {
   describe("with OpenAI's API", () => {
     before(() => setAi());
 
-    it("completes, with the key in a header that code never gets", async () => {
+    it("completes, and sends the key in a header that code never receives", async () => {
       answer = { text: JSON.stringify(OPENAI_ANSWER) };
       const options = { ...HELLO, maxTokens: 50, temperature: 0.5, responseFormat: { type: "json_object" } };
       expect(await run(`return { said: await ${ask(options)}, keys: Object.keys(settings) }`)).to.deep.equal({
@@ -110,7 +110,7 @@ describe("Svc.AI", () => {
       expect(JSON.stringify(event)).to.not.match(/Hello/);
     });
 
-    it("calls tools, and takes their results", async () => {
+    it("calls tools and passes on their results", async () => {
       answer = { text: JSON.stringify(OPENAI_CALLS) };
       const { toolCalls, finishReason } = await run(`return ${ask({ ...HELLO, tools: [WEATHER] })}`);
       expect([toolCalls, finishReason]).to.deep.equal([
@@ -153,7 +153,7 @@ describe("Svc.AI", () => {
       },
     });
 
-    it("embeds, draws and transcribes, each with its log event", async () => {
+    it("computes embeddings, images and transcripts, each with its log event", async () => {
       await setAi({ models: null });
       answer = {
         text: JSON.stringify({
@@ -251,7 +251,7 @@ describe("Svc.AI", () => {
       });
     });
 
-    it("refuses what that provider does not offer", async () => {
+    it("rejects calls that this provider does not offer", async () => {
       for (const call of [`Svc.AI.embeddings({ input: "a" })`, `Svc.AI.image({ prompt: "a" })`]) {
         expect((await failing(call)).code).to.equal("POLICY");
       }
@@ -259,7 +259,7 @@ describe("Svc.AI", () => {
     });
   });
 
-  describe("fails with the codes of request()", () => {
+  describe("errors have the codes of request()", () => {
     before(() => setAi());
 
     for (const [name, call] of [
@@ -283,7 +283,7 @@ describe("Svc.AI", () => {
       });
     }
 
-    it("POLICY without a setting, or with a faulty one, and never shows the key", async () => {
+    it("POLICY without a setting or with an invalid one, and never shows the key", async () => {
       for (const fields of [
         { key: "" },
         { provider: "other" },
@@ -302,7 +302,7 @@ describe("Svc.AI", () => {
       await setAi();
     });
 
-    it("LIMIT for the provider's 429, TRANSPORT for its other refusals and for answers that make no sense", async () => {
+    it("LIMIT for the provider's 429, TRANSPORT for its other errors and for invalid responses", async () => {
       const refusal = JSON.stringify({
         error: { message: `bad key ${KEY}`, type: "invalid_request_error", code: "invalid_api_key" },
       });
@@ -323,7 +323,7 @@ describe("Svc.AI", () => {
       await setAi();
     });
 
-    it("INTEGRATION_UNAVAILABLE where the action is no server action", async () => {
+    it("INTEGRATION_UNAVAILABLE if the action is no server action", async () => {
       names += 1;
       const name = `any-${names}`;
       const code = `async function execute() { return Svc.AI.completions({}).catch((error) => error.code) }`;
@@ -338,7 +338,7 @@ describe("Svc.AI", () => {
     });
   });
 
-  it("gives code no secret of the app that a provider sends back", async () => {
+  it("masks a secret of the app that a provider sends back", async () => {
     await setAi();
     const body = { __other: "another-secret-0123456789" };
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body });
@@ -365,7 +365,7 @@ describe("Svc.AI", () => {
     await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__late"] } });
   });
 
-  it("holds the daily limits, also for calls at the same moment", async () => {
+  it("applies the daily limits, also to concurrent calls", async () => {
     await service.db.query("DELETE FROM ai_usage");
     await setAi({ dailyRequests: 3 });
     answer = { text: JSON.stringify(OPENAI_ANSWER) };
@@ -383,7 +383,7 @@ describe("Svc.AI", () => {
     await setAi();
   });
 
-  it("does what the documents say", async () => {
+  it("works as the documentation describes", async () => {
     await setAi();
     await service.db.query("DELETE FROM ai_usage");
     const block = blocksOf(readPage("docs/guides/ask-a-language-model.md")).find(({ text }) =>

@@ -43,7 +43,7 @@ describe("Analytics events of clients", () => {
     expect(entry.data.result.data).to.equal(2);
   });
 
-  it("come by the cookie as a page that goes sends them, from the same origin alone", async () => {
+  it("can be sent with the cookie when a page closes, only from the same origin", async () => {
     const before = (await recorded()).length;
     const cookie = `auth_token=${service.tokens.live}`;
     expect((await send({ events: [event(1)] }, null, { cookie, origin: service.url })).http).to.equal(201);
@@ -51,7 +51,7 @@ describe("Analytics events of clients", () => {
     expect(await recorded()).to.have.length(before + 1);
   });
 
-  it("are taken from clients and authors alone", async () => {
+  it("are accepted only from pages and editors", async () => {
     for (const [as, http] of [
       ["viewer", 201],
       ["live", 201],
@@ -63,7 +63,7 @@ describe("Analytics events of clients", () => {
     }
   });
 
-  it("are refused as a whole when one is not of the specified shape", async () => {
+  it("are rejected as a whole if one is not as specified", async () => {
     const before = (await recorded()).length;
     for (const events of [
       undefined,
@@ -79,7 +79,7 @@ describe("Analytics events of clients", () => {
     expect(await recorded()).to.have.length(before);
   });
 
-  it("are bounded for one client and not for another", async () => {
+  it("have a limit for each client", async () => {
     const made = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "live" } });
     let refused = null;
     // Ten per second are regained: a slow machine sends many before it exceeds the limit.

@@ -8,8 +8,8 @@ import { closedSignal, overSignal } from "../../src/api/answer-end.js";
 
 const aborted = (signal: AbortSignal) => signal.aborted || once(signal, "abort");
 
-describe("an answer", () => {
-  it("is over when the caller of an HTTP request has gone, and not before", async () => {
+describe("a response", () => {
+  it("ends when the caller of an HTTP request has disconnected, and not before", async () => {
     const arrived = Promise.withResolvers<AbortSignal>();
     const server = createServer((asked, reply) => arrived.resolve(overSignal(asked, reply)));
     server.listen(0, "127.0.0.1");
@@ -23,7 +23,7 @@ describe("an answer", () => {
     server.close();
   });
 
-  it("is over when the websocket on which it was asked for has closed, for all that was asked there", async () => {
+  it("ends when its websocket has closed, for all operations on that socket", async () => {
     const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
     await once(server, "listening");
     const client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);

@@ -27,7 +27,7 @@ describe("events of the app itself", () => {
   const open = (path: string, cookie?: string) =>
     service.rest("GET", path, { as: null, headers: { accept: "text/html", ...(cookie && { cookie }) } });
 
-  it("name the changed fields of a PUT, of an app and of an administrator's, and never a value", async () => {
+  it("name the changed fields of a PUT of an app, also by an administrator, and never a value", async () => {
     await service.rest("PUT", app, { body: { name: "Renamed", icon: "star", settings: { ignored: 1 } } });
     const settings = { open: "value", _key: "value", __key: "ignored" };
     await service.rest("PUT", `/v1/admin/apps/${service.appId}`, { as: "admin", body: { isHidden: true, settings } });
@@ -38,7 +38,7 @@ describe("events of the app itself", () => {
     ]);
   });
 
-  it("name the keys of settings that were set, removed and restored, with who did it", async () => {
+  it("name the keys of settings that were set, removed or restored, and who did it", async () => {
     const { version } = (await service.rest("POST", `${app}/versions`)).body;
     await service.rest("POST", `${app}/settings`, { body: { a: 1, __b: "secret-value" } });
     await service.rest("DELETE", `${app}/settings`, { body: { keys: ["a", "absent"] } });
@@ -68,7 +68,7 @@ describe("events of the app itself", () => {
     expect((await service.rest("GET", "/v1/apps")).body.apps[0].name).to.not.equal("Lost");
   });
 
-  it("hold as many names as fit, and count the rest", async () => {
+  it("have as many names as fit, and the number of the others", async () => {
     const keys = Array.from({ length: 200 }, (_, at) => `${at}-${"é".repeat(500)}`);
     await service.rest("POST", `${app}/settings`, { body: Object.fromEntries(keys.map((key) => [key, 1])) });
     const data = (await events())[0]!.data as { keys: string[]; keysOmitted: number };
@@ -77,7 +77,7 @@ describe("events of the app itself", () => {
     await service.rest("DELETE", `${app}/settings`, { body: { keys } });
   });
 
-  it("say that an app's page was opened: by a visitor, by an editor in the viewer", async () => {
+  it("record that a visitor or an editor opened a page of the app", async () => {
     expect((await open(`/apps/${service.appId}`)).http).to.equal(200);
     await open(`/apps/${service.appId}/viewer`, `auth_token=${service.tokens.editor}`);
     expect(await received()).to.deep.equal([
@@ -89,7 +89,7 @@ describe("events of the app itself", () => {
     expect(await received()).to.have.length(2);
   });
 
-  it("stop saying so to one who reloads without end, whose page is served all the same", async () => {
+  it("are no longer stored for a client that reloads again and again; its page is still served", async () => {
     const begun = performance.now();
     const pages = await Promise.all(Array.from({ length: 100 }, () => open(`/apps/${service.appId}`)));
     expect([...new Set(pages.map(({ http }) => http))]).to.deep.equal([200]);
@@ -98,7 +98,7 @@ describe("events of the app itself", () => {
     expect((await received()).length).to.be.within(1, VIEWS_PER_VIEWER + regained);
   });
 
-  it("start log triggers, and a chain of runs that write settings for one another is cut off", async () => {
+  it("start log triggers; a chain of runs that change settings for each other ends", async () => {
     const trigger = { trigger: "log" as const, where: { type: "app.update" } };
     const [copy] = await publishDirectly(service.db, service.appId, [{ name: "self", triggers: [trigger] }]);
     const newest = async () =>

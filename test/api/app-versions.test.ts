@@ -24,7 +24,7 @@ describe("app versions", () => {
     return row;
   }
 
-  it("keep the app's fields, public and private settings, and no protected one", async () => {
+  it("contain the app's fields and its public and private settings, but no protected one", async () => {
     await service.rest("PUT", app, { body: { name: "One", hooks: { a: 1 } } });
     await write({ a: 1, _b: "private", __secret: "CANARY" });
     const { http, body } = await service.rest("POST", `${app}/versions`);
@@ -39,7 +39,7 @@ describe("app versions", () => {
     expect(version.data).to.deep.include({ name: "One", hooks: { a: 1 } });
   });
 
-  it("come back whole, but for protected settings, which stay as they are", async () => {
+  it("restore everything except protected settings, which keep their values", async () => {
     const { id } = await newest();
     await service.rest("PUT", app, { body: { name: "Two", hooks: null } });
     await write({ a: 2, c: "later", _d: "later", __secret: "newer", __more: 1 });
@@ -56,7 +56,7 @@ describe("app versions", () => {
     expect(entries[0].data.keys).to.have.members(["a", "c", "_d"]);
   });
 
-  it("can be undone: a restore keeps what was before in a version of its own", async () => {
+  it("can undo a restore: it first stores the current state as a version", async () => {
     const before = await newest();
     expect(before.action).to.equal("pre-restore");
     const undone = await service.graphql("mutation($v: Int!) { restoreAppVersion(appId: 1, versionId: $v) { name } }", {
@@ -66,7 +66,7 @@ describe("app versions", () => {
     expect(await settings()).to.deep.equal({ a: 2, c: "later", _b: "private", _d: "later" });
   });
 
-  it("that are older and hold protected settings neither return them nor bring them back", async () => {
+  it("that are older and contain protected settings neither return nor restore them", async () => {
     const [{ id }] = await service.db.query("INSERT INTO app_version (app_id, data) VALUES (1, $1) RETURNING id", [
       JSON.stringify({ name: "Old", settings: { __secret: "CANARY" }, __secret: "CANARY", isHidden: true }),
     ]);
@@ -89,12 +89,12 @@ describe("app versions", () => {
     expect(status.body.configured).to.deep.equal({ __gone: false });
   });
 
-  it("are taken of what is published", async () => {
+  it("are stored when the app is published", async () => {
     await service.rest("POST", `${app}/publish`);
     expect(await newest()).to.include({ action: "publish", name: "Old" });
   });
 
-  it("page, newest first, and are not found by the id of another app's or of none", async () => {
+  it("have pages, newest first, and are not found by the ID of another app", async () => {
     const { body } = await service.rest("GET", `${app}/versions?limit=2&offset=1`);
     expect(body.versions).to.have.lengthOf(2);
     expect(body.versions[0].id).to.be.greaterThan(body.versions[1].id);

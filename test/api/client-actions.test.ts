@@ -44,7 +44,7 @@ describe("Client actions", () => {
   }
 
   describe("are delivered", () => {
-    it("all at first, of the caller's copy: masters in the viewer, production in the live app", async () => {
+    it("all at first, of the caller's version: drafts in the viewer, live versions in the live app", async () => {
       const master = await create();
       const production = await publish(master);
       for (const [as, expected, other] of [
@@ -60,7 +60,7 @@ describe("Client actions", () => {
       }
     });
 
-    it("no production copy while the app is unpublished, and all again once it is published", async () => {
+    it("without live versions while the app is unpublished, and all again after it is published", async () => {
       const production = await publish(await create());
       const master = follow("viewer");
       const feed = follow("live");
@@ -84,7 +84,7 @@ describe("Client actions", () => {
       expect((await master.next()).actions.map((one) => one.id)).to.deep.equal([id]);
     });
 
-    it("never a server action, an inactive one, one without an analytics trigger, a legacy one or another app's", async () => {
+    it("without server actions, inactive ones, ones without an analytics trigger, legacy ones and those of other apps", async () => {
       const shown = await create({ environment: "any", triggers: [...ON_PAGE_VIEW, { trigger: "manual" }] });
       const legacy = await create();
       await service.db.query("UPDATE action SET action_version = 'v2' WHERE id = $1", [legacy]);
@@ -128,7 +128,7 @@ describe("Client actions", () => {
       expect((await feed.next()).removed).to.deep.equal([id]);
     });
 
-    it("to the live app alone when production changes, also when it goes with its master", async () => {
+    it("to the live app only if the live version changes, also when it is removed with its draft", async () => {
       const id = await create();
       const live = follow("live");
       const viewer = follow("viewer");
@@ -140,7 +140,7 @@ describe("Client actions", () => {
       expect((await viewer.next()).removed).to.deep.equal([id]);
     });
 
-    it("anew after the service's own connection for notices was lost, with what changed meanwhile", async () => {
+    it("again after the service has lost its connection for notifications, with the changes since", async () => {
       const id = await create();
       const feed = follow("viewer");
       await feed.next();
@@ -151,7 +151,7 @@ describe("Client actions", () => {
       expect(feed.known.has(id)).to.equal(false);
     });
 
-    it("not to an API token, and not of an app that the caller is not in: the refusal names its status", async () => {
+    it("not to an API token, and not for an app of which the caller is no member; the error has its status", async () => {
       for (const as of ["api"] as const) {
         const refusal = await follow(as)
           .next()
@@ -169,7 +169,7 @@ describe("Client actions", () => {
     const compile = (id: number, as: Kind | null, query = "") =>
       service.rest("GET", `${actions()}/${id}/compile${query}`, { as });
 
-    it("whose bytes have the announced hash, kept for ever under it and asked for again without", async () => {
+    it("have the announced hash, are cached under it without expiry, and are revalidated at their plain URL", async () => {
       const id = await create();
       const feed = follow("viewer");
       await feed.next();
@@ -183,7 +183,7 @@ describe("Client actions", () => {
       }
     });
 
-    it("to a client that may run them alone, to an editor all of them", async () => {
+    it("go to a client that may run the action, and to an editor", async () => {
       const master = await create();
       const production = await publish(master);
       const server = await create({ environment: "server", triggers: [] });
@@ -204,7 +204,7 @@ describe("Client actions", () => {
       }
     });
 
-    it("and as a debug page for editors alone", async () => {
+    it("also come as a debug page, only for editors", async () => {
       const id = await create();
       const page = await compile(id, "editor", "?html");
       expect(page.http).to.equal(200);

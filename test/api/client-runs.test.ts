@@ -4,7 +4,7 @@ import { type Kind, startTestService, type TestService } from "../harness/servic
 import { until } from "../harness/until.js";
 import { clientActions } from "./client-actions.js";
 
-describe("Client actions that ran in a browser", () => {
+describe("client actions that ran in a browser", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ INTAKE_QUOTA_MB: "2048" });
@@ -52,7 +52,7 @@ describe("Client actions that ran in a browser", () => {
   const stateOf = async (runId: number) =>
     (await service.db.query("SELECT state FROM run WHERE id = $1", [runId]))[0].state;
 
-  it("are on record from their start, and end by the report of the same key, whatever became of their action", async () => {
+  it("are stored from their start, and end by the report with the same key, even if the action has changed", async () => {
     const id = await create();
     const { http, body } = await start(id, "s1", { payload: { n: 1 } });
     expect([http, body.status, await stateOf(body.runId)]).to.deep.equal([201, "RUN_STARTED", "running"]);
@@ -87,13 +87,13 @@ describe("Client actions that ran in a browser", () => {
     expect([logged[0].data.runOn, logged[0].data.error.name]).to.deep.equal(["client", "CancelledError"]);
   });
 
-  it("need a key to start, by which they end", async () => {
+  it("need an idempotency key at their start, which also ends them", async () => {
     const id = await create();
     const answer = await service.rest("POST", `${actions()}/${id}/clientRuns/started`, { as: "viewer", body: {} });
     expect([answer.http, answer.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
   });
 
-  it("fail when their page reports no end within the limit, and no sooner", async () => {
+  it("fail if the page reports no end within the limit, and no sooner", async () => {
     const id = await create();
     const early = (await start(id, "early")).body.runId;
     const { runId } = (await start(id, "lost", { payload: { n: 2 } })).body;
@@ -130,7 +130,7 @@ describe("Client actions that ran in a browser", () => {
     const many = "{},".repeat(400_000).slice(0, -1);
     const post = (id: number, body: string) => report(id, "viewer", body);
 
-    it("are not parsed on the thread that serves everybody, and are stored as they were sent", async () => {
+    it("are not parsed on the main thread, and are stored as they were sent", async () => {
       const id = await create();
       const parse = JSON.parse;
       let longest = 0;
@@ -164,14 +164,14 @@ describe("Client actions that ran in a browser", () => {
       ["a payload that is no object", `{"payload": [${many}], "duration": 1}`, "PAYLOAD_INVALID"],
       ["an unknown field", `{"resul": 1, "result": [${many}], "duration": 1}`, "REQUEST_INVALID"],
     ] as const) {
-      it(`are refused for ${what}: ${status}`, async () => {
+      it(`are rejected for ${what}: ${status}`, async () => {
         const answer = await post(await create(), body);
         expect([answer.http, answer.body.status]).to.deep.equal([400, status]);
       });
     }
   });
 
-  it("fail with the error that the browser tells, cut to bounded lengths", async () => {
+  it("fail with the error that the browser reports, cut to a maximum length", async () => {
     const id = await create();
     const error = { name: "TypeError", message: "m".repeat(20_000), stack: "s".repeat(200_000) };
     expect((await report(id, "viewer", { payload: {}, error, duration: 1 })).http).to.equal(201);
@@ -182,7 +182,7 @@ describe("Client actions that ran in a browser", () => {
     expect(entry.data.error.stack).to.have.length(50_000);
   });
 
-  it("fail as timed out past the limit, whatever the browser says", async () => {
+  it("fail as timed out after the limit, whatever the browser reports", async () => {
     const id = await create();
     await report(id, "viewer", { payload: {}, result: "late", duration: 36_000 });
     const [entry] = await entries(id);
@@ -193,7 +193,7 @@ describe("Client actions that ran in a browser", () => {
     });
   });
 
-  it("are taken from those alone who may run them", async () => {
+  it("are accepted only from callers who may run the action", async () => {
     const master = await create();
     const production = await publish(master);
     const body = { payload: {}, duration: 1 };
@@ -212,7 +212,7 @@ describe("Client actions that ran in a browser", () => {
     expect(await entries(master)).to.deep.equal([]);
   });
 
-  it("are refused with the faulty field's name", async () => {
+  it("are rejected with the name of the invalid field", async () => {
     const id = await create();
     for (const [body, status] of [
       [[], "REQUEST_INVALID"],

@@ -39,7 +39,7 @@ describe("conditional requests", () => {
   });
   after(() => service.stop());
 
-  it("cover every route that changes something, and every mutation", async () => {
+  it("work for every route and mutation that changes something", async () => {
     const covered = ROUTES.filter((route) => REST_CHANGES[nameOf(route)]).length;
     expect(covered).to.equal(Object.keys(REST_CHANGES).length);
     for (const route of ROUTES) {
@@ -77,7 +77,7 @@ describe("conditional requests", () => {
       }
 
       if (list) {
-        it("takes the tag of its list until the list changes", async () => {
+        it("accept the ETag of their list until the list changes", async () => {
           const { send, tagOfList } = await sample();
           const tag = await tagOfList();
           expect((await send(tag)).http).to.be.within(200, 299);
@@ -88,13 +88,13 @@ describe("conditional requests", () => {
         });
       }
 
-      it(`answers ${changedStatus(name)} to a stale If-Match, and changes nothing`, async () => {
+      it(`return ${changedStatus(name)} for a stale If-Match, and change nothing`, async () => {
         const { updatedAt, send } = await sample();
         expectChanged(await send(`"${PAST}"`), changedStatus(name));
         expect((await send(`"${updatedAt}"`)).http).to.be.within(200, 299);
       });
 
-      it("takes a current If-Match once, weak, in a list, and *; and none at all", async () => {
+      it("accept a current If-Match once: weak, in a list, or *; and a request without one", async () => {
         for (const tag of sampleOf(["W/TAG", `"other", TAG`, "*", undefined], index, 4)) {
           const { updatedAt, send } = await sample();
           const answer = await send(tag?.replace("TAG", `"${updatedAt}"`));
@@ -102,7 +102,7 @@ describe("conditional requests", () => {
         }
       });
 
-      it("refuses a faulty If-Match", async () => {
+      it("reject an invalid If-Match", async () => {
         const { updatedAt, send } = await sample();
         for (const tag of sampleOf([updatedAt, '"unclosed', "''"], index, 3)) {
           const { http, body: answer } = await send(tag);
@@ -113,7 +113,7 @@ describe("conditional requests", () => {
   }
 
   for (const route of ROUTES.filter(({ stateless }) => stateless)) {
-    it(`${nameOf(route)} refuses an If-Match, for there is nothing to compare it with`, async () => {
+    it(`${nameOf(route)} rejects an If-Match, because there is no state to compare`, async () => {
       const path = route.path.replace(":appId", "1").replace(/:\w+/g, "999");
       const headers = { "if-match": '"x"' };
       const { http, body } = await service.rest(route.method, path, { body: {}, headers });
@@ -123,7 +123,7 @@ describe("conditional requests", () => {
   }
 
   for (const [name, { make, call, selection = "", owner = "appId: 1, " }] of Object.entries(GRAPHQL_CHANGES)) {
-    it(`${name} honours ifUpdatedAt: stale, faulty, current and absent`, async () => {
+    it(`${name} supports ifUpdatedAt: stale, invalid, current and absent`, async () => {
       for (const state of ["stale", "current", "absent"]) {
         const { ids, updatedAt, as = "admin" } = await make(service);
         const args = call.replace(/\$(\w+)/g, (_, id: string) => String(ids[id]));
@@ -195,7 +195,7 @@ describe("conditional requests", () => {
     }
 
     for (const { path } of READS.filter((route) => !UNMADE.some((part) => route.path.includes(part)))) {
-      it(`GET ${path} has a tag, and is 304 to who has it`, async () => {
+      it(`GET ${path} returns an ETag, and 304 for the same ETag`, async () => {
         const address = filled(path);
         const isOfPeople = ["/v1/auth/", "/v1/organizations/", "/v1/admin/"].some((start) => path.startsWith(start));
         const as = isOfPeople ? (await signedInPerson(service)).token : "editor";
@@ -220,7 +220,7 @@ describe("conditional requests", () => {
     }
   });
 
-  it("a tag changes with what a read shows, though no author changed it: an alert that fires, a column that an entry brings", async () => {
+  it("an ETag changes with every change of the response, also without an author: an alert that fires, a column of a new entry", async () => {
     const { ids } = await REST_CHANGES["PUT /v1/apps/:appId/alerts/:alertId"]!.make(service);
     const path = `/v1/apps/1/alerts/${ids["id"]}`;
     const before = (await service.rest("GET", path)).headers.get("etag")!;
@@ -241,12 +241,12 @@ describe("conditional requests", () => {
     expect([read.http, read.body.dataSource.columns]).to.deep.equal([200, ["n", "another"]]);
   });
 
-  it("a faulty If-None-Match is refused without the tag of the resource", async () => {
+  it("an invalid If-None-Match is rejected without the ETag of the resource", async () => {
     const refused = await service.rest("GET", "/v1/apps/1/settings", { headers: { "if-none-match": "no tag" } });
     expect([refused.http, refused.headers.get("etag")]).to.deep.equal([400, null]);
   });
 
-  it("settings: a change of any key, protected ones and deletions too, makes a state stale", async () => {
+  it("settings: a change of any key, also a protected one or a deletion, makes an ETag stale", async () => {
     const path = "/v1/apps/1/settings";
     const read = async () => (await service.rest("GET", path)).headers.get("etag")!;
     const changes: [string, string, object][] = [

@@ -20,7 +20,7 @@ describe("env.js", () => {
     return JSON.parse(JSON.stringify(window.ENV));
   }
 
-  it("tells a runtime token where it is, with public settings alone", async () => {
+  it("gives a runtime token its environment, with public settings only", async () => {
     for (const as of ["viewer", "live"] as const) {
       const answer = await service.rest("GET", path, { as });
       expect(answer.http).to.equal(200);
@@ -46,7 +46,7 @@ describe("env.js", () => {
     }
   });
 
-  it("is a script that each browser keeps for itself and no other origin may include", async () => {
+  it("is cached only by the browser, and no other origin may include it", async () => {
     const { headers } = await service.rest("GET", path, { as: "live" });
     expect(headers.get("content-type")).to.equal("text/javascript; charset=utf-8");
     expect(headers.get("cache-control")).to.equal("private, no-cache");
@@ -58,7 +58,7 @@ describe("env.js", () => {
       .and.match(/Cookie/);
   });
 
-  it("costs an unchanged visitor a 304, by cookie too, and shows a change at once", async () => {
+  it("returns 304 to a visitor if nothing changed, also by cookie, and shows a change at once", async () => {
     const first = await service.rest("GET", path, { as: "live" });
     const etag = first.headers.get("etag")!;
     const cookie = { cookie: `auth_token=${service.tokens.live}` };
@@ -72,7 +72,7 @@ describe("env.js", () => {
     expect([changed.http, envOf(changed)["appSettings"]]).to.deep.equal([200, { feature: 2 }]);
   });
 
-  it("shows those who make the app what the viewer gets, public settings alone", async () => {
+  it("gives editors the environment of the viewer, with public settings only", async () => {
     for (const as of ["editor", "admin"] as const) {
       const answer = await service.rest("GET", path, { as });
       expect([answer.http, envOf(answer)["environment"]]).to.deep.equal([200, "viewer"]);
@@ -80,7 +80,7 @@ describe("env.js", () => {
     }
   });
 
-  it("is for the app's users and those who make it, of that app alone", async () => {
+  it("is only for the app's users and editors", async () => {
     expect((await service.rest("GET", path, { as: null })).http).to.equal(401);
     expect((await service.rest("GET", path, { as: "api" })).http).to.equal(403);
     expect((await service.rest("GET", "/v1/apps/999/env.js", { as: "editor" })).http).to.equal(403);
@@ -91,7 +91,7 @@ describe("env.js", () => {
     const foreign: Record<string, string>[] = [{ "sec-fetch-site": "cross-site" }, { origin: "https://shop.example" }];
     before(() => service.rest("POST", `/v1/apps/${service.appId}/publish`));
 
-    it("holds the public settings of a published app, and ignores the visitor's cookie", async () => {
+    it("contains the public settings of a published app, and ignores the visitor's cookie", async () => {
       for (const headers of foreign) {
         const cookie = `auth_token=${service.tokens.editor}`;
         for (const sent of [headers, { ...headers, cookie }]) {
@@ -110,7 +110,7 @@ describe("env.js", () => {
       }
     });
 
-    it("does not show whether an app exists that is not published", async () => {
+    it("does not reveal whether an unpublished app exists", async () => {
       await service.rest("POST", `/v1/apps/${service.appId}/unpublish`);
       for (const headers of foreign) {
         const refused = await service.rest("GET", path, { as: null, headers });

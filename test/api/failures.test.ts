@@ -9,7 +9,7 @@ const OURS =
 
 const SECRET = "s3cret-value-99";
 
-describe("failures, as their callers see them", () => {
+describe("errors that callers get", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ ROLES: "api" });
@@ -35,19 +35,19 @@ describe("failures, as their callers see them", () => {
         .once("close", () => resolve(answer));
     });
 
-  it("401: nobody, an unknown token and one of another shape are alike", async () => {
+  it("401: the same for no token, an unknown token and a malformed one", async () => {
     for (const as of [null, `svc_editor_${"A".repeat(43)}`, "nonsense"]) {
       expectFailure(await service.rest("GET", "/v3/apps/1/actions", { as }), "UNAUTHORIZED");
     }
   });
 
-  it("403: a credential without the right, whether or not the thing exists", async () => {
+  it("403: a credential without the right, whether or not the resource exists", async () => {
     for (const path of ["/v3/apps/1/actions", "/v3/apps/1/actions/999", "/v3/apps/999/actions"]) {
       expectFailure(await service.rest("GET", path, { as: "live" }), "FORBIDDEN");
     }
   });
 
-  it("404: no such address, no such action, an id that is none", async () => {
+  it("404: an unknown address, an unknown action, an invalid ID", async () => {
     expectFailure(await service.rest("GET", "/nowhere"), "NOT_FOUND");
     expectFailure(await service.rest("PATCH", "/v3/apps/1/actions"), "NOT_FOUND");
     for (const id of ["999", "0", "-1", "1.5", "abc", "99999999999999999999", "9".repeat(5_000)]) {
@@ -55,13 +55,13 @@ describe("failures, as their callers see them", () => {
     }
   });
 
-  it("400: editors added or taken away without saying whom", async () => {
+  it("400: a change of editors without a user ID", async () => {
     for (const method of ["POST", "DELETE"]) {
       expectFailure(await service.rest(method, "/v1/apps/1/editors", { body: {} }), "REQUEST_INVALID");
     }
   });
 
-  it("no failure: an OPTIONS that is no preflight", async () => {
+  it("no error: an OPTIONS request that is no preflight", async () => {
     expect((await service.rest("OPTIONS", "/v3/apps/1/actions")).http).to.equal(204);
   });
 
@@ -70,7 +70,7 @@ describe("failures, as their callers see them", () => {
     expectFailure(await service.rest("POST", "/v3/apps/1/actions", { body }), "PAYLOAD_TOO_LARGE");
   });
 
-  it("400: a body that is no JSON, whose text is not repeated", async () => {
+  it("400: a body that is no JSON; the error does not repeat its text", async () => {
     const answer = await service.rest("POST", "/v3/apps/1/actions", { body: `{"a": ${SECRET}` });
     expectFailure(answer, "REQUEST_INVALID");
     expect(answer.body.error).to.not.contain(SECRET);
@@ -83,17 +83,17 @@ describe("failures, as their callers see them", () => {
     }
   });
 
-  it("400: an address with a broken escape", async () => {
+  it("400: a URL with an invalid escape", async () => {
     expectFailure(await service.rest("GET", "/v3/apps/1/actions/%E0%A4%A"), "REQUEST_INVALID");
   });
 
-  it("are none for a limit beyond every list's: it is taken as the maximum", async () => {
+  it("none for a limit above the maximum of a list: the maximum applies", async () => {
     for (const limit of ["1000000", "9".repeat(15), "9".repeat(16), "9".repeat(40)]) {
       expect((await service.rest("GET", `/v3/apps/1/actions?limit=${limit}`)).http, limit).to.equal(200);
     }
   });
 
-  it("say what was expected and what came, and of a body that is no JSON where, without a word of it", async () => {
+  it("name the expected and the received type, and for invalid JSON the position but none of its text", async () => {
     const headers = { "Content-Type": "application/json" };
     const wrong: [string, string, string | undefined, string][] = [
       ["GET", "/v3/apps/1/actions?limit=abc", undefined, 'limit must be a whole number from 0 (got "abc")'],
@@ -119,7 +119,7 @@ describe("failures, as their callers see them", () => {
     }
   });
 
-  it("400: an Idempotency-Key that is none", async () => {
+  it("400: an invalid Idempotency-Key", async () => {
     const call = { body: {}, headers: { "idempotency-key": "two words" } };
     expectFailure(await service.rest("POST", "/v3/apps/1/actions/x/run", call), "REQUEST_INVALID");
   });
@@ -129,14 +129,14 @@ describe("failures, as their callers see them", () => {
     ["what is no HTTP", "hello there\r\n\r\n"],
   ];
   for (const [what, text] of unreadable) {
-    it(`400: ${what}, with the same body as any other failure`, async () => {
+    it(`400: ${what}, with the same form of body as any other error`, async () => {
       const [head = "", body = ""] = (await raw(text)).split("\r\n\r\n");
       expect(head).to.match(/^HTTP\/1\.1 400 /);
       expectFailure({ http: 400, headers: new Headers(), body: JSON.parse(body) }, "REQUEST_INVALID");
     });
   }
 
-  it("stays up when an upgrade names an address that is none", async () => {
+  it("the service survives an upgrade request with an invalid address", async () => {
     const lines = ["Host: x", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"];
     const key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==";
     const answer = await raw(["GET // HTTP/1.1", ...lines, key, "", ""].join("\r\n"));
@@ -165,7 +165,7 @@ describe("failures, as their callers see them", () => {
     ["of too many tokens", `{ ${"a ".repeat(6_000)} }`, {}],
   ];
   for (const [what, query, variables] of documents) {
-    it(`GraphQL: a document ${what} is REQUEST_INVALID, its values not repeated`, async () => {
+    it(`GraphQL: a document ${what} is REQUEST_INVALID; its values are not repeated`, async () => {
       const { errors } = await service.graphql(query, variables);
       expect(errors).to.not.equal(undefined);
       for (const { message, extensions } of errors!) {
@@ -181,13 +181,13 @@ describe("failures, as their callers see them", () => {
     [{ triggers: [{ trigger: "x" }] }, '"data.triggers[0].trigger"; the value does not exist in "TriggerType" enum'],
     [{ colour: 1 }, 'Field "colour" is not defined by type "CreateActionInput"'],
   ] as const) {
-    it(`GraphQL: what a type refuses is named: ${named}`, async () => {
+    it(`GraphQL: the error of an invalid value names ${named}`, async () => {
       const { errors } = await service.graphql(CREATE, { data });
       expect(errors![0].message).to.include(named);
     });
   }
 
-  it("GraphQL: a refusal carries the status that REST would", async () => {
+  it("GraphQL: an error has the status that REST has", async () => {
     const ask = (as: string | null) => service.graphql("{ action(appId: 1, id: 999) { id } }", {}, { as });
     for (const [as, status] of [
       [null, "UNAUTHORIZED"],

@@ -6,7 +6,7 @@ import { until } from "../harness/until.js";
 const WAIT =
   "async function execute({ payload }) { await new Promise((r) => setTimeout(r, payload.ms)); return 'done'; }";
 
-describe("the places of a runner", () => {
+describe("the slots of a runner", () => {
   let service: TestService;
   let other: number;
   before(async () => {
@@ -24,7 +24,7 @@ describe("the places of a runner", () => {
       (row: { state: string }) => row.state,
     );
 
-  it("are never all taken by one app, whose further runs wait and are all performed", async () => {
+  it("are never all used by one app; its further runs wait, and all run", async () => {
     const start = (ms: number) => service.rest("POST", "/v3/apps/1/actions/wait/run", { body: { ms } });
     const { http, body } = await start(60_000);
     expect(http).to.equal(202);
@@ -41,7 +41,7 @@ describe("the places of a runner", () => {
     expect(count).to.equal(5);
   });
 
-  it("refuse a run before accepting it when too many wait", async () => {
+  it("reject a run before accepting it when too many wait", async () => {
     await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
        SELECT 1, 1, 'master', 'manual', '{"ms": 60000}', 'queued' FROM generate_series(1, 1002)`,
@@ -60,7 +60,7 @@ describe("the places of a runner", () => {
     await until(async () => !(await states()).includes("running"));
   });
 
-  it("are left by a run that its starter cancels, with one log entry that says so", async () => {
+  it("are released by a run that its caller cancels, with one log entry about it", async () => {
     const { runId } = (await service.rest("POST", "/v3/apps/1/actions/wait/run", { body: { ms: 60_000 } })).body;
     const cancelled = await service.rest("POST", `/v3/apps/1/runs/${runId}/cancel`);
     expect(cancelled.http).to.equal(200);
@@ -101,14 +101,14 @@ describe("runs that wait for runs", () => {
     expect((await service.rest("POST", "/v3/apps/1/actions", { body: fields })).http).to.equal(201);
   }
 
-  it("get past a runner whose only place the waiting run has", async () => {
+  it("can run although the waiting run uses the only slot of the runner", async () => {
     await create("inner", "return 'inner'");
     await create("outer", "return Svc.App.V3.Actions.runWithResult('inner')");
     const { body } = await service.rest("POST", "/v3/apps/1/actions/outer/runWithResult", { body: {} });
     expect(body.result).to.equal("inner");
   });
 
-  it("are refused when they are more than eight deep", async () => {
+  it("are rejected when they are more than eight deep", async () => {
     await create("mirror", "return Svc.App.V3.Actions.runWithResult('mirror').catch((error) => error.error)");
     const { body } = await service.rest("POST", "/v3/apps/1/actions/mirror/runWithResult", { body: {} });
     expect(body.result).to.include("recursion");

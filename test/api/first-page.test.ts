@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 
-describe("The first address", () => {
+describe("the root address", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ ROLES: "api", PUBLIC_URL: "https://example.com/actions" });
@@ -11,13 +11,13 @@ describe("The first address", () => {
 
   const open = (accept: string) => fetch(service.url, { headers: { accept }, redirect: "manual" });
 
-  it("leads a browser to Studio, under the path that the service has for browsers", async () => {
+  it("redirects a browser to Studio, with the path of PUBLIC_URL", async () => {
     const reply = await open("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
     expect([reply.status, reply.headers.get("location")]).to.deep.equal([302, "/actions/studio"]);
     expect(reply.headers.get("vary")?.toLowerCase()).to.contain("accept");
   });
 
-  it("tells a program the addresses of the API, GraphiQL, Studio and the documentation, which are there", async () => {
+  it("gives a program the addresses of the API, GraphiQL, Studio and the documentation, which all exist", async () => {
     for (const accept of ["*/*", "application/json"]) {
       const reply = await open(accept);
       expect(reply.status).to.equal(200);

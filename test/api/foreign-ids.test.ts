@@ -47,7 +47,7 @@ type Ids = Record<
   number
 >;
 
-describe("ids of another app", () => {
+describe("IDs of another app", () => {
   let service: TestService;
   let ids: Ids;
   let other: number;
@@ -256,7 +256,7 @@ describe("ids of another app", () => {
     });
   }
 
-  it("are refused by every query and mutation that takes one", async () => {
+  it("are rejected by every query and mutation that takes one", async () => {
     const schema = await createSchema(new Proxy({}, { get: () => ({}) }) as Resolvers);
     const before = await stateOfOther();
     let asked = 0;

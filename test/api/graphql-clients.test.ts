@@ -15,7 +15,7 @@ const ACTION = "query Action($id: Int!) { action(appId: 1, id: $id) { id name } 
 const CODE = "async function execute() { return 1; }";
 const FOLLOW = "subscription { actionLogAdded(appId: 1) { type } }";
 
-describe("GraphQL clients as they are shipped", () => {
+describe("GraphQL clients in their released form", () => {
   let service: TestService;
   let id: number;
 
@@ -173,7 +173,7 @@ describe("GraphQL clients as they are shipped", () => {
     await client.dispose();
   });
 
-  it("graphql-ws behind a proxy that cuts its connections misses nothing of a subscription that resumes", async () => {
+  it("graphql-ws behind a proxy that cuts connections misses no message of a subscription that resumes", async () => {
     const base = "/v1/apps/1";
     const { dataSource } = (await service.rest("POST", `${base}/data-sources`, { body: { name: "cut" } })).body;
     const proxy = await startCuttingProxy(service.url);

@@ -48,7 +48,7 @@ describe("GraphQL over HTTP", () => {
     }
   });
 
-  it("refuses variables of a GET that are no JSON object", async () => {
+  it("rejects variables of a GET that are no JSON object", async () => {
     for (const variables of ["{", "[]", '"a"']) {
       const { http, body } = await service.rest("GET", address({ query: ACTION, variables }));
       expect(body.errors[0].extensions.status, variables).to.equal("REQUEST_INVALID");
@@ -79,14 +79,14 @@ describe("GraphQL over HTTP", () => {
       });
     }
 
-    it(`answers a foreign page's cookie with 403 and GraphQL's errors as ${accept}`, async () => {
+    it(`answers a cookie from a page of another origin with 403 and GraphQL's errors as ${accept}`, async () => {
       const headers = { accept, cookie: `auth_token=${service.tokens.editor}`, origin: "https://evil.example" };
       const answer = await service.rest("POST", "/graphql", { as: null, body: { query: "{ __typename }" }, headers });
       expect(answer.http).to.equal(403);
       expect(answer.body.errors[0].extensions.status).to.be.oneOf(["FORBIDDEN", "CROSS_SITE_REQUEST"]);
     });
 
-    it(`answers every other method with 405, the methods that are allowed, and GraphQL's errors as ${accept}`, async () => {
+    it(`answers every other method with 405, the allowed methods, and GraphQL's errors as ${accept}`, async () => {
       for (const method of ["PUT", "DELETE", "PATCH"]) {
         const answer = await service.rest(method, "/graphql", {
           body: { query: "{ __typename }" },
@@ -97,7 +97,7 @@ describe("GraphQL over HTTP", () => {
       }
     });
 
-    it(`refuses a subscription by POST and by GET, and says where it goes, as ${accept}`, async () => {
+    it(`rejects a subscription by POST and by GET, and names the right protocol, as ${accept}`, async () => {
       const query = "subscription { actionLogAdded(appId: 1) { id } }";
       const code = accept === RESPONSE ? 400 : 200;
       for (const answer of [
@@ -109,7 +109,7 @@ describe("GraphQL over HTTP", () => {
       }
     });
 
-    it(`refuses a mutation by GET as ${accept}, and runs nothing`, async () => {
+    it(`rejects a mutation by GET as ${accept}, and runs nothing`, async () => {
       const query = `mutation { runAction(appId: 1, nameOrId: "echo") { runId } }`;
       const before = await service.db.query("SELECT count(*)::int AS n FROM run");
       expectError(
@@ -140,7 +140,7 @@ describe("several root fields in one document", () => {
   });
   after(() => service.stop());
 
-  it("keep what succeeded where others fail: each failure is null, with its path", async () => {
+  it("keep the results of fields that succeed; a field that fails is null, with its path", async () => {
     const names = Array.from({ length: 5 }, (_, index) => `run${index}`);
     const fields = names.map((name) => `${name}: runAction(appId: 1, nameOrId: "echo") { runId }`);
     const { data, errors } = await service.graphql(`mutation { ${fields.join(" ")} }`);
@@ -155,7 +155,7 @@ describe("several root fields in one document", () => {
     ]);
   });
 
-  it("keep what was read where another query fails", async () => {
+  it("keep what was read if another query fails", async () => {
     const { data, errors } = await service.graphql(
       "{ apps { id } action(appId: 1, id: 999) { id } actions(appId: 1) { total: pagination { total } } }",
     );
@@ -191,7 +191,7 @@ describe("an idempotency key over GraphQL", () => {
     ],
   ];
   for (const [what, query] of two) {
-    it(`is refused as a header for ${what}, before anything runs`, async () => {
+    it(`is rejected as a header for ${what}, before anything runs`, async () => {
       const before = await runs();
       const { data, errors } = await ask(query, { "idempotency-key": `key-${what.length}` });
       expect(data).to.equal(undefined);
@@ -201,7 +201,7 @@ describe("an idempotency key over GraphQL", () => {
     });
   }
 
-  it("stands for one field as its argument: a repeat gets the same run, the other field its own", async () => {
+  it("applies to one field as its argument: a repeat gets the same run, the other field has its own run", async () => {
     const query = `mutation { ${RUN("a", "{n: 1}", ', idempotencyKey: "first"')} ${RUN("b", "{n: 2}", ', idempotencyKey: "second"')} }`;
     const { data: first } = await ask(query);
     expect([first.a.result, first.b.result]).to.deep.equal([{ n: 1 }, { n: 2 }]);
@@ -209,7 +209,7 @@ describe("an idempotency key over GraphQL", () => {
     expect(again).to.deep.equal(first);
   });
 
-  it("is REQUEST_INVALID where it is malformed, as a header's is", async () => {
+  it("is REQUEST_INVALID if it is malformed, as in a header", async () => {
     const { errors } = await ask(`mutation { ${RUN("a", "{}", ', idempotencyKey: "two words"')} }`);
     expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
   });

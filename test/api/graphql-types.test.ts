@@ -36,7 +36,7 @@ describe("GraphQL's types", () => {
 
   const action = async () => (await rest(`/${id}`)).action;
 
-  it("take enums as words in a document and as strings in variables", async () => {
+  it("accept enums as words in a document and as strings in variables", async () => {
     const { triggers, environment } = await action();
     expect(environment).to.equal("any");
     expect(triggers).to.deep.equal([
@@ -52,7 +52,7 @@ describe("GraphQL's types", () => {
     expect((await action()).triggers).to.deep.equal(triggers);
   });
 
-  it("tell omitted from null: what is omitted stays, null clears", async () => {
+  it("distinguish omitted from null: an omitted field stays, null clears it", async () => {
     const before = await action();
     const update = async (data: string) => ask(`mutation { updateAction(appId: 1, id: ${id}, data: ${data}) { id } }`);
     await update("{}");
@@ -64,7 +64,7 @@ describe("GraphQL's types", () => {
     await update(`{ description: "said" }`);
   });
 
-  it("give moments as the text that REST gives", async () => {
+  it("return times in the same form as REST", async () => {
     const fields = "createdAt updatedAt lastRunAt";
     const { createdAt, updatedAt, lastRunAt } = await action();
     const answer = await ask(`{ action(appId: 1, id: ${id}) { ${fields} } }`);
@@ -72,7 +72,7 @@ describe("GraphQL's types", () => {
     expect(createdAt).to.match(ISO);
   });
 
-  it("give each part of a log entry a field of its own, equal to what `data` holds", async () => {
+  it("have a field for each part of a log entry, equal to that in `data`", async () => {
     await rest(`/${id}/runWithResult`, { a: 1 });
     const parts = "mode runOn taskId payload duration actionVersion result";
     const document = `query ($options: ActionLogsInput) { actionLogs(appId: 1, options: $options) {
@@ -92,7 +92,7 @@ describe("GraphQL's types", () => {
     expect(logs[0]).to.deep.equal({ id: logId, type, createdAt, data });
   });
 
-  it("give a failure's error as an object", async () => {
+  it("return the error of a failed run as an object", async () => {
     const failing = {
       name: "failing",
       code: "async function execute() { null.x; }",
@@ -109,7 +109,7 @@ describe("GraphQL's types", () => {
     expect(result).to.deep.include({ success: false, errorObject: {} });
   });
 
-  it("take back what they gave: an export is imported as it came", async () => {
+  it("accept what they returned: an export can be imported unchanged", async () => {
     const { exportActions } = await ask(`{ exportActions(appId: 1) { format actions {
       name code description active environment triggers { trigger where { type dataSourceId data } }
       dependencies frequency timezone } } }`);
@@ -122,7 +122,7 @@ describe("GraphQL's types", () => {
     expect(importActions).to.deep.equal({ created: [], updated: [], unchanged, faults: [] });
   });
 
-  it("give of each setting whether it is set, and never its value", async () => {
+  it("return for each setting whether it is set, and never its value", async () => {
     await ask('mutation { setSettings(appId: 1, settings: { __typedKey: "a-long-enough-secret" }) }');
     const { settingsStatus } = await ask(
       '{ settingsStatus(appId: 1, keys: ["__typedKey", "__none"]) { key configured updatedAt updatedBy } }',
@@ -138,7 +138,7 @@ describe("GraphQL's types", () => {
     await ask('mutation { deleteSettings(appId: 1, keys: ["__typedKey"]) }');
   });
 
-  it("give what an app keeps for others as it came, in its versions too", async () => {
+  it("return what an app stores for others unchanged, also in its versions", async () => {
     const hooks = [{ run: ["a", null, 1.5] }];
     const { updateApp } = await ask(
       "mutation ($data: UpdateAppInput!) { updateApp(appId: 1, data: $data) { hooks dependencies startingPageId } }",
@@ -153,7 +153,7 @@ describe("GraphQL's types", () => {
     expect(appVersion.data).to.deep.include({ hooks, isTemplate: false });
   });
 
-  it("name a token's kinds, and say of none that it is missing", async () => {
+  it("name the kinds of tokens, and have no kind that is missing in the enum", async () => {
     const { createToken } = await ask(
       'mutation { createToken(appId: 1, data: { kind: api, name: "typed" }) { id token } }',
     );
@@ -202,7 +202,7 @@ describe("GraphQL's types", () => {
       }
     });
 
-    it("has samples of all of them", () => {
+    it("all have samples", () => {
       const fields = Object.values(buildSchema(readFileSync(SCHEMA, "utf8")).getQueryType()!.getFields());
       const pages = fields.filter(({ type }) => {
         const named = getNamedType(type);
@@ -212,7 +212,7 @@ describe("GraphQL's types", () => {
     });
 
     for (const [name, [args, earlier]] of Object.entries(PAGES)) {
-      it(`give all of ${name} page by page, under the earlier name too`, async () => {
+      it(`return all of ${name} page by page, also under the earlier field name`, async () => {
         const read = async (position: string) => {
           const selection = `items { id } earlier: ${earlier} { id } total totalIsExact hasMore nextCursor`;
           const document = `{ page: ${name}(${args.replace("PAGE", position)}) { ${selection} } }`;
@@ -244,7 +244,7 @@ describe("GraphQL's types", () => {
       });
     }
 
-    it("of entries follow a cursor too", async () => {
+    it("of entries also accept a cursor", async () => {
       const read = async (cursor: string) => {
         const query = `appId: 1, dataSourceId: 1, query: { cursor: "${cursor}", limit: 2 }`;
         return (await ask(`{ dataSourceEntries(${query}) { items { id } hasMore nextCursor total } }`))
@@ -257,7 +257,7 @@ describe("GraphQL's types", () => {
     });
   });
 
-  it("take the time of a scheduled notification as a DateTime, and as text under its earlier name", async () => {
+  it("accept the time of a scheduled notification as a DateTime, and as text in the earlier field", async () => {
     const create = async (time: string) => {
       const notification = `{ status: scheduled, data: { title: "a" }, ${time} }`;
       return service.graphql(`mutation { createNotification(appId: 1, notification: ${notification}) { id orderAt } }`);

@@ -30,8 +30,8 @@ function sampleValue(next: () => number, depth: number): unknown {
   return Object.fromEntries(Array.from({ length }, (_, n) => [`k"${n}`, sampleValue(next, depth + 1)]));
 }
 
-describe("a JSON body in parts", () => {
-  it("is what JSON.parse makes of it, with blanks in any place and lists of any length", async () => {
+describe("a JSON body that is parsed in parts", () => {
+  it("gives the same value as JSON.parse, with spaces in any place and lists of any length", async () => {
     const source = numbers(7);
     const next = () => source.next().value as number;
     for (let round = 0; round < 200; round += 1) {
@@ -42,13 +42,13 @@ describe("a JSON body in parts", () => {
     }
   });
 
-  it("keeps a key __proto__ as data, and of a key that comes twice the last value", async () => {
+  it("keeps a key __proto__ as data, and the last value of a repeated key", async () => {
     const body = await parse('{"__proto__": {"x": 1}, "a": [1], "a": [2]}');
     expect(Object.keys(body)).to.deep.equal(["__proto__", "a"]);
     expect(body["a"]).to.deep.equal([2]);
   });
 
-  it("is refused wherever JSON.parse refuses it", async () => {
+  it("is rejected whenever JSON.parse rejects it", async () => {
     const valid = '{"a":[1,{"b":"c]"},[]],"d":-1.5e3,"e":[],"f":{"g":null}}';
     const long = `{"a":[${"[0],".repeat(40_000)}[0]]}`;
     const faults = [
@@ -93,14 +93,14 @@ describe("a JSON body in parts", () => {
     expect(await statusOf(long)).to.equal("parsed");
   });
 
-  it("is refused where it is not UTF-8, and where one value is larger than an entry may be", async () => {
+  it("is rejected if it is not UTF-8, or if one value is larger than an entry may be", async () => {
     const broken = Buffer.from('{"a":["xx"]}');
     broken[7] = 0xff;
     expect(await parseInParts(broken, inTurn).catch((error: ActionError) => error.status)).to.equal("REQUEST_INVALID");
     expect(await statusOf(`{"a":["${"x".repeat(3 * 1024 * 1024)}"]}`)).to.equal("PAYLOAD_TOO_LARGE");
   });
 
-  it("is done in steps of bounded size", async () => {
+  it("is parsed in steps of limited size", async () => {
     const entries = Array.from({ length: 50_000 }, (_, n) => ({ data: { n, text: "x".repeat(100) } }));
     const bytes = Buffer.from(JSON.stringify({ entries }));
     let steps = 0;

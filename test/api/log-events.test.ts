@@ -45,7 +45,7 @@ describe("log events", () => {
       return body.logs[0];
     });
 
-  it("are stored in the specified shape", async () => {
+  it("are stored in the specified form", async () => {
     const { http, body } = await add({
       type: "email.bounced",
       data: { to: "x" },
@@ -63,7 +63,7 @@ describe("log events", () => {
     expect(log.createdAt).to.equal(new Date(log.createdAt).toISOString());
   });
 
-  it("carry the address of a user of the app's organization, whatever the caller says it is", async () => {
+  it("have the e-mail address of a user of the app's organization, whatever address the caller sends", async () => {
     const [person] = await service.db.query("SELECT id, email FROM person ORDER BY id LIMIT 1");
     for (const data of [{}, { a: 1 }, { _userEmail: "forged@example.com" }]) {
       const { body } = await add({ type: "app.view", data, userId: person.id });
@@ -76,7 +76,7 @@ describe("log events", () => {
     expect(unknown.body.log).to.deep.include({ userId: 999_999, data: {} });
   });
 
-  it("are stored with the data as it came where the caller names no user", async () => {
+  it("are stored with their data unchanged if the caller names no user", async () => {
     for (const data of [{ columns: { a: 1 } }, { _userEmail: "a@example.com" }]) {
       const { body } = await service.rest("POST", `/v1/apps/${service.appId}/logs`, {
         as: "editor",
@@ -86,7 +86,7 @@ describe("log events", () => {
     }
   });
 
-  it("carry no address of a person of the organization who has nothing to do with the app", async () => {
+  it("have no address of a person of the organization who has no access to the app", async () => {
     const [person] = await service.db.query(
       "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, 'a', 'b', 'k@d.e') RETURNING id",
       [service.organizationId],
@@ -100,7 +100,7 @@ describe("log events", () => {
     expect(await data()).to.deep.equal({ _userEmail: "k@d.e" });
   });
 
-  it("do not tell the address of a person of another organization", async () => {
+  it("do not reveal the address of a person of another organization", async () => {
     const [organization] = await service.db.query("INSERT INTO organization (name) VALUES ('other') RETURNING id");
     const [person] = await service.db.query(
       "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, 'a', 'b', 'c@d.e') RETURNING id",
@@ -109,7 +109,7 @@ describe("log events", () => {
     expect((await add({ type: "app.view", userId: person.id })).body.log.data).to.deep.equal({});
   });
 
-  it("start each active production copy whose where matches, with the entry as its payload", async () => {
+  it("start each active live version whose where matches, with the entry as its payload", async () => {
     const any = await published({ name: "any-source", where: { type: "dataSource.entry.create" } });
     const mine = await published({ name: "source-7", where: { type: "dataSource.entry.create", dataSourceId: 7 } });
     const other = await published({ name: "source-8", where: { type: "dataSource.entry.create", dataSourceId: 8 } });
@@ -132,7 +132,7 @@ describe("log events", () => {
     expect(await runsOf(off.id)).to.deep.equal([]);
   });
 
-  it("start an action once, however many of its triggers match", async () => {
+  it("start an action once, even if several of its triggers match", async () => {
     const where = { type: "mediaFile.create" };
     const { id } = await published({
       name: "twice",
@@ -155,7 +155,7 @@ describe("log events", () => {
     expect(await service.db.query("SELECT 1 FROM run WHERE action_id = $1", [id])).to.deep.equal([]);
   });
 
-  it("are refused with the field's name when they are not acceptable", async () => {
+  it("are rejected with the name of an invalid field", async () => {
     const deep = `${"[".repeat(5_000)}${"]".repeat(5_000)}`;
     const bodies: [unknown, RegExp][] = [
       [{}, /^type/],
@@ -178,7 +178,7 @@ describe("log events", () => {
     }
   });
 
-  it("keep every JSON that came, and take event types that the specification does not name", async () => {
+  it("keep every JSON value, and can have types that the specification does not name", async () => {
     const data = JSON.parse(
       '{"__proto__":{"a":1},"nul":"\\u0000","half":"\\ud800","big":12345678901234567890,"q":"\\"}"}',
     );
@@ -187,12 +187,12 @@ describe("log events", () => {
     expect(body.log.dataString).to.equal(JSON.stringify(data));
   });
 
-  it("are for editors, admins, API tokens and task tokens alone", async () => {
+  it("can be stored only by editors, admins, API tokens and task tokens", async () => {
     for (const as of ["editor", "admin", "api"]) expect((await add({ type: "app.view" }, as)).http, as).to.equal(201);
     for (const as of ["viewer", "live"]) expect((await add({ type: "app.view" }, as)).http, as).to.equal(403);
   });
 
-  it("are added by a mutation too", async () => {
+  it("can also be stored by a mutation", async () => {
     const { data, errors } = await service.graphql(
       "mutation ($event: LogEventInput!) { addLogEvent(appId: 1, event: $event) { id type sessionId data dataString } }",
       { event: { type: "ai.image", data: { a: 1 }, sessionId: 3_000_000_000 } },
@@ -202,7 +202,7 @@ describe("log events", () => {
     expect(data.addLogEvent).to.deep.include({ type: "ai.image", sessionId: 3_000_000_000, dataString: '{"a":1}' });
   });
 
-  it("of an unpublished app start nothing, and the ledger says why", async () => {
+  it("of an unpublished app start nothing; the skipped run has the reason", async () => {
     const { id } = await published({ name: "asleep", where: { type: "sms.validate" } });
     await service.rest("POST", `/v1/apps/${service.appId}/unpublish`);
     await add({ type: "sms.validate" });
@@ -223,7 +223,7 @@ describe("log events", () => {
       return (await runsOf(actionId))[0]!;
     }
 
-    it("carry the chain, and past a depth of 8 are skipped with a log entry that tells it", async () => {
+    it("have the chain of runs; beyond a depth of 8 they are skipped, with a log entry about it", async () => {
       const { id } = await published({ name: "echo", where: { type: "loop.deep" } });
       await add({ type: "loop.deep" });
       const [first] = await runsOf(id);
@@ -267,8 +267,8 @@ describe("log events", () => {
     });
   });
 
-  describe("tried on a filter", () => {
-    it("are those of the last 1,000 that it would have matched", async () => {
+  describe("on which a filter is tested", () => {
+    it("are those of the last 1,000 that match", async () => {
       const made = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "third" } });
       const { id } = made.body.app;
       await service.db.query(

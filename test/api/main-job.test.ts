@@ -4,14 +4,14 @@ import { until } from "../harness/until.js";
 
 const CODE = "async function execute(context) { return { greeting: `Hello ${context.payload.name}` }; }";
 
-describe("the main job", () => {
+describe("the main task", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService();
   });
   after(() => service.stop());
 
-  it("creates an action, runs it, answers its result and lists its log entry", async () => {
+  it("creates an action, runs it, returns its result and lists its log entry", async () => {
     const { appId, rest } = service;
     const created = await rest("POST", `/v3/apps/${appId}/actions`, {
       body: { name: "hello", code: CODE, active: true, triggers: [{ trigger: "manual" }] },
@@ -35,7 +35,7 @@ describe("the main job", () => {
     });
   });
 
-  it("shows each log entry live to who follows the app", async () => {
+  it("sends each log entry live to clients that follow the app", async () => {
     const client = service.socket();
     const entries = client.iterate<{ actionLogAdded: { type: string; data: { payload: { name: string } } } }>({
       query: `subscription { actionLogAdded(appId: ${service.appId}) { id type data } }`,
@@ -63,7 +63,7 @@ describe("the main job", () => {
   });
 });
 
-describe("a run's end", () => {
+describe("the end of a run", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService();
@@ -79,7 +79,7 @@ describe("a run's end", () => {
   }
   const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
 
-  it("is a failure that says so when the result nests too deeply to be stored", async () => {
+  it("is a failure with an explanation if the result has too many levels to be stored", async () => {
     const answer = await run(`async function execute() { return JSON.parse("[".repeat(7000) + "]".repeat(7000)); }`);
     expect([answer.http, answer.body.status]).to.deep.equal([500, "EXECUTION_FAILED"]);
     expect(answer.body.error).to.include("nests deeper than 500 levels");
@@ -93,12 +93,12 @@ describe("a run's end", () => {
     expect(logs.body.logs[0].data.result.data).to.equal(text);
   });
 
-  it("is never needed for a payload that nests too deeply", async () => {
+  it("is not reached by a payload with too many levels: it is rejected earlier", async () => {
     const answer = await run("async function execute() {}", `{"a":${nested(100_000)}}`);
     expect([answer.http, answer.body.status]).to.deep.equal([400, "PAYLOAD_INVALID"]);
   });
 
-  it("comes for a run that the table holds for this process and this process knows nothing of", async () => {
+  it("is written for a run that the database assigns to this process but this process does not know", async () => {
     const [{ id: holder }] = await service.db.query("SELECT id FROM instance WHERE roles <> '{}'");
     const [{ id }] = await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
@@ -111,7 +111,7 @@ describe("a run's end", () => {
   });
 });
 
-describe("a trigger's filter", () => {
+describe("the filter of a trigger", () => {
   it("keeps keys that every object inherits, through create, update and publication", async () => {
     const service = await startTestService();
     const data = JSON.parse('{"toString": [1], "constructor": {"a": 1}, "__proto__": {"b": 2}}');

@@ -18,7 +18,7 @@ describe("the metrics", () => {
     return { type: response.headers.get("content-type"), text: await response.text() };
   };
 
-  it("are told in the format of Prometheus, each with its kind", async () => {
+  it("have the format of Prometheus, each with its kind", async () => {
     const { type, text } = await read();
     expect(type).to.match(/^text\/plain; version=0\.0\.4/);
     const lines = text.trimEnd().split("\n");
@@ -45,7 +45,7 @@ describe("the metrics", () => {
     expect(lines.filter((line) => line === "# TYPE nodejs_eventloop_lag_max_seconds gauge")).to.have.length(1);
   });
 
-  it("count what is refused, over REST and GraphQL, by its status", async () => {
+  it("count rejected requests over REST and GraphQL by status", async () => {
     await service.rest("GET", `/v3/apps/${service.appId}/actions/999999`);
     await service.graphql(`{ action(appId: ${service.appId}, id: 999999) { id } }`);
     await service.rest("GET", `/v3/apps/${service.appId}/actions`, { as: null });
@@ -54,7 +54,7 @@ describe("the metrics", () => {
     expect(text).to.include('svc_refusals_total{status="UNAUTHORIZED"} 1\n');
   });
 
-  it("tell what waits of each app, and how long the oldest has", async () => {
+  it("show the queued runs of each app, and the age of the oldest", async () => {
     const [copy] = await publishDirectly(service.db, service.appId, [
       { name: "waits", triggers: [{ trigger: "manual" }] },
     ]);
@@ -71,7 +71,7 @@ describe("the metrics", () => {
     await service.db.query("DELETE FROM run WHERE state = 'queued'");
   });
 
-  it("show how long the oldest due tick has waited where no scheduler claims it", async () => {
+  it("show how long the oldest due tick has waited if no scheduler claims it", async () => {
     expect((await read()).text).to.include("svc_schedule_lag_seconds 0\n");
     const wanted = { name: "late", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
     await publishDirectly(service.db, service.appId, [wanted]);
@@ -82,8 +82,8 @@ describe("the metrics", () => {
   });
 });
 
-describe("what a process counts", () => {
-  it("has a label for a hundred apps, and one for all others", async () => {
+describe("the counters of a process", () => {
+  it("have labels for a hundred apps, and one for all others", async () => {
     const measures = createMeasures();
     const run = { trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 12 } as const;
     for (let appId = 1; appId <= 1_000; appId += 1) measures.runEnded({ ...run, appId });
@@ -125,7 +125,7 @@ describe("the metrics of one process", () => {
       },
     }).read();
 
-  it("say that runs wait while it has places and takes none", async () => {
+  it("show that runs wait although the process has free slots and starts none", async () => {
     const text = await ofRunner(async () => NOW, false);
     for (const line of [
       "svc_runs_queued 7",
@@ -148,7 +148,7 @@ describe("the metrics of one process", () => {
     }
   });
 
-  it("go on without a database, and call nothing zero that nobody could ask for", async () => {
+  it("work without a database, and leave out what cannot be measured", async () => {
     let away = false;
     const metrics = createMetrics({
       vitals: async () => {

@@ -7,7 +7,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { DEVICE, oauthCalls } from "./oauth-support.js";
 
-describe("Access of programs that people let in", () => {
+describe("access of programs that people allowed", () => {
   let service: TestService;
 
   before(async () => {
@@ -17,7 +17,7 @@ describe("Access of programs that people let in", () => {
 
   const { form, newClient, newRequest, decide, signedIn, may, refresh } = oauthCalls(() => service);
 
-  it("have no more rights than their scopes, nor than their person, and lose them with the role", async () => {
+  it("has no more rights than its scopes and its person, and ends with the person's role", async () => {
     const { tokens } = await signedIn(["read"]);
     const create = (as: string) =>
       service.rest("POST", `/v3/apps/${service.appId}/actions`, {
@@ -49,7 +49,7 @@ describe("Access of programs that people let in", () => {
     expect(await may(theirs.tokens.access_token)).to.equal(401);
   });
 
-  it("that a token let in end with that token; those that a session let in stay", async () => {
+  it("that a token allowed ends with that token; access that a session allowed stays", async () => {
     const made = async (email: string) => {
       const { body } = await service.rest("POST", "/v1/admin/users", {
         as: "admin",
@@ -87,7 +87,7 @@ describe("Access of programs that people let in", () => {
     expect((await refresh(third.clientId, third.tokens.refresh_token)).http).to.equal(200);
   });
 
-  it("are listed and ended by their person, and end themselves", async () => {
+  it("can be listed and ended by its person, and by the program", async () => {
     const { clientId, tokens } = await signedIn();
     const { body } = await service.rest("GET", "/oauth/grants");
     expect(body.grants[0]).to.deep.include({
@@ -116,7 +116,7 @@ describe("Access of programs that people let in", () => {
       expect(JSON.stringify(stored)).not.to.contain(token.slice(10));
   });
 
-  it("without a browser get in by a code that their person confirms, once", async () => {
+  it("can be given to a program without a browser by a code that its person confirms, once", async () => {
     const clientId = await newClient({ redirect_uris: [], grant_types: [DEVICE, "refresh_token"] });
     const begin = async () => (await form("/oauth/device_authorization", { client_id: clientId, scope: "read" })).body;
     const poll = (deviceCode: string) =>
@@ -149,14 +149,14 @@ describe("Access of programs that people let in", () => {
     expect((await service.rest("GET", `/oauth/devices/${late.user_code}`)).http).to.equal(404);
   });
 
-  it("find the metadata of the server at the address of its issuer only", async () => {
+  it("has server metadata only at the address of its issuer", async () => {
     for (const path of ["/mcp", "/oauth", "/x"]) {
       const { http } = await service.rest("GET", `/.well-known/oauth-authorization-server${path}`, { as: null });
       expect(http, path).to.equal(404);
     }
   });
 
-  it("get faults of their requests in OAuth's form, and never a 5xx", async () => {
+  it("gives errors in OAuth's form, and never a 5xx", async () => {
     const { http, body } = await service.rest("GET", "/.well-known/oauth-authorization-server", { as: null });
     expect([http, body.issuer, body.code_challenge_methods_supported]).to.deep.equal([200, service.url, ["S256"]]);
     const resource = await service.rest("GET", "/.well-known/oauth-protected-resource/mcp", { as: null });
@@ -185,7 +185,7 @@ describe("Access of programs that people let in", () => {
     }
   });
 
-  it("get no token for another service, and one for this service or its /mcp (RFC 8707)", async () => {
+  it("gives no token for another service, but one for this service or its /mcp (RFC 8707)", async () => {
     const clientId = await newClient();
     for (const resource of [
       "https://other.example/mcp",
@@ -205,7 +205,7 @@ describe("Access of programs that people let in", () => {
       expect((await decide(newRequest(clientId, { resource }).query)).http, resource).to.equal(200);
   });
 
-  it("are shown, let in and ended only by the session of a person", async () => {
+  it("can be seen, given and ended only in the session of a person", async () => {
     const { query } = newRequest(await newClient());
     const routes: [method: string, path: string][] = [
       ["GET", `/oauth/consent?${query}`],

@@ -8,7 +8,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, watchPage } from "../web/chromium.js";
 import { oauthCalls, REDIRECT } from "./oauth-support.js";
 
-describe("Programs that people let in", () => {
+describe("programs that people allow", () => {
   let service: TestService;
 
   before(async () => {
@@ -18,7 +18,7 @@ describe("Programs that people let in", () => {
 
   const { form, register, newClient, newRequest, decide, signedIn, may, refresh } = oauthCalls(() => service);
 
-  it("sign in by the official MCP client, which finds everything by itself, and work on drafts", async () => {
+  it("sign in with the official MCP client, which needs only the address, and work on drafts", async () => {
     const stored: { client?: OAuthClientInformationMixed; tokens?: OAuthTokens; verifier?: string; url?: URL } = {};
     const provider: OAuthClientProvider = {
       redirectUrl: REDIRECT,
@@ -75,7 +75,7 @@ describe("Programs that people let in", () => {
     await client.close();
   });
 
-  it("get a code only for a person who allows it, and the person's choice of app and scopes", async () => {
+  it("get a code only if a person allows it, for the app and scopes that the person chose", async () => {
     const clientId = await newClient();
     const { query } = newRequest(clientId);
     const asked = await service.rest("GET", `/oauth/consent?${query}`);
@@ -108,7 +108,7 @@ describe("Programs that people let in", () => {
     }
   });
 
-  it("are never let in by a page of another origin, nor inside a frame", async () => {
+  it("can never be allowed by a page of another origin, nor inside a frame", async () => {
     const { query } = newRequest(await newClient());
     const cookie = `auth_token=${service.tokens.editor}`;
     const attempts: Record<string, string>[] = [
@@ -131,7 +131,7 @@ describe("Programs that people let in", () => {
     }
   });
 
-  it("are let in, listed and ended by a person in a browser", async () => {
+  it("are allowed, listed and ended by a person in a browser", async () => {
     const browser = await launchChromium();
     try {
       const page = await browser.newPage();
@@ -161,7 +161,7 @@ describe("Programs that people let in", () => {
     }
   });
 
-  it("name only addresses that they registered, exactly; this machine's with any port", async () => {
+  it("can use only redirect addresses that they registered, exactly; on this machine with any port", async () => {
     const refused = [
       "http://example.com/x",
       "javascript:alert(1)",
@@ -209,7 +209,7 @@ describe("Programs that people let in", () => {
     expect((await decide(`${query}&redirect_uri=https://evil.example`)).http).to.equal(400);
   });
 
-  it("use a code once, with the verifier, address and program that it was made for; a second use ends the access", async () => {
+  it("can use a code once, with its verifier, address and program; a second use ends the access", async () => {
     const { exchange, tokens, clientId } = await signedIn();
     expect(tokens.access_token).to.match(/^svc_api_/);
     expect(await may(tokens.access_token)).to.equal(200);
@@ -235,7 +235,7 @@ describe("Programs that people let in", () => {
     expect((await form("/oauth/token", right)).http).to.equal(200);
   });
 
-  it("rotate refresh tokens; a used one that comes again ends the access of both", async () => {
+  it("rotate refresh tokens; if one is used twice, the access of both ends", async () => {
     const { clientId, tokens } = await signedIn();
     const next = await refresh(clientId, tokens.refresh_token);
     expect(next.http).to.equal(200);

@@ -87,7 +87,7 @@ describe("the OpenAPI document", function () {
     expect(validator.version).to.equal("3.1");
   });
 
-  it("has every row of the table once, each under a name of its own", () => {
+  it("has every row of the table once, each under its own name", () => {
     const shapes = ROUTES.map(({ method, path }) => `${method} ${path.replaceAll(/:\w+/g, "{}")}`).sort();
     const documented = Object.entries<Schema>(document["paths"]).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{\w+\}/g, "{}")}`),
@@ -100,7 +100,7 @@ describe("the OpenAPI document", function () {
     expect(ids).to.include.members(["createAction", "runActionWithResult", "setSettings", "alertRules", "sendEmail"]);
   });
 
-  it("says what a route takes: parameters, a body of the type that GraphQL has, the state that it starts from", () => {
+  it("describes what a route accepts: parameters, a body of the GraphQL type, the precondition", () => {
     const list = document["paths"]["/v3/apps/{appId}/actions"];
     const names = list.get.parameters.map(({ name, in: where }: Schema) => `${where} ${name}`);
     expect(names).to.deep.equal(["path appId", "query limit", "query offset", "query search", "header If-None-Match"]);
@@ -116,7 +116,7 @@ describe("the OpenAPI document", function () {
     expect(update.parameters.map(({ name }: Schema) => name)).to.include("If-Match");
   });
 
-  it("is true of what the service answers", async () => {
+  it("matches the real responses of the service", async () => {
     const { schemas } = document["components"];
     const app = service.appId;
     const action = {
@@ -155,7 +155,7 @@ describe("the OpenAPI document", function () {
     expect(faults(refused.body, { $ref: "#/components/schemas/Failure" }, schemas)).to.deep.equal([]);
   });
 
-  it("makes a client that creates an action, changes it and is refused in the service's words", async () => {
+  it("generates a client that creates an action, changes it and gets the service's error", async () => {
     const call = clientOf(document, service.url, service.tokens.editor);
     const appId = service.appId;
     const code = "async function execute() { return 1; }";

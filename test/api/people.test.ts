@@ -13,7 +13,7 @@ describe("a new person", () => {
   });
   after(() => service.stop());
 
-  it("who got no session is not there: the same request succeeds once it can", async () => {
+  it("is not created if the session fails; the same request succeeds later", async () => {
     const body = { email: "new@example.com", firstName: "N", lastName: "P" };
     const ask = () => service.rest("POST", "/v1/admin/users", { as: "admin", body });
     await service.db.query(REFUSE);

@@ -48,7 +48,7 @@ describe("the rate limits", () => {
     ["publish, unpublish, restore", 10, "POST", (path) => `${path}/${NOBODY}/publish`, 404],
   ];
   for (const [said, limit, method, pathOf, otherwise] of CLASSES) {
-    it(`${said}: ${limit} in 60 s for an app, wherever they are asked`, async () => {
+    it(`${said}: ${limit} in 60 s for an app, over every API`, async () => {
       const path = pathOf(actions());
       const codes = await Promise.all(
         Array.from({ length: limit + 10 }, async (_, index) =>
@@ -60,7 +60,7 @@ describe("the rate limits", () => {
     });
   }
 
-  it("Communicate: 20 in 30 s for an app, in either form of the call", async () => {
+  it("Communicate: 20 in 30 s for an app, in both forms of the call", async () => {
     const communicate = `/v1/apps/${service.appId}/communicate`;
     const began = Date.now();
     const codes = [];
@@ -79,7 +79,7 @@ describe("the rate limits", () => {
     expect((await service.rest("GET", `${communicate}/messages`)).http).to.equal(200);
   });
 
-  it("refuses with 429, Retry-After and nextValidRequestDate", async () => {
+  it("reject with 429, Retry-After and nextValidRequestDate", async () => {
     const path = `${actions()}/${NOBODY}/unpublish`;
     for (let call = 0; call < 10; call += 1) await service.rest("POST", path);
     const { http, headers, body } = await service.rest("POST", path);
@@ -95,7 +95,7 @@ describe("the rate limits", () => {
   const quotaOf = ({ headers }: Answer) =>
     ["ratelimit-limit", "ratelimit-remaining"].map((name) => Number(headers.get(name)));
 
-  it("tells the remaining quota on every limited answer: of success, of refusal, over REST and GraphQL", async () => {
+  it("return the remaining quota with every limited response: success or error, over REST and GraphQL", async () => {
     const { rest, appId } = service;
     expect(quotaOf(await rest("GET", actions()))).to.deep.equal([60, 59]);
     const missing = await rest("GET", `${actions()}/${NOBODY}`);
@@ -111,12 +111,12 @@ describe("the rate limits", () => {
     expect(Number(answer.headers.get("ratelimit-reset"))).to.be.within(1, 60);
   });
 
-  it("says nothing of a quota where there is no limit", async () => {
+  it("return no quota if there is no limit", async () => {
     const { headers } = await service.rest("GET", `/v1/apps/${service.appId}/settings`);
     expect(headers.get("ratelimit-limit")).to.equal(null);
   });
 
-  it("counts each aliased field of a document, and refuses those beyond the limit", async () => {
+  it("count each aliased field of a document, and reject those above the limit", async () => {
     const { rest, appId } = service;
     const code = "async function execute(context) {}";
     const data = { name: "many", code, active: true, triggers: [{ trigger: "manual" }] };
@@ -137,14 +137,14 @@ describe("the rate limits", () => {
     expect(Number(many.headers.get("retry-after"))).to.be.within(1, 60);
   });
 
-  it("counts nobody who has no right to the app", async () => {
+  it("do not count callers who have no right to the app", async () => {
     for (let call = 0; call < 15; call += 1) {
       expect((await service.rest("POST", `${actions()}/1/publish`, { as: "live" })).http).to.equal(403);
     }
     expect(quotaOf(await service.rest("POST", `${actions()}/${NOBODY}/publish`))).to.deep.equal([10, 9]);
   });
 
-  it("lets another app's calls through while one is at its limit", async () => {
+  it("accept calls of another app while one is at its limit", async () => {
     const { rest } = service;
     for (let call = 0; call < 10; call += 1) await rest("POST", `${actions()}/${NOBODY}/publish`);
     const { body } = await rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } });

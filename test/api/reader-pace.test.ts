@@ -11,7 +11,7 @@ import { reportFailuresTo } from "../../src/background.js";
 
 const MB = 1024 * 1024;
 
-describe("the reader of a streamed answer", () => {
+describe("the reader of a streamed response", () => {
   let app: FastifyInstance;
   afterEach(() => app.close());
 
@@ -25,7 +25,7 @@ describe("the reader of a streamed answer", () => {
     return (app.server.address() as AddressInfo).port;
   }
 
-  it("is ended when it takes nothing while bytes wait for it", async () => {
+  it("is disconnected if it reads nothing while bytes wait", async () => {
     const ended = Promise.withResolvers<void>();
     const port = await listen(async function* () {
       try {
@@ -40,7 +40,7 @@ describe("the reader of a streamed answer", () => {
     socket.destroy();
   });
 
-  it("is not ended while the source is slow", async () => {
+  it("is not disconnected while the source is slow", async () => {
     const port = await listen(async function* () {
       for (let part = 0; part < 5; part += 1) {
         await delay(100);
@@ -57,7 +57,7 @@ describe("the reader of a streamed answer", () => {
   });
 });
 
-describe("an answer in lines", () => {
+describe("a response in lines", () => {
   const failures: unknown[] = [];
   before(() => {
     reportFailuresTo((error) => failures.push(error));
@@ -68,7 +68,7 @@ describe("an answer in lines", () => {
     });
   });
 
-  it("reports a failure after its first line, but not that its reader has disconnected", async () => {
+  it("reports an error after its first line, but no disconnect of its reader", async () => {
     const broken = new Error("broken");
     const stream = new Lines(async (send) => {
       await send({ text: "a" });
@@ -94,7 +94,7 @@ describe("an answer in lines", () => {
     expect(failures).to.deep.equal([broken]);
   });
 
-  it("waits for its reader without another listener for each wait", async () => {
+  it("waits for its reader without adding a listener for each wait", async () => {
     const counts: number[] = [];
     const stream: Readable = new Lines(async (send) => {
       for (let line = 0; line < 30; line += 1) {

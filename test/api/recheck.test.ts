@@ -45,7 +45,7 @@ describe("the tokens of open sockets", () => {
   });
   afterEach(() => mock.timers.reset());
 
-  it("are resolved again when they expire, and not before; those without an end never", async () => {
+  it("are checked again when they expire, and not before; tokens without an expiry never", async () => {
     const recheck = create();
     for (const token of ["long", "short"]) recheck.add(holder(token));
     await pass(59_999);
@@ -56,7 +56,7 @@ describe("the tokens of open sockets", () => {
     expect(resolved).to.deep.equal(["short"]);
   });
 
-  it("are watched until the new end where they were extended", async () => {
+  it("are watched until their new expiry if they were extended", async () => {
     const recheck = create();
     recheck.add(holder("short"));
     expiresAt["short"] = NOW + 120_000;
@@ -66,7 +66,7 @@ describe("the tokens of open sockets", () => {
     expect(ended).to.deep.equal(["short"]);
   });
 
-  it("are watched no more once their socket is gone", async () => {
+  it("are no longer watched after their socket has closed", async () => {
     const recheck = create();
     const gone = holder("short");
     recheck.add(gone);
@@ -75,7 +75,7 @@ describe("the tokens of open sockets", () => {
     expect(resolved).to.deep.equal([]);
   });
 
-  it("stand while the database is away", async () => {
+  it("stay valid while the database is not reachable", async () => {
     const recheck = create();
     const one = holder("long");
     recheck.add(one);
@@ -87,7 +87,7 @@ describe("the tokens of open sockets", () => {
     expect(ended).to.deep.equal(["long"]);
   });
 
-  it("are resolved once for all sockets of a token", async () => {
+  it("are checked once for all sockets of a token", async () => {
     const recheck = create();
     for (const token of ["long", "long", "short"]) recheck.add(holder(token));
     await recheck.all();

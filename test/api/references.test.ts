@@ -10,7 +10,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 
 const TAKES_EITHER = /:(?:ds|nameOrId)\b/;
 
-describe("ids and names", () => {
+describe("IDs and names", () => {
   let service: TestService;
   let base: string;
   /** Two data sources and two actions: the name of the second consists of the digits of the first one's id. */
@@ -35,7 +35,7 @@ describe("ids and names", () => {
   });
   after(() => service.stop());
 
-  it("are told apart by digits alone, by `by`, and by the type of a value", () => {
+  it("are distinguished by digits, by `by`, and by the type of a value", () => {
     const cases: [string | number, "id" | "name" | undefined, object][] = [
       ["20", undefined, { id: 20 }],
       [20, undefined, { id: 20 }],
@@ -55,7 +55,7 @@ describe("ids and names", () => {
   });
 
   for (const route of ROUTES.filter(({ path }) => TAKES_EITHER.test(path))) {
-    it(`are read alike by ${route.method} ${route.path}`, async () => {
+    it(`are read in the same way by ${route.method} ${route.path}`, async () => {
       const called = async (query: object): Promise<unknown[]> => {
         const params = { appId: "1", ds: "20", nameOrId: "20", entryId: "3", versionId: "4", columns: "a" };
         const request = {
@@ -80,7 +80,7 @@ describe("ids and names", () => {
     });
   }
 
-  it("stand beside `by` in every field of GraphQL that takes either", async () => {
+  it("are accepted with `by` in every field of GraphQL that takes either", async () => {
     const fields = rootFields(await createSchema({} as Resolvers));
     // `against` is a version, which has no name.
     const isId = ({ name, type }: GraphQLArgument) => getNamedType(type).name === "ID" && name !== "against";
@@ -90,7 +90,7 @@ describe("ids and names", () => {
     expect(without.map(({ name }) => name)).to.deep.equal([]);
   });
 
-  it("of data sources find what they say, over REST", async () => {
+  it("of data sources find the right one, over REST", async () => {
     const one = `${base}/data-sources/${sourceId}`;
     const which = async (path: string) => (await service.rest("POST", path, { body: {} })).body.entries[0].data.Which;
     expect([await which(`${one}/query`), await which(`${one}/query?by=name`)]).to.deep.equal(["id", "name"]);
@@ -111,7 +111,7 @@ describe("ids and names", () => {
     expect([nul.http, nul.body.status]).to.deep.equal([404, "DATA_SOURCE_NOT_FOUND"]);
   });
 
-  it("that are digits are no name: another data source of that name is not found by them", async () => {
+  it("that are digits are IDs: they do not find a data source with that name", async () => {
     const { dataSource } = (await service.rest("POST", `${base}/data-sources`, { body: { name: "77777" } })).body;
     const bare = await service.rest("GET", `${base}/data-sources/77777`);
     expect([bare.http, bare.body.status]).to.deep.equal([404, "DATA_SOURCE_NOT_FOUND"]);
@@ -124,7 +124,7 @@ describe("ids and names", () => {
     expect((await run("?by=name")).body.result).to.equal("digits");
   });
 
-  it("of actions find what they say, over REST and GraphQL", async () => {
+  it("of actions find the right one, over REST and GraphQL", async () => {
     const rest = async (query: string) => {
       const path = `/v3/apps/${service.appId}/actions/${actionId}/runWithResult${query}`;
       return (await service.rest("POST", path, { body: {} })).body.result;
@@ -137,7 +137,7 @@ describe("ids and names", () => {
     expect([await graphql(""), await graphql(", by: name")]).to.deep.equal(["id", "name"]);
   });
 
-  it("of the data source that signs a page in find what they say", async () => {
+  it("of the data source that signs users in find the right one", async () => {
     const make = async (name: string, Email: string): Promise<string> => {
       const hooks = [{ type: "operations", runOn: ["insert"], fields: { Password: ["hash"] } }];
       const body = { name, hooks, isUsers: true, entries: [{ Email, Password: "a long one" }] };
@@ -158,7 +158,7 @@ describe("ids and names", () => {
     expect(await signIn({ dataSourceName: id }, "id@example.org")).to.equal(401);
   });
 
-  it("of data sources find what they say, over GraphQL", async () => {
+  it("of data sources find the right one, over GraphQL", async () => {
     const ask = async (by: string) => {
       const query = `query { dataSourceEntries(appId: ${service.appId}, dataSourceId: "${sourceId}"${by}) { entries { data } } }`;
       return (await service.graphql(query)).data.dataSourceEntries.entries[0].data.Which;
@@ -166,7 +166,7 @@ describe("ids and names", () => {
     expect([await ask(""), await ask(", by: name")]).to.deep.equal(["id", "name"]);
   });
 
-  it("mean in connectByName and in a string given to run a name, in connect and in a number an id", async () => {
+  it("connectByName takes a name, run takes a string as a name, connect and numbers are IDs", async () => {
     const body = {
       name: "caller",
       active: true,

@@ -137,7 +137,7 @@ describe("requests of server actions", () => {
         expect(long.result, long.error).to.deep.equal([true, bytes.length, true]);
       });
 
-      it("sends eight at once and lets more wait, and ends with the run", async () => {
+      it("sends eight at once and queues more, and ends with the run", async () => {
         const held: (() => void)[] = [];
         let isReleased = false;
         answer = (_request, response) => {
@@ -184,7 +184,7 @@ describe("requests of server actions", () => {
     });
   }
 
-  it("fail with the code that the contract names, and a message that names the origin", async () => {
+  it("fail with the code of the contract, and a message that names the origin", async () => {
     const FAULTY: readonly [options: string, code: string][] = [
       ['{ url: payload.origin, headers: { Cookie: "a=1" } }', "POLICY"],
       ['{ url: payload.origin, method: "TRACE" }', "POLICY"],
@@ -214,7 +214,7 @@ describe("requests of server actions", () => {
     expect(any[2]).to.include(origin);
   });
 
-  it("keep the values of private settings out of URLs, and let headers and bodies have them", async () => {
+  it("reject private settings in URLs, and allow them in headers and bodies", async () => {
     const value = "a private value of some length";
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __key: value } });
     const [, refused, message] = await code("{ url: payload.origin, query: { k: settings.__key } }");
@@ -227,7 +227,7 @@ describe("requests of server actions", () => {
     expect([received[0]!.text, received[0]!.headers["x-key"]]).to.deep.equal([value, value]);
   });
 
-  it("use the origins of the copy that runs", async () => {
+  it("use the origins of the version that runs", async () => {
     const id = await create("copies", {
       code: "async function execute({ payload }) { return (await Svc.App.V3.Actions.request({ url: payload.origin })).status; }",
       integrationOrigins: [origin],
@@ -241,7 +241,7 @@ describe("requests of server actions", () => {
   });
 
   describe("integrationOrigins", () => {
-    it("is [] unless set, stored in normal form, published, exported, versioned and compared", async () => {
+    it("is [] by default, and is normalized, published, exported, versioned and compared", async () => {
       const id = await create("plain");
       const get = async () => (await service.rest("GET", `${actions}/${id}`)).body.action;
       expect(await get()).to.deep.include({ integrationOrigins: [] });
@@ -283,7 +283,7 @@ describe("requests of server actions", () => {
       expect((await get()).integrationOrigins).to.deep.equal([]);
     });
 
-    it("is refused with its own status, after the specification's and before unknown fields", async () => {
+    it("is rejected with its own status, after the specification's fields and before unknown fields", async () => {
       const wrong = { integrationOrigins: ["ftp://x"] };
       for (const [status, fields] of [
         ["INTEGRATION_ORIGINS_INVALID", wrong],

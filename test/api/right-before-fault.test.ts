@@ -49,7 +49,7 @@ function passesTypes(schema: GraphQLSchema, { query, variables }: { query: strin
   return found.errors === undefined;
 }
 
-describe("the right before any fault", function () {
+describe("permission is checked before any other error", function () {
   this.timeout(180_000);
   let service: TestService;
   let ids: Ids;
@@ -94,7 +94,7 @@ describe("the right before any fault", function () {
   }
 
   for (const [name, tokenOf] of CALLERS) {
-    it(`holds for faulty bodies from ${name}`, async () => {
+    it(`also for invalid bodies from ${name}`, async () => {
       let refused = 0;
       for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
         const expected = await refusalOfRight(route, tokenOf(), sample.body);
@@ -107,7 +107,7 @@ describe("the right before any fault", function () {
       expect(refused).to.be.above(20);
     });
 
-    it(`holds for faulty queries from ${name}`, async () => {
+    it(`also for invalid queries from ${name}`, async () => {
       let refused = 0;
       const queries = Object.fromEntries(
         [...operations].map(([route, { parameters = [] }]) => [
@@ -139,7 +139,7 @@ describe("the right before any fault", function () {
 
   // Without a credential no document is parsed.
   for (const [name, tokenOf] of CALLERS.slice(1)) {
-    it(`holds for faulty arguments of GraphQL from ${name}, also for null where it is optional`, async () => {
+    it(`also for invalid GraphQL arguments from ${name}, and for null in optional ones`, async () => {
       const schema = buildSchema(readFileSync(SCHEMA, "utf8"));
       const ask = async ({ query, variables }: { query: string; variables: object }) => {
         requests += 1;
@@ -168,7 +168,7 @@ describe("the right before any fault", function () {
     });
   }
 
-  it("a null that no field takes is refused alike in REST and GraphQL: names of folders and files", async () => {
+  it("null is rejected in the same way in REST and GraphQL: names of folders and files", async () => {
     const made = (await service.rest("POST", "/v1/apps/1/media/folders", { body: { name: "named" } })).body.folder;
     const rest = await service.rest("PUT", `/v1/apps/1/media/folders/${made.id}`, { body: { name: null } });
     const document = `mutation { updateMediaFolder(appId: 1, id: ${made.id}, name: null) { name } }`;
@@ -177,7 +177,7 @@ describe("the right before any fault", function () {
     expect([rest.http, rest.body.status]).to.deep.equal([400, errors?.[0].extensions.status]);
   });
 
-  it("holds for parameters given twice, which are refused everywhere once the right is known", async () => {
+  it("also for repeated parameters, which every route rejects after the permission check", async () => {
     const queries: [string, string[]][] = [...operations].map(([route, { parameters = [] }]) => [
       route,
       parameters.filter((one) => one.in === "query").map((one) => one.name),

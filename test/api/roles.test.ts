@@ -46,7 +46,7 @@ describe("roles and scopes", () => {
   after(() => service.stop());
 
   for (const name of ["operator", "publish"] as const) {
-    it(`the action list of ${name} has no code, in no form`, async () => {
+    it(`the action list for ${name} contains no code in any form`, async () => {
       const list = `/v3/apps/${service.appId}/actions`;
       const { body } = await service.rest("GET", list, { as: tokens[name] });
       expect(body.actions[0]).to.include({ name: "listed", active: false });
@@ -94,7 +94,7 @@ describe("roles and scopes", () => {
   const tokensPath = () => `/v1/apps/${service.appId}/tokens`;
   const create = (body: object) => service.rest("POST", tokensPath(), { body });
 
-  it("an API token has scopes, an expiry and its last use", async () => {
+  it("an API token has scopes, an expiry and the time of its last use", async () => {
     const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
     const made = await create({ kind: "api", name: "deploy", scopes: ["publish", "read"], expiresAt });
     expect(made.http).to.equal(201);
@@ -119,7 +119,7 @@ describe("roles and scopes", () => {
     await until(async () => (await service.rest("GET", "/v1/apps", { as: made.body.token })).http === 401);
   });
 
-  it("an app keeps its limit of tokens also when several are made at once", async () => {
+  it("an app keeps its limit of tokens also with concurrent requests", async () => {
     const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "full" } });
     const { id } = body.app;
     await service.db.query(
@@ -132,7 +132,7 @@ describe("roles and scopes", () => {
     expect(answers.map(({ http }) => http).sort()).to.deep.equal([201, ...Array(7).fill(400)]);
   });
 
-  it("faulty scopes and expiries are refused by their path", async () => {
+  it("invalid scopes and expiries are rejected with their path", async () => {
     for (const [body, path] of [
       [{ kind: "api", scopes: [] }, "scopes"],
       [{ kind: "api", scopes: "read" }, "scopes"],
@@ -150,7 +150,7 @@ describe("roles and scopes", () => {
     }
   });
 
-  it("manage runs drafts by copy=draft, run runs live versions, and neither runs the other's", async () => {
+  it("the scope manage runs drafts by copy=draft, the scope run live versions, and neither the other", async () => {
     const manage = (await create({ kind: "api", scopes: ["manage"] })).body.token;
     const run = (await create({ kind: "api", scopes: ["run"] })).body.token;
     const start = async (as: string, query: string) => {
@@ -173,7 +173,7 @@ describe("roles and scopes", () => {
     expect(await start(tokens.reader, "?copy=master")).to.equal("FORBIDDEN");
   });
 
-  it("a token that expires within 7 days is warned about once, over all processes", async () => {
+  it("a token that expires within 7 days gets one warning, from all processes together", async () => {
     const soon = new Date(Date.now() + 3 * 86_400_000).toISOString();
     const later = new Date(Date.now() + 30 * 86_400_000).toISOString();
     const expiring = (await create({ kind: "api", name: "expiring", expiresAt: later })).body.id;

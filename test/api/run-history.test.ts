@@ -4,7 +4,7 @@ import { until } from "../harness/until.js";
 
 const codeOf = (mark: string) => `async function execute(context) { return { mark: "${mark}", ...context.payload }; }`;
 
-describe("the ledger over REST and GraphQL", () => {
+describe("runs over REST and GraphQL", () => {
   let service: TestService;
   let base: string;
   let master: number;
@@ -38,7 +38,7 @@ describe("the ledger over REST and GraphQL", () => {
   });
   after(() => service.stop());
 
-  it("runs a schedule that is due once, as scheduled, with {} and without its result", async () => {
+  it("execute a due schedule once, with {} as payload and without a stored result", async () => {
     await service.db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
     await service.db.query("SELECT pg_notify('svc_schedule', '')");
     const run = await until(async () =>
@@ -52,7 +52,7 @@ describe("the ledger over REST and GraphQL", () => {
     expect(run.logId).to.equal(row.id);
   });
 
-  it("shows one run in whatever state it is, with the entry in which it ended", async () => {
+  it("return one run in any state, with its final log entry", async () => {
     const { runId } = (await post("/actions/job/runWithResult", { n: 7 }, "api")).body;
     const { http, body } = await service.rest("GET", `${base}/runs/${runId}`);
     expect([http, body.status]).to.deep.equal([200, "RUN_RETRIEVED"]);
@@ -79,7 +79,7 @@ describe("the ledger over REST and GraphQL", () => {
     }
   });
 
-  it("lists runs most recent first, of either copy's id, by state and page", async () => {
+  it("list runs most recent first, by the ID of draft or live version, by state and page", async () => {
     for (const n of [1, 2, 3]) await post("/actions/job/runWithResult", { n }, n === 3 ? "api" : "editor");
     const all = await runs();
     expect(all.status).to.equal("RUNS_LISTED");
@@ -96,7 +96,7 @@ describe("the ledger over REST and GraphQL", () => {
     expect(data.runs.runs[0]).to.deep.equal({ id: ids[0], state: "completed", copy: "production" });
   });
 
-  it("refuses filters that make no sense, and readers without the right", async () => {
+  it("reject invalid filters, and readers without the right", async () => {
     for (const query of ["?state=lost", "?limit=x", "?actionId=0", "?actionId=a"]) {
       const { http, body } = await service.rest("GET", `${base}/runs${query}`);
       expect([http, body.status], query).to.deep.equal([400, "REQUEST_INVALID"]);
@@ -104,7 +104,7 @@ describe("the ledger over REST and GraphQL", () => {
     expect((await service.rest("GET", `${base}/runs`, { as: "viewer" })).http).to.equal(403);
   });
 
-  it("runs a past payload again on the copy that ran, on another, or on a version's code, and marks it", async () => {
+  it("replay a past payload with the version that ran, another one or a stored one, and mark the new run", async () => {
     const { body: first } = await post("/actions/job/runWithResult", { n: 7 });
     expect(first.result).to.deep.equal({ mark: "third", n: 7 });
     const expected = [
@@ -129,7 +129,7 @@ describe("the ledger over REST and GraphQL", () => {
     expect((await entryOf(data.replayRun.runId)).result.data.mark).to.equal("first");
   });
 
-  it("replays a version whose filter holds a character that PostgreSQL's JSON functions refuse", async () => {
+  it("replay a version whose filter has a character that PostgreSQL's JSON functions reject", async () => {
     const filter = { trigger: "analytics", where: { type: "analytics.event", data: { k: "\u0000" } } };
     const fields = { name: "odd", code: codeOf("odd"), active: true, environment: "any" };
     const { action } = (await post("/actions", { ...fields, triggers: [{ trigger: "manual" }, filter] })).body;
@@ -140,7 +140,7 @@ describe("the ledger over REST and GraphQL", () => {
     expect((await entryOf(body.runId)).result.data).to.deep.equal({ mark: "odd", n: 1 });
   });
 
-  it("refuses a replay of what is not there, and by who may not author", async () => {
+  it("reject a replay of an unknown run, and by a caller who is no author", async () => {
     const { body } = await post("/actions/job/runWithResult");
     const replay = (runId: unknown, options: object, as = "editor") => post(`/runs/${runId}/replay`, options, as);
     const refusals = [
@@ -156,7 +156,7 @@ describe("the ledger over REST and GraphQL", () => {
     }
   });
 
-  it("previews a frequency: its sentence, its ticks in UTC and on the wall clock", async () => {
+  it("preview a frequency: a sentence, and its ticks in UTC and in local time", async () => {
     const query = `frequency=${encodeURIComponent("30 9 * * 1-5")}&timezone=Europe/Berlin&count=3`;
     const { http, body } = await service.rest("GET", `${base}/schedule/preview?${query}`);
     expect(http).to.equal(200);
@@ -174,7 +174,7 @@ describe("the ledger over REST and GraphQL", () => {
     expect(data.nextRuns.ticks).to.have.length(5);
   });
 
-  it("refuses a preview of what could not be saved, with the status that saving gives", async () => {
+  it("reject a preview of an invalid schedule, with the status of a save", async () => {
     const preview = (query: string) => service.rest("GET", `${base}/schedule/preview?${query}`);
     const refusals = [
       ["frequency=x", "FREQUENCY_INVALID"],

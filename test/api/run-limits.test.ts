@@ -10,7 +10,7 @@ const SLEEP =
 const ECHO = "async function execute({ payload }) { return payload; }";
 const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
 
-describe("an action's limits, from end to end", () => {
+describe("the limits of an action", () => {
   let service: TestService;
   let actions: string;
 
@@ -33,7 +33,7 @@ describe("an action's limits, from end to end", () => {
   const inState = (id: number, state: string) => until(async () => (await found(id)).state === state);
   const cancel = (id: number) => service.rest("POST", `/v3/apps/${service.appId}/runs/${id}/cancel`);
 
-  it("are in no answer where they are not set, and in all of them where they are", async () => {
+  it("are missing in responses if they are not set, and present if they are", async () => {
     const plain = await create("plain", {});
     expect((await service.rest("GET", `${actions}/${plain}`)).body.action).to.not.have.any.keys(
       "concurrency",
@@ -91,7 +91,7 @@ describe("an action's limits, from end to end", () => {
     ["timeoutMs", { timeoutMs: 20_001 }],
     ["timeoutMs", { timeoutMs: "5000" }],
   ] as const) {
-    it(`are refused by the name of the field: ${field} of ${JSON.stringify(fields)}`, async () => {
+    it(`are rejected with the name of the field: ${field} of ${JSON.stringify(fields)}`, async () => {
       const body = { name: "odd", code: ECHO, ...fields };
       const answer = await service.rest("POST", actions, { body });
       expect([answer.http, answer.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
@@ -99,14 +99,14 @@ describe("an action's limits, from end to end", () => {
     });
   }
 
-  it("end a run after the action's own time, which its error says", async () => {
+  it("end a run after the action's own timeout, which its error names", async () => {
     await create("short", { timeoutMs: 300 });
     const { http, body } = await result("short");
     expect([http, body.status]).to.deep.equal([500, "EXECUTION_FAILED"]);
     expect(body.error).to.include("limit of 0.3 seconds");
   });
 
-  it("skip a run while another is under way: its caller is told, and its row says so", async () => {
+  it("skip a run while another one executes: its caller and its row get the reason", async () => {
     await create("skipping", { concurrency: { policy: "skip", key: "who" } });
     const first = (await run("skipping", { who: "a" })).body.runId;
     await inState(first, "running");
@@ -120,7 +120,7 @@ describe("an action's limits, from end to end", () => {
     expect((await result("skipping", { who: "a", ms: 1 })).http).to.equal(200);
   });
 
-  it("skip a tick while a run on demand is under way: its row says so, and metrics count it", async () => {
+  it("skip a tick while a run on demand executes: its row has the reason, and metrics count it", async () => {
     const triggers = [{ trigger: "manual" }, { trigger: "schedule" }];
     const concurrency = { policy: "skip", limit: 1, key: null } as const;
     const wanted = { name: "ticking", code: SLEEP, triggers, frequency: "0 4 * * *", concurrency };
@@ -151,7 +151,7 @@ describe("an action's limits, from end to end", () => {
     await service.db.query("DELETE FROM schedule WHERE action_id = $1", [copy!.id]);
   });
 
-  it("answer a repeated key of a skipped run as the first time, and run it again where that is asked for", async () => {
+  it("return the skipped run for a repeated key, and run again if the caller asks for it", async () => {
     await create("keyed", { concurrency: { policy: "skip" } });
     const first = (await run("keyed")).body.runId;
     await inState(first, "running");
@@ -165,7 +165,7 @@ describe("an action's limits, from end to end", () => {
     await inState(retried.body.runId, "completed");
   });
 
-  it("queue a run behind another, and answer whoever waits for its result", async () => {
+  it("queue a run behind another one, and return its result to waiting callers", async () => {
     await create("queueing", { concurrency: { policy: "queue" } });
     const first = (await run("queueing")).body.runId;
     await inState(first, "running");
@@ -177,7 +177,7 @@ describe("an action's limits, from end to end", () => {
     await inState(waiting, "completed");
   });
 
-  it("cancel the run before for the next, and say for which", async () => {
+  it("cancel the previous run for the next one, and name it", async () => {
     await create("cancelling", { concurrency: { policy: "cancel" } });
     const first = (await run("cancelling")).body.runId;
     await inState(first, "running");
@@ -186,7 +186,7 @@ describe("an action's limits, from end to end", () => {
     expect((await found(first)).log.data.error.message).to.match(/made way for run \d+/);
   });
 
-  it("fail a run at once that would wait for the one that waits for it", async () => {
+  it("fail a run at once that would wait for a run that waits for it", async () => {
     const CALLS_ITSELF = `async function execute({ payload }) {
       if (payload.inner) return 1;
       return Svc.App.V3.Actions.runWithResult("own", { inner: true }).then(() => "no", ({ error }) => error);
@@ -195,7 +195,7 @@ describe("an action's limits, from end to end", () => {
     expect((await result("own")).body.result).to.include("ConcurrencyError");
   });
 
-  it("make one run of events that follow each other closely, with the last one", async () => {
+  it("make one run of events that follow each other closely, with the last payload", async () => {
     const debounce = { delayMs: 300, maxWaitMs: 5_000, manual: false };
     const triggers = [{ trigger: "log", where: { type: "app.view" } }];
     const [copy] = await publishDirectly(service.db, service.appId, [
@@ -213,7 +213,7 @@ describe("an action's limits, from end to end", () => {
     expect((await found(all[0].id)).log.data.payload.log.data).to.deep.equal({ n: 99 });
   });
 
-  it("count the runs of events by a property of theirs", async () => {
+  it("limit runs of events by one of their properties", async () => {
     const concurrency = { policy: "skip", limit: 1, key: "log.data.room" } as const;
     const triggers = [{ trigger: "log", where: { type: "app.update" } }];
     const [copy] = await publishDirectly(service.db, service.appId, [
@@ -232,7 +232,7 @@ describe("an action's limits, from end to end", () => {
     for (const { id } of await runs()) await cancel(id);
   });
 
-  it("make one run of a caller's runs on demand, where its author asks for it, and give it to each who waits", async () => {
+  it("make one run of a caller's runs on demand if the author asks for it, and return it to each caller", async () => {
     await create("typing", { code: ECHO, debounce: { delayMs: 250, manual: true } });
     const first = await run("typing", { n: 1 });
     const answers = [await run("typing", { n: 2 }), await result("typing", { n: 3 })];

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 
-describe("what stands in a run's page beside the context", () => {
+describe("the environment of a run's code", () => {
   let service: TestService;
   let made = 0;
   before(async () => {
@@ -21,7 +21,7 @@ describe("what stands in a run's page beside the context", () => {
   const run = (name: string, as?: string): Promise<Answer> =>
     service.rest("POST", `/v3/apps/1/actions/${name}/runWithResult`, { body: {}, ...(as && { as }) });
 
-  it("is the invoking app user's session, through svc-session alone", async () => {
+  it("has the session of the calling app user, only through svc-session", async () => {
     const name = await create("return Svc.Session.get()", ["svc-session"]);
     const { body } = await run(name, "viewer");
     expect(body.result).to.deep.include({ appId: 1, environment: "master" });
@@ -36,7 +36,7 @@ describe("what stands in a run's page beside the context", () => {
     return counts.reduce((sum, [, count]) => sum + Number(count), 0);
   };
 
-  it("is each one's own session, where those of two take turns in isolates of one thread", async () => {
+  it("has each user's own session if runs of two users alternate on one thread", async () => {
     const name = await create("return [(await Svc.Session.get()).user, await Svc.Session.user()]", ["svc-session"]);
     const before = await inRealms();
     const users = ["viewer", "editor", "viewer", "viewer", "editor"];
@@ -48,7 +48,7 @@ describe("what stands in a run's page beside the context", () => {
     expect(await inRealms()).to.equal(before + users.length);
   });
 
-  it("is Svc.App.V3.Actions on the run's own copy, with a token that dies with the run", async () => {
+  it("has Svc.App.V3.Actions for the run's own version, with a token that ends with the run", async () => {
     const inner = await create("return { got: context.payload }");
     const outer = await create(`return Svc.App.V3.Actions.runWithResult("${inner}", { from: "a run" })`);
     const { body } = await run(outer);
@@ -59,7 +59,7 @@ describe("what stands in a run's page beside the context", () => {
     expect(token).to.deep.equal({ dead: true, bound: true });
   });
 
-  it("is each package that the action lists, and no other", async () => {
+  it("has each package that the action lists, and no other", async () => {
     const csv = await create(`return Svc.CSV.parse("a,b\\n1,2")`, ["svc-csv"]);
     const answer = await run(csv);
     expect(answer.body.status, JSON.stringify(answer.body)).to.equal("ACTION_EXECUTED");
@@ -67,12 +67,12 @@ describe("what stands in a run's page beside the context", () => {
     expect((await run(none)).body.result).to.deep.equal(["undefined"]);
   });
 
-  it("has sound to its end, though nobody has touched the page", async () => {
+  it("plays a sound to its end without a user gesture", async () => {
     const tone = await create("await Svc.Audio.tone({ seconds: 0.05 }); return 'heard'", ["svc-audio"]);
     expect((await run(tone)).body.result).to.equal("heard");
   });
 
-  it("is no more than code and its packages name: the language, a network, a document", async () => {
+  it("is the smallest mode for the code and its packages: the language, a network, a document", async () => {
     const look = "(() => {})['const' + 'ructor']('return typeof document + typeof fetch')()";
     const plain = await create(`return ${look}`);
     expect((await run(plain)).body.result).to.equal("undefinedundefined");
@@ -100,7 +100,7 @@ describe("what stands in a run's page beside the context", () => {
     expect((await run(bytes)).body.result).to.deep.equal(["objectfunctionfunction", "function"]);
   });
 
-  it("draws bar codes, and what they say, the same in an isolate, in a network isolate and in a document", async () => {
+  it("draws the same bar codes in an isolate, in a network isolate and in a document", async () => {
     const draw = `Svc.Barcode.svg({ bcid: "ean13", text: "4006381333931", includetext: true })`;
     const drawnBy = async (code: string) => (await run(await create(code, ["svc-barcode"]))).body.result;
     const drawn: string[] = [];
@@ -122,7 +122,7 @@ describe("what stands in a run's page beside the context", () => {
     expect(chosen).to.equal(png);
   });
 
-  it("is no token where all that is used of the library are packages that ask nobody", async () => {
+  it("has no token if all packages work without the service", async () => {
     const tokens = async () =>
       Number((await service.db.query("SELECT count(*) FROM credential WHERE kind = 'task'"))[0].count);
     const before = await tokens();
@@ -137,7 +137,7 @@ describe("what stands in a run's page beside the context", () => {
     expect(await tokens()).to.equal(before + 1);
   });
 
-  it("is nothing that is no package any longer: the run of an action that lists it fails by the package's name", async () => {
+  it("does not exist for a package that was removed: the run fails with the name of the package", async () => {
     const name = await create("return 1");
     await service.db.query(`UPDATE action SET dependencies = '["svc-gone"]' WHERE name = $1`, [name]);
     const { http, body } = await run(name);

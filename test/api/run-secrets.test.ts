@@ -6,7 +6,7 @@ import { type Answer, startTestService, type TestService } from "../harness/serv
 const SECRET = "canary/of a private+setting";
 const PROTECTED = "canary-of-a-protected-setting";
 
-describe("what a run sees of the settings, and what of them leaves", () => {
+describe("settings in a run, and what leaves it", () => {
   let service: TestService;
   let server: Server;
   let url: string;
@@ -47,7 +47,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     expect(body.result).to.deep.equal(["__deep", "__pin", "_secret"]);
   });
 
-  it("gives an any action no settings, also on the server", async () => {
+  it("gives an action with environment any no settings, also on the server", async () => {
     const { body } = await run("return context.settings", { environment: "any" });
     expect(body.result).to.deep.equal({});
   });
@@ -60,7 +60,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     ["an error's message", "throw new Error('no ' + context.settings._secret)", "_secret"],
     ["an error's name", "throw Object.assign(new Error(''), { name: context.settings.__deep.key })", "__deep"],
   ] as const) {
-    it(`fails a run with ${what} that holds a secret, naming the key and never the value`, async () => {
+    it(`fails a run with ${what} that contains a secret, naming the key and never the value`, async () => {
       const { http, body } = await run(code);
       expect(http).to.equal(500);
       expect(body.status).to.equal("EXECUTION_FAILED");
@@ -76,7 +76,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     });
   }
 
-  it("masks a secret in the payload that the log entry repeats, not in the one that the run gets", async () => {
+  it("masks a secret in the payload of the log entry, not in that of the run", async () => {
     const payload = { deep: [{ told: `it is ${SECRET}` }], [PROTECTED]: 1, pin: "1234" };
     const { body } = await run("return context.payload.deep[0].told.length", { payload });
     expect(body.result).to.equal(`it is ${SECRET}`.length);
@@ -84,7 +84,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     expect(logs[0].data.payload).to.deep.equal({ deep: [{ told: "it is «_secret»" }], "«__deep»": 1, pin: "«__pin»" });
   });
 
-  it("repeats no secret in the log entry of a run that was cancelled while it was queued", async () => {
+  it("masks secrets in the log entry of a run that was cancelled while it was queued", async () => {
     const debounce = { delayMs: 60_000, manual: true };
     const fields = { name: "held", code: "async function execute() {}", active: true, debounce };
     const triggers = [{ trigger: "manual" }];
@@ -123,7 +123,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     ]);
   });
 
-  it("blocks a request whose URL holds a secret, names the key on the console, and lets the run go on", async () => {
+  it("blocks a request whose URL contains a secret, names the key on the console, and lets the run continue", async () => {
     const { body } = await run(`
       const errors = [];
       for (const q of ["?k=" + context.settings._secret, "?k=" + btoa(context.settings.__deep.key), "?pin=1234", "?ok"]) {
@@ -139,7 +139,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     }
   });
 
-  it("tells of a hundred blocked requests of a run at most", async () => {
+  it("reports at most a hundred blocked requests of a run", async () => {
     const { body } = await run(`
       let blocked = 0;
       const ask = () => fetch("${url}/x?k=" + context.settings._secret).catch(() => { blocked += 1 });
@@ -151,7 +151,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     expect(received).to.have.length(100);
   });
 
-  it("shows live what a run prints, until it has ended", async () => {
+  it("shows the console live until the run has ended", async () => {
     const client = service.socket();
     const code = "for (const n of [1, 2, 3]) { console.log(n); await new Promise((r) => setTimeout(r, 300)); }";
     const { body } = await run(code, { verb: "run" });
@@ -164,7 +164,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     await client.dispose();
   });
 
-  it("shows all of a run's lines, of one that has ended with more than a socket may have waiting, beside other subscriptions", async () => {
+  it("shows all lines of a run, also more than a socket may buffer, beside other subscriptions", async () => {
     const { body } = await run("return 1");
     const texts = Array.from({ length: 5_000 }, (_, at) => `line ${at}`);
     await service.db.query(
@@ -190,7 +190,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     await client.dispose();
   });
 
-  it("shows a run's lines to nobody who may not read the app's log, nor under another app's number", async () => {
+  it("shows a run's lines only to readers of the app's log, and not under another app's ID", async () => {
     const { body } = await run('console.log("of this app alone")');
     const { app } = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "Other" } })).body;
     for (const [as, appId, refusal] of [
@@ -208,7 +208,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     }
   });
 
-  it("fails every server action of an app whose underscore settings pass 100 KB, and logs it", async () => {
+  it("fails every server action of an app whose private and protected settings exceed 100 KB, and logs it", async () => {
     await service.rest("POST", "/v1/apps/1/settings", { body: { __big: "x".repeat(101 * 1024) } });
     const { http, body } = await run("return 1");
     expect(http).to.equal(500);

@@ -15,7 +15,7 @@ interface Listed {
   pagination: { total: number; totalIsExact: boolean; hasMore: boolean; nextBefore: number | null };
 }
 
-describe("runs, found and counted", () => {
+describe("lists and statistics of runs", () => {
   let service: TestService;
   let base: string;
   let action: number;
@@ -95,7 +95,7 @@ describe("runs, found and counted", () => {
     await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__secret"] } });
   });
 
-  it("does not tell by a search what a masked payload holds", async () => {
+  it("do not reveal by a search the text of a masked payload", async () => {
     const secret = "hush-hush-4242-hush";
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __secret: secret } });
     const id = await run({ told: secret, beside: "Nuuk" });
@@ -104,7 +104,7 @@ describe("runs, found and counted", () => {
     await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__secret"] } });
   });
 
-  it("narrows by action, state, copy, trigger, person and time, each and together", async () => {
+  it("filter by action, state, version, trigger, person and time, alone and together", async () => {
     const mine = await run({}, "other");
     const [{ queuedAt }] = (await found(`actionId=${other}`)).runs as unknown as [{ queuedAt: string }];
     expect(await idsOf(`actionId=${other}`)).to.deep.equal([mine]);
@@ -124,7 +124,7 @@ describe("runs, found and counted", () => {
     expect(await idsOf(`to=${queuedAt}`)).to.not.include(mine);
   });
 
-  it("pages by the last id, and tells names of people to authors alone", async () => {
+  it("have pages by the last ID, and show names of people only to authors", async () => {
     const all = await idsOf("");
     const walked: number[] = [];
     for (let before: number | null = all[0]! + 1; before !== null; ) {
@@ -140,7 +140,7 @@ describe("runs, found and counted", () => {
     expect(body.runs[0].person).to.equal(null);
   });
 
-  it("looks at ten thousand runs at a time, and says where to go on", async () => {
+  it("read ten thousand runs at a time, and return where to continue", async () => {
     const needle = await run({ note: "Windhoek" });
     const [{ personId }] = (await found("limit=1")).runs as unknown as [{ personId: number }];
     await service.db.query(
@@ -170,7 +170,7 @@ describe("runs, found and counted", () => {
     expect(new Date(day.periods[0].start).getUTCHours()).to.equal(15);
   });
 
-  it("refuses filters and ranges that make no sense, by their names", async () => {
+  it("reject invalid filters and ranges by name", async () => {
     const cases = {
       "state=lost": "state",
       "trigger=cron": "trigger",
@@ -209,7 +209,7 @@ describe("runs, found and counted", () => {
     expect(await unfinished()).to.deep.include({ running: 0, queued: 0, runs: [] });
   });
 
-  it("runs a past run again with another payload, and shows what a run caused", async () => {
+  it("replay a past run with another payload, and show the runs that a run caused", async () => {
     const id = await run({ answer: 1 });
     const { body } = await service.rest("POST", `${base}/runs/${id}/replay`, { body: { payload: { answer: 2 } } });
     const again = await until(async () => {
@@ -228,7 +228,7 @@ describe("runs, found and counted", () => {
     expect(cause.caused.map((one: { id: number }) => one.id)).to.deep.equal([body.runId]);
   });
 
-  it("keeps payloads with an action by name, a bounded number of a bounded size", async () => {
+  it("store payload presets of an action by name, with a maximum number and size", async () => {
     const presets = `/actions/${action}/presets`;
     const put = (name: string, body: unknown) => service.rest("PUT", `${base}${presets}/${name}`, { body });
     await put("small", { seat: 1 });
@@ -257,7 +257,7 @@ describe("runs, found and counted", () => {
     expect((await refusal("DELETE", `${presets}/small`)).slice(0, 2)).to.deep.equal([400, "REQUEST_INVALID"]);
   });
 
-  it("tells of code what a save would refuse it for, at its place, and saves nothing", async () => {
+  it("return the problems that a save of code would have, with their position, and save nothing", async () => {
     const problems = async (code: unknown, dependencies: string[] = []) =>
       (await service.rest("POST", `${base}/actions/problems`, { body: { code, dependencies } })).body;
     expect((await problems(CODE)).problems).to.deep.equal([]);
@@ -283,7 +283,7 @@ describe("the week of schedules", () => {
   });
   after(() => service.stop());
 
-  it("says what will run, and what was skipped or failed, day by day and with the reason", async () => {
+  it("returns the coming runs, and what was skipped or failed, by day and with the reason", async () => {
     const base = `/v3/apps/${service.appId}`;
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     const fields = { active: true, triggers: [{ trigger: "schedule" }], timezone: "Europe/Berlin" };

@@ -42,7 +42,7 @@ describe("RUNTIME_URL", () => {
   const there = (path: string) => ask(path, { host: "apps.example.net" });
   const sent = async (path: string) => (await here(path)).headers.location!.replace(RUNTIME, "");
 
-  it("has no API there, over websockets neither", async () => {
+  it("serves no API there, also not over websockets", async () => {
     const answer = (host: string) =>
       new Promise<number>((resolve, reject) => {
         const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, "graphql-transport-ws", {
@@ -55,7 +55,7 @@ describe("RUNTIME_URL", () => {
     expect(await answer(new URL(service.url).host)).to.equal(101);
   });
 
-  it("takes a browser there that is about to show the answer of an HTTP trigger, with path, query and method", async () => {
+  it("redirects a browser there for the response of an HTTP trigger, with path, query and method", async () => {
     const where = { path: "shown/:id", auth: { type: "none" }, respond: "immediately" };
     const data = { name: "shown", code: "async function execute() {}", active: true };
     const actions = `/v3/apps/${service.appId}/actions`;
@@ -69,7 +69,7 @@ describe("RUNTIME_URL", () => {
     expect((await there(path)).status).to.equal(202);
   });
 
-  it("takes a browser there by a code that is no credential, and shows the page with a token of its own", async () => {
+  it("redirects a browser there with a one-time code that is no credential, and shows the page with its own token", async () => {
     for (const path of [viewer, debug]) {
       const { status, headers, text } = await here(path);
       expect([status, text, headers["cache-control"]]).to.deep.equal([302, "", "no-store"]);
@@ -87,7 +87,7 @@ describe("RUNTIME_URL", () => {
     }
   });
 
-  it("takes a code once, and for its own page alone; all others lead back to where one is signed in", async () => {
+  it("accepts a code once, and only for its own page; all others lead to the sign-in page", async () => {
     const spent = await sent(viewer);
     await there(spent);
     const others = await sent(debug);
@@ -100,32 +100,32 @@ describe("RUNTIME_URL", () => {
     expect((await there(others)).status).to.equal(200);
   });
 
-  it("gives two that come with one code at once a single page", async () => {
+  it("gives only one of two concurrent requests with a code the page", async () => {
     const path = await sent(viewer);
     const statuses = (await Promise.all([there(path), there(path), there(path)])).map(({ status }) => status);
     expect(statuses.sort()).to.deep.equal([200, 302, 302]);
   });
 
-  it("takes no code that is older than a minute", async () => {
+  it("accepts no code that is older than a minute", async () => {
     const path = await sent(viewer);
     await service.db.query("UPDATE credential SET created_at = now() - interval '61 seconds' WHERE page_session");
     expect((await there(path)).status).to.equal(302);
   });
 
-  it("gives no code to who may not open the page", async () => {
+  it("gives no code to callers who may not open the page", async () => {
     expect((await here(viewer, null)).status).to.equal(401);
     expect((await here(viewer, "live")).status).to.equal(403);
     expect((await here(debug, "viewer")).status).to.equal(403);
   });
 
-  it("leads a visitor of the live app there", async () => {
+  it("redirects a visitor of the live app there", async () => {
     const live = `/apps/${service.appId}`;
     const moved = await here(live, null);
     expect([moved.status, moved.headers.location, moved.text]).to.deep.equal([302, RUNTIME + live, ""]);
     expect((await there(live)).text).to.contain("svc_live_");
   });
 
-  it("serves nothing else there, whoever asks", async () => {
+  it("serves nothing else there, for any caller", async () => {
     const script = debug.replace("?html", "");
     for (const path of ["/", "/studio", "/graphql", "/docs", "/v1/apps", "/v1/session", "/assets/none.js", script]) {
       const headers = { host: "apps.example.net", cookie: `auth_token=${service.tokens.admin}` };
@@ -134,7 +134,7 @@ describe("RUNTIME_URL", () => {
     expect((await there("/client/svc.js")).status).to.equal(200);
   });
 
-  it("is refused at the start where its host is the service's own, for browsers share cookies between ports", () => {
+  it("is rejected at the start if its host is that of the service, because browsers share cookies between ports", () => {
     const faulty: Record<string, string>[] = [
       { RUNTIME_URL: "http://127.0.0.1:4001" },
       { RUNTIME_URL: "https://actions.example.com:8443", PUBLIC_URL: "https://actions.example.com" },
@@ -148,13 +148,13 @@ describe("RUNTIME_URL", () => {
 });
 
 describe("PUBLIC_URL", () => {
-  it("may have a path of plain segments, and loses a closing slash", () => {
+  it("may have a path of plain segments, and a slash at its end is removed", () => {
     const read = (PUBLIC_URL: string) => readConfig({ PUBLIC_URL }).publicUrl;
     expect(read("https://example.com/")).to.equal("https://example.com");
     expect(read("https://example.com:8443/a/b-c/")).to.equal("https://example.com:8443/a/b-c");
   });
 
-  it("is refused with anything else, and the variable named", () => {
+  it("is rejected with anything else; the error names the variable", () => {
     const faulty = [
       "example.com",
       "ftp://example.com",

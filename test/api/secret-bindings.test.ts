@@ -21,7 +21,7 @@ describe("secret bindings", () => {
   after(() => bound.stop());
   beforeEach(() => bound.reset());
 
-  it("are listed without values, replaced whole, with a state, over REST and GraphQL", async () => {
+  it("are listed without values, replaced as a whole, with a state, over REST and GraphQL", async () => {
     const empty = await service.rest("GET", bound.path);
     expect(empty.body).to.deep.equal({ bindings: [] });
     const given = {
@@ -51,7 +51,7 @@ describe("secret bindings", () => {
     expect(JSON.stringify(entries)).to.include("app.secretBindings.update").and.not.include(SECRET);
   });
 
-  it("that change while they are read are read again by the next request", async () => {
+  it("are read again by the next request if they change during a read", async () => {
     await bound.bind([{ key: "_late", origin: "https://a.example", in: "header" }]);
     const version = async (appId: number) =>
       (
@@ -220,7 +220,7 @@ describe("secret bindings", () => {
       expect(result.message).to.include("400").and.not.include(SECRET);
     });
 
-    it("replace an OAuth 2 token once that the origin rejects, for every method", async () => {
+    it("replace an OAuth 2 token that the origin rejects, once, for every method", async () => {
       let tokens = 0;
       let accepted = 2;
       const bodies: string[] = [];
@@ -252,7 +252,7 @@ describe("secret bindings", () => {
       expect(bodies).to.have.length(before + 1);
     });
 
-    it("send the refresh token that the endpoint gave last", async () => {
+    it("send the last refresh token of the endpoint", async () => {
       const refreshed: (string | null)[] = [];
       const tokenOf = (number: number) => `refresh-${number}-${"d".repeat(20)}`;
       bound.answer = (request, response) => {
@@ -270,7 +270,7 @@ describe("secret bindings", () => {
       expect(refreshed).to.deep.equal([0, 1, 2].map(tokenOf));
     });
 
-    it("are refused for other keys and origins, and where the setting is not set", async () => {
+    it("are rejected for other keys and origins, and if the setting is not set", async () => {
       await bound.bind([
         { key: "__key", origin: "https://a.example", in: "header" },
         { key: "__unset", origin, in: "header" },
@@ -283,7 +283,7 @@ describe("secret bindings", () => {
       expect(bound.received).to.have.length(0);
     });
 
-    it("stay on their origin when a redirect leads elsewhere", async () => {
+    it("stay on their origin if a redirect leads elsewhere", async () => {
       await bound.bind([{ key: "__key", origin, in: "header" }]);
       const second = tlsServer((request, response) => {
         bound.received.push(request);
@@ -301,7 +301,7 @@ describe("secret bindings", () => {
     });
   });
 
-  describe("as a test sends them", () => {
+  describe("when they are tested", () => {
     const trial = async (body: object, as?: "api") =>
       service.rest("POST", `${bound.path}/test`, { body, ...(as && { as }) });
 
@@ -372,7 +372,7 @@ describe("secret bindings", () => {
       });
     }
 
-    it("name the actions that use each: those that list the origin and name the key", async () => {
+    it("list the actions that use each: those that list the origin and name the key", async () => {
       const make = async (name: string, auth: string, integrationOrigins: string[]) => {
         const code = `async function execute() { return Svc.App.V3.Actions.request({ url: "${origin}", auth: "${auth}" }); }`;
         const { body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {

@@ -16,13 +16,13 @@ describe("values of secret bindings", () => {
   after(() => bound.stop());
   beforeEach(() => bound.reset());
 
-  describe("and responses that echo the value", () => {
+  describe("and responses that contain the value", () => {
     before(async () => {
       await bound.set({ __key: SECRET });
       await bound.bind([{ key: "__key", origin, in: "header", sealed: true }]);
     });
 
-    it("never give it to code, in any of these forms, as text, JSON and bytes", async () => {
+    it("never give the value to code, in any form, as text, JSON or bytes", async () => {
       let echo = ECHOES[0]![1];
       bound.answer = (_request, response) => {
         const { body, headers = {} } = echo(SECRET);
@@ -47,7 +47,7 @@ describe("values of secret bindings", () => {
       expect(JSON.stringify(lines)).to.include("held the value of the setting __key").and.not.include(SECRET);
     });
 
-    it("leave honest responses as they are", async () => {
+    it("do not change other responses", async () => {
       const honest = { body: "sk_live is how keys begin; dGVzdA== 00ff «not a key»", headers: { "x-a": "b" } };
       bound.answer = (_request, response) => response.writeHead(200, honest.headers).end(honest.body);
       const { result } = await bound.run(CALL, { options: { auth: "__key" } });
@@ -68,7 +68,7 @@ describe("values of secret bindings", () => {
       await bound.bind([{ ...destination(), sealed: true }]);
     });
 
-    it("take the key out of context.settings, and still send it", async () => {
+    it("are missing in context.settings, and are still sent", async () => {
       expect(await isVisible()).to.deep.equal([false, false]);
       await bound.run(CALL, { options: { auth: "__sealed" } });
       expect(bound.received[0]!.headers["x-key"]).to.equal(SECRET);
@@ -95,7 +95,7 @@ describe("values of secret bindings", () => {
         ],
       ],
     ] as const) {
-      it(`require the value for ${title}`, async () => {
+      it(`require a new value for ${title}`, async () => {
         const bindings = change.map((one) => ({ ...destination(), ...one }));
         const refused = await bound.put(bindings);
         expect([refused.http, refused.body.status]).to.deep.equal([403, "FORBIDDEN"]);
@@ -108,7 +108,7 @@ describe("values of secret bindings", () => {
       });
     }
 
-    it("may be sent back as they were read, and keep the seal when the setting is replaced or deleted", async () => {
+    it("can be sent back as they were read, and stay sealed if the setting is replaced or deleted", async () => {
       const { bindings } = (await service.rest("GET", bound.path)).body;
       await bound.bind(bindings);
       await bound.set({ __sealed: OTHER });

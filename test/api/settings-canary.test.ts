@@ -33,7 +33,7 @@ const holds = (text: string, canary: string): boolean => forms(canary).some((for
 
 const isFrame = ({ exit, text }: Leaving): boolean => exit.startsWith("subscription") && text.includes('"data"');
 
-describe("settings at every exit", () => {
+describe("settings in every response", () => {
   let service: TestService;
   let tokens: Record<string, string | null>;
   let ids: Ids;
@@ -145,12 +145,12 @@ describe("settings at every exit", () => {
     }
   });
 
-  it("show the protected canary nowhere", () => {
+  it("the protected test value appears nowhere", () => {
     const leaks = left.filter(({ text }) => holds(text, CANARY.protected));
     expect(leaks.map(({ kind, exit }) => `${kind} at ${exit}`)).to.deep.equal([]);
   });
 
-  it("show the private canary to editors, admins, API and task tokens where settings are read, and nowhere else", () => {
+  it("the private test value appears only for editors, admins, API and task tokens, where settings are read", () => {
     const shown = left.filter(({ text }) => holds(text, CANARY.private));
     const places = (list: Leaving[]) => [...new Set(list.map(({ kind, exit }) => `${kind} at ${exit}`))];
     const belongs = ({ kind, exit }: Leaving) =>
@@ -160,7 +160,7 @@ describe("settings at every exit", () => {
     expect(places(shown)).to.include(`editor at /v1/apps/${service.appId}/versions/${ids.versionId}`);
   });
 
-  it("show the public canary by env.js to the app's users and those who make it", () => {
+  it("the public test value appears in env.js for the app's users and editors", () => {
     const exit = `/v1/apps/${service.appId}/env.js`;
     const shown = left.filter((one) => one.exit === exit && holds(one.text, CANARY.public)).map(({ kind }) => kind);
     expect(shown).to.have.members(["editor", "admin", "viewer", "live"]);

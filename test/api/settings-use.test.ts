@@ -31,19 +31,19 @@ describe("the use of settings", () => {
     (await service.rest("GET", `${path}/use${key === undefined ? "" : `?key=${encodeURIComponent(key)}`}`)).body;
   const readers = async (key: string) => (await use(key)).readers.map(({ name }: { name: string }) => name);
 
-  it("is the bytes that server actions are given, protected ones included and public ones not", async () => {
+  it("returns the bytes that server actions receive, with protected settings and without public ones", async () => {
     expect(await use()).to.deep.equal({ underscoreBytes: 2, underscoreMaxBytes: 102_400, readers: [] });
     await service.rest("POST", path, { body: { open: "x".repeat(500), _a: "é", __b: [1] } });
     expect((await use()).underscoreBytes).to.equal(Buffer.byteLength('{"_a":"é","__b":[1]}'));
   });
 
-  it("names the actions whose code has the key as a word of its own", async () => {
+  it("lists the actions whose code has the key as a whole word", async () => {
     expect(await readers("__key")).to.deep.equal(["by-index", "by-property"]);
     expect(await readers("_a.b")).to.deep.equal(["dotted"]);
     expect(await readers("none")).to.deep.equal([]);
   });
 
-  it("takes every key for text, whatever it means in a regular expression or in the database", async () => {
+  it("reads every key as text, also one with special characters of regular expressions or the database", async () => {
     for (const key of ["(", "[", "\\", ".*", "a{2", "$", "^", "|", "é", "\u0000", "%_", "\\y"]) {
       expect(await use(key), JSON.stringify(key))
         .to.have.property("readers")
@@ -54,7 +54,7 @@ describe("the use of settings", () => {
     expect([http, body.status]).to.deep.equal([400, "SETTINGS_INVALID"]);
   });
 
-  it("is for those who write the app, and so is the list of its editors", async () => {
+  it("is only for authors of the app, and so is the list of its editors", async () => {
     for (const as of ["api", "viewer", "live"] as const) {
       for (const asked of [`${path}/use?key=a`, `/v1/apps/${service.appId}/editors`]) {
         expect((await service.rest("GET", asked, { as })).body.status, `${as} ${asked}`).to.equal("FORBIDDEN");

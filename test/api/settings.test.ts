@@ -15,7 +15,7 @@ describe("settings", () => {
   const everything = async (): Promise<Record<string, unknown>> => (await service.rest("GET", path)).body;
   const configured = async (...keys: string[]): Promise<Record<string, boolean>> =>
     (await service.rest("GET", `${path}/status?keys=${encodeURIComponent(JSON.stringify(keys))}`)).body.configured;
-  it("survive a round trip whatever their shape, with and without the closing slash", async () => {
+  it("are returned unchanged in any form, with and without a slash at the end of the URL", async () => {
     const body = {
       nothing: null,
       empty: "",
@@ -44,7 +44,7 @@ describe("settings", () => {
     expect(removed.body).to.deep.equal({});
   });
 
-  it("take keys of 512 characters of any kind, and refuse longer ones", async () => {
+  it("accept keys of 512 characters of any kind, and reject longer ones", async () => {
     const keys = ["🗝", "\ud800", "\u0000", "\\", "\u0001", "ÿ"].map((character) => character.repeat(512));
     // Varied characters, so that nothing compresses.
     keys.push(Array.from({ length: 512 }, (_, index) => String.fromCodePoint(0x1f300 + index)).join(""));
@@ -58,7 +58,7 @@ describe("settings", () => {
     }
   });
 
-  it("merge at the top level alone: a value is replaced whole, keys that are not named stay", async () => {
+  it("merge at the top level only: a value is replaced as a whole, other keys stay", async () => {
     await service.rest("POST", path, { body: { a: { x: 1, y: 2 }, b: 1 } });
     const { body } = await service.rest("POST", path, { body: { a: { x: 3 } } });
     expect(body).to.deep.equal({ a: { x: 3 }, b: 1 });
@@ -66,7 +66,7 @@ describe("settings", () => {
     expect(await everything()).to.deep.equal({});
   });
 
-  it("never answer a protected key to anyone, and say that it is set, since when and by whom", async () => {
+  it("never return a protected key, but whether it is set, since when and by whom", async () => {
     await service.rest("POST", path, { body: { __secret: "s", _key: "k", open: 1 } });
     for (const as of ["editor", "admin", "api", await taskToken(service.db, service.appId)]) {
       const { http, body } = await service.rest("GET", path, { as });
@@ -90,7 +90,7 @@ describe("settings", () => {
     expect(await configured("__secret")).to.deep.equal({ __secret: false });
   });
 
-  it("refuse a task token a protected key, the whole request with it", async () => {
+  it("reject a protected key from a task token, with the whole request", async () => {
     await service.rest("POST", path, { body: { __kept: 1 } });
     const as = await taskToken(service.db, service.appId);
     const write = await service.rest("POST", path, { as, body: { fine: 1, __kept: 2 } });
@@ -103,7 +103,7 @@ describe("settings", () => {
     await service.rest("DELETE", path, { body: { keys: ["_own", "__kept"] } });
   });
 
-  it("name the fault of what they refuse, and write nothing of it", async () => {
+  it("name the error of a rejected request, and write nothing of it", async () => {
     const tooMany = Object.fromEntries(Array.from({ length: 201 }, (_, index) => [`k${index}`, 1]));
     const deep = `{"a": ${"[".repeat(20_000)}${"]".repeat(20_000)}}`;
     const bodies = [null, [], '"text"', "1", '{"__proto__": 1}', '{"constructor": 1}', '{"": 1}', tooMany, deep];
@@ -119,7 +119,7 @@ describe("settings", () => {
     expect(await everything()).to.deep.equal({});
   });
 
-  it("lose nothing between writers of different keys, and no writer between writers and deleters of the same", async () => {
+  it("lose no key with concurrent writers of different keys, or of writers and deleters of the same key", async () => {
     const keys = Array.from({ length: 20 }, (_, index) => `${index % 2 ? "_" : ""}w${index}`);
     await Promise.all(keys.map((key) => service.rest("POST", path, { body: { [key]: key } })));
     expect(await everything()).to.deep.equal(Object.fromEntries(keys.map((key) => [key, key])));
@@ -133,7 +133,7 @@ describe("settings", () => {
     await service.rest("DELETE", path, { body: { keys } });
   });
 
-  it("lie sealed in the database, and open neither under another key nor in another app", async () => {
+  it("are encrypted in the database, and can be decrypted neither under another key nor in another app", async () => {
     await service.rest("POST", path, { body: { _a: "CANARY-a", _b: "other", __c: "CANARY-c" } });
     const [dump] = await service.db.query(
       `SELECT (SELECT string_agg(setting::text, ' ') FROM setting) || (SELECT string_agg(encode(sealed, 'escape'), ' ') FROM setting)
@@ -150,7 +150,7 @@ describe("settings", () => {
     await service.rest("DELETE", path, { body: { keys: ["_a", "__c"] } });
   });
 
-  it("keep secure fields of the AI builder under their own private key", async () => {
+  it("store secure fields of the AI builder under their own private key", async () => {
     const secure = `${path}/secure`;
     const { http, body } = await service.rest("POST", secure, { body: { settingKey: "my key/é.v-1", value: "x" } });
     expect([http, body]).to.deep.equal([200, { key: "_aiartifact_my_key__.v-1" }]);
@@ -173,7 +173,7 @@ describe("settings", () => {
     await service.rest("DELETE", path, { body: { keys: ["_aiartifact_my_key__.v-1", "_aiartifact_k"] } });
   });
 
-  it("leave a trail of who changed which keys, never of values, for editors and admins", async () => {
+  it("have an audit log of who changed which keys, without values, for editors and admins", async () => {
     const trail = `/v1/apps/${service.appId}/audit`;
     await service.rest("POST", path, { body: { __t: "CANARY-t" } });
     await service.rest("DELETE", path, { as: "api", body: { keys: ["__t"] } });
@@ -194,7 +194,7 @@ describe("settings", () => {
   });
 
   describe("and PUT of an app", () => {
-    it("ignore settings and what only admins may set on /v1/apps, and answer 200", async () => {
+    it("ignores settings and fields of administrators on /v1/apps, and answers 200", async () => {
       const body = { name: "Renamed", settings: { a: 1, __b: 2 }, isHidden: "ignored, no admin" };
       const { http, body: answer } = await service.rest("PUT", `/v1/apps/${service.appId}`, { body });
       expect(http).to.equal(200);
@@ -204,7 +204,7 @@ describe("settings", () => {
       expect((await service.rest("PUT", `/v1/apps/${service.appId}`, { body: { settings: 1 } })).http).to.equal(200);
     });
 
-    it("take what the specification lists, and name the field that has another type", async () => {
+    it("accepts the specified fields, and names a field with a wrong type", async () => {
       const fields = {
         name: "Shop",
         startingPageId: 3,
@@ -228,7 +228,7 @@ describe("settings", () => {
       }
     });
 
-    it("are for editors and admins: api, task and runtime tokens get 403", async () => {
+    it("is for editors and admins: api, task and runtime tokens get 403", async () => {
       for (const as of ["api", "viewer", "live", await taskToken(service.db, service.appId)]) {
         const { http, body } = await service.rest("PUT", `/v1/apps/${service.appId}`, { as, body: { name: "x" } });
         expect([http, body.status]).to.deep.equal([403, "FORBIDDEN"]);
@@ -237,7 +237,7 @@ describe("settings", () => {
       expect(asEditor.http).to.equal(403);
     });
 
-    it("write settings but protected ones for admins, together with the fields or not at all", async () => {
+    it("writes unprotected settings for administrators, together with the fields or not at all", async () => {
       const admin = `/v1/admin/apps/${service.appId}`;
       await service.rest("POST", path, { body: { __kept: "old" } });
       const trail = async () => (await service.rest("GET", `/v1/apps/${service.appId}/audit`)).body.pagination.total;

@@ -8,7 +8,7 @@ import { until } from "../harness/until.js";
 /** Much more than the socket buffers of one machine hold. */
 const ENTRY_CHARACTERS = 1_000_000;
 
-describe("Sockets that do not read what is sent to them", () => {
+describe("sockets that do not read", () => {
   let service: TestService;
   let db: Client;
   before(async () => {
@@ -21,7 +21,7 @@ describe("Sockets that do not read what is sent to them", () => {
     await service?.stop();
   });
 
-  it("are cut off when too much waits for them, and those that read get every entry whole", async () => {
+  it("are closed when too much data waits for them; sockets that read get every entry", async () => {
     const open = () => followLogs(service.url, service.tokens.editor, service.appId);
     const sockets = await Promise.all(Array.from({ length: 4 }, open));
     await until(async () => {

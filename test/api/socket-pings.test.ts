@@ -53,7 +53,7 @@ describe("pings on a websocket", () => {
     expect(code).to.equal(1006);
   }
 
-  it("terminate a peer that does not answer, and not one whose answers the rate limiter delays", async () => {
+  it("close the socket of a peer that does not answer, but not of one whose answers the rate limiter delays", async () => {
     const socket = await connect(true);
     socket.send('{"type":"connection_init"}');
     await paused.promise;
@@ -66,7 +66,7 @@ describe("pings on a websocket", () => {
     await once(socket, "ping");
   });
 
-  it("count each message as an answer: the pong may be behind it", async () => {
+  it("count each message as an answer, because the pong may come after it", async () => {
     allowed.resolve();
     const socket = await connect(false);
     let pings = 0;

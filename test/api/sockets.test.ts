@@ -43,7 +43,7 @@ describe("the websocket", () => {
 
   const cookie = () => `auth_token=${service.tokens.editor}`;
 
-  it("refuses who brings no credential, or one that stands for nobody", async () => {
+  it("rejects a client without a credential, or with an unknown one", async () => {
     for (const payload of [undefined, {}, { authToken: "nonsense" }, { authToken: `svc_live_${"A".repeat(43)}` }]) {
       const { init, closed } = open();
       await init(payload);
@@ -51,7 +51,7 @@ describe("the websocket", () => {
     }
   });
 
-  it("takes a token in the connection's parameters, in a header, and our own page's cookie", async () => {
+  it("accepts a token in the connection's parameters or in a header, and the cookie of our own page", async () => {
     const { editor } = service.tokens;
     const ways: [Record<string, string>, object | undefined][] = [
       [{}, { authToken: editor }],
@@ -77,7 +77,7 @@ describe("the websocket", () => {
     expect((await closed).code).to.equal(4403);
   });
 
-  it("ends with the run whose task token it brought, wherever that run was", async () => {
+  it("closes when the run of its task token ends, in any process", async () => {
     const log = pino({ level: "silent" });
     const notifications = createNotifications({ url: service.databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
     const elsewhere = createCredentials({ db: service.db, notifications });
@@ -97,7 +97,7 @@ describe("the websocket", () => {
     other.socket.close();
   });
 
-  it("ends the subscriptions to an app that its editor loses, and no other", async () => {
+  it("ends the subscriptions to an app when its editor loses the role, and no others", async () => {
     const body = { firstName: "Lost", lastName: "Right", email: "lost@right.example" };
     const { user, token } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body })).body;
     const change = { body: { userId: user.id } };
@@ -123,7 +123,7 @@ describe("the websocket", () => {
     again.socket.close();
   });
 
-  it("ends with all else of a visitor's session as soon as the app is unpublished", async () => {
+  it("closes with everything else of a visitor's session as soon as the app is unpublished", async () => {
     await service.rest("POST", "/v1/apps/1/publish");
     const page = await service.rest("GET", "/apps/1", { as: null });
     const [token] = /svc_live_[\w-]{49}/.exec(page.body)!;
@@ -135,7 +135,7 @@ describe("the websocket", () => {
     expect((await closed).code).to.equal(4403);
   });
 
-  it("gets many entries that come at once whole and in their order", async () => {
+  it("gets many concurrent entries, complete and in order", async () => {
     const { socket, init, next, send } = open();
     await init({ authToken: service.tokens.editor });
     await next();
@@ -156,7 +156,7 @@ describe("the websocket", () => {
     socket.close();
   });
 
-  it("tells an operation's refusal with the status that REST would give", async () => {
+  it("returns the error of an operation with the status that REST has", async () => {
     const { init, next, send, socket, closed } = open();
     await init({ authToken: service.tokens.live });
     await next();
@@ -168,7 +168,7 @@ describe("the websocket", () => {
     await closed;
   });
 
-  it("refuses a tail of a type that no entry has, which would wait for ever", async () => {
+  it("rejects actionLogAdded for a type that no entry has", async () => {
     const { init, next, send, socket, closed } = open();
     await init({ authToken: service.tokens.editor });
     await next();
@@ -181,7 +181,7 @@ describe("the websocket", () => {
     await closed;
   });
 
-  it("tells a document's fault without the values in it", async () => {
+  it("returns an error of a document without the values in it", async () => {
     const { init, next, send, socket, closed } = open();
     await init({ authToken: service.tokens.editor });
     await next();
@@ -195,7 +195,7 @@ describe("the websocket", () => {
     await closed;
   });
 
-  it("carries a hundred subscriptions, and refuses the next in words", async () => {
+  it("carries a hundred subscriptions, and rejects the next one with an explanation", async () => {
     const { init, next, send, socket, closed } = open();
     await init({ authToken: service.tokens.editor });
     await next();
@@ -242,7 +242,7 @@ describe("the websocket", () => {
     await closed;
   });
 
-  it("ends one that sends much before it has said who it is, while that is still arriving", async () => {
+  it("closes if the client sends much data before its connection_init, while the data still arrives", async () => {
     const { socket, closed } = open();
     await once(socket, "open");
     socket.send("x".repeat(20_000), { fin: false });
@@ -267,7 +267,7 @@ describe("the websocket", () => {
     await closed;
   });
 
-  it("ends one that sends more than 1 MB, or no protocol, and serves the others on", async () => {
+  it("closes if the client sends more than 1 MB, or another protocol; other sockets continue", async () => {
     const large = open();
     await large.init({ authToken: service.tokens.editor });
     await large.next();

@@ -27,8 +27,8 @@ function createClock() {
   };
 }
 
-describe("turns on the thread", () => {
-  it("give a sender a tenth of it, however much it asks for", async () => {
+describe("turns on the main thread", () => {
+  it("give one sender at most a tenth of the time, however much it requests", async () => {
     const clock = createClock();
     const turns = createTurns(clock);
     const pieces = Array.from({ length: 20 }, () => turns.take("a", () => clock.pass(5)));
@@ -37,7 +37,7 @@ describe("turns on the thread", () => {
     expect((20 * 5) / clock.now()).to.be.within(0.09, 0.12);
   });
 
-  it("leave half of it to whatever takes none, however many senders there are", async () => {
+  it("leave half of the time to all other work, however many senders there are", async () => {
     const clock = createClock();
     const turns = createTurns(clock);
     const pieces = Array.from({ length: 200 }, (_, n) => turns.take(`sender ${n}`, () => clock.pass(5)));
@@ -46,7 +46,7 @@ describe("turns on the thread", () => {
     expect((200 * 5) / clock.now()).to.be.at.most(0.51);
   });
 
-  it("come to each sender in turn, whoever asked how often", async () => {
+  it("rotate over senders, however often each one asks", async () => {
     const clock = createClock();
     const turns = createTurns(clock);
     const done: string[] = [];
@@ -61,7 +61,7 @@ describe("turns on the thread", () => {
     expect(done).to.deep.equal(["a", "b", "c", "a", "b", "a"]);
   });
 
-  it("count what was done beside them", async () => {
+  it("count work that was done outside of them", async () => {
     const clock = createClock();
     const turns = createTurns(clock);
     turns.owe("a", 10);
@@ -69,7 +69,7 @@ describe("turns on the thread", () => {
     expect(begun[0]).to.equal(90);
   });
 
-  it("count of bounded work what it may take by itself, and not the pause that fell into it", async () => {
+  it("count the limit of bounded work, and not a pause that falls into it", async () => {
     const clock = createClock();
     const turns = createTurns(clock);
     await Promise.all([turns.take("a", () => clock.pass(30), 8), clock.run()]);
@@ -77,7 +77,7 @@ describe("turns on the thread", () => {
     expect(begun[0]).to.equal(30 + 8 * 9);
   });
 
-  it("are at once for who asks seldom, and give what the work gives or throws", async () => {
+  it("start at once for a sender with few requests, and return or throw what the work does", async () => {
     const turns = createTurns(createClock());
     expect(await turns.take("a", () => 7)).to.equal(7);
     const fault = new Error("no");
@@ -89,7 +89,7 @@ describe("turns on the thread", () => {
     expect(thrown).to.equal(fault);
   });
 
-  it("are refused where too much of one sender waits, and are there for another", async () => {
+  it("are rejected if too much work of one sender waits; another sender still gets turns", async () => {
     const clock = createClock();
     const turns = createTurns(clock);
     const asked = Promise.allSettled(Array.from({ length: 300 }, () => turns.take("a", () => clock.pass(1))));

@@ -123,7 +123,7 @@ describe("unknown fields of a body", () => {
   after(() => service.stop());
 
   for (const { method = "POST", path, body, unknown } of SAMPLES) {
-    it(`${method} ${path} refuses them by path, with the nearest known name`, async () => {
+    it(`${method} ${path} rejects them by path, with the nearest known name`, async () => {
       for (const [field, says] of unknown) {
         const { http, body: answer } = await service.rest(method, path, { as: "admin", body: { ...body, ...field } });
         expect([http, answer.status], JSON.stringify(answer)).to.deep.equal([400, "REQUEST_INVALID"]);
@@ -133,7 +133,7 @@ describe("unknown fields of a body", () => {
     });
   }
 
-  describe("of every body", () => {
+  describe("in every body", () => {
     let ids: Ids;
     let stored: Map<string, string>;
     before(async () => {
@@ -161,7 +161,7 @@ describe("unknown fields of a body", () => {
 
     for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
       for (const { path, body } of withUnknownField(sample)) {
-        it(`${route} refuses ${path}`, async () => {
+        it(`${route} rejects ${path}`, async () => {
           const answer = await send(route, body, path);
           expect([answer.http, answer.body.status], JSON.stringify(answer.body)).to.deep.equal([
             400,
@@ -176,7 +176,7 @@ describe("unknown fields of a body", () => {
 
     for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
       for (const { field, body } of withFaults(sample)) {
-        it(`${route} reports a fault of ${field} before them`, async () => {
+        it(`${route} reports an error of ${field} first`, async () => {
           const { http, body: answer } = await send(route, body, `fault-of-${field}`);
           expect(http, JSON.stringify(answer)).to.be.within(400, 499);
           expect(answer.error).to.not.contain(UNKNOWN);
@@ -184,13 +184,13 @@ describe("unknown fields of a body", () => {
       }
     }
 
-    it("writes nothing of all these bodies", async () => {
+    it("none of these requests writes anything", async () => {
       const states = await tableStates(service);
       const changed = [...states.keys()].filter((table) => states.get(table) !== stored.get(table));
       expect(changed).to.deep.equal([]);
     });
 
-    it("has all inputs of the GraphQL schema refuse them", async () => {
+    it("are rejected by all inputs of the GraphQL schema", async () => {
       const schema = buildSchema(readFileSync(SCHEMA, "utf8"));
       const fields = [
         ...Object.values(schema.getMutationType()!.getFields()),
@@ -211,7 +211,7 @@ describe("unknown fields of a body", () => {
     });
   });
 
-  it("come last: any other fault is reported first, a name that is taken and a faulty dependency too", async () => {
+  it("are reported last: every other error comes first, also a used name and an invalid dependency", async () => {
     const faults: [object, string][] = [
       [{ ...ACTION, name: "" }, "NAME_EMPTY"],
       [ACTION, "NAME_ALREADY_EXISTS"],
@@ -225,7 +225,7 @@ describe("unknown fields of a body", () => {
     }
   });
 
-  it("are refused after the right: who may not do it learns of no fault", async () => {
+  it("are reported after the permission check: a caller without the right gets no error about fields", async () => {
     for (const [path, body] of [
       ["/v1/apps/1/tokens", { nme: 1 }],
       ["/v1/admin/users", { mail: 1 }],
@@ -239,7 +239,7 @@ describe("unknown fields of a body", () => {
     }
   });
 
-  it("are none where a resource is sent back as it was read", async () => {
+  it("do not include fields of a resource that is sent back as it was read", async () => {
     const back = async (method: string, path: string, body: object) => {
       const { http, body: answer } = await service.rest(method, path, { as: "admin", body });
       expect(http, `${path}: ${JSON.stringify(answer)}`).to.equal(200);
@@ -259,14 +259,14 @@ describe("unknown fields of a body", () => {
     await back("PUT", `/v1/apps/1/media/folders/${folders[0].id}`, folders[0]);
   });
 
-  it("of the where of a trigger that uses none are ignored", async () => {
+  it("in the where of a trigger that has none are ignored", async () => {
     const triggers = ["manual", "schedule"].map((trigger) => ({ trigger, where: { anything: [1] } }));
     const body = { name: "whereless", code: CODE, triggers, frequency: "0 5 * * *" };
     const made = await service.rest("POST", "/v3/apps/1/actions", { body });
     expect(made.body.action?.triggers, made.body.error).to.deep.equal([{ trigger: "manual" }, { trigger: "schedule" }]);
   });
 
-  it("of a query are ignored", async () => {
+  it("of a query string are ignored", async () => {
     expect((await service.rest("GET", "/v3/apps/1/actions?limt=-1&limt=2")).http).to.equal(200);
   });
 

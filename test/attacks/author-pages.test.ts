@@ -130,7 +130,7 @@ function attacked(runtimeHost: string | null): void {
     await network?.stop();
   });
 
-  it("is given no page but those that are attacked here", async () => {
+  it("only opens pages that are attacked here", async () => {
     const asked = await addresses();
     expect(asked.length).to.be.greaterThan(40);
     const pages: string[] = [];
@@ -149,7 +149,7 @@ function attacked(runtimeHost: string | null): void {
   });
 
   for (const address of RUNS_CODE) {
-    it(`is not used by an author's code in ${address}, nor by what it loads`, async () => {
+    it(`is not used by an author's code in ${address}, nor by scripts that it loads`, async () => {
       const before = await state();
       await page.goto(network.url + fill(address));
       expect(await page.evaluate(`[new URL(document.URL).origin, origin]`)).to.deep.equal([runtimeUrl, "null"]);
@@ -163,7 +163,7 @@ function attacked(runtimeHost: string | null): void {
       expect(await state()).to.equal(before);
     });
 
-    it(`is not led into Studio with code of ${address} beside it`, async () => {
+    it(`is not taken to Studio together with code of ${address}`, async () => {
       await page.goto(network.url + fill(address));
       await until(() => reports.length > 0);
       const before = await state();
@@ -194,9 +194,9 @@ function attacked(runtimeHost: string | null): void {
   }
 }
 
-describe("A signed-in admin's browser", () => {
-  describe("at pages that share the service's origin", () => attacked(null));
-  describe("at pages of an origin of their own", () => {
+describe("the browser of a signed-in administrator", () => {
+  describe("at pages on the origin of the service", () => attacked(null));
+  describe("at pages on an origin of their own", () => {
     attacked("localhost");
   });
 });

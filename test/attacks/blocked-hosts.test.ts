@@ -26,14 +26,14 @@ describe("a request that was blocked for a secret in its host", () => {
     return JSON.stringify(faults.explain({ ok: false, cause: "script", error }));
   };
 
-  it("is told of without that host, in the console and in the error", () => {
+  it("is reported without the host, in the console and in the error", () => {
     fail(`https://${HOST}/`, { blockedReason: "inspector" });
     faults.failed(`http://${HOST}:4000/x`, BLOCKED);
     expect(said).to.deep.equal([`an address: ${BLOCKED}`]);
     expect(explained()).to.include(BLOCKED).and.not.include(HOST);
   });
 
-  it("is told from one that failed, whose host is named", () => {
+  it("differs from a failed request, whose host is reported", () => {
     fail(`https://${HOST}/`, {});
     expect(said).to.deep.equal([`https://${HOST}: net::ERR_FAILED`]);
     expect(explained()).to.include(HOST);

@@ -15,8 +15,8 @@ const MB = 1_000_000;
 const STREAMED: [string, string] = ["/streamed", "application/x-stream"];
 const settled = () => new Promise(setImmediate);
 
-describe("the room for bodies", () => {
-  it("is bounded in all and for one address, and given back once", async () => {
+describe("the memory for request bodies", () => {
+  it("is limited in total and for one address, and released once", async () => {
     const room = createBodyCapacity({ totalBytes: 100, ofAddressBytes: 60, waitMs: 1 });
     const leave = await room.enter("a", 60, null);
     const refusals = await Promise.all(
@@ -34,7 +34,7 @@ describe("the room for bodies", () => {
     expect(room.held()).to.equal(40);
   });
 
-  it("goes to addresses by turns, whoever asked first and how often", async () => {
+  it("rotates over addresses, however often each one asks", async () => {
     const room = createBodyCapacity({ totalBytes: 10, ofAddressBytes: 10, waitMs: 10_000 });
     const first = await room.enter("a", 10, null);
     const order: string[] = [];
@@ -53,7 +53,7 @@ describe("the room for bodies", () => {
     expect(room.held()).to.equal(0);
   });
 
-  it("is left by half by every app, so that the next app finds some, from however many addresses", async () => {
+  it("is used only by half by one app with any number of addresses, so that the next app gets some", async () => {
     const room = createBodyCapacity({ totalBytes: 100, ofAddressBytes: 100, waitMs: 1 });
     const fill = async (app: string): Promise<number> => {
       let held = 0;
@@ -66,7 +66,7 @@ describe("the room for bodies", () => {
     expect([await fill("1"), await fill("2"), await fill("3")]).to.deep.equal([50, 25, 13]);
   });
 
-  it("keeps no more than a few hundred of one address waiting", async () => {
+  it("keeps only a few hundred bodies of one address waiting", async () => {
     const room = createBodyCapacity({ totalBytes: 10, ofAddressBytes: 10, waitMs: 60_000 });
     const leave = await room.enter("a", 10, null);
     const waiting = Array.from({ length: 300 }, () =>
@@ -137,7 +137,7 @@ describe("uploads that stall", () => {
     return { socket, answer: once(socket, "close").then(() => said) };
   }
 
-  it("hold what one address may, whatever comes after them is refused, and small bodies are served", async () => {
+  it("use only the share of one address; further ones are rejected, and small bodies are served", async () => {
     const port = await listen(20);
     const stalled = [1, 2].map(() => upload(port, MB, '{"a":'));
     for (const { socket } of stalled) await once(socket, "connect");
@@ -149,7 +149,7 @@ describe("uploads that stall", () => {
     expect(await upload(port, 7, '{"a":1}').answer).to.match(/^HTTP\/1\.1 200 /);
   });
 
-  it("give their room to who waits for it when they go", async () => {
+  it("release their memory to waiting requests when they end", async () => {
     const port = await listen(60_000);
     const stalled = [1, 2].map(() => upload(port, MB, '{"a":'));
     const text = JSON.stringify("x".repeat(MB - 2));
@@ -159,7 +159,7 @@ describe("uploads that stall", () => {
     expect(await waiting.answer).to.contain(`"got":${MB}`);
   });
 
-  it("are ended when they come too slowly, where the route reads them itself", async () => {
+  it("are ended if they are too slow and the route itself reads them", async () => {
     const port = await listen(60_000, 50);
     const trickling = upload(port, MB, "some", STREAMED);
     const sending = setInterval(() => trickling.socket.write("more"), 10);
@@ -176,7 +176,7 @@ describe("uploads that stall", () => {
     expect(await whole.answer).to.contain(`"bytes":${20 * MB}`);
   });
 
-  it("give made-up apps, and callers that name none, one share together, which leaves half to apps that exist", async () => {
+  it("give invented apps, and callers without an app, one share together; half is left to existing apps", async () => {
     const port = await listen(20);
     const announce = (path: string, address: string) => {
       const socket = connect(port, "127.0.0.1");
@@ -197,7 +197,7 @@ describe("uploads that stall", () => {
     for (const answer of answers) expect(answer).to.match(/^HTTP\/1\.1 503/);
   });
 
-  it("are ended when nothing more of them comes", async () => {
+  it("are ended when no more bytes arrive", async () => {
     const port = await listen(60_000, 50);
     expect(await upload(port, MB, '{"a":').answer).to.match(/^HTTP\/1\.1 408 /);
   });

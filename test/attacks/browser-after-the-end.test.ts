@@ -136,7 +136,7 @@ describe("after the end of a run", () => {
   // A form leaves the page, and this build of Chromium opens no speculative connections.
   const unseen = ["a form", "a connection ahead of need"];
   for (const [what, send] of Object.entries(WAYS).filter(([way]) => !unseen.includes(way))) {
-    it(`${what} does reach a host while the run lasts, and it is told`, async () => {
+    it(`${what} does reach a host while the run lasts, which proves the test`, async () => {
       const arrived = new Promise<void>((resolve) => {
         server.once("connection", () => resolve());
       });
@@ -157,7 +157,7 @@ describe("after the end of a run", () => {
     });
   }
 
-  it("an answer that was still to come is not there for the next run", async () => {
+  it("a response that was still pending is not visible to the next run", async () => {
     const code = `addEventListener("pagehide", () => fetch("${url}/answer", { keepalive: true }));`;
     await late(code);
     const read = `const execute = async () => {
@@ -168,7 +168,7 @@ describe("after the end of a run", () => {
     expect(seen).to.deep.equal(["a connection", "/answer"]);
   });
 
-  it("a request under way is cut off when the run ends", async () => {
+  it("a request in progress is aborted when the run ends", async () => {
     const [arrived, cut] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     server.removeAllListeners("request");
     server.on("request", ({ url: path, socket }, response) => {

@@ -9,7 +9,7 @@ const COSTLY = ["document", "history", "indexedDB", "cookieStore", "navigator.se
 );
 
 for (const mode of MODES) {
-  describe(`marks that a run leaves in mode ${mode} of its own`, () => {
+  describe(`traces that a run leaves in its own sandbox, mode ${mode}`, () => {
     let page: MarkedPage;
 
     before(async () => {
@@ -17,7 +17,7 @@ for (const mode of MODES) {
     });
     after(() => page.stop());
 
-    it("are none that the next run in the same page reads", async () => {
+    it("are not visible to the next run in the same page", async () => {
       const paths = (await page.objects()).filter((path) => !COSTLY.includes(path));
       expect(paths).to.include("scope");
       expect(await page.leftBy(paths)).to.deep.equal([]);

@@ -53,13 +53,13 @@ describe("the processes of a browser", () => {
   });
   after(() => browsers.stop());
 
-  it("draw no 3D for a run: neither in its document nor off the screen", async () => {
+  it("render no 3D for a run: neither in its document nor on an offscreen canvas", async () => {
     const page = `${GRAPHICS} const execute = () => graphics(() => document.createElement("canvas"))`;
     const offscreen = `${GRAPHICS} const execute = () => graphics(() => new OffscreenCanvas(1, 1))`;
     expect([await resultOf(browsers, page), await resultOf(browsers, offscreen)]).to.deep.equal([[], []]);
   });
 
-  it("draw no 3D for a worker that a run starts", async () => {
+  it("render no 3D for a worker of a run", async () => {
     const source = `${GRAPHICS} graphics(() => new OffscreenCanvas(1, 1)).then((found) => postMessage(found))`;
     const code = `const execute = () => new Promise((resolve) => {
       new Worker(URL.createObjectURL(new Blob([${JSON.stringify(source)}]))).onmessage = ({ data }) => resolve(data);
@@ -67,7 +67,7 @@ describe("the processes of a browser", () => {
     expect(await resultOf(browsers, code)).to.deep.equal([]);
   });
 
-  it("leave a run its flat canvas", async () => {
+  it("still give a run a 2D canvas", async () => {
     const code = `const execute = async () => {
       const context = document.createElement("canvas").getContext("2d");
       context.fillStyle = "#102030"; context.fillRect(0, 0, 1, 1);
@@ -77,7 +77,7 @@ describe("the processes of a browser", () => {
   });
 
   for (const [what, code] of Object.entries(SUMMONS)) {
-    it(`are sandboxed, or run nobody's code, when a run has asked for ${what}`, async () => {
+    it(`are sandboxed, or run no author's code, after a run has requested ${what}`, async () => {
       const source = `const execute = () => Promise.race([
         (async () => { try { ${code} } catch {} })(), new Promise((resolve) => setTimeout(resolve, 500))])`;
       await resultOf(browsers, source);
@@ -87,7 +87,7 @@ describe("the processes of a browser", () => {
     });
   }
 
-  it("keep a browser from serving when one of them is of an unknown kind and without a sandbox", async () => {
+  it("make a browser unusable if one of them has an unknown kind and no sandbox", async () => {
     const folder = mkdtempSync(join(tmpdir(), "svc-odd-chrome-"));
     chmodSync(folder, 0o755);
     const path = join(folder, "chrome");

@@ -56,7 +56,7 @@ function entriesOf(surface: Surface, scope: "d" | "w"): string[] {
   );
 }
 
-describe("the surface of the browser", () => {
+describe("the features of the browser", () => {
   const walk = `const walkSurface = ${walkSurface};`;
   const table = readTable();
   let browsers: Browsers;
@@ -80,7 +80,7 @@ describe("the surface of the browser", () => {
   });
   after(() => browsers.stop());
 
-  it("is in the table name by name, with what becomes of it: nothing is new, nothing is gone", () => {
+  it("are in the table by name, with their treatment: nothing is new, nothing is missing", () => {
     const listed = table.map(keyOf);
     const present = [...entriesOf(page, "d"), ...entriesOf(worker, "w")];
     const known = new Set(listed);
@@ -95,13 +95,13 @@ describe("the surface of the browser", () => {
     ).to.deep.equal([]);
   });
 
-  it("has each name once in the table, in one of four classes", () => {
+  it("have each name once in the table, in one of four classes", () => {
     expect(table.filter(({ fate }) => !CLASSES.includes(fate))).to.deep.equal([]);
     expect(new Set(table.map(keyOf)).size).to.equal(table.length);
   });
 
   for (const mode of LESS)
-    it(`shows mode ${mode} nothing that a worker does not have, and nothing that is cleared or forbidden`, () => {
+    it(`in mode ${mode} include only those of a worker, without cleared and forbidden ones`, () => {
       const fates = new Map(table.filter(({ scope }) => scope === "w").map((entry) => [keyOf(entry), entry.fate]));
       // If the interface was removed, only its objects have it; and all globals are on one object there.
       const ways = (key: string) => [
@@ -118,7 +118,7 @@ describe("the surface of the browser", () => {
       expect(unlike).to.deep.equal([]);
     });
 
-  it("has none of the names that are taken off", () => {
+  it("include none of the removed names", () => {
     for (const [holder, names] of Object.entries(FORBIDDEN_MEMBERS)) {
       const present = new Set([...(page[holder] ?? []), ...(worker[holder] ?? [])]);
       expect(
@@ -128,7 +128,7 @@ describe("the surface of the browser", () => {
     }
   });
 
-  it("makes nothing of a forbidden interface, in a document or a frame or a worker", async () => {
+  it("do not include a forbidden interface in a document, a frame or a worker", async () => {
     const names = [...new Set(table.filter(({ fate }) => fate === "forbidden").map(({ holder }) => holder))];
     const made = `const made = (scope) => ${JSON.stringify(names)}.filter((name) => {
       try { return Reflect.construct(scope[name], ["x", {}]) && true } catch { return false }
@@ -140,12 +140,12 @@ describe("the surface of the browser", () => {
     expect(await resultOf(browsers, inPage)).to.deep.equal([]);
   });
 
-  it("knows of every feature that a document may ask for whether a run may", async () => {
+  it("have a decision for every feature that a document may request", async () => {
     const features = await resultOf(browsers, "const execute = async () => document.featurePolicy.features().sort()");
     expect(features).to.deep.equal([...FORBIDDEN_FEATURES, ...ALLOWED_FEATURES.split(" ")].sort());
   });
 
-  it("asks for no forbidden feature, in a document or a frame of another origin", async () => {
+  it("do not include a forbidden feature, in a document or a frame of another origin", async () => {
     const code = `const execute = async () => {
       const frame = document.createElement("iframe");
       frame.allow = "camera *; microphone *; geolocation *; clipboard-read *; usb *";

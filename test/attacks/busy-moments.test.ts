@@ -5,8 +5,8 @@ import { createCodeReadings } from "../../src/operations/actions/code-readings.j
 
 const CODE = "async function execute() { return 1 }";
 
-describe("code that was refused at a busy moment", () => {
-  it("is taken at the next, of its own app and of another", async () => {
+describe("code that was rejected while the machine was busy", () => {
+  it("is accepted at the next save, by its own app and by another", async () => {
     let busy = true;
     const readings = createCodeReadings(async () => {
       if (busy) throw new ActionError("CODE_VALIDATION_FAILED", "code takes longer than 1000 ms to compile");

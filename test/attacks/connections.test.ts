@@ -53,13 +53,13 @@ describe("connections that waste the port", () => {
     ["stops within its headers", "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: "],
     ["stops within its body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"],
   ] as const) {
-    it(`ends one that ${what}`, async () => {
+    it(`are closed if one ${what}`, async () => {
       const { ended } = await open(await listen(), text);
       expect(await ended).to.match(/^HTTP\/1\.1 408 [\s\S]*"error":"the request did not arrive in time"}$/);
     });
   }
 
-  it("keeps so many of one address that say nothing: the oldest make room, who comes newly is served", async () => {
+  it("are limited for one address while they are silent: the oldest are closed, new ones are served", async () => {
     const port = await listen({ headMs: 60_000, requestMs: 60_000 });
     const silent = [];
     for (let count = 0; count < 50; count += 1) silent.push(await open(port));
@@ -69,7 +69,7 @@ describe("connections that waste the port", () => {
     expect(await ended).to.match(/^HTTP\/1\.1 200 /);
   });
 
-  it("lets one that waits for its answer wait", async () => {
+  it("may wait for a response", async () => {
     const port = await listen({ silentPerAddress: 1, headMs: 60_000, requestMs: 60_000 });
     const { socket } = await open(port, "GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n");
     await once(socket, "data");
@@ -80,14 +80,14 @@ describe("connections that waste the port", () => {
   });
 });
 
-describe("every answer", () => {
+describe("every response", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ ROLES: "api" });
   });
   after(() => service.stop());
 
-  it("is taken for what it says it is: health, metrics, data, errors, pages, scripts, and what is no HTTP", async () => {
+  it("has the declared content type: health, metrics, data, errors, pages, scripts, and requests that are no HTTP", async () => {
     const paths = [
       "/health/live",
       "/health/ready",
@@ -137,7 +137,7 @@ describe("the address of a visitor", () => {
     for (const service of Object.values(services)) await service.stop();
   });
 
-  it("is noted for the doctor where a proxy of a private network is ignored", async () => {
+  it("is reported by the doctor if a proxy in a private network is not trusted", async () => {
     const noted = async (proxy: Proxy, headers: Record<string, string>) => {
       const { rest, db } = services[proxy];
       await rest("GET", "/v3/apps/1/actions", { headers });
@@ -160,7 +160,7 @@ describe("the address of a visitor", () => {
     expect(found).to.deep.equal(["127.0.0.1", "127.0.0.1", null, null]);
   });
 
-  it("does not note a client of the internet that sends the header itself", () => {
+  it("is not reported if a client of the internet sends the header itself", () => {
     const ignored: string[] = [];
     const addressOf = createAddressOf(false, (proxy) => ignored.push(proxy));
     for (const remoteAddress of ["203.0.113.5", "2001:db8::5", "::ffff:203.0.113.5", "10.1.2.3", "fd00::1", "::1"]) {
@@ -201,7 +201,7 @@ describe("the address of a visitor", () => {
     return statuses;
   }
 
-  it("is the same on a websocket as over HTTP, by the same rule", async () => {
+  it("follows the same rule on a websocket as over HTTP", async () => {
     const [mine, other, claimed] = ["198.51.100.1", "198.51.100.2", "198.51.100.3, 198.51.100.1"];
     const full = "RATE_LIMIT_EXCEEDED";
     expect(await sendOverSockets("none", [mine, other])).to.deep.equal(["sent", full]);
@@ -223,11 +223,11 @@ describe("the address of a visitor", () => {
     for (let from = 0; !statuses.includes(429); from = (from + 20) % 240) statuses = await visit(proxy, header, from);
   }
 
-  it("is the connection's: X-Forwarded-For counts for nothing unless a proxy is named", async () => {
+  it("is that of the connection: X-Forwarded-For is ignored unless a proxy is trusted", async () => {
     for (const proxy of ["none", "elsewhere"] as const) await visitUntilRefused(proxy, (at) => `192.0.2.${at}`);
   });
 
-  it("is what the named proxy says, and not what the visitor had said to that proxy", async () => {
+  it("is what the trusted proxy reports, not what the visitor sent to the proxy", async () => {
     for (const proxy of ["address", "count"] as const) {
       for (let from = 0; from < PAGE_SESSIONS_PER_ADDRESS + 40; from += 20)
         expect(new Set(await visit(proxy, (at) => `192.0.2.${at}`, from))).to.deep.equal(new Set([200]));
@@ -235,7 +235,7 @@ describe("the address of a visitor", () => {
     await visitUntilRefused("count", (at) => `192.0.2.${at}, 203.0.113.1`);
   });
 
-  it("names the variable when it is neither a count nor addresses, or everybody", () => {
+  it("is rejected at the start, with the variable's name, unless it is a count or addresses, and not all addresses", () => {
     for (const value of [
       "true",
       "0",

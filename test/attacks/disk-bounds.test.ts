@@ -13,7 +13,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
 
-it("SECURITY.md says of every table what bounds it", () => {
+it("SECURITY.md has the limit of every table", () => {
   const read = (path: string) => readFileSync(ROOT + path, "utf8");
   const tables = [...read("schema/database.sql").matchAll(/^CREATE (?:UNLOGGED )?TABLE (\w+)/gm)].map(
     ([, name]) => name,
@@ -27,7 +27,7 @@ it("SECURITY.md says of every table what bounds it", () => {
   expect(documented.sort()).to.deep.equal(tables.sort());
 });
 
-describe("an app's share of the disk", () => {
+describe("the disk space of an app", () => {
   let database: ConnectedDatabase;
   let db: DataSource;
 
@@ -66,7 +66,7 @@ describe("an app's share of the disk", () => {
   }
   const count = async (sql: string) => Number((await db.query(`SELECT count(*) AS n FROM ${sql}`))[0].n);
 
-  it("is trimmed to its newest runs, whose log entries and console lines go along, while another app's stay", async () => {
+  it("is limited to its newest runs with their log entries and console lines; other apps keep theirs", async () => {
     const trimming = createTrimming({ db, maxBytes: 100_000 });
     await trimming.trim();
     await finish(1, 30, 9_000);
@@ -81,7 +81,7 @@ describe("an app's share of the disk", () => {
     expect(await count("run WHERE app_id = 1")).to.equal(kept.length);
   });
 
-  it("is trimmed of what was there before the process started, and by a bound that was lowered", async () => {
+  it("is limited also for rows from before the start of the process, and after the limit was lowered", async () => {
     await finish(1, 30, 9_000);
     await happen(1, 30, 9_000, "t");
     await createTrimming({ db, maxBytes: 200_000 }).trim();
@@ -92,7 +92,7 @@ describe("an app's share of the disk", () => {
     expect(await count("log_event")).to.be.within(9, 11);
   });
 
-  it("is measured again after an hour, also where the app has written little since", async () => {
+  it("is measured again after an hour, also if the app has written little", async () => {
     let now = 0;
     const trimming = createTrimming({ db, maxBytes: 100_000, now: () => now });
     await finish(1, 10, 9_000);
@@ -105,7 +105,7 @@ describe("an app's share of the disk", () => {
     expect(await count("run")).to.equal(before - 1);
   });
 
-  it("is not the visitors' to use up: theirs go first, the app's own records stay", async () => {
+  it("cannot be used up by visitors: their rows are removed first, the app's own stay", async () => {
     const trimming = createTrimming({ db, maxBytes: 100_000 });
     await trimming.trim();
     await finish(1, 8, 9_000);
@@ -119,7 +119,7 @@ describe("an app's share of the disk", () => {
     expect(await count("log_event WHERE type = 'app.analytics.event'")).to.be.within(4, 6);
   });
 
-  it("keeps an event that a run still refers to, and what has not ended", async () => {
+  it("keeps an event that a run still refers to, and runs that have not ended", async () => {
     const trimming = createTrimming({ db, maxBytes: 20_000 });
     await trimming.trim();
     await happen(1, 1, 9_000, "t");
@@ -134,7 +134,7 @@ describe("an app's share of the disk", () => {
     expect(await count("log_event")).to.be.within(2, 4);
   });
 
-  it("holds the newest of what no age ends: trail, visitors' sessions, snapshots, answers to repeats", async () => {
+  it("keeps the newest rows of tables without an age limit: audit log, visitors' sessions, snapshots, idempotency keys", async () => {
     const extra = 1_500;
     await db.query(`
       INSERT INTO credential (kind, hash, app_id, page_session, expires_at)
@@ -150,14 +150,14 @@ describe("an app's share of the disk", () => {
   });
 });
 
-describe("what an app's authors can store", () => {
+describe("data that an app's authors can store", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService();
   });
   after(() => service.stop());
 
-  it("is at most 8 MB of settings: the write that would pass them is refused whole, with both numbers", async () => {
+  it("is at most 8 MB of settings: a larger write is rejected as a whole, with both numbers", async () => {
     const path = `/v1/apps/${service.appId}/settings`;
     const answers = [];
     for (let at = 0; at < 9; at += 1)
@@ -171,7 +171,7 @@ describe("what an app's authors can store", () => {
     expect((await service.rest("POST", path, { body: { k0: "smaller" } })).http).to.equal(200);
   });
 
-  it("is at most 256 MB of code: the action that would pass them is refused", async () => {
+  it("is at most 256 MB of code: an action above that is rejected", async () => {
     const path = `/v3/apps/${service.appId}/actions`;
     const code = "async function execute() { return 1 }";
     const made = await service.rest("POST", path, { body: { name: "small", code } });
@@ -189,7 +189,7 @@ describe("what an app's authors can store", () => {
     expect(shorter.http).to.equal(200);
   });
 
-  it("is at most 1,000 tokens of the app, revoked ones not counted", async () => {
+  it("is at most 1,000 tokens of the app, without revoked ones", async () => {
     const path = `/v1/apps/${service.appId}/tokens`;
     await service.db.query(
       "INSERT INTO credential (kind, hash, app_id, revoked_at) SELECT 'api', int4send(n), $1, CASE WHEN n > 990 THEN now() END FROM generate_series(1, 1000) n",
@@ -201,7 +201,7 @@ describe("what an app's authors can store", () => {
     expect(answers).to.deep.equal([...Array(7).fill(201), ...Array(4).fill(400)]);
   });
 
-  it("is at most 100 snapshots of the app, the oldest pruned", async () => {
+  it("is at most 100 snapshots of the app; the oldest are removed", async () => {
     const path = `/v1/apps/${service.appId}/versions`;
     await service.db.query("DELETE FROM setting");
     await service.db.query("INSERT INTO app_version (app_id, data) SELECT $1, '{}' FROM generate_series(1, 100)", [

@@ -35,7 +35,7 @@ describe("events and the disk", () => {
   const send = (events: object[], as = "live"): Promise<Answer> =>
     service.rest("POST", analytics, { as, body: { events } });
 
-  it("takes an event of 32 KB and refuses a byte more, as a log event and among analytics events, storing none of those", async () => {
+  it("an event can have 32 KB and no byte more, as a log event and among analytics events, of which none is then stored", async () => {
     await start({});
     const event = { type: "email.bounced", data: {} };
     expect((await service.rest("POST", logs, { as: "api", body: sized(event, LIMIT) })).http).to.equal(201);
@@ -57,7 +57,7 @@ describe("events and the disk", () => {
     expect(await count("log_event")).to.equal(before);
   });
 
-  it("stores what one address may send, however fast it sends, and goes on storing the app's own and others' events", async () => {
+  it("one address can store its share, however fast it sends; events of the app and of others are still stored", async () => {
     await start({ INTAKE_QUOTA_MB: "8" });
     const before = await stored();
     const batch = Array.from({ length: 30 }, () => pageView({ text: noise(31_000) }));
@@ -76,7 +76,7 @@ describe("events and the disk", () => {
     expect(own.http).to.equal(201);
   });
 
-  it("counts the runs that an event starts, so that small events do not start more than their sender may store", async () => {
+  it("the runs that an event starts count too, so that small events cannot exceed the share of their sender", async () => {
     await start({ INTAKE_QUOTA_MB: "1" });
     const wanted = Array.from({ length: 100 }, (_, at) => ({
       name: `action-${at}`,
@@ -90,7 +90,7 @@ describe("events and the disk", () => {
     expect(await count("run")).to.equal(2_000);
   });
 
-  it("counts reports of client runs and settings alike", async () => {
+  it("reports of client runs and settings count in the same way", async () => {
     await start({ INTAKE_QUOTA_MB: "8" });
     const fields = { name: "c", active: true, environment: "client", code: "async function execute() {}" };
     const triggers = [{ trigger: "analytics", where: { type: "analytics.event" } }];
@@ -112,7 +112,7 @@ describe("events and the disk", () => {
     expect(new Set(writes.slice(0, -1))).to.deep.equal(new Set([200]));
   });
 
-  it("counts the payloads of visitors' runs, and not those of the app's own", async () => {
+  it("payloads of visitors' runs count, those of the app's own runs do not", async () => {
     await start({ INTAKE_QUOTA_MB: "8" });
     const code = "async function execute() { return 1; }";
     const fields = { name: "one", code, active: true, triggers: [{ trigger: "manual" }] };
@@ -128,7 +128,7 @@ describe("events and the disk", () => {
     expect(await count("run")).to.equal(3);
   });
 
-  it("refuses events with OVERLOADED before the database has no room left, and goes on running and reading", async () => {
+  it("events are rejected with OVERLOADED before the database is full; runs and reads continue", async () => {
     await start({ DATABASE_MAX_MB: "1000", DISK_FREE_MIN_MB: "1000" });
     for (const answer of [
       await send([pageView({})]),
@@ -153,7 +153,7 @@ describe("events and the disk", () => {
     expect((await service.rest("GET", `/apps/${service.appId}`, { as: null })).http).to.equal(200);
   });
 
-  it("refuses new runs too once half of that room is gone", async () => {
+  it("new runs are also rejected when half of that reserve is used", async () => {
     await start({ DATABASE_MAX_MB: "1", DISK_FREE_MIN_MB: "1" });
     await publishDirectly(service.db, service.appId, [{ name: "one", triggers: [{ trigger: "manual" }] }]);
     const path = `/v3/apps/${service.appId}/actions/one/runWithResult`;

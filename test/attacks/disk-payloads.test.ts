@@ -45,7 +45,7 @@ describe("a payload is stored once", () => {
       return row.count >= count;
     });
 
-  it("by an event that starts fifty runs: their log entries show the whole of it, and the database holds it once", async () => {
+  it("for an event that starts fifty runs: each log entry shows all of it, and the database has it once", async () => {
     const data = { text: noise(30_000), quotes: '\\"\\u0000\u2028é', "a\\1": "$1 \\0 &" };
     const before = await bytesOfLogs();
     const { http, body } = await add({ type: "many", data, dataSourceId: 3 });
@@ -58,7 +58,7 @@ describe("a payload is stored once", () => {
     expect(Object.keys(logs[0].data).slice(0, 4)).to.deep.equal(["mode", "runOn", "taskId", "payload"]);
   });
 
-  it("by a run on demand, and by the replay of an event's run: both get the payload whole", async () => {
+  it("for a run on demand, and for the replay of an event's run: both get all of it", async () => {
     const fields = {
       code: "async function execute({ payload }) { return payload }",
       triggers: [{ trigger: "manual" }],
@@ -88,7 +88,7 @@ describe("a payload is stored once", () => {
     expect(again.data.payload).to.deep.equal(JSON.parse(composed));
   });
 
-  it("outlives what refers to it, by whatever of the two is dropped first", async () => {
+  it("and stays if the event or a run that refers to it is deleted first", async () => {
     await service.db.query("UPDATE log_event SET created_at = now() - interval '31 days'");
     await createRetention({ db: service.db, days: 30 }).clean();
     const [entry] = await list({ id: ids[1] });

@@ -65,7 +65,7 @@ async function documents() {
   return createDocuments(await createSchema(createResolvers(rooms as never)));
 }
 
-describe("GraphQL documents that ask for too much", () => {
+describe("GraphQL documents that request too much", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ ROLES: "api" });
@@ -73,7 +73,7 @@ describe("GraphQL documents that ask for too much", () => {
   after(() => service.stop());
 
   for (const [what, query, variables = {}] of ATTACKS) {
-    it(`are refused alike over HTTP and the websocket, in a few words: ${what}`, async () => {
+    it(`are rejected in the same way over HTTP and the websocket, in a short message: ${what}`, async () => {
       const { http, body } = await service.rest("POST", "/graphql", { body: { query, variables } });
       expect(http).to.equal(200);
       expect(body.data).to.equal(undefined);
@@ -91,7 +91,7 @@ describe("GraphQL documents that ask for too much", () => {
     });
   }
 
-  it("are told which limit they pass where a value nests too deeply, wherever it stands", async () => {
+  it("get the name of the exceeded limit if a value has too many levels, at any place", async () => {
     const deep = `${"[".repeat(1_000)}${"]".repeat(1_000)}`;
     const objects = `${"{ a: ".repeat(600)}1${"}".repeat(600)}`;
     for (const query of [
@@ -108,7 +108,7 @@ describe("GraphQL documents that ask for too much", () => {
     }
   });
 
-  it("are not remembered, whatever they are refused for, so that they push out nobody's document", async () => {
+  it("are not cached when they are rejected, so that they cannot replace other documents", async () => {
     const { check, remembered } = await documents();
     const isRemembered = (query: string) => remembered(createHash("sha256").update(query).digest("hex")) !== undefined;
     const good = "query ($options: ActionLogsInput) { actionLogs(appId: 1, options: $options) { count } }";
@@ -123,7 +123,7 @@ describe("GraphQL documents that ask for too much", () => {
     expect(isRemembered(other)).to.equal(false);
   });
 
-  it("are none: every document of Studio, and GraphiQL's first page", async () => {
+  it("do not include any document of Studio and the first page of GraphiQL", async () => {
     const { check } = await documents();
     const studio = readFileSync(STUDIO, "utf8");
     const variables = { appId: 1, id: 1, actionId: 1, runId: 1, versionId: 1, limit: 1000, options: { limit: 1000 } };
@@ -144,7 +144,7 @@ describe("GraphQL documents that ask for too much", () => {
     expect(seen).to.be.above(20);
   });
 
-  it("are none: the whole of every action of a page of 1,000, and an introspection that no tool sends", async () => {
+  it("do not include all fields of 1,000 actions, and a larger introspection than tools send", async () => {
     const whole =
       "id name description code active environment triggers { trigger where { type dataSourceId data } } dependencies assets { name url path } frequency timezone createdAt updatedAt";
     const { errors } = await service.graphql(
@@ -170,7 +170,7 @@ describe("GraphQL without a credential", () => {
     ["GraphiQL", { inputValueDeprecation: false, schemaDescription: false }],
     ["graphql-js", {}],
   ] as const) {
-    it(`answers what ${tool} asks of the schema, as it would with one`, async () => {
+    it(`answers the introspection query of ${tool} as with a credential`, async () => {
       const query = getIntrospectionQuery(question);
       const { http, body } = await nobody({ query, operationName: "IntrospectionQuery" });
       expect(http).to.equal(200);
@@ -179,7 +179,7 @@ describe("GraphQL without a credential", () => {
     });
   }
 
-  it("parses nothing else: whatever a document says, it gets the one refusal", async () => {
+  it("parses nothing else: every other document gets the same error", async () => {
     const question = getIntrospectionQuery();
     const documents = [
       "{ __typename }",
@@ -204,7 +204,7 @@ describe("GraphQL without a credential", () => {
     expect((await nobody({ extensions: stored })).body).to.deep.equal(REFUSED);
   });
 
-  it("answers without waiting for a body that is larger than a known question, or of unknown length", async () => {
+  it("responds without waiting for a body that is larger than a known query, or of unknown length", async () => {
     const { hostname, port } = new URL(service.url);
     for (const length of ["Content-Length: 1000000", "Transfer-Encoding: chunked"]) {
       const socket = connect(Number(port), hostname);

@@ -133,7 +133,7 @@ const PLACES: readonly ((text: string) => object)[] = [
   (text) => ({ aggregate: [{ $count: text }] }),
 ];
 
-describe("SQL within a query", () => {
+describe("SQL in a query", () => {
   let fixture: Fixture;
   let people: DataSourceKey;
 
@@ -151,7 +151,7 @@ describe("SQL within a query", () => {
               (SELECT json_agg(a ORDER BY id) FROM app a)::text AS apps, (SELECT count(*) FROM pg_class) AS relations`,
     );
 
-  it("is never run: it changes nothing, reads nothing of another app, and breaks no statement", async () => {
+  it("is never executed: it changes nothing, reads nothing of another app, and breaks no statement", async () => {
     const before = await everything();
     const texts = fc.sample(payload, { seed: 7, numRuns: ATTEMPTS });
     let refused = 0;
@@ -177,7 +177,7 @@ describe("SQL within a query", () => {
     expect(await everything()).to.deep.equal(before);
   });
 
-  it("is never run as a column whose distinct values are asked for", async () => {
+  it("is never executed as a column of distinct values", async () => {
     for (const text of fc.sample(payload, { seed: 8, numRuns: 200 })) {
       const answer: unknown = await fixture.reads.distinct(people, [text], FULL_SCOPE).catch((error: unknown) => error);
       if (answer instanceof Error) expect(answer, text).to.be.instanceOf(ActionError);
@@ -185,7 +185,7 @@ describe("SQL within a query", () => {
     }
   });
 
-  it("is never run as a column of an index, whose definition takes no parameters", async () => {
+  it("is never executed as a column of an index, whose definition takes no parameters", async () => {
     const before = await everything();
     for (const text of fc.sample(payload, { seed: 9, numRuns: 8 })) {
       const fault: unknown = await fixture.indexes
@@ -197,7 +197,7 @@ describe("SQL within a query", () => {
     expect(await everything()).to.deep.equal(before);
   });
 
-  it("could not write if it were run: the connections of readers are read-only", async () => {
+  it("could not write even if it were executed: the connections for reads are read-only", async () => {
     const write = fixture.pool.read(1, "DELETE FROM data_source_entry RETURNING id", []);
     expect(await write.catch((error: { code: string }) => error.code)).to.equal("25006");
   });

@@ -12,7 +12,7 @@ const RUNS = 150;
 const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value));
 const withoutIt = ({ [HIDDEN]: _, ...rest }: Record<string, unknown>) => rest;
 
-describe("a column that may not be seen", () => {
+describe("a column that the caller may not read", () => {
   let fixture: Fixture;
   let whole: DataSourceKey;
   let without: DataSourceKey;
@@ -45,7 +45,7 @@ describe("a column that may not be seen", () => {
     );
   }
 
-  it("changes no list, whatever where, order, attributes and cursor ask of it", async () => {
+  it("changes no list, with any where, order, attributes and cursor", async () => {
     const query = fc.record(
       {
         where,
@@ -70,7 +70,7 @@ describe("a column that may not be seen", () => {
     }
   });
 
-  it("changes no join, on either side of it", async () => {
+  it("changes no join, on either side", async () => {
     const shows = fc.oneof(
       fc.constant({}),
       fc.constant({ has: true }),
@@ -89,7 +89,7 @@ describe("a column that may not be seen", () => {
     }
   });
 
-  it("has no distinct values, and stands in no export", async () => {
+  it("has no distinct values, and is in no export", async () => {
     const values = await fixture.reads.distinct(whole, [HIDDEN, "a.b", "data.a", "k"], scope);
     expect(answered(values)).to.deep.equal({ a: [], "a.b": [], "data.a": [], k: ["same"] });
     const { exportRows } = createEntryExport(fixture.pool);
@@ -105,7 +105,7 @@ describe("a column that may not be seen", () => {
     }
   });
 
-  it("is still there for the filter of a rule, which its caller does not write", async () => {
+  it("is still available to the filter of a rule, which the caller does not write", async () => {
     const ofRule: EntryScope = { ...scope, filter: { a: { $exists: true } } };
     const [seen, all] = [await fixture.reads.count(whole, null, ofRule), await fixture.reads.count(whole, null, scope)];
     expect(seen.total).to.be.within(1, all.total - 1);

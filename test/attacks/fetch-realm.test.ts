@@ -11,10 +11,10 @@ import { tryNatives } from "./realm-natives.js";
 const RUNS = 120;
 /** Platform functions that one run tries. */
 const AT_ONCE = 30;
-describe("runs that follow one another on a thread with fetch", () => {
+describe("consecutive runs on a thread with fetch", () => {
   const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();
 
-  it("find nothing of each other, over more of them than a thread serves", async () => {
+  it("see nothing of each other, over more runs than a thread serves", async () => {
     const source = execute(
       "return found",
       `const holders = [globalThis, Headers, Response, Blob, FormData, URL, ReadableStream, DOMException, crypto, crypto.subtle]
@@ -54,7 +54,7 @@ describe("runs that follow one another on a thread with fetch", () => {
       "for (let at = 0; at < 100; at += 1) fetch(url + '/late').catch(() => fetch(url + '/left'))",
     ],
   ] as const) {
-    it(`have nothing of the last under way: ${what}`, async () => {
+    it(`are not affected by unfinished work of the previous run: ${what}`, async () => {
       const body = `${going}; await new Promise((resolve) => { setTimeout(resolve, 10) }); over = true`;
       await resultOf(browsers(), execute(body, "let over = false"), here);
       const wait =
@@ -69,7 +69,7 @@ describe("runs that follow one another on a thread with fetch", () => {
     ["objects", "new Array(131_072).fill(kept.length + 0.5)"],
     ["texts", "JSON.stringify(new Array(2e5).fill(kept.length))"],
   ] as const) {
-    it(`go on where V8 collects all of their thread's garbage: ${what}`, async () => {
+    it(`continue if V8 collects all garbage of their thread: ${what}`, async () => {
       const code = `const kept = []; while (kept.length < 200) kept.push(${made}); return kept.length`;
       const seen: Mode[] = [];
       expect(await resultOf(browsers(), execute(code), { ...here, onMode: (kind) => void seen.push(kind) })).to.equal(
@@ -79,7 +79,7 @@ describe("runs that follow one another on a thread with fetch", () => {
     });
   }
 
-  it("have a page that no function of the platform ends, whatever it is called with and whatever its callbacks throw", async () => {
+  it("cannot crash their page by any platform function, arguments or exceptions in callbacks", async () => {
     const tried = (from: number | null) =>
       resultOf(browsers(), execute(`return (${tryNatives})(url, ${from}, ${AT_ONCE})`), here);
     const names = (await tried(null)) as string[];
@@ -96,7 +96,7 @@ describe("runs that follow one another on a thread with fetch", () => {
     expect(await next()).to.equal("answered");
   });
 
-  it("reach nothing of the thread's own scope by what crosses the border", async () => {
+  it("cannot reach the thread's own globals through values from outside", async () => {
     const source = execute(
       `const scopes = [];
        const look = (value) => { for (let one = value; one !== null && one !== undefined; one = Object.getPrototypeOf(one)) {
@@ -128,7 +128,7 @@ describe("runs that follow one another on a thread with fetch", () => {
     expect(await resultOf(browsers(), source, { ...here, service })).to.deep.equal([]);
   });
 
-  it("are judged each by its own judge, whatever the last was let do", async () => {
+  it("each have their own check of requests, whatever the previous run was allowed", async () => {
     const asks = (path: string) =>
       execute(`try { return (await fetch(url + "${path}")).status } catch (error) { return error.message }`);
     const mayRequest = (address: string) => !address.includes("secret");

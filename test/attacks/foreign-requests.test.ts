@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 
-describe("A signed-in person's cookie", () => {
+describe("the cookie of a signed-in person", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ ROLES: "api" });
@@ -41,19 +41,19 @@ describe("A signed-in person's cookie", () => {
     });
   }
 
-  it("does not write where a form of another site is sent as a navigation", async () => {
+  it("does not write for a form of another site that is sent as a navigation", async () => {
     const before = await people();
     const form = { origin: "null", "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate" };
     expect(await write(form)).to.equal(403);
     expect(await people()).to.equal(before);
   });
 
-  it("opens a page that a link from elsewhere leads to", async () => {
+  it("opens a page that a link of another site leads to", async () => {
     const headers = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", accept: "text/html" };
     expect(await send("GET", `/apps/${service.appId}/viewer`, headers)).to.equal(200);
   });
 
-  it("reads no script of an action for a worker", async () => {
+  it("does not return the script of an action for a worker", async () => {
     const body = { name: "a", code: "async function execute() {}" };
     const { id } = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body })).body.action;
     const path = `/v3/apps/${service.appId}/actions/${id}/compile`;
@@ -104,7 +104,7 @@ const CHANGES: readonly [method: string, path: string, isSignIn: boolean][] = [
   ["POST", "/graphql", false],
 ];
 
-describe("A request of another site (CROSS_SITE_REQUEST)", () => {
+describe("a request of another site (CROSS_SITE_REQUEST)", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ ROLES: "api", PUBLIC_URL: OWN });
@@ -147,7 +147,7 @@ describe("A request of another site (CROSS_SITE_REQUEST)", () => {
   });
 
   for (const [method, path, isSignIn] of CHANGES) {
-    it(`${method} ${path} is refused or reaches the operation, by its source and credential`, async () => {
+    it(`${method} ${path} is rejected or reaches the operation, by its source and credential`, async () => {
       for (const [credential, own] of Object.entries(credentials())) {
         for (const [name, headers, source] of SOURCES) {
           const isChecked = isSignIn || credential === "cookie";
@@ -161,7 +161,7 @@ describe("A request of another site (CROSS_SITE_REQUEST)", () => {
     });
   }
 
-  it("a websocket opens with the cookie for the own origin only; pages that an app does not list open none", async () => {
+  it("a websocket opens with the cookie only for the own origin; pages of origins that the app does not list open none", async () => {
     const upgrade = {
       connection: "Upgrade",
       upgrade: "websocket",
@@ -191,14 +191,14 @@ describe("A request of another site (CROSS_SITE_REQUEST)", () => {
   });
 });
 
-describe("The own origin without PUBLIC_URL", () => {
+describe("the own origin without PUBLIC_URL", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ ROLES: "api" });
   });
   after(() => service.stop());
 
-  it("is the address at which the service was asked, over http and behind a proxy over https", async () => {
+  it("is the address of the request, over http, and behind a proxy over https", async () => {
     const { host } = new URL(service.url);
     const write = (origin: string) =>
       service.rest("POST", "/v1/apps/1/settings", {

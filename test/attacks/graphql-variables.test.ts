@@ -19,7 +19,7 @@ const ATTEMPTS: [string, object][] = [
   ["one value of 1 MB", { environment: TELL.repeat(80_000) }],
 ];
 
-describe("GraphQL variables that are wrong throughout", () => {
+describe("GraphQL variables with many faults", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ ROLES: "api" });
@@ -27,7 +27,7 @@ describe("GraphQL variables that are wrong throughout", () => {
   after(() => service.stop());
 
   for (const [said, data] of ATTEMPTS) {
-    it(`are refused by one short fault, over HTTP: ${said}`, async () => {
+    it(`are rejected with one short error, over HTTP: ${said}`, async () => {
       const { http, body } = await service.rest("POST", "/graphql", { body: { query: QUERY, variables: { data } } });
       expect(http).to.equal(200);
       expect(body.errors).to.have.length(1);
@@ -35,7 +35,7 @@ describe("GraphQL variables that are wrong throughout", () => {
       expect(JSON.stringify(body).length).to.be.below(500);
     });
 
-    it(`are refused by one short fault, over a socket: ${said}`, async () => {
+    it(`are rejected with one short error, over a socket: ${said}`, async () => {
       const client = service.socket();
       const refusal = await client
         .iterate({ query: QUERY, variables: { data } })
@@ -48,7 +48,7 @@ describe("GraphQL variables that are wrong throughout", () => {
     });
   }
 
-  it("are refused where they nest as deeply as a request can hold, in the rules' own words up to 1,000 levels", async () => {
+  it("are rejected at the maximum depth of a request, by the service's own rules up to 1,000 levels", async () => {
     const query = "mutation ($settings: JSON!) { setSettings(appId: 1, settings: $settings) }";
     const refusalOf = async (levels: number) => {
       const nested = "[".repeat(levels) + "]".repeat(levels);

@@ -46,13 +46,13 @@ async function startHost(text: string, thenEnds: boolean) {
   return { url, sockets, stop };
 }
 
-describe("hosts that answer the service as they like", () => {
+describe("hosts that respond with anything to the service", () => {
   const connectionsOf = (answerLimitMs: number) =>
     createCheckedConnections({ mayReach: () => true, resolve: systemLookup, answerLimitMs });
 
   for (const [name, [text, status]] of Object.entries(ANSWERS)) {
     for (const thenEnds of [false, true]) {
-      it(`${name}${thenEnds ? ", and the end" : ""}: what was sent and what is fetched is over`, async () => {
+      it(`${name}${thenEnds ? ", and the end" : ""}: the request ends, and its connection is released`, async () => {
         const host = await startHost(text, thenEnds);
         const received = (asked: Promise<{ status: number }>) =>
           asked.then(
@@ -70,7 +70,7 @@ describe("hosts that answer the service as they like", () => {
     }
   }
 
-  describe("and others beside them", function () {
+  describe("and other requests beside them", function () {
     this.timeout(180_000);
     let service: TestService;
     let hook: Awaited<ReturnType<typeof startAlertHook>>;
@@ -108,7 +108,7 @@ describe("hosts that answer the service as they like", () => {
       return `${path}/alerts/${alert.id}`;
     }
 
-    it("what switches to another protocol keeps nobody else's alerts", async () => {
+    it("a host that switches the protocol does not delay alerts of others", async () => {
       const odd = await hostThatSays(SWITCH);
       const path = await alertTo(service.appId, odd.url.href);
       const lastOf = async () => (await service.rest("GET", `${path}/deliveries`, { as: "admin" })).body.deliveries[0];
@@ -119,7 +119,7 @@ describe("hosts that answer the service as they like", () => {
       expect(await lastOf()).to.include({ status: "failed", detail: "HTTP 101" });
     });
 
-    it("what never answers one app's alerts keeps no other app's", async () => {
+    it("a host that never responds to one app's alerts does not delay those of other apps", async () => {
       const silent = await hostThatSays("");
       for (let rule = 0; rule < 20; rule += 1) await alertTo(service.appId, silent.url.href);
       await until(() => silent.sockets.size >= PLACES_PER_APP.alerts);
@@ -130,7 +130,7 @@ describe("hosts that answer the service as they like", () => {
       expect(silent.sockets.size).to.equal(PLACES_PER_APP.alerts);
     });
 
-    it("what never answers a thousand devices of one app keeps no other app's", async () => {
+    it("a host that never responds to a thousand devices of one app does not delay those of other apps", async () => {
       const [silent, ready] = [await hostThatSays(""), await hostThatSays(EMPTY)];
       await pushed(service.appId, silent.url, 1_100);
       await until(() => silent.sockets.size >= PLACES_PER_APP.pushes);

@@ -16,7 +16,7 @@ const ASK = `
     process.exit();
   });`;
 
-describe("a way out that another user of the machine has found", () => {
+describe("a proxy port that another user of the machine has found", () => {
   let server: Server;
   let proxy: EgressProxy;
   let url: string;
@@ -47,7 +47,7 @@ describe("a way out that another user of the machine has found", () => {
   }
 
   for (const host of ["127.0.0.1", "::1"]) {
-    it(`serves the users that it is meant for alone, on ${host}`, async () => {
+    it(`serves only the intended users, on ${host}`, async () => {
       const own = process.getuid!();
       let served = own;
       proxy = createEgressProxy({ allowPrivateNetwork: true, host, servesUid: (uid) => uid === served });

@@ -14,7 +14,7 @@ const MB = 1024 * 1024;
 /** Three million characters, a million objects. */
 const RESULT = `[${"{},".repeat(1_000_000)}{}]`;
 
-describe("answers that would be too large", () => {
+describe("responses that would be too large", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ ROLES: "api" });
@@ -38,7 +38,7 @@ describe("answers that would be too large", () => {
     return response.text();
   }
 
-  it("come in pages of 8 MB, and the next page begins where one ended", async () => {
+  it("have pages of 8 MB, and the next page begins where the last one ended", async () => {
     const ids: string[] = [];
     while (ids.length < ENTRIES) {
       const text = await page(ids.length, 1_000);
@@ -52,12 +52,12 @@ describe("answers that would be too large", () => {
     expect(ids).to.deep.equal(Array.from({ length: ENTRIES }, (_, at) => String(ENTRIES - at)));
   });
 
-  it("hold each entry's data as it is stored, to the last character", async () => {
+  it("contain the data of each entry unchanged, to the last character", async () => {
     const text = await page(0, 1);
     expect(text).to.contain(`"data":{"taskId":1,"odd":1.50,"result":{"data":${RESULT},"success":true}}`);
   });
 
-  it("are 16 MB for a document, however often it asks: the rest is refused before it is read", async () => {
+  it("are at most 16 MB for a document with any number of fields: the rest is rejected before it is read", async () => {
     const asked = Array.from({ length: 60 }, (_, at) => `a${at}: actionLogs(appId: 1) { logs { id data } }`);
     const response = await fetch(`${service.url}/graphql`, {
       method: "POST",
@@ -71,7 +71,7 @@ describe("answers that would be too large", () => {
       .and.to.contain('"extensions":{"status":"REQUEST_INVALID"}');
   });
 
-  it("are 16 MB as they are written, with every name that a value is asked for under", async () => {
+  it("are at most 16 MB as JSON, with all names under which a value is requested", async () => {
     const names = Array.from({ length: 7 }, (_, at) => `a${at}: data`);
     const query = `{ actionLogs(appId: 1, options: {limit: 1}) { logs { ${names.join(" ")} } } }`;
     const { data, errors } = await service.graphql(query, {}, { as: "api" });
@@ -79,7 +79,7 @@ describe("answers that would be too large", () => {
     expect(errors![0].message).to.contain("an answer holds at most 16 MB");
   });
 
-  it("are 16 MB of one entry too, under however many names", async () => {
+  it("are at most 16 MB also for one entry under any number of names", async () => {
     const names = Array.from({ length: 19 }, (_, at) => `a${at}: data`);
     const query = `{ actionLogs(appId: 1, options: {limit: 2}) { logs { ${names.join(" ")} } } }`;
     const { data, errors } = await service.graphql(query, {}, { as: "api" });
@@ -93,7 +93,7 @@ describe("answers that would be too large", () => {
     expect(result).to.deep.equal({ data, errors });
   });
 
-  it("are given back when the connection breaks off, for the answers that stand in line on it too", async () => {
+  it("are released when the connection ends, also for responses that wait on it", async () => {
     const { port } = new URL(service.url);
     const body = JSON.stringify({ limit: 2 });
     const request =
@@ -110,7 +110,7 @@ describe("answers that would be too large", () => {
     await until(async () => (await held()) === "0");
   });
 
-  it("come over the websocket as they do over HTTP", async () => {
+  it("have the same limits over the websocket as over HTTP", async () => {
     const query = "{ actionLogs(appId: 1, options: {limit: 1}) { count logs { id type data } } }";
     const byHttp = await service.graphql(query, {}, { as: "api" });
     const client = service.socket("api");
@@ -136,7 +136,7 @@ describe("lists of actions that would be too large", () => {
   });
   after(() => service.stop());
 
-  it("come in pages of 8 MB that say there is more, and hold each action once", async () => {
+  it("have pages of 8 MB with hasMore, and contain each action once", async () => {
     const seen: number[] = [];
     for (let more = true; more; ) {
       const { body } = await service.rest("GET", `/v3/apps/1/actions?limit=1000&offset=${seen.length}`);
@@ -149,24 +149,24 @@ describe("lists of actions that would be too large", () => {
     expect(seen).to.deep.equal(seen.toSorted((a, b) => b - a));
   });
 
-  it("are refused in words where they can only come whole", async () => {
+  it("are rejected with an explanation if they have no pages", async () => {
     const { http, body } = await service.rest("GET", "/v3/apps/1/actions/export");
     expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
     expect(body.error).to.contain("16 MB");
   });
 });
 
-describe("a large answer on its way", () => {
+describe("a large response in progress", () => {
   const TEXT = "aé😀".repeat(200_000);
 
-  it("comes whole, by slices that part no character", async () => {
+  it("arrives completely, in slices that split no character", async () => {
     const slices: Buffer[] = [];
     for await (const slice of sliced(["[", TEXT, "]"], () => undefined)) slices.push(slice);
     expect(slices.length).to.be.above(5);
     expect(Buffer.concat(slices).toString() === `[${TEXT}]`).to.equal(true);
   });
 
-  it("ends where it is read too slowly, though it never stops", async () => {
+  it("is ended if it is read too slowly, even if reading never stops", async () => {
     const end = Promise.withResolvers<void>();
     const stream = sliced([TEXT], end.resolve, 20);
     await once(stream, "readable");
@@ -176,7 +176,7 @@ describe("a large answer on its way", () => {
   });
 });
 
-describe("the account of answers under way", () => {
+describe("the count of bytes in progress", () => {
   const caller = (appId: number) => ({ appId, personId: null }) as never;
   const statusOf = (work: Promise<void>): Promise<string | null> =>
     work.then(
@@ -184,7 +184,7 @@ describe("the account of answers under way", () => {
       (error: ActionError) => error.status,
     );
 
-  it("leaves half of all to others whatever one app asks for, and gives back what has left", async () => {
+  it("leaves half of the total to others, whatever one app requests, and releases what has been sent", async () => {
     const answers = createAnswers({ totalBytes: 100, ofOwnerBytes: 50, ofAnswerBytes: 40 });
     const [first, again, second, third] = [1, 1, 2, 3].map((appId) => answers.open(caller(appId)));
     await first!.reserve(40);
@@ -198,7 +198,7 @@ describe("the account of answers under way", () => {
     expect(answers.held()).to.equal(0);
   });
 
-  it("refuses an answer's next part, never what a part has done", async () => {
+  it("rejects the next part of a response, and undoes no completed part", async () => {
     const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 40 });
     const answer = answers.open(caller(1));
     const large = new JsonText(`"${"x".repeat(60)}"`);
@@ -208,7 +208,7 @@ describe("the account of answers under way", () => {
     expect((refused as PromiseRejectedResult).reason.status).to.equal("REQUEST_INVALID");
   });
 
-  it("leaves out a result that would make the answer too large, and keeps those before it", async () => {
+  it("leaves out a result that would make the response too large, and keeps those before it", async () => {
     const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 40 });
     const answer = answers.open(caller(1));
     let done = 0;
@@ -226,7 +226,7 @@ describe("the account of answers under way", () => {
     answer.whole(new JsonText("x".repeat(40)));
   });
 
-  it("begins no further part for who has gone, and gives back what they held once the part under way has ended", async () => {
+  it("starts no further part for a disconnected caller, and releases the bytes when the current part has ended", async () => {
     const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 1_000 });
     const answer = answers.open(caller(1));
     const reading = Promise.withResolvers<string>();
@@ -246,7 +246,7 @@ describe("the account of answers under way", () => {
     expect([begun, answers.held()]).to.deep.equal([1, 0]);
   });
 
-  it("begins nothing for a caller that is gone, and has ended only when its last part has", async () => {
+  it("starts nothing for a disconnected caller, and ends only with its last part", async () => {
     const answers = createAnswers({ totalBytes: 100, ofOwnerBytes: 100, ofAnswerBytes: 100 });
     const answer = answers.open(caller(1));
     const events: string[] = [];
@@ -267,7 +267,7 @@ describe("the account of answers under way", () => {
     expect(answers.held()).to.equal(0);
   });
 
-  it("hands on what was done to twice of what may be read, and says beyond that that it was done", async () => {
+  it("returns the result of a completed change up to twice the limit, and above that only its success", async () => {
     const answers = createAnswers({ totalBytes: 10 * MB, ofOwnerBytes: 5 * MB, ofAnswerBytes: 5 * MB });
     const run = (appId: number, bytes: number) => {
       const { promise, resolve } = Promise.withResolvers<JsonText>();

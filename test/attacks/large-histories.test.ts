@@ -14,7 +14,7 @@ describe("large histories", () => {
   });
   after(() => service.stop());
 
-  it("of an app are listed without what the snapshots hold", async () => {
+  it("of an app are listed without the content of its snapshots", async () => {
     const hooks = `{"\\u0000":[${"{},".repeat(20_000)}{}]}`;
     const name = JSON.stringify('quotes " and \\ and a comma,');
     await service.db.query(
@@ -37,7 +37,7 @@ describe("large histories", () => {
     expect(read).to.be.below(50_000);
   });
 
-  it("of an action are compared while others are served", async () => {
+  it("of an action are compared while other requests are served", async () => {
     const block = "\n".repeat(1_000);
     const code = (word: string) => Array.from({ length: 100 }, (_, at) => `${block}${word}${at}`).join("\n");
     const row = (id: number, masterId: number | null) => ({

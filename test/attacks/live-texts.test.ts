@@ -8,7 +8,7 @@ import { guardSource, type LiveSource, liveSource } from "../../src/operations/r
 
 const EVENT = { text: "x".repeat(10_000) };
 
-describe("one event to sockets that each ask for it in words of their own", () => {
+describe("one event to sockets that each request it with a different document", () => {
   const schema = buildSchema("type Query { none: Int } type Event { text: String } type Subscription { added: Event }");
   const answers = createAnswers({ totalBytes: 100_000, ofOwnerBytes: 50_000, ofAnswerBytes: 40_000 });
   const { subscribe } = createSharedResults(answers, pino({ level: "silent" }));
@@ -58,7 +58,7 @@ describe("one event to sockets that each ask for it in words of their own", () =
     await new Promise(setImmediate);
   }
 
-  it("is written for as many as there is room for, and the others' sockets are asked to come again", async () => {
+  it("is sent to as many as memory allows; other sockets are closed and reconnect", async () => {
     const sockets = await Promise.all(Array.from({ length: 9 }, (_, at) => follow(`a${at}: text`)));
     const other = await follow("text", 2);
     await emit();
@@ -68,7 +68,7 @@ describe("one event to sockets that each ask for it in words of their own", () =
     expect(answers.held()).to.be.within(50_000, 51_000);
   });
 
-  it("is written once for all who ask alike, and counted until the last of them has sent it", async () => {
+  it("is serialized once for all identical documents, and counted until the last socket has sent it", async () => {
     const sockets = await Promise.all(Array.from({ length: 100 }, () => follow("text")));
     await emit();
     expect(new Set(sockets.map(({ results }) => results[0])).size).to.equal(1);
@@ -78,7 +78,7 @@ describe("one event to sockets that each ask for it in words of their own", () =
     expect(answers.held()).to.equal(0);
   });
 
-  it("is refused in words where one asks for it under too many names", async () => {
+  it("is rejected with an explanation if a document requests it under too many names", async () => {
     const names = Array.from({ length: 10 }, (_, at) => `a${at}: text`);
     const [many, one] = [await follow(names.join(" ")), await follow("text")];
     await emit();
@@ -86,7 +86,7 @@ describe("one event to sockets that each ask for it in words of their own", () =
     expect(String(one.results[0])).to.contain(EVENT.text);
   });
 
-  it("costs nothing where it is short", async () => {
+  it("counts nothing if it is short", async () => {
     const sockets = await Promise.all(Array.from({ length: 100 }, (_, at) => follow(`a${at}: text`)));
     await emit({ text: "short" });
     expect(sockets.every(({ results }) => String(results[0]).includes("short"))).to.equal(true);
@@ -94,8 +94,8 @@ describe("one event to sockets that each ask for it in words of their own", () =
   });
 });
 
-describe("a subscription whose events are for one socket alone", () => {
-  it("ends its source as soon as it is completed, though no event comes", async () => {
+describe("a subscription whose events are for one socket only", () => {
+  it("ends its source as soon as it is completed, even if no event arrives", async () => {
     const schema = buildSchema("type Query { none: Int } type Subscription { added: Int }");
     const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 1_000 });
     const { subscribe, count } = createSharedResults(answers, pino({ level: "silent" }));

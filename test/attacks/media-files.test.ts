@@ -7,7 +7,7 @@ import { type Media, mediaOf } from "../media/support.js";
 import { launchChromium } from "../web/chromium.js";
 import { hostileFiles } from "./hostile-files.js";
 
-describe("files made to hurt", () => {
+describe("malicious files", () => {
   let service: TestService;
   let media: Media;
   before(async () => {
@@ -16,7 +16,7 @@ describe("files made to hurt", () => {
   });
   after(() => service.stop());
 
-  it("are kept or refused in words, in bounded time, and leave no process", async () => {
+  it("are stored or rejected with an explanation, in limited time, and leave no process", async () => {
     for (const { name, bytes } of await hostileFiles()) {
       const { http, body } = await media.send([{ name, bytes }]);
       expect([201, 400], `${name}: ${JSON.stringify(body)}`).to.include(http);
@@ -32,7 +32,7 @@ describe("files made to hurt", () => {
     expect(childProcesses().filter((line) => line.includes("pictures/child"))).to.deep.equal([]);
   }).timeout(180_000);
 
-  it("run nothing in a browser that opens, frames, shows or loads them as a script, although all may read them", async () => {
+  it("run nothing in a browser that opens, frames, shows or loads them as a script, even if everyone may read them", async () => {
     const folderId = await media.folder("open");
     await media.rest("PUT", `/folders/${folderId}/accessRules`, [{ type: ["read"], allow: "all" }]);
     const names = /svg|polyglot|page|comment|mis/;
@@ -71,7 +71,7 @@ describe("files made to hurt", () => {
     }
   });
 
-  it("lose place, maker and texts, and keep their pixels, colours and which way is up", async () => {
+  it("lose location, device and texts, and keep their pixels, colours and orientation", async () => {
     const secret = "Somebody's camera";
     const raw = { width: 120, height: 80, channels: 3 as const };
     const pixels = Buffer.from(Array.from({ length: raw.width * raw.height * 3 }, (_, at) => (at * 7) % 256));

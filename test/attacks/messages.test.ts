@@ -29,7 +29,7 @@ describe("messages under attack", () => {
       return message.status === "queued" ? null : message;
     });
 
-  it("no line break gets into a header, by whatever field and however it is written", async () => {
+  it("no line break gets into a header, by any field and in any notation", async () => {
     for (const end of BREAKS) {
       for (const body of [
         { subject: `x${end}` },
@@ -48,7 +48,7 @@ describe("messages under attack", () => {
     }
   });
 
-  it("no header of the message's own is given from outside", async () => {
+  it("no header that the service sets can be set from outside", async () => {
     for (const name of [
       "From",
       "sender",
@@ -63,7 +63,7 @@ describe("messages under attack", () => {
     }
   });
 
-  it("what is no address, no list of them, or more than 1,000 is refused by its name", async () => {
+  it("invalid addresses, invalid lists, and more than 1,000 recipients are rejected by name", async () => {
     const many = Array.from({ length: 1_001 }, (_, n) => ({ email: `a${n}@example.com` }));
     const bad = [
       "a",
@@ -92,18 +92,18 @@ describe("messages under attack", () => {
     }
   });
 
-  it("data that would make gigabytes of a megabyte is refused in bounded time", async () => {
+  it("data that would turn a megabyte into gigabytes is rejected in limited time", async () => {
     const { http, body } = await send({ html: "{{a}}".repeat(60_000), data: { a: "x".repeat(400_000) } });
     expect([http, body.error.startsWith("html is longer than")]).to.deep.equal([400, true]);
   });
 
-  it("a name in a template reaches no prototype", async () => {
+  it("a name in a template cannot reach a prototype", async () => {
     const { body } = await send({ text: "{{constructor.name}}{{__proto__.a}}{{a.length}}", data: { a: "xyz" } });
     const { message } = (await service.rest("GET", path(`messages/${body.id}`))).body;
     expect(message.text).to.equal("");
   });
 
-  it("an attachment is what its encoding says, without a path in its name", async () => {
+  it("an attachment is decoded by its encoding, and its name has no path", async () => {
     const named = (name: string, more = {}) => send({ attachments: [{ name, content: "x", ...more }] });
     for (const answer of [
       await named("../x"),
@@ -116,7 +116,7 @@ describe("messages under attack", () => {
     }
   });
 
-  it("an inner host that an app names is not connected to, by name or by address", async () => {
+  it("the service does not connect to a private host that an app names, by name or by address", async () => {
     for (const host of ["127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1"]) {
       await set({ __smtp: { host, port: host === "127.0.0.1" ? 25 : 587, from: "a@example.com" } });
       const { body } = await send({});
@@ -131,7 +131,7 @@ describe("messages under attack", () => {
     expect(server.taken).to.deep.equal([]);
   });
 
-  it("a faulty setting is refused by its field, and its value is not said", async () => {
+  it("an invalid setting is rejected by its field, without its value", async () => {
     for (const [setting, field] of [
       [{ host: "mail.example.com", port: "secret-port", from: "a@example.com" }, "port"],
       [{ host: "secret host", from: "a@example.com" }, "host"],

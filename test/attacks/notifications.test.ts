@@ -18,7 +18,7 @@ describe("notifications under attack", () => {
   const device = (body: unknown) =>
     service.rest("POST", `/v1/apps/${service.appId}/push/subscriptions`, { body, as: "live" });
 
-  it("no device stands at an inner address, without TLS, or behind a password", async () => {
+  it("no device can have a private address, an address without TLS, or one with a password", async () => {
     for (const endpoint of [
       "http://push.example.net/a",
       "https://127.0.0.1/a",
@@ -36,7 +36,7 @@ describe("notifications under attack", () => {
     }
   });
 
-  it("no device has keys that are none", async () => {
+  it("no device can have invalid keys", async () => {
     const endpoint = "https://push.example.net/a";
     for (const keys of [{}, { ...KEYS, auth: "x" }, { ...KEYS, p256dh: `${KEYS.p256dh}AA` }, { ...KEYS, auth: [1] }]) {
       const { http, body } = await device({ endpoint, keys });
@@ -44,7 +44,7 @@ describe("notifications under attack", () => {
     }
   });
 
-  it("one reader has twenty devices at most, the newest", async () => {
+  it("one user has twenty devices at most, the newest", async () => {
     for (let n = 0; n < 22; n += 1) await device({ endpoint: `https://push.example.net/${n}`, keys: KEYS });
     const { body } = await service.rest("GET", `/v1/apps/${service.appId}/push/subscriptions`, { as: "live" });
     expect(body.subscriptions).to.have.length(20);

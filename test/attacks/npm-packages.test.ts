@@ -19,7 +19,7 @@ const bundlers = () =>
     .split("\n")
     .filter((line) => line.includes("bundler/child.js"));
 
-describe("A hostile archive", () => {
+describe("a malicious archive", () => {
   const ARCHIVES: [what: string, words: RegExp, archive: () => Buffer][] = [
     [
       "a file above its folder",
@@ -40,12 +40,12 @@ describe("A hostile archive", () => {
     ["no package.json", /holds no package\.json/, () => archiveOf([INDEX])],
   ];
   for (const [what, words, archive] of ARCHIVES) {
-    it(`with ${what} is refused as a whole`, () => {
+    it(`with ${what} is rejected as a whole`, () => {
       expect(() => filesOf(archive())).to.throw(words);
     });
   }
 
-  it("without any of these is read, declarations too, maps left out", () => {
+  it("without any of these is read, with declarations and without source maps", () => {
     const files = filesOf(
       archiveOf([
         MANIFEST,
@@ -59,7 +59,7 @@ describe("A hostile archive", () => {
   });
 });
 
-describe("A hostile package", () => {
+describe("a malicious package", () => {
   let saves: Saves;
   let registry: TestRegistry;
 
@@ -103,13 +103,13 @@ describe("A hostile package", () => {
     ],
   ];
   for (const [what, words, published] of REFUSED) {
-    it(`${what} is refused, and nothing is written`, async () => {
+    it(`${what} is rejected, and nothing is written`, async () => {
       registry.publish(published());
       await saves.refused(words);
     });
   }
 
-  it("with a part whose licence is not allowed is refused, and the part is named", async () => {
+  it("with a part whose licence is not allowed is rejected, and the error names the part", async () => {
     registry.publish({ name: "copied", version: "2.0.0", manifest: { license: "WTFPL" }, files: { "index.js": "" } });
     const manifest = { license: "MIT", dependencies: { copied: "^2" } };
     const files = { "index.js": "module.exports = require('copied')" };
@@ -141,7 +141,7 @@ describe("A hostile package", () => {
     expect(bundlers()).to.deep.equal([]);
   });
 
-  it("that names things of every object is resolved like any other", async () => {
+  it("with names that every object inherits is resolved like any other", async () => {
     registry.publish({
       ...evil(INDEX),
       manifest: { dependencies: JSON.parse('{"__proto__": "1", "constructor": "1", "toString": "*"}') },
@@ -149,7 +149,7 @@ describe("A hostile package", () => {
     await saves.refused(/is no package of the registry|is no name of a package/);
   });
 
-  it("that needs names which are paths has none of them asked for", async () => {
+  it("with dependencies whose names are paths is rejected before any of them is requested", async () => {
     const { asked } = registry;
     for (const name of ["../../-/whoami", "a/../../-/whoami", "a?b", "@a/b/c", "%2e%2e/x", "a b", "x*/alert(1)/*"]) {
       registry.publish({ ...evil(INDEX), manifest: { license: "MIT", dependencies: { [name]: "*" } } });
@@ -159,7 +159,7 @@ describe("A hostile package", () => {
     }
   });
 
-  it("of a registry that leads to addresses inside is not fetched from there, and they get no token", async () => {
+  it("of a registry that redirects to private addresses is not downloaded from there, and they get no token", async () => {
     const inside = await startRegistry();
     try {
       for (const host of [inside.url, "http://169.254.169.254", "https://127.0.0.1", "https://[::1]"]) {
@@ -197,7 +197,7 @@ describe("A hostile package", () => {
     ["depths", `{"versions": ${"[".repeat(100_000)}${"]".repeat(100_000)}}`],
   ];
   for (const [what, body] of ODD) {
-    it(`of a registry that answers ${what} is refused`, async () => {
+    it(`of a registry that answers ${what} is rejected`, async () => {
       registry.instead = (_request, response) => void response.end(body);
       await saves.refused(/no JSON|no version|is none|no archive|without TLS/);
     });

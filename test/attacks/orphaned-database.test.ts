@@ -8,7 +8,7 @@ import { until } from "../harness/until.js";
 /** Runs out of memory soon. */
 const LITTLE_MEMORY = ["--max-old-space-size=64"];
 
-describe("a service that dies without a word", () => {
+describe("a service that is killed", () => {
   let dataDir: string;
   const owners: Owner[] = [];
 
@@ -32,7 +32,7 @@ describe("a service that dies without a word", () => {
     ["aborts", "SIGUSR2"],
     ["runs out of memory", "SIGHUP"],
   ] as const) {
-    it(`takes its PostgreSQL along when it ${how}, and loses no commit`, async () => {
+    it(`ends its PostgreSQL when it ${how}, and loses no commit`, async () => {
       const { owner, url } = await start();
       await query(url, "CREATE TABLE kept AS SELECT 42 AS value");
       const first = postmasterPid(dataDir);

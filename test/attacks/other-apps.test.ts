@@ -25,7 +25,7 @@ const TABLES = `
    WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace
      AND 2 = (SELECT count(*) FROM pg_attribute WHERE attrelid = pg_class.oid AND attname IN ('id', 'app_id'))`;
 
-describe("things of another app, asked for by their numbers", () => {
+describe("resources of another app, requested by their IDs", () => {
   let service: TestService;
   let admin: string;
 
@@ -67,7 +67,7 @@ describe("things of another app, asked for by their numbers", () => {
   });
   after(() => service.stop());
 
-  it("are there, one of every kind that has numbers", async () => {
+  it("exist for every kind that has IDs", async () => {
     const empty: string[] = [];
     for (const { name } of await rows<{ name: string }>(service.db, TABLES, [])) {
       const found = await rows(service.db, `SELECT FROM ${name} WHERE app_id = $1 AND id = $1`, [FOREIGN]);
@@ -76,7 +76,7 @@ describe("things of another app, asked for by their numbers", () => {
     expect(empty).to.deep.equal([]);
   });
 
-  it("would be found: each query answers its own app's people otherwise than for a number that nobody has", async () => {
+  it("exist: the people of their app get another response than for an unknown ID", async () => {
     const same: string[] = [];
     for (const call of callsOf("query")) {
       const all = (number: number) => Array<number>(call.numbers).fill(number);
@@ -85,13 +85,13 @@ describe("things of another app, asked for by their numbers", () => {
     expect(same).to.deep.equal([]);
   });
 
-  it("are to queries as if they were not there", async () => {
+  it("are not found by queries", async () => {
     const found: string[] = [];
     for (const call of callsOf("query")) found.push(...(await differences(call)));
     expect(found).to.deep.equal([]);
   });
 
-  it("are to subscriptions as if they were not there, also when something happens to them", async () => {
+  it("are not found by subscriptions, also when they change", async () => {
     const client = service.socket(admin);
     const db = new Client({ connectionString: service.databaseUrl });
     await db.connect();
@@ -121,7 +121,7 @@ describe("things of another app, asked for by their numbers", () => {
     expect(received.get(own)).to.have.nested.property("0.data.actionLogAdded.id");
   });
 
-  it("stay as they are, whatever mutation names them", async () => {
+  it("are not changed by any mutation", async () => {
     const before = await foreignRows();
     const found: string[] = [];
     for (const call of callsOf("mutation")) found.push(...(await differences(call)));

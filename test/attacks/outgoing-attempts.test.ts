@@ -26,7 +26,7 @@ const NO_OAUTH = { tokenUrl: null, clientId: null, scopes: [], grant: null };
 
 type Answer = [status: number, second: unknown, third: unknown];
 
-describe("attempts to lead requests elsewhere, or to get a bound secret", () => {
+describe("attempts to redirect requests, or to get a bound secret", () => {
   const contacted = new Set<string>();
   const closers: (() => void)[] = [];
   let undoTrust: () => void;
@@ -116,7 +116,7 @@ describe("attempts to lead requests elsewhere, or to get a bound secret", () => 
 
   const hostOf = (url: string): string => new URL(url).host;
 
-  it("500 redirects lead nowhere but to the listed origin, with and without a credential", async () => {
+  it("500 redirects lead only to the listed origin, with and without a credential", async () => {
     const [next] = numbers(2);
     const pick = (list: readonly string[]) => list[next!(list.length)]!;
     const { port } = new URL(origin);
@@ -145,7 +145,7 @@ describe("attempts to lead requests elsewhere, or to get a bound secret", () => 
     expect(received.length).to.be.above(500);
   });
 
-  it("a redirect to another listed origin has no credential and no header of the first", async () => {
+  it("a redirect to another listed origin has no credential and no header of the first request", async () => {
     answer = (_request, response) => response.writeHead(302, { location: `${other}/` }).end();
     for (const options of [{ auth: KEY }, { headers: { authorization: "Bearer of-the-code" } }]) {
       expect((await send({ url: origin, ...options }, [origin, other])).code).to.equal("POLICY");
@@ -155,7 +155,7 @@ describe("attempts to lead requests elsewhere, or to get a bound secret", () => 
     expect(receivedElsewhere[0]!.headers).to.not.have.any.keys("x-own", "x-key", "authorization");
   });
 
-  it(`400 responses that echo the secret in ${ECHOES.length} encodings give it to no code, log or console`, async () => {
+  it(`400 responses that contain the secret in ${ECHOES.length} encodings give it to no code, log or console`, async () => {
     const [next] = numbers(3);
     for (let count = 0; count < 400; count += 1) {
       const [title, echo] = ECHOES[count % ECHOES.length]!;
@@ -175,7 +175,7 @@ describe("attempts to lead requests elsewhere, or to get a bound secret", () => 
     expect(received[0]!.headers["x-key"]).to.equal(SECRET);
   });
 
-  it("300 names and values with line ends add no header and no request", async () => {
+  it("300 names and values with line breaks add no header and no request", async () => {
     const [next] = numbers(4);
     const pick = <T>(list: readonly T[]): T => list[next!(list.length)]!;
     const ends = [
@@ -223,7 +223,7 @@ describe("attempts to lead requests elsewhere, or to get a bound secret", () => 
     expect(contacted.size).to.be.at.most(1);
   });
 
-  it("an HTTP/2 connection serves its own origin only, whatever its certificate and the server say", async () => {
+  it("an HTTP/2 connection serves only its own origin, whatever its certificate and the server claim", async () => {
     const sessions: ServerHttp2Session[] = [];
     const authorities: (string | undefined)[] = [];
     const server = http2Server((request, response) => {
@@ -249,7 +249,7 @@ describe("attempts to lead requests elsewhere, or to get a bound secret", () => 
     expect([...contacted].sort()).to.deep.equal([`127.0.0.1:${port}`, `localhost:${port}`]);
   });
 
-  it("400 addresses of private networks are not connected to, however a name or a URL stands for them", async () => {
+  it("400 addresses of private networks are not connected to, in any notation of a name or URL", async () => {
     const [next] = numbers(5);
     const byte = () => next!(256);
     const v4 = [

@@ -53,7 +53,7 @@ describe("requests that try to leave the origins of an action", () => {
     expect(codes.get("TRANSPORT")).to.equal(contacted.length);
   });
 
-  it("are refused for every header that would change where a request goes", async () => {
+  it("are rejected with every header that would change the destination of a request", async () => {
     const names = [
       "Host",
       "host",

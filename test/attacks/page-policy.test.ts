@@ -25,7 +25,7 @@ function policyOf(addresses: readonly string[]): string {
   return headers[POLICY]!.replace(NONCE, "");
 }
 
-describe("the policy of a page that runs what an author wrote", () => {
+describe("the security policy of a page that runs an author's code", () => {
   const hosts = CHARACTERS.flatMap((one) => [
     `x${one}${SAID}`,
     `${one}${SAID}`,
@@ -34,14 +34,14 @@ describe("the policy of a page that runs what an author wrote", () => {
   ]);
   const addresses = hosts.map((host) => `https://${host}/a.js`).filter((url) => URL.canParse(url));
 
-  it("is the same whatever the hosts of its scripts hold that is no host's", () => {
+  it("is the same if the hosts of its scripts contain characters that no host has", () => {
     const strange = addresses.filter((url) => !/^[\w.-]+$/.test(new URL(url).hostname));
     expect(strange).to.not.be.empty;
     for (const url of strange)
       expect(policyOf([url, "https://evil.example/b.js"]), url).to.equal(policyOf(["https://evil.example/b.js"]));
   });
 
-  it("names the others where scripts come from, and nowhere else", () => {
+  it("lists other hosts as sources of scripts, and nowhere else", () => {
     const plain = ["https://a.example/x.js", "https://b_c.example:8443/y.js", "https://[2001:db8::1]/z.js"];
     const origins = plain.map((url) => new URL(url).origin);
     expect(policyOf(plain)).to.equal(policyOf([]).replace("script-src ", `script-src  ${origins.join(" ")}`));

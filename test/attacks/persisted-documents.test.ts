@@ -27,14 +27,14 @@ describe("documents that the service knows", () => {
       );
     });
 
-  it("are asked for by their hash, over HTTP and the websocket", async () => {
+  it("are requested by their hash, over HTTP and the websocket", async () => {
     const { http, body } = await ask({ documentId: idOf(Apps) });
     expect([http, body.data.apps[0].id]).to.deep.equal([200, service.appId]);
     const received = await first("", idOf(ClientTriggers), "live");
     expect(received.data).to.have.property("clientTriggers");
   });
 
-  it("are not what somebody else names so, and a name without a document is told from a document", async () => {
+  it("cannot be replaced by a client; an unknown hash and an unknown document get different errors", async () => {
     for (const documentId of [idOf("{ __typename }"), "sha256:", 7, Apps]) {
       const { http, body } = await ask({ documentId });
       expect(http).to.equal(400);
@@ -46,7 +46,7 @@ describe("documents that the service knows", () => {
     expect(body.data).to.deep.equal({ __typename: "Query" });
   });
 
-  it("are all that app users may send, where the operator says so; those who make apps send what they like", async () => {
+  it("are the only ones of app users if the operator says so; people who build apps can send others", async () => {
     for (const as of ["viewer", "live"]) {
       const { http, body } = await ask({ query: "{ __typename }" }, as);
       expect([http, body.data]).to.deep.equal([200, undefined]);

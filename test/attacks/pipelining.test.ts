@@ -68,7 +68,7 @@ describe("pipelined requests", () => {
     expect(seen).to.deep.equal(["/0", "/1"]);
   });
 
-  it("each get their answer, in order, with bodies of every kind and however the network cuts them", async () => {
+  it("each get their response, in order, with bodies of every kind and any splits of the network", async () => {
     const { port, open } = await listen();
     const { socket, text } = dial(port);
     const bodies = [
@@ -101,7 +101,7 @@ describe("pipelined requests", () => {
     expect(answers()).to.deep.equal(requests.map(({ path, body }) => `<${path} ${body.length}>`));
   });
 
-  it("are dropped with their connection: none is dispatched after it was cut", async () => {
+  it("are dropped with their connection: none is executed after it was cut", async () => {
     const { port, open, seen } = await listen();
     const { socket } = dial(port);
     socket.write(get("/first") + get("/second").repeat(100));
@@ -113,7 +113,7 @@ describe("pipelined requests", () => {
     expect(seen).to.deep.equal(["/first"]);
   });
 
-  it("notice that a caller has gone while the first of them is in progress", async () => {
+  it("detect that a caller has disconnected while the first of them is in progress", async () => {
     const { port, open } = await listen();
     const { socket } = dial(port);
     socket.write(get("/first") + get("/second"));
@@ -122,7 +122,7 @@ describe("pipelined requests", () => {
     await once(open[0]!.response, "close");
   });
 
-  it("leave what follows an upgrade to the new protocol", async () => {
+  it("leave the bytes after an upgrade to the new protocol", async () => {
     const { port, server } = await listen();
     const got: string[] = [];
     server.on("upgrade", (_request, socket, head) => {

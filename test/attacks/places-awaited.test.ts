@@ -40,7 +40,7 @@ async function count(service: TestService, app: number, state: string): Promise<
   return (await service.db.query(counted, [app, state]))[0].count;
 }
 
-describe("an app that means no harm", () => {
+describe("an app with few runs", () => {
   let service: TestService;
   const hostile: number[] = [];
   let neighbour: number;
@@ -67,12 +67,12 @@ describe("an app that means no harm", () => {
     expect(ended).to.equal(0);
   }
 
-  it("is served while three apps fill all they can with runs that sleep", async () => {
+  it("is served while three apps fill all slots with runs that sleep", async () => {
     for (const app of hostile) for (let run = 0; run < 8; run += 1) await ask(service, app, "sleep/run");
     await expectServed();
   });
 
-  it("is served while runs of three apps each wait for 45 runs that sleep, of which an app gets a few at a time", async () => {
+  it("is served while runs of three apps each wait for 45 sleeping runs, of which an app gets a few slots at a time", async () => {
     for (const app of hostile) {
       const { runId } = (await ask(service, app, "sleep/run")).body;
       const as = await taskToken(service.db, app, runId);
@@ -105,12 +105,12 @@ describe("runs that wait for runs", () => {
     await service.stop();
   });
 
-  it("get past a runner that is full with them, asked for at another process, as deep as chains may be", async () => {
+  it("can run on a runner that is full of waiting runs, from another process, to the maximum depth of a chain", async () => {
     const asked = [1, 2, 3].map(() => ask(service, 1, "chain/runWithResult", { left: 8 }));
     expect((await Promise.all(asked)).map(({ body }) => body.result)).to.deep.equal([8, 8, 8]);
   });
 
-  it("are all performed, one after another, where one run waits for dozens of them", async () => {
+  it("are all executed, one after another, if one run waits for dozens of them", async () => {
     const { body } = await ask(service, 1, "crowd/runWithResult", { name: "quick", count: 30 });
     expect(body.result).to.deep.equal(Array(30).fill("done"));
   });

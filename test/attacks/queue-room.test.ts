@@ -8,7 +8,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 const BOUNDS = { max: 10_000, maxPerApp: 1_000, maxBytes: 2 ** 30 };
 
 describe("the queue", () => {
-  it("has room for every app, whatever others put into it, and holds little more than its number", () => {
+  it("has a minimum for every app, whatever others put into it, and counts in little memory", () => {
     fc.assert(
       fc.property(fc.array(fc.nat(40), { minLength: 1, maxLength: 400 }), (order) => {
         const queued = new Map<number, number>();
@@ -63,13 +63,13 @@ describe("the queue", () => {
     const run = async (app: number) =>
       (await service.rest("POST", `/v3/apps/${app}/actions/quick/run`, { as: "admin" })).http;
 
-    it("refuses a run of theirs, and takes another app's", async () => {
+    it("rejects a run of theirs, and accepts one of another app", async () => {
       expect(await run(full)).to.equal(503);
       for (let call = 0; call < QUEUE_MIN_PER_APP; call += 1) expect(await run(neighbour)).to.equal(202);
       expect(await run(neighbour)).to.equal(503);
     });
 
-    it("refuses a call that may not run for its own reason", async () => {
+    it("rejects a call without permission for that reason", async () => {
       const fields = { name: "off", code: "async function execute() {}", triggers: [{ trigger: "manual" }] };
       const path = `/v3/apps/${full}/actions`;
       expect((await service.rest("POST", path, { as: "admin", body: fields })).http).to.equal(201);

@@ -3,8 +3,8 @@ import { expect } from "chai";
 import { createRefusalDelay } from "../../src/operations/access/refusal-delay.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-describe("refusals for want of a credential", () => {
-  it("are given at once at first, late then, and to so many of one address at a time; another address is not kept", async () => {
+describe("rejections without a credential", () => {
+  it("are immediate at first, then delayed, for a limited number per address; another address is not delayed", async () => {
     const refusalDelay = createRefusalDelay({
       refusals: 3,
       windowMs: 3_600_000,
@@ -27,7 +27,7 @@ describe("refusals for want of a credential", () => {
     });
     after(() => service.stop());
 
-    it("wait behind what whoever has one asks, from the same address", async () => {
+    it("have lower priority than requests with a credential, from the same address", async () => {
       const order: string[] = [];
       const ask = async (path: string, as: "editor" | null) => {
         const { http } = await service.rest(as ? "GET" : "POST", path, { as, ...(!as && { body: {} }) });

@@ -32,7 +32,7 @@ function send(url: string, head: string, body: Buffer): Promise<string> {
 const chunked = (body: Buffer) =>
   Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from("\r\n0\r\n\r\n")]);
 
-describe("a request that is refused before its body has arrived", () => {
+describe("a request that is rejected before its body has arrived", () => {
   let service: TestService;
   let base: string;
   before(async () => {
@@ -64,7 +64,7 @@ describe("a request that is refused before its body has arrived", () => {
     ["a form that is none", () => "/v1/apps/1/media/files", "413", JSON_TYPE],
   ] as const) {
     for (const sending of ["with its length", "in chunks"]) {
-      it(`is answered with ${status} and leaves the connection to the next request: ${what}, ${sending}`, async () => {
+      it(`gets ${status} and leaves the connection to the next request: ${what}, ${sending}`, async () => {
         const size = status === "400" && path() === "/v3/apps/1/actions" ? MB - 10 : 3 * MB;
         const body = Buffer.from(`a,b\n1,2,3\n${"x".repeat(size)}`);
         const token = status === "401" ? "" : `\r\nAuth-Token: ${service.tokens.editor}`;
@@ -98,7 +98,7 @@ describe("commits and imports", () => {
   const entries = (many: number, size: number) =>
     Array.from({ length: many }, (_, n) => ({ data: { n, text: `"[{,é\\${n}`.padEnd(size, "x") } }));
 
-  it("say their own limit: 64 MB, and for visitors the 1 MB of all their requests", async () => {
+  it("name their own limit: 64 MB, and for visitors 1 MB", async () => {
     const large = JSON.stringify({ entries: entries(3_000, 400) });
     const ofVisitor = await service.rest("POST", `${base}/List/commit?by=name`, { as: "live", body: large });
     expect([ofVisitor.http, ofVisitor.body.error]).to.deep.equal([413, "the request is larger than 1 MB"]);
@@ -111,7 +111,7 @@ describe("commits and imports", () => {
   });
 
   for (const type of ["application/json", "text/plain"]) {
-    it(`count the bytes of a chunked body against the same limits, with the type ${type}`, async () => {
+    it(`count the bytes of a chunked body towards the same limits, with the type ${type}`, async () => {
       const head = (token: string) =>
         [
           `POST ${base}/List/commit?by=name HTTP/1.1`,

@@ -7,7 +7,7 @@ import { VALUES } from "./secret-values.js";
 
 const SETTINGS = "/v1/apps/1/settings";
 
-describe("secrets at the exits of a run", () => {
+describe("secrets in the output of a run", () => {
   let service: TestService;
   let server: Server;
   let url: string;
@@ -62,7 +62,7 @@ describe("secrets at the exits of a run", () => {
   }
 
   for (const [kind, value] of Object.entries(VALUES)) {
-    it(`keeps ${kind} out of results, errors, the console, payloads and addresses`, async () => {
+    it(`keeps ${kind} out of results, errors, the console, payloads and URLs`, async () => {
       await set({ _key: value });
       const key = "context.settings._key";
       expectLeak(await run(`return { deep: [${key}] }`), "a result");
@@ -86,7 +86,7 @@ describe("secrets at the exits of a run", () => {
     });
   }
 
-  it("looks at what is cut before it is cut: errors and lines that end within a secret", async () => {
+  it("searches texts before they are shortened: errors and lines that end within a secret", async () => {
     await set({ _key: "a-secret-of-forty-characters-0123456789!" });
     const cutAt = "'x'.repeat(16384 - 20) + context.settings._key";
     for (const field of ["name", "message", "stack"]) {
@@ -97,7 +97,7 @@ describe("secrets at the exits of a run", () => {
     expect(line!.slice(-10)).to.equal("xxx«_key»".slice(-10).padStart(10, "x"));
   });
 
-  it("lets no request leave that names an address with a secret as where it comes from", async () => {
+  it("lets no request leave whose referrer contains a secret", async () => {
     await set({ _key: "a-secret-of-forty-characters-0123456789!" });
     const { body } = await run(`
       history.replaceState(null, '', '/' + context.settings._key);
@@ -112,7 +112,7 @@ describe("secrets at the exits of a run", () => {
     for (const { referer = "" } of asked) expect(referer).to.not.include("secret");
   });
 
-  describe("a value that changes while a run lasts", () => {
+  describe("a value that changes while a run executes", () => {
     const READ = `
       const read = async () => (await (await fetch(API, { headers: { 'Auth-token': TOKEN } })).json())._key;
       const write = (value) => fetch(API, { method: 'POST', body: JSON.stringify({ _key: value }),
@@ -121,7 +121,7 @@ describe("secrets at the exits of a run", () => {
     const code = (body: string) =>
       READ.replaceAll("API", `'${service.url}${SETTINGS}'`).replaceAll("TOKEN", `'${service.tokens.api}'`) + body;
 
-    it("does not leave by the result, the console or an address", async () => {
+    it("does not leave in the result, the console or a URL", async () => {
       await set({ _key: "the value at the start" });
       expectLeak(await run(code("await write('another, set meanwhile'); return await read()")), "a result");
       await set({ _key: "the value at the start" });
@@ -136,7 +136,7 @@ describe("secrets at the exits of a run", () => {
       expect(asked).to.deep.equal([]);
     });
 
-    it("does not leave either when it was set and removed again meanwhile, nor does the first", async () => {
+    it("does not leave either if it was set and removed again in the meantime, nor does the first value", async () => {
       await set({ _key: "the value at the start" });
       const passing = "await write('a passing value'); const v = await read(); await write('the last value'); return v";
       expectLeak(await run(code(passing)), "a passing value");
@@ -148,7 +148,7 @@ describe("secrets at the exits of a run", () => {
       expectLeak(await run(code("await write('set meanwhile'); return await read()")), "a result");
     });
 
-    it("fails a run during which more was replaced than is remembered", async () => {
+    it("fails a run during which more values were replaced than the service remembers", async () => {
       await set({ _key: "the value at the start" });
       const { http, body } = await run(
         code("for (let i = 0; i < 5; i += 1) await write(i + 'x'.repeat(90_000)); return 1"),
@@ -158,8 +158,8 @@ describe("secrets at the exits of a run", () => {
     });
   });
 
-  describe("honest results", () => {
-    it("pass beside short private settings, which count nowhere", async () => {
+  describe("legitimate results", () => {
+    it("may contain short private settings, which count nowhere", async () => {
       await set({ _env: "live", _region: "eu", _port: 443, __deep: { mode: "test" } });
       const honest = { eu: 1, region: "eu", mode: "live", list: ["test", 443] };
       const { body } = await run("return context.payload", { payload: honest });
@@ -167,7 +167,7 @@ describe("secrets at the exits of a run", () => {
       expect((await lastEntry()).data.payload).to.deep.equal(honest);
     });
 
-    it("hold a short protected value as the name of a key, and nowhere as a whole string", async () => {
+    it("may contain a short protected value as the name of a key, but not as a whole string", async () => {
       await set({ __key: "eu" });
       expect((await run("return { eu: 1, text: 'in the eu' }")).body.result).to.deep.equal({
         eu: 1,
@@ -176,7 +176,7 @@ describe("secrets at the exits of a run", () => {
       expectLeak(await run("return ['eu']"), "a whole string");
     });
 
-    it("hold a private word in names of keys and in texts; a protected word and other values are found", async () => {
+    it("may contain a private word in names of keys and in texts; a protected word and other values are found", async () => {
       await set({ _env: "production", __key: "maintenance" });
       const honest = { production: 1, text: "in production", maintenance: { mode: "off" } };
       expect(
@@ -189,7 +189,7 @@ describe("secrets at the exits of a run", () => {
       expect((await run("return { production2: 1 }")).body.result).to.deep.equal({ production2: 1 });
     });
 
-    it("pass with a private value that its author marked as not secret, also when it changes and comes back", async () => {
+    it("may contain a private value that its author marked as not secret, also after changes", async () => {
       await set({ _env: "production-eu", _key: "a secret of the app" });
       expect((await run("return 'production-eu'")).body.error).to.include("_env");
       const marked = await service.rest("PUT", `${SETTINGS}/secrecy`, { body: { keys: ["_env"], secret: false } });
@@ -204,7 +204,7 @@ describe("secrets at the exits of a run", () => {
       expect((await run("return 'production-eu'")).body.error).to.include("_env");
     });
 
-    it("come back as the app's version had marked them", async () => {
+    it("keep the mark of the app's version after a restore", async () => {
       await set({ _env: "production-eu" });
       await service.rest("PUT", `${SETTINGS}/secrecy`, { body: { keys: ["_env"], secret: false } });
       const { version } = (await service.rest("POST", "/v1/apps/1/versions")).body;
@@ -213,7 +213,7 @@ describe("secrets at the exits of a run", () => {
       expect((await run("return 'production-eu'")).body.result).to.equal("production-eu");
     });
 
-    it("are not had by marking what cannot be marked", async () => {
+    it("cannot be allowed by marking a setting that cannot be marked", async () => {
       await set({ open: "public value", _env: "production-eu", __key: "a protected value" });
       for (const [keys, secret, said] of [
         [["__key"], false, "protected"],
@@ -237,7 +237,7 @@ describe("secrets at the exits of a run", () => {
       expect((await run("return 'production-eu'")).body.error).to.include("_env");
     });
 
-    it("are marked over GraphQL as well, and the trail says so without the value", async () => {
+    it("can be allowed over GraphQL too, and the audit log has the mark without the value", async () => {
       await set({ _env: "production-eu" });
       const { data } = await service.graphql(
         'mutation { markSettings(appId: 1, keys: ["_env"], secret: false) { key secret } }',
@@ -248,14 +248,14 @@ describe("secrets at the exits of a run", () => {
     });
   });
 
-  it("shows nobody how often an app's secrets changed", async () => {
+  it("do not reveal how often an app's secrets changed", async () => {
     const { body } = await service.rest("PUT", "/v1/apps/1", { body: {} });
     expect(JSON.stringify(body))
       .to.include('"id":1')
       .and.not.match(/secret/i);
   });
 
-  it("refuses at save more secrets than can be kept in, naming the key, what is allowed and what was received", async () => {
+  it("a save with more secrets than the maximum is rejected, with the key, the maximum and the number", async () => {
     await set({ _small: "an earlier setting" });
     const many = Array.from({ length: 20_001 }, (_, i) => `a-value-${i}`);
     for (const [_many, received] of [

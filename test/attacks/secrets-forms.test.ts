@@ -88,7 +88,7 @@ describe("secrets in every form", () => {
   for (const [kind, value] of Object.entries(VALUES)) {
     const scan = createSecretScan(secretsOfSetting("_key", value));
 
-    it(`finds and masks ${kind} in ${Object.keys(FORMS).length} forms, whatever stands around it`, () => {
+    it(`finds and masks ${kind} in ${Object.keys(FORMS).length} forms, with any text around it`, () => {
       for (const [form, encode] of Object.entries(FORMS)) {
         for (const [before, after] of aroundOf(value)) {
           const text = before + encode(value) + after;
@@ -104,7 +104,7 @@ describe("secrets in every form", () => {
   for (const [kind, value] of Object.entries(VALUES)) {
     const scan = createSecretScan(secretsOfSetting("_key", value));
 
-    it(`finds ${kind} in ${Object.keys(FORMS).length} forms in an address, whatever that makes of them`, () => {
+    it(`finds ${kind} in ${Object.keys(FORMS).length} forms in a URL, after its normalization`, () => {
       for (const [form, encode] of Object.entries(FORMS)) {
         for (const begin of [
           "http://h.example/x?",
@@ -120,13 +120,13 @@ describe("secrets in every form", () => {
     });
   }
 
-  it("finds a PEM's lines one by one, in an array and in any order", () => {
+  it("finds the lines of a PEM one by one, in an array and in any order", () => {
     const scan = createSecretScan(secretsOfSetting("_key", PEM));
     expect(scan.findInJson(JSON.stringify(PEM.split("\n").toReversed()))).to.equal("_key");
     expect(scan.findInJson(JSON.stringify(["-----BEGIN PRIVATE KEY-----", "q9Zk4w=="]))).to.equal(null);
   });
 
-  it("finds the password of an address by itself, as written, as URL gives it and decoded", () => {
+  it("finds the password of a URL alone, as written, as URL returns it and decoded", () => {
     const scan = createSecretScan(
       secretsOfSetting("_url", "postgres://user:p%40ss%2Fword%20of%2016@db.example.com/app"),
     );

@@ -3,6 +3,6 @@ import { expectSameVerdicts } from "./secret-texts.js";
 
 const TEXTS = 200;
 
-describe("the scan and its oracle", () => {
-  it(`say the same of ${TEXTS} generated texts`, () => expectSameVerdicts(TEXTS));
+describe("the scan for secrets and its reference", () => {
+  it(`agree on ${TEXTS} generated texts`, () => expectSameVerdicts(TEXTS));
 });

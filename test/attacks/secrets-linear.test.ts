@@ -7,9 +7,9 @@ import { KB, numbered, SECRETS, textsOf } from "./scan-worst-cases.js";
 /** Steps per byte of text: two in each layer, and escapes can make nine layers. */
 const STEPS_PER_BYTE = 24;
 
-describe("the work of a scan", () => {
+describe("the time of a scan", () => {
   for (const [what, setting] of Object.entries(SECRETS)) {
-    it(`is linear in the text with ${what} for secrets`, () => {
+    it(`grows linearly with the text, with ${what} for secrets`, () => {
       const scan = createSecretScan(secretsOfSetting("_x", setting));
       for (const [name, text] of Object.entries(textsOf(64 * KB))) {
         const before = scan.steps();
@@ -20,7 +20,7 @@ describe("the work of a scan", () => {
     });
   }
 
-  it("finds each of 9,000 strings with a common beginning, and none that only begins so", () => {
+  it("finds each of 9,000 strings with a common prefix, and no string that only has the prefix", () => {
     const values = numbered(9000, "AAAA");
     const scan = createSecretScan(secretsOfSetting("_x", values));
     for (const value of values.filter((_, i) => i % 500 === 0)) expect(scan.findInJson(`["${value}"]`)).to.equal("_x");

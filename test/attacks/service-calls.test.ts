@@ -49,7 +49,7 @@ describe("forged calls of the service", () => {
     "a body that is a number": call(1, "POST", `${BASE}x`, {}, 7),
     "more than a call may hold": call(1, "POST", `${BASE}x`, {}, "x".repeat(256 * 1024)),
   })) {
-    it(`are answered that there is no answer: ${what}`, async () => {
+    it(`get an error without a response: ${what}`, async () => {
       const { calls, way, sent, replies } = underAttack();
       calls.begin({ service: way });
       await calls.receive(payload);
@@ -59,7 +59,7 @@ describe("forged calls of the service", () => {
   }
 
   for (const payload of ["", "x", ":[]", "-1:[]", "1e3:[]", "99999999999999999:[]"]) {
-    it(`are not heard without a number: ${JSON.stringify(payload)}`, async () => {
+    it(`are ignored without a number: ${JSON.stringify(payload)}`, async () => {
       const { calls, way, sent, replies } = underAttack();
       calls.begin({ service: way });
       await calls.receive(payload);
@@ -67,7 +67,7 @@ describe("forged calls of the service", () => {
     });
   }
 
-  it("have six places, however many come, and those again when they are free", async () => {
+  it("have six slots, however many arrive, which are released again", async () => {
     const { calls, way, sent, replies, answers } = underAttack();
     calls.begin({ service: way });
     const taken = Array.from({ length: 1_000 }, (_, n) => calls.receive(call(n, "GET", `${BASE}${n}`)));
@@ -81,7 +81,7 @@ describe("forged calls of the service", () => {
     expect(sent.length).to.equal(7);
   });
 
-  it("before a run, after it and of a run without a service are not heard", async () => {
+  it("are ignored before a run, after it, and in a run without access to the service", async () => {
     const { calls, way, sent, replies } = underAttack();
     await calls.receive(call(1, "GET", `${BASE}before`));
     calls.begin({ service: way });
@@ -96,7 +96,7 @@ describe("forged calls of the service", () => {
     expect(replies).to.deep.equal([]);
   });
 
-  it("that are judged when their run ends are not sent", async () => {
+  it("are not sent if their run ends while they are checked", async () => {
     const { way, sent } = underAttack();
     let judged: () => void = () => {};
     const admit = () =>
@@ -114,7 +114,7 @@ describe("forged calls of the service", () => {
   });
 });
 
-describe("requests in the place of a page's", () => {
+describe("requests that Node sends instead of the page", () => {
   let server: Server;
   let base: string;
   let asked = 0;
@@ -160,7 +160,7 @@ describe("requests in the place of a page's", () => {
     });
   }
 
-  it("are not made where the service is reached by https, whose certificates the browser judges", () => {
+  it("are not sent if the service uses https, because the browser checks its certificates", () => {
     expect(createServiceRequests("https://service.internal/")).to.equal(null);
   });
 });

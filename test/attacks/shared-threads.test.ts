@@ -9,7 +9,7 @@ const RUNS = 60;
 const LEFT_BY_EACH =
   "globalThis.left = []; for (let i = 0; i < 8; i += 1) left.push(new Array(131_072).fill(i + 0.5));";
 
-describe("runs that follow one another on a thread", function () {
+describe("consecutive runs on a thread", function () {
   this.timeout(180_000);
   const here = { mode: "isolate" } as const;
   let browsers: Browsers;
@@ -20,7 +20,7 @@ describe("runs that follow one another on a thread", function () {
   });
   after(() => browsers.stop());
 
-  it("find nothing of each other, over more of them than a thread serves", async () => {
+  it("see nothing of each other, over more runs than a thread serves", async () => {
     const source = `const seen = [typeof left, typeof leftVar, Object.prototype.left, Map.prototype.left, Symbol.for("left").left, RegExp.$1];
       globalThis.left = 1; var leftVar = 1; Object.prototype.left = Map.prototype.left = Symbol.prototype.left = 1; /(l)/.exec("l");
       const execute = async () => seen.map((one) => one ?? null)`;
@@ -29,12 +29,12 @@ describe("runs that follow one another on a thread", function () {
     }
   });
 
-  it("have the memory that a run may have, whatever those before them kept", async () => {
+  it("have the full memory of a run, whatever earlier runs kept", async () => {
     const code = `const execute = async () => { ${LEFT_BY_EACH} return left.length }`;
     for (let count = 0; count < RUNS; count += 1) expect(await resultOf(browsers, code, here)).to.equal(8);
   });
 
-  it("are ended by their page where they go on, and the next run has another", async () => {
+  it("are ended with their page if they do not end, and the next run has another page", async () => {
     const load = `(() => {}).constructor('return import("data:text/javascript,1")')`;
     for (const goOn of [
       "(function next() { Promise.resolve().then(next) })()",
@@ -47,7 +47,7 @@ describe("runs that follow one another on a thread", function () {
     }
   });
 
-  it("have no memory that two threads could share, and wait for none", async () => {
+  it("have no memory that two threads could share, and cannot wait on it", async () => {
     const source = `const execute = async () => {
       const found = [typeof WebAssembly, typeof SharedArrayBuffer];
       for (const wait of [Atomics.wait, Atomics.waitAsync]) {

@@ -52,7 +52,7 @@ async function startNameServer() {
   return { at: `127.0.0.1:${socket.address().port}`, stop: () => socket.close() };
 }
 
-describe("names that never answer", () => {
+describe("names whose name server never responds", () => {
   let server: Awaited<ReturnType<typeof startNameServer>>;
   before(async () => {
     server = await startNameServer();
@@ -68,7 +68,7 @@ describe("names that never answer", () => {
   const v4 = { address: ADDRESSES.A, family: 4 };
   const v6 = { address: ADDRESSES.AAAA, family: 6 };
 
-  it("delay no other name, nor what the machine itself looks up", async () => {
+  it("delay no other name, and no lookup of the machine itself", async () => {
     const look = lookup();
     let answered = 0;
     for (let number = 0; number < MANY; number += 1)
@@ -80,7 +80,7 @@ describe("names that never answer", () => {
     expect(answered).to.equal(0);
   });
 
-  it("are given up in time", async () => {
+  it("are given up after a time limit", async () => {
     const look = lookup(300);
     const codes = await Promise.all(Array.from({ length: MANY }, (_, number) => codeOf(look(`silent-${number}.test`))));
     expect(new Set(codes)).to.deep.equal(new Set(["ETIMEOUT"]));
@@ -93,17 +93,17 @@ describe("names that never answer", () => {
     ["no-aaaa", [v4]],
     ["no-a", [v6]],
   ] as const) {
-    it(`have the addresses of the other family where one is missing: ${name}`, async () => {
+    it(`have the addresses of one family if the other is missing: ${name}`, async () => {
       expect(await lookup()(`${name}.test`)).to.deep.equal(found);
     });
   }
 
-  it("are not asked for what is this machine by definition", async () => {
+  it("are not looked up if they mean this machine by definition", async () => {
     for (const name of ["localhost", "LOCALHOST.", "any.localhost"])
       expect(await lookup()(name)).to.deep.equal([{ address: "127.0.0.1", family: 4 }]);
   });
 
-  it("are of apps: a run's are looked up so where private addresses are refused", async () => {
+  it("are those of apps: names in a run are looked up like this if private addresses are rejected", async () => {
     for (const privately of ["", "1"]) {
       const config = readConfig({ ALLOW_PRIVATE_NETWORK: privately, CHROME_PATH: process.execPath });
       const { egressOptions } = browserSources(config, pino({ level: "silent" }));

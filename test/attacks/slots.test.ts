@@ -40,7 +40,7 @@ function nestAll(slots: Slots, appId: number, from: readonly Slot[]): Slot[] {
 
 describe("the slots of a dispatcher", () => {
   for (const ordinary of [1, 2, 4, 16]) {
-    it(`are left for a fourth app whatever three apps hold, with RUNNER_CONCURRENCY ${ordinary}`, () => {
+    it(`leave some for a fourth app whatever three apps use, with RUNNER_CONCURRENCY ${ordinary}`, () => {
       for (const takeThem of [takeAll, takeAllQueued]) {
         const slots = slotsOf(ordinary);
         for (const hostile of [1, 2, 3]) takeThem(slots, hostile);
@@ -51,7 +51,7 @@ describe("the slots of a dispatcher", () => {
     });
   }
 
-  it("are left for as many apps as there are three times the number beyond it", () => {
+  it("leave some for as many apps as three times the number has beyond it", () => {
     const slots = slotsOf(ORDINARY);
     const apps = Array.from({ length: 9 }, (_, index) => index + 1);
     for (const appId of apps) expect(takeAll(slots, appId)).to.have.length.at.least(1);
@@ -61,7 +61,7 @@ describe("the slots of a dispatcher", () => {
     expect([...slots.perApp().values()].every((count) => count <= MOST_OF_ONE)).to.equal(true);
   });
 
-  it("are nested for at most a share of runs and one chain, although every run of an app waits for forty others", () => {
+  it("are nested for at most a share of runs and one chain, even if every run of an app waits for forty others", () => {
     const slots = slotsOf(ORDINARY);
     const own = takeAll(slots, 1);
     expect(own).to.have.length(MOST_OF_ONE);
@@ -91,7 +91,7 @@ describe("the slots of a dispatcher", () => {
     );
   });
 
-  it("are fewer for one app the more are taken: all but one, then two, then one", () => {
+  it("are fewer for one app the more are in use: all but one, then two, then one", () => {
     const shares = (ordinary: number) => {
       const slots = slotsOf(ordinary);
       const seen: number[] = [];
@@ -104,7 +104,7 @@ describe("the slots of a dispatcher", () => {
     expect(shares(4)).to.deep.equal([...Array(3).fill(3), ...Array(8).fill(2), ...Array(5).fill(1)]);
   });
 
-  it("count for their app until they are freed, and those that are open for every app", () => {
+  it("count for their app until they are released; open ones count for every app", () => {
     const slots = slotsOf(ORDINARY);
     const open = slots.open()!;
     expect([open.share, slots.free(), slots.allows(1)]).to.deep.equal([3, 15, true]);
@@ -139,7 +139,7 @@ describe("the slots of a dispatcher", () => {
     expect(second.map((slot) => slot?.level)).to.deep.equal([2, undefined]);
   });
 
-  it("are not empty while any is taken, nested or open", async () => {
+  it("are not empty while any is in use, nested or open", async () => {
     for (const leave of ["own", "nested"] as const) {
       const slots = slotsOf(2);
       const own = slots.take(1)!;
@@ -164,7 +164,7 @@ describe("the slots of a dispatcher", () => {
     await empty;
   });
 
-  it("call when one is free, and say when none is taken", async () => {
+  it("report when one is free, and when none is in use", async () => {
     let calls = 0;
     const slots = new Slots(1, () => (calls += 1));
     const taken = [1, 2, 3, 4].map((appId) => slots.take(appId)!);

@@ -9,7 +9,7 @@ describe("the rate of messages on websockets", () => {
   const rates = { socket: { limit: 3, windowMs: HOUR_MS }, sender: { limit: 5, windowMs: HOUR_MS } };
   const open = () => true;
 
-  it("is bounded for a socket, for a credential and for an address, each apart from others", () => {
+  it("has separate limits for a socket, a credential and an address", () => {
     const rate = createMessageRate(rates, () => new Promise(() => undefined));
     const passed = (times: number, socket: string, by: string[]) =>
       Array.from({ length: times }, () => rate.take(socket, by, open)).filter((wait) => wait === null).length;
@@ -19,7 +19,7 @@ describe("the rate of messages on websockets", () => {
     expect(passed(10, "4", ["credential 3", "address b"])).to.equal(3);
   });
 
-  it("lets a message wait until it may be handled, or until its socket has closed", async () => {
+  it("makes a message wait until it may be handled, or until its socket has closed", async () => {
     let isOpen = true;
     let waits = 0;
     const rate = createMessageRate(rates, async () => {
@@ -33,7 +33,7 @@ describe("the rate of messages on websockets", () => {
 });
 
 describe("the operations of a socket", () => {
-  it("count from their message until its handling has ended, whatever ends in between", async () => {
+  it("count from their message until its handling has ended", async () => {
     const operations = new Operations();
     const steps: string[] = [];
     const work = Promise.withResolvers<void>();
@@ -48,7 +48,7 @@ describe("the operations of a socket", () => {
     expect([operations.count, steps]).to.deep.equal([0, ["ended"]]);
   });
 
-  it("end with a handling that fails", async () => {
+  it("no longer count when their handling fails", async () => {
     const operations = new Operations();
     const failed = operations.during(async () => {
       operations.begin();
@@ -62,7 +62,7 @@ describe("the operations of a socket", () => {
 describe("the sockets of one address", () => {
   const link = (name: string, count: number) => ({ name, operations: { count } });
 
-  it("close the oldest idle one for a new one, and none that has an operation or another address", () => {
+  it("are limited: a new one closes the oldest idle one, never one with an operation or of another address", () => {
     const closed: string[] = [];
     const bound = createSocketBound<ReturnType<typeof link>>(({ name }) => closed.push(name), {
       sockets: 100,
@@ -74,7 +74,7 @@ describe("the sockets of one address", () => {
     expect(closed).to.deep.equal(["first", "second"]);
   });
 
-  it("are bounded although each has an operation: the newest is closed", () => {
+  it("are limited even if each has an operation: the newest is closed", () => {
     const closed: string[] = [];
     const bound = createSocketBound<ReturnType<typeof link>>(({ name }) => closed.push(name), { sockets: 3, idle: 2 });
     const leaves = ["1", "2", "3"].map((name) => bound.enter("a", link(name, 1)));

@@ -26,7 +26,7 @@ describe("a visitor", () => {
   }
   const calm = () => service.db.query("TRUNCATE rate_window");
 
-  it("has an app's 30 runs a minute, and leaves editors and backends a third of that beyond the limit", async () => {
+  it("can use an app's 30 runs a minute; editors and back ends have a third of that in addition", async () => {
     await calm();
     expect(await passed(visitor, 32)).to.equal(30);
     expect(await passed("api", 12)).to.equal(10);
@@ -38,25 +38,25 @@ describe("a visitor", () => {
     expect(Number(headers.get("retry-after"))).to.be.within(1, 60);
   });
 
-  it("is not an app's user with a token in a name of their own, who has them all, nor may they be more than 30 together", async () => {
+  it("differs from an app user with an own token, who can use all 30 runs; visitors together have no more than 30", async () => {
     await calm();
     expect(await passed(appUser, 32)).to.equal(30);
     expect(await passed(visitor, 1)).to.equal(0);
   });
 
-  it("shares the 30 runs with editors and backends while it uses less than two thirds", async () => {
+  it("shares the 30 runs with editors and back ends while visitors use less than two thirds", async () => {
     await calm();
     expect(await passed(visitor, 15)).to.equal(15);
     expect(await passed("api", 17)).to.equal(15);
     expect(await passed(visitor, 1)).to.equal(0);
   });
 
-  it("leaves the app's own credentials no more than 30 where no visitor runs anything", async () => {
+  it("does not reduce the 30 runs of the app's own credentials if visitors run nothing", async () => {
     await calm();
     expect(await passed("api", 32)).to.equal(30);
   });
 
-  it("reads of the app its name, and not what belongs to those who make it, over REST and GraphQL", async () => {
+  it("reads only the name of the app, and nothing for its editors, over REST and GraphQL", async () => {
     const hooks = { onOpen: "https://internal.example" };
     await service.rest("PUT", `/v1/apps/${service.appId}`, { body: { hooks, dependencies: ["svc-csv"] } });
     const secret = { organizationId: null, hooks: null, dependencies: null };
@@ -79,7 +79,7 @@ describe("what an app's own credentials store", () => {
   });
   after(() => service.stop());
 
-  it("counts in bytes where it is the app's own fields, and each snapshot of them", async () => {
+  it("counts in bytes for the fields of the app and for each of their snapshots", async () => {
     const app = `/v1/apps/${service.appId}`;
     const hooks = { text: randomBytes(150_000).toString("hex") };
     expect((await service.rest("PUT", app, { body: { hooks } })).http).to.equal(200);
@@ -98,8 +98,8 @@ describe("what an app's own credentials store", () => {
   });
 });
 
-describe("a bound by address", () => {
-  it("is not begun anew for one address by however many others", () => {
+describe("a limit per address", () => {
+  it("is not reset for one address by any number of other addresses", () => {
     const bucket = createTokenBucket({ limit: 2, windowMs: 3_600_000, keysMax: 10 });
     expect([bucket.take("own"), bucket.take("own")]).to.deep.equal([0, 0]);
     for (let other = 0; other < 1_000; other += 1) bucket.take(`address ${other}`);

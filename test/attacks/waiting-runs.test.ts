@@ -29,7 +29,7 @@ describe("callers of one app beyond its slots", () => {
     return runs.map(({ id }: { id: number }) => id);
   };
 
-  it("are answered in full, each with its own result, one row and one log entry", async () => {
+  it("all get a response, each with its own result, one row and one log entry", async () => {
     const asked = Array.from({ length: 40 }, (_, at) => ask("quick", { at }));
     const answers = await Promise.all(asked);
     expect(answers.map(({ body }) => body.result)).to.deep.equal(answers.map((_, at) => at));
@@ -41,7 +41,7 @@ describe("callers of one app beyond its slots", () => {
     expect(counts).to.deep.equal({ runs: 40, completed: 40, entries: 40 });
   });
 
-  it("are in the list of runs when those before them sleep, and can be cancelled there", async () => {
+  it("are in the list of runs while those before them sleep, and can be cancelled there", async () => {
     await fill();
     const answer = ask("quick", { at: 1 });
     const [id] = await until(async () => ((await queued()).length > 0 ? queued() : null));
@@ -51,7 +51,7 @@ describe("callers of one app beyond its slots", () => {
     expect(body.error).to.contain("CancelledError");
   });
 
-  it("are queued at once when they may ask again, so that the key finds the one run", async () => {
+  it("are queued at once if they have an idempotency key, so that a repeat finds the same run", async () => {
     await fill();
     const key = { "idempotency-key": "once" };
     const answers = [ask("quick", { at: 1 }, key), ask("quick", { at: 1 }, key)];
@@ -63,7 +63,7 @@ describe("callers of one app beyond its slots", () => {
     expect(runs).to.equal(1);
   });
 
-  it("get the result of the run that was accepted, although its action is switched off while they wait", async () => {
+  it("get the result of the accepted run, even if its action is switched off while they wait", async () => {
     await fill();
     const answer = ask("quick", { at: 1 });
     await until(async () => (await queued()).length > 0);
@@ -77,7 +77,7 @@ describe("callers of one app beyond its slots", () => {
     expect((await ask("quick", { at: 2 })).body.status).to.equal("ACTION_INACTIVE");
   });
 
-  it("have their queued run cancelled when they disconnect, unless they can ask for it again by a key", async () => {
+  it("have their queued run cancelled when they disconnect, unless they have an idempotency key", async () => {
     await fill();
     const callers = new AbortController();
     for (const key of [null, "again"]) {

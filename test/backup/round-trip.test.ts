@@ -75,14 +75,14 @@ describe("a backup that is restored elsewhere", function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("answers every route that reads as the one that was backed up, with the same tokens", async () => {
+  it("gives every route that reads the same response as before, with the same tokens", async () => {
     const found = await allAnswers(restored.url, source.tokens.editor);
     expect(Object.values(found).filter((answer) => answer.startsWith("200")).length).to.be.greaterThan(25);
     expect(found).to.deep.equal(expected);
     expect(JSON.stringify(found)).to.contain("for editors").and.contain("noise.bin");
   });
 
-  it("has each file of an app byte by byte, with its thumbnail", async () => {
+  it("has each file of an app unchanged, with its thumbnail", async () => {
     const files: { id: number }[] = await db.query("SELECT id FROM media_file ORDER BY id");
     expect(files.length).to.equal(3);
     for (const { id } of files) {
@@ -95,7 +95,7 @@ describe("a backup that is restored elsewhere", function () {
     }
   });
 
-  it("gives new rows the numbers that follow, in partitions as they were", async () => {
+  it("gives new rows the following IDs, in the same partitions", async () => {
     expect(there).to.deep.equal(await shapeOf(source.db));
     expect(there.partitions.length).to.be.greaterThan(12);
     const made = await fetch(`${restored.url}/v1/apps/${source.appId}/data-sources/Seats/entries`, {
@@ -106,7 +106,7 @@ describe("a backup that is restored elsewhere", function () {
     expect(made.status, "the unique index keeps its word").to.equal(409);
   });
 
-  it("ends a run that was running then as one that a crash ended", async () => {
+  it("ends a run that was running at the backup like a run of a crashed process", async () => {
     await until(async () => {
       const [run] = await db.query("SELECT state FROM run WHERE app_id = 2");
       return run.state === "failed";
@@ -116,7 +116,7 @@ describe("a backup that is restored elsewhere", function () {
     expect((await source.db.query("SELECT state FROM run WHERE app_id = 2"))[0].state).to.equal("running");
   });
 
-  it("is of a store from which nothing is removed meanwhile; the sweep does so later", async () => {
+  it("contains files that are removed during the backup; the cleanup removes them later", async () => {
     const log = pino({ level: "silent" });
     const media = mediaOf(source);
     const file = await media.upload("gone.txt", "gone");
@@ -147,7 +147,7 @@ describe("a backup that is restored elsewhere", function () {
     blobs.stop();
   });
 
-  it("keeps a place of its own in the store, so that neither service sweeps the other's files", async () => {
+  it("uses its own part of the store, so that neither service cleans up files of the other", async () => {
     const [there] = await db.query("SELECT space FROM media_store");
     const [here] = await source.db.query("SELECT space FROM media_store");
     expect(there.space)

@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { type Connection, openConnection, requestOf } from "../../bench/harness/connection.js";
 
-describe("the bench's connection", () => {
+describe("the connection of the benchmarks", () => {
   let server: Server;
   let url: URL;
   let other: Socket;
@@ -38,7 +38,7 @@ describe("the bench's connection", () => {
     }
   };
 
-  it("sends a request as HTTP has it", async () => {
+  it("sends a valid HTTP request", async () => {
     const answer = ask();
     await answered("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     await answer;
@@ -46,7 +46,7 @@ describe("the bench's connection", () => {
     expect(received).to.equal(`${head}\r\n\r\n{"ä":1}`);
   });
 
-  it("hears answers that come in parts, one after the other", async () => {
+  it("reads responses that arrive in parts, one after the other", async () => {
     for (const body of ["first", "the second"]) {
       const answer = ask();
       const head = `HTTP/1.1 200 OK\r\nx: y\r\ncontent-length: ${body.length}\r\n\r\n`;
@@ -59,7 +59,7 @@ describe("the bench's connection", () => {
     ["an answer without its length", () => other.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")],
     ["the connection was closed", () => other.destroy()],
   ] as const) {
-    it(`fails where ${what}`, async () => {
+    it(`fails if ${what}`, async () => {
       const answer = ask().then(
         () => "an answer",
         (error: Error) => error.message,

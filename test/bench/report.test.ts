@@ -25,8 +25,8 @@ const GROWN: Results = {
   },
 };
 
-describe("The report of the benchmarks", () => {
-  it("is what the gathered figures make", () => {
+describe("the report of the benchmarks", () => {
+  it("is generated from the measured figures", () => {
     const made = reportOf(readResults(join(ROOT, "bench/results.json")), Object.keys(FIGURES));
     const drawn = globSync("docs/pictures/bench/*.svg", { cwd: ROOT });
     expect(["BENCHMARKS.md", "docs/operate/capacity.md", ...drawn]).to.have.members(Object.keys(made));
@@ -51,7 +51,7 @@ describe("The report of the benchmarks", () => {
     expect(Object.keys(reportOf(few, ["language"]))).to.deep.equal(["BENCHMARKS.md"]);
   });
 
-  it("keeps points within the drawing and words out of its markup", () => {
+  it("keeps points inside the drawing and words out of its markup", () => {
     const points = [1, 1_000, 1_000_000].map((x) => ({ x, y: x / 3 }));
     const svg = svgOf({ title: 'a <b> & "c"', xName: "x", unit: "ms", lines: [{ name: "<script>", points }] });
     expect(svg).to.contain("a &lt;b&gt; &amp; &quot;c&quot;, ms").and.not.contain("<script>");

@@ -61,7 +61,7 @@ describe("npm run backup and restore", function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("want to be told what to encrypt with, and say in one line what is wrong", async () => {
+  it("require a key or passphrase, and report an error in one line", async () => {
     const file = join(folder, "never");
     const wrong: [string[], RegExp][] = [
       [[file], /^Set --passphrase-file or --key-file to encrypt the backup, or --unencrypted/],
@@ -75,7 +75,7 @@ describe("npm run backup and restore", function () {
     }
   });
 
-  it("carry everything and the keys over; without them, and without encryption, they say so", async () => {
+  it("transfer everything including the keys; without keys or encryption, they say so", async () => {
     const key = ["--key-file", join(folder, "key")];
     const [sealed, open] = [join(folder, "sealed"), join(folder, "open")];
     const made = await command("backup", [sealed, ...key], from);

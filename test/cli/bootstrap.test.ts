@@ -19,7 +19,7 @@ function bootstrap(environment: Record<string, string>): Promise<{ code: number;
 }
 
 describe("npm run bootstrap", () => {
-  it("migrates an empty database and makes the first app once; a second time it says that there is one", async () => {
+  it("migrates an empty database and creates the first app once; the second time it reports the existing one", async () => {
     const database = await emptyDatabase();
     const folder = mkdtempSync(join(tmpdir(), "svc-bootstrap-"));
     const environment = { DATABASE_URL: database.url, DATA_DIR: folder, PUBLIC_URL: "https://actions.example.com" };
@@ -35,7 +35,7 @@ describe("npm run bootstrap", () => {
     await database.drop();
   });
 
-  it("asks for DATABASE_URL where there is none", async () => {
+  it("asks for DATABASE_URL if it is missing", async () => {
     const { code, stderr } = await bootstrap({});
     expect(code).to.equal(1);
     expect(stderr).to.match(/^Set DATABASE_URL\. .*$/);

@@ -47,7 +47,7 @@ describe("npm run doctor", function () {
     await database.drop();
   });
 
-  it("finds nothing wrong where nothing is, and proves the browser's sandbox", async () => {
+  it("reports nothing if all is well, and proves the browser's sandbox", async () => {
     const { code, stdout } = await doctor({ ...environment, ROLES: "api,scheduler,runner" });
     expect([code, stdout.includes("WRONG")], stdout).to.deep.equal([0, false]);
     for (const what of [
@@ -71,7 +71,7 @@ describe("npm run doctor", function () {
     expect(stdout).to.match(/Nothing is wrong\.\n$/);
   });
 
-  it("says each fault with what mends it, and ends with code 1", async () => {
+  it("reports each fault with its remedy, and ends with code 1", async () => {
     writeFileSync(join(folder, "settings-key"), `${KEY}\n`);
     chmodSync(join(folder, "settings-key"), 0o644);
     const { code, stdout } = await doctor({ ...environment, DISK_FREE_MIN_MB: "1000000" });
@@ -82,7 +82,7 @@ describe("npm run doctor", function () {
     expect(stdout).to.match(/2 to mend\.\n$/);
   });
 
-  it("knows a machine without user namespaces, on which packages of npm are refused", async () => {
+  it("recognizes a machine without user namespaces, on which npm packages are rejected", async () => {
     const none = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" "$@"';
     const walls = ["unshare", "--user", "--map-root-user", "sh", "-c", none];
     const words =
@@ -95,13 +95,13 @@ describe("npm run doctor", function () {
     );
   });
 
-  it("names a faulty variable and looks at the rest", async () => {
+  it("names an invalid variable and checks the rest", async () => {
     const { code, stdout } = await doctor({ ...environment, PORT: "many" });
     expect(code).to.equal(1);
     expect(stdout).to.contain("PORT must be a whole number from 0 to 65535").and.to.contain("ok     isolate");
   });
 
-  it("tells no password of a database that does not answer", async () => {
+  it("does not print the password of a database that does not respond", async () => {
     const { code, stdout } = await doctor({
       ...environment,
       DATABASE_URL: "postgres://someone:a-password@127.0.0.1:1/none",
@@ -112,7 +112,7 @@ describe("npm run doctor", function () {
       .and.to.not.contain("a-password");
   });
 
-  it("says where PostgreSQL gives fewer connections than the processes need", async () => {
+  it("reports if PostgreSQL allows fewer connections than the processes need", async () => {
     const client = new Client({ connectionString: database.url });
     await client.connect();
     try {
@@ -128,7 +128,7 @@ describe("npm run doctor", function () {
     }
   });
 
-  it("says that this machine's clock is not the database's", async () => {
+  it("reports a difference between this machine's clock and the database's", async () => {
     const ahead = "const real = Date.now; Date.now = () => real() + 90_000";
     const { code, stdout } = await doctor({
       ...environment,
@@ -138,7 +138,7 @@ describe("npm run doctor", function () {
     expect(stdout).to.match(/^WRONG {2}clock: this machine's and the database's differ by \d{5} ms/m);
   });
 
-  it("says that another media store has the database's files", async () => {
+  it("reports that another media store has the database's files", async () => {
     const client = new Client({ connectionString: database.url });
     await client.connect();
     try {
@@ -153,7 +153,7 @@ describe("npm run doctor", function () {
     }
   });
 
-  it("says that EGRESS_ADDRESS is not an address of this machine", async () => {
+  it("reports that EGRESS_ADDRESS is no address of this machine", async () => {
     const wrong = await doctor({ ...environment, EGRESS_ADDRESS: "192.0.2.7" });
     expect(wrong.code).to.equal(1);
     expect(wrong.stdout).to.match(
@@ -164,7 +164,7 @@ describe("npm run doctor", function () {
     expect(right.stdout).to.match(/^ok {5}egress: 127\.0\.0\.1 is an address of this machine$/m);
   });
 
-  it("says that a proxy's X-Forwarded-For is ignored", async () => {
+  it("reports that a proxy's X-Forwarded-For is ignored", async () => {
     const client = new Client({ connectionString: database.url });
     await client.connect();
     try {
@@ -182,7 +182,7 @@ describe("npm run doctor", function () {
     }
   });
 
-  it("lists the data sources of users, and those with a hashed column that pages cannot sign in by", async () => {
+  it("lists the data sources of users, and those with a hashed column but without isUsers", async () => {
     const client = new Client({ connectionString: database.url });
     await client.connect();
     try {
@@ -206,7 +206,7 @@ describe("npm run doctor", function () {
     }
   });
 
-  it("knows keys that are not the database's, a schema that is newer, and a scheduler that is dead", async () => {
+  it("recognizes wrong keys, a newer schema, and a dead scheduler", async () => {
     const client = new Client({ connectionString: database.url });
     await client.connect();
     try {
@@ -239,8 +239,8 @@ describe("npm run doctor", function () {
   });
 });
 
-describe("the doctor's word on Node", () => {
-  it("is that an old one will not do", () => {
+describe("the doctor's check of Node", () => {
+  it("reports a version that is too old", () => {
     expect(node("24.11.0").mend).to.equal(null);
     expect(node("25.0.0").mend).to.equal(null);
     for (const old of ["24.10.9", "20.20.2"]) expect(node(old).mend).to.contain("use Node 24.11 or later");

@@ -12,7 +12,7 @@ import { until } from "../harness/until.js";
 
 const ACTION = "actions/hello/action.ts";
 
-describe("Processes of the command line", () => {
+describe("processes of the command line", () => {
   let service: TestService;
   const projects = createSvcProjects(() => service);
   const { json, svc, start, newProject } = projects;
@@ -37,7 +37,7 @@ describe("Processes of the command line", () => {
   const edit = (folder: string, file: string, from: string, to: string) =>
     write(folder, file, read(folder, file).replace(from, to));
 
-  it("dev saves each change as a draft, reports faults, and goes on", async () => {
+  it("dev saves each change as a draft, reports errors, and continues", async () => {
     const { folder, app } = await newProject();
     const dev = start(folder, ["dev"]);
     const description = async () => (await actionOf(app, "hello"))?.description;
@@ -72,7 +72,7 @@ describe("Processes of the command line", () => {
     await dev.end();
   });
 
-  it("dev refuses --throw-away for a service that it did not start", async () => {
+  it("dev rejects --throw-away for a service that it did not start", async () => {
     const { folder } = await newProject();
     const { code, err } = await svc(folder, ["dev", "--throw-away"]);
     expect([code, err]).to.match(/^2,error --throw-away needs a service that svc dev starts \(got http/);
@@ -102,7 +102,7 @@ describe("Processes of the command line", () => {
     expect(dev.child.exitCode, dev.printed()).to.equal(1);
   });
 
-  it("test runs in an app of its own with the folder's definitions, which it deletes", async () => {
+  it("test runs in a temporary app with the folder's definitions, which it deletes", async () => {
     const { folder, app } = await newProject();
     write(folder, "data/guests.json", '{"columns": ["Name"]}');
     const text = `import { equal, mock, ok, test } from "svc/test";
@@ -147,7 +147,7 @@ test("names the author's line", async () => {
     expect(await service.db.query("SELECT FROM app WHERE name LIKE '%(test-%'")).to.deep.equal([]);
   });
 
-  it("test runs in the app itself, and says so, with a token that may create none", async () => {
+  it("test runs in the app itself, and says so, with a token that cannot create one", async () => {
     const { folder, app } = await newProject();
     const body = { kind: "api", name: "ci", scopes: ["read", "manage"] };
     const { token } = (await service.rest("POST", `/v1/apps/${app}/tokens`, { body })).body;
@@ -168,7 +168,7 @@ test("names the author's line", async () => {
     await watch.end();
   });
 
-  it("test --watch ends by a signal while tests run, and deletes their app also if the signal comes again", async () => {
+  it("test --watch stops on a signal while tests run, and deletes their app also on a second signal", async () => {
     const testApps = () => service.db.query("SELECT id FROM app WHERE name LIKE '%(test-%'");
     const isRunning = async () =>
       (
@@ -235,7 +235,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     expect([unknown.code, unknown.err]).to.match(/^1,error /);
   });
 
-  it("keeps secret bindings in the folder, without values, and says which values are missing", async () => {
+  it("pull and push secret bindings without values, and report which values are missing", async () => {
     const { folder, app } = await newProject();
     const binding = { key: "__pay", origin: "https://pay.example", in: "header", sealed: true };
     write(folder, "secret-bindings.json", JSON.stringify([binding]));
@@ -251,7 +251,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     expect(read(other, "secret-bindings.json")).not.to.include("a-secret-value");
   });
 
-  it("moves entries of a data source in both directions", async () => {
+  it("data pull and push transfer entries in both directions", async () => {
     const { folder } = await newProject();
     write(folder, "data/guests.json", '{"columns": ["Name", "Stars"]}');
     await json(folder, ["push"]);
@@ -316,7 +316,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
   }
 
   for (const forwarded of ["half", "all"] as const) {
-    it(`applies all or nothing of a push that is killed after ${forwarded} of it was sent`, async () => {
+    it(`push applies everything or nothing if it is killed after ${forwarded} of it was sent`, async () => {
       const proxy = await stoppingProxy(forwarded);
       const { folder, app } = await newProject();
       edit(folder, "svc.json", service.url, proxy.url);

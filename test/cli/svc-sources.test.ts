@@ -11,7 +11,7 @@ import { REAL_ACTIONS } from "../source/real-world.js";
 
 const CONFIG = 'import { defineAction } from "svc";\n\nexport const config = defineAction({ active: true });\n\n';
 
-describe("Sources of the command line", () => {
+describe("sources of the command line", () => {
   let service: TestService;
   const projects = createSvcProjects(() => service);
   const { json, svc, newProject } = projects;
@@ -40,7 +40,7 @@ describe("Sources of the command line", () => {
         .map((path) => [path.slice(folder.length), readFileSync(path, "utf8")]),
     );
 
-  it("sends the author's files, from which the service makes the same code as for any caller", async () => {
+  it("sends the author's files, from which the service builds the same code as for any caller", async () => {
     const { folder, app } = await newProject();
     await json(folder, ["push"]);
     const read = (file: string) => readFileSync(join(folder, file), "utf8");
@@ -111,7 +111,7 @@ export async function execute() {
     expect((await json(folder, ["run", "sum"])).result).to.deep.equal([1, 2, 3]);
   });
 
-  it("names file and line of a fault, and refuses files that no source may have", async () => {
+  it("names file and line of an error, and rejects files that no source may have", async () => {
     const { folder } = await newProject();
     const action = "actions/hello/action.ts";
     const cases: [file: string, text: string, message: RegExp][] = [
@@ -145,7 +145,7 @@ export async function execute() {
     }
   });
 
-  it("prints stacks of plain JavaScript in lines of the author's file, whose config the service does not have", async () => {
+  it("prints stacks of plain JavaScript with lines of the author's file, although the service does not have its config", async () => {
     const { folder } = await newProject();
     const text = `import { defineAction } from "svc";
 const limit = () => { throw new RangeError("too many"); };
@@ -193,7 +193,7 @@ export async function execute() { return 1; }
     });
   });
 
-  it("keeps the author's file when fields change elsewhere, but for its config", async () => {
+  it("keeps the author's file when fields change elsewhere, except its config", async () => {
     const { folder, app } = await newProject();
     await json(folder, ["push"]);
     const file = join(folder, "actions/hello/action.ts");
@@ -252,7 +252,7 @@ export async function execute({ payload, settings }: ActionContext<{ n: number }
     expect(plain.err).to.match(/7 errors of types\nactions\/typed\/action\.ts:9:12: Property '_zone'/);
   });
 
-  it("finds no error of types in real-world actions", async () => {
+  it("finds no type error in real-world actions", async () => {
     const { folder } = await newProject();
     for (const [at, { files, dependencies = [] }] of REAL_ACTIONS.entries()) {
       if ("tsconfig.json" in files) continue;
@@ -265,7 +265,7 @@ export async function execute({ payload, settings }: ActionContext<{ n: number }
     await json(folder, ["check"]);
   });
 
-  it("publishes by the commands of the templates for GitHub and GitLab", async () => {
+  it("publishes with the commands of the templates for GitHub and GitLab", async () => {
     const template = (file: string) => readFileSync(new URL(`../../../examples/ci/${file}`, import.meta.url), "utf8");
     // biome-ignore lint/suspicious/noExplicitAny: the documents have the form of their services
     const [github, gitlab] = ["github-workflow.yml", "gitlab-ci.yml"].map((file) => load(template(file)) as any);

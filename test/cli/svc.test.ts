@@ -10,7 +10,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { createSvcProjects, SVC, writeProjectFile } from "../harness/svc-projects.js";
 import { until } from "../harness/until.js";
 
-describe("The command line", () => {
+describe("the command line", () => {
   let service: TestService;
   const projects = createSvcProjects(() => service);
   const { newFolder, svc, json, newProject } = projects;
@@ -24,7 +24,7 @@ describe("The command line", () => {
     await projects.cleanUp();
   });
 
-  it("answers wrong use with 2, and names the problem", async () => {
+  it("exits with 2 on wrong use, and names the problem", async () => {
     const { folder } = await newProject();
     const cases: [string[], RegExp, Record<string, string>?][] = [
       [["no-such-command"], /unknown command/],
@@ -54,7 +54,7 @@ describe("The command line", () => {
 
   const project = async (folder: string) => JSON.parse(readFileSync(join(folder, "svc.json"), "utf8"));
 
-  it("answers failures of the service with 1, as text or as JSON alone", async () => {
+  it("exits with 1 on errors of the service, and prints text or only JSON", async () => {
     const { folder } = await newProject();
     const plain = await svc(folder, ["run", "nothing"]);
     expect([plain.code, plain.out]).to.deep.equal([1, ""]);
@@ -118,7 +118,7 @@ describe("The command line", () => {
     expect((await json(folder, ["settings"])).settings).to.have.length(2);
   });
 
-  it("saves a token for one server and app, readable by its person only, and never prints it", async () => {
+  it("saves a token for one server and app, readable only by its person, and never prints it", async () => {
     const { folder } = await newProject();
     const noToken = { SVC_TOKEN: "" };
     const input = `${service.tokens.editor}\n`;
@@ -138,7 +138,7 @@ describe("The command line", () => {
     expect((await svc(folder, ["settings"], { env: noToken })).err).to.contain("not signed in");
   });
 
-  it("signs in by a code that a person confirms, and ends that at the service when it signs out", async () => {
+  it("signs in by a code that a person confirms, and signs out at the service", async () => {
     const { folder } = await newProject();
     const env = { ...programEnvironment(), SVC_CONFIG_DIR: join(folder, ".config") };
     const child = spawn(process.execPath, [SVC, "login"], { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
@@ -171,7 +171,7 @@ describe("The command line", () => {
     for (const shell of ["zsh", "fish"]) expect((await svc(folder, ["completion", shell])).out).to.contain("rollback");
   });
 
-  it("goes from an empty folder to a published, tested action, and back", async () => {
+  it("goes from an empty folder to a tested, published action, and back", async () => {
     const { folder, app } = await newProject();
     expect(existsSync(join(folder, "AGENTS.md"))).to.equal(true);
     expect((await svc(folder, ["diff", "--exit-code"])).code).to.equal(3);
@@ -217,7 +217,7 @@ describe("The command line", () => {
     expect((await json(folder, ["publish"])).published).to.deep.equal([]);
   });
 
-  it("refuses a push after another person's, shows the difference, and loses nothing", async () => {
+  it("rejects a push after another person's, shows the difference, and loses nothing", async () => {
     const first = await newProject();
     await json(first.folder, ["push"]);
     rmSync(join(first.folder, "actions/hello"), { recursive: true });

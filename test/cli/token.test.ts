@@ -56,7 +56,7 @@ describe("npm run token", () => {
     ["task", ["--app", "1"], 403],
   ];
   for (const [kind, words, http] of kinds) {
-    it(`makes a credential of kind ${kind} that a running service knows, with that kind's rights`, async () => {
+    it(`makes a credential of kind ${kind} that a running service accepts, with the rights of this kind`, async () => {
       const answer = await token(kind, ...words, "--name", "made by hand");
       expect(answer).to.have.all.keys("id", "token");
       expect(answer.token).to.match(new RegExp(`^svc_${kind}_`));
@@ -64,7 +64,7 @@ describe("npm run token", () => {
     });
   }
 
-  it("gives a task token an hour, and any other the end that was asked for or none", async () => {
+  it("gives a task token an hour, and any other the requested expiry or none", async () => {
     const task = await token("task", "--app", "1");
     const api = await token("api", "--app", "1", "--expires", "30m");
     const lasting = await token("api", "--app", "1");
@@ -77,7 +77,7 @@ describe("npm run token", () => {
     expect(found.map(({ minutes }) => minutes)).to.deep.equal([60, 30, null]);
   });
 
-  it("revokes at once, in a service that has just answered with that token", async () => {
+  it("revokes at once, also in a service that has just accepted the token", async () => {
     const { code, answer } = await runProgram(environment, "editor", "--user", "1");
     expect(code).to.equal(0);
     const ask = () => service.rest("GET", "/v3/apps/1/actions", { as: answer.token });
@@ -94,13 +94,13 @@ describe("npm run token", () => {
     await until(async () => (await ask()).http === 401);
   });
 
-  it("makes a session of the app's first editor where only the app is named", async () => {
+  it("makes a session of the app's first editor if only the app is named", async () => {
     const { token: made } = await token("editor", "--app", "1");
     const { body } = await service.rest("GET", "/v1/apps", { as: made });
     expect(body.apps.map(({ id }: { id: number }) => id)).to.deep.equal([1]);
   });
 
-  it("lists the sessions of the app's editors and of administrators, too", async () => {
+  it("lists also the sessions of the app's editors and of administrators", async () => {
     const { tokens } = await token("list", "--app", "1");
     const kinds = new Set(tokens.map(({ kind }: { kind: string }) => kind));
     expect([...kinds].sort()).to.deep.equal(["admin", "api", "editor", "live", "viewer"]);
@@ -132,18 +132,18 @@ describe("npm run token", () => {
     [["list"], /^list needs --app\. Usage: /],
   ];
   for (const [words, expected] of mistakes) {
-    it(`says what is wrong with: ${words.join(" ") || "nothing"}`, async () => {
+    it(`reports the error of: ${words.join(" ") || "nothing"}`, async () => {
       const said = await token(...words).catch(faultLine);
       expect(said).to.match(expected);
     });
   }
 
-  it("says so in one line, prints no JSON and ends with 1", async () => {
+  it("reports an error in one line, prints no JSON and exits with 1", async () => {
     const { code, stderr, answer } = await runProgram(environment, "api", "--app", "999");
     expect([code, stderr, answer]).to.deep.equal([1, "there is no app 999\n", null]);
   });
 
-  it("uses the embedded database of a service that runs, and starts it where none does", async () => {
+  it("uses the embedded database of a running service, and starts it if none runs", async () => {
     const running = startProcess({ ROLES: "api" });
     try {
       const url = await running.ready();

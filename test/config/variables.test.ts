@@ -56,9 +56,9 @@ const FAULTY: Record<string, string> = {
 /** Variables that accept any text. */
 const ANY_TEXT = ["HOST", "DATA_DIR", "CHROME_PATH", "PUPPETEER_CACHE_DIR", "PACKAGES_FILE"];
 
-describe("the variables of the environment", () => {
+describe("the environment variables", () => {
   for (const [name, values] of Object.entries(FAULTY)) {
-    it(`${name} refuses what it cannot be, by name and without the value`, () => {
+    it(`${name} rejects an invalid value, with its name and without the value`, () => {
       for (const value of values.split(" ")) {
         const beside = name === "DATABASE_DIRECT_URL" ? { DATABASE_URL: "postgres://a" } : {};
         expect(() => readConfig({ ...beside, [name]: value }), value).to.throw(ConfigError, `${name} must be`);
@@ -67,12 +67,12 @@ describe("the variables of the environment", () => {
     });
   }
 
-  it("have each a faulty value here, unless any text is one of theirs", () => {
+  it("each have an invalid value in this test, unless any text is valid", () => {
     const names = describedVariables().map(([name]) => name);
     expect([...Object.keys(FAULTY), ...ANY_TEXT].sort()).to.deep.equal(names.sort());
   });
 
-  it("have the defaults that the reference names; blank ones have them too", () => {
+  it("have the defaults of the reference, also if they are blank", () => {
     const plain = readConfig({});
     const literal = describedVariables().flatMap(([name, { initial }]) => {
       const value = /^`([^`:]+|https:[^`]+)`$/.exec(initial)?.[1];
@@ -83,7 +83,7 @@ describe("the variables of the environment", () => {
     for (const [name] of describedVariables()) expect(readConfig({ [name]: "  " }), name).to.deep.equal(plain);
   });
 
-  it("are all named that are faulty, at once", () => {
+  it("are all reported at once if several are invalid", () => {
     const faulty = () => readConfig({ PORT: "x", LOG_LEVEL: "loud", MAIL_FROM: "a@example.com", OIDC_CLIENT_ID: "c" });
     for (const part of [
       "PORT must be a whole number from 0 to 65535",
@@ -94,7 +94,7 @@ describe("the variables of the environment", () => {
       expect(faulty).to.throw(ConfigError, part);
   });
 
-  it("RUNTIME_URL has another host than the service", () => {
+  it("RUNTIME_URL must have another host than the service", () => {
     const read = (RUNTIME_URL: string, PUBLIC_URL?: string) => () => readConfig({ RUNTIME_URL, PUBLIC_URL });
     expect(read("https://a.example", "https://a.example:444")).to.throw("RUNTIME_URL must be an origin whose host");
     expect(read("http://127.0.0.1:9")).to.throw("RUNTIME_URL must be");
@@ -103,7 +103,7 @@ describe("the variables of the environment", () => {
     expect(read("https://b.example", "https://a.example")().runtimeUrl).to.equal("https://b.example");
   });
 
-  it("of packages lead to the public registry and any licence by default", () => {
+  it("of packages have the public registry and any licence as default", () => {
     const usual = { url: "https://registry.npmjs.org", token: null, licences: null, sandbox: true, minAgeDays: 7 };
     expect(readConfig({}).npm).to.deep.equal(usual);
     expect(readConfig({ NPM_PACKAGES: "off" }).npm).to.equal(null);

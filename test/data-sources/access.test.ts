@@ -94,7 +94,7 @@ describe("access rules", () => {
       }
     });
 
-    it(`${verb} is no right to anything else`, async () => {
+    it(`${verb} grants nothing else`, async () => {
       for (const other of ENTRY_VERBS.filter((one) => one !== verb)) {
         const { path, id } = await sample([{ type: [verb], allow: "all" }]);
         for (const call of CALLS[other]) {
@@ -118,7 +118,7 @@ describe("access rules", () => {
     });
   }
 
-  it("decide by the first that fits: a later one takes back nothing and adds nothing", async () => {
+  it("use the first rule that matches: a later rule neither restricts nor adds", async () => {
     const { path, id } = await sample([
       { type: ["select"], allow: "loggedIn", include: ["Name"] },
       { type: ["select"], allow: "all", exclude: ["Name"] },
@@ -128,7 +128,7 @@ describe("access rules", () => {
     expect(await seen("live")).to.deep.equal({ Secret: SECRET });
   });
 
-  it("do not tell whether a data source is there", async () => {
+  it("do not reveal whether a data source exists", async () => {
     const { path } = await sample([]);
     const there = await service.rest("POST", `${path}/query`, { as: "live", body: {} });
     const absent = await service.rest("POST", `${base}/2000000000/query`, { as: "live", body: {} });
@@ -137,7 +137,7 @@ describe("access rules", () => {
     expect(ofNobody.body).to.deep.equal((await service.rest("POST", `${path}/query`, { as: null, body: {} })).body);
   });
 
-  it("take effect with the request that follows their change", async () => {
+  it("apply from the first request after their change", async () => {
     const { path } = await sample([]);
     const asked = async () => (await service.rest("POST", `${path}/query`, { as: "live", body: {} })).http;
     expect(await asked()).to.equal(403);
@@ -152,7 +152,7 @@ describe("access rules", () => {
       ["exclude", { exclude: ["Secret"] }],
       ["include", { include: ["Name", "Ref"] }],
     ] as const) {
-      it(`by ${how} hide it in every read, and in what asks about it`, async () => {
+      it(`by ${how} hide it in every read, and in everything that a query can use`, async () => {
         const everything = [...ENTRY_VERBS];
         const { path, id } = await sample([{ type: everything, allow: "all", ...more }], {
           Name: "a",
@@ -193,7 +193,7 @@ describe("access rules", () => {
         }
       });
 
-      it(`by ${how} answer the same whatever it holds`, async () => {
+      it(`by ${how} give the same response for any value in it`, async () => {
         const rules = [{ type: ["select", "delete"], allow: "all", ...more }];
         const wheres = [
           { Secret: SECRET },
@@ -232,7 +232,7 @@ describe("access rules", () => {
         }
       });
 
-      it(`by ${how} sort as if it were not there`, async () => {
+      it(`by ${how} sort as if it did not exist`, async () => {
         const rules = [{ type: ["select"], allow: "all", ...more }];
         const { path } = await sample(rules, { Name: "z", Secret: "1" });
         await service.rest("POST", `${path}/entries`, { body: { data: { Name: "y", Secret: "0" } } });
@@ -244,7 +244,7 @@ describe("access rules", () => {
         expect(await names([["data.Secret", "DESC"]])).to.deep.equal(await names([["data.Absent", "DESC"]]));
       });
 
-      it(`by ${how} refuse what would write it, and keep it where the rest is replaced`, async () => {
+      it(`by ${how} reject a write to it, and keep it if the rest is replaced`, async () => {
         const rules = [{ type: ["insert", "update"], allow: "all", ...more }];
         const { path, id } = await sample(rules);
         for (const [method, to, body] of [
@@ -265,7 +265,7 @@ describe("access rules", () => {
       });
     }
 
-    it("hide it from the number of removed entries, also where only the rule of reading excludes it", async () => {
+    it("hide it from the number of removed entries, also if only the rule for reading excludes it", async () => {
       const reading = { type: ["select"], allow: "all", exclude: ["Secret"] };
       for (const where of [{ Secret: SECRET }, { Name: "a", $not: { Secret: "else" } }]) {
         const { path } = await sample([reading, { type: ["delete"], allow: "all" }]);
@@ -279,7 +279,7 @@ describe("access rules", () => {
       }
     });
 
-    it("hide it where a data source is joined: its own rules decide", async () => {
+    it("hide it in a joined data source, whose own rules apply", async () => {
       const closed = await sample([], { Ref: 1, Secret: SECRET });
       const half = await sample([{ type: ["select"], allow: "all", exclude: ["Secret"] }], { Ref: 1, Secret: SECRET });
       const { path } = await sample([{ type: ["select"], allow: "all" }], { Ref: 1 });
@@ -308,7 +308,7 @@ describe("access rules", () => {
       return { path, id, other: body.id as number };
     }
 
-    it("a column let nobody ask without it, in no disguise", async () => {
+    it("a column reject every query without it, in any form", async () => {
       const { path, id } = await two([{ type: ["select"], allow: "all", require: ["Email"] }]);
       const ask = async (where?: object) =>
         (await service.rest("POST", `${path}/query`, { as: "live", body: where ? { where } : {} })).http;
@@ -329,7 +329,7 @@ describe("access rules", () => {
       expect((await service.rest("GET", `${path}/indexes/n`, { as: "live" })).http).to.equal(403);
     });
 
-    it("the user's own value show, change and remove no other's entries", async () => {
+    it("the user's own value show, change and remove no entries of others", async () => {
       const { path, id, other } = await two([{ type: [...ENTRY_VERBS], allow: "loggedIn", require: [OWN] }]);
       const as = asWho("london");
       const ask = async (where: object) => (await service.rest("POST", `${path}/query`, { as, body: { where } })).body;
@@ -360,7 +360,7 @@ describe("access rules", () => {
       expect((await service.rest("GET", `${path}/entries/${other}`)).body.data).to.deep.equal(theirs);
     });
 
-    it("a value that the user does not have let nobody in, rather than all who have none", async () => {
+    it("a value that the user does not have reject the user, and do not match all who have none", async () => {
       const { path } = await sample(
         [{ type: ["select"], allow: "loggedIn", require: [{ Boss: { equals: "{{user.Boss}}" } }] }],
         { n: 1 },
@@ -373,7 +373,7 @@ describe("access rules", () => {
     });
   });
 
-  it("that ask for a column by name show nothing of an entry that is known by its id", async () => {
+  it("a column by name show nothing of an entry that is read by its ID", async () => {
     const rules = [
       { type: ["select"], allow: "all", require: ["Email"] },
       { type: ["update"], allow: "all" },
@@ -383,7 +383,7 @@ describe("access rules", () => {
     expect(updated.body.data).to.deep.equal({ b: 2 });
   });
 
-  it("show a writer without the right to read what it wrote itself, and nothing else of the entry", async () => {
+  it("nothing for reading: a writer without the right to read gets back only what it wrote", async () => {
     const { path, id } = await sample([{ type: ["insert", "update"], allow: "all" }]);
     const inserted = await service.rest("POST", `${path}/entries`, { as: "live", body: { data: { a: 1 } } });
     expect(inserted.body.data).to.deep.equal({ a: 1 });

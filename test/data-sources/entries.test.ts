@@ -19,7 +19,7 @@ describe("data sources", () => {
     (await service.rest("POST", `${base}/${name}/entries`, { body: data })).body;
   const refusal = ({ http, body }: { http: number; body: { status: string } }) => `${http} ${body.status}`;
 
-  it("are made with columns and entries, 201, and found by id and by name", async () => {
+  it("are created with columns and entries, 201, and found by ID and by name", async () => {
     const made = await service.rest("POST", base, {
       body: { name: "Speakers of 2026", columns: ["Name"], entries: [{ Name: "Ada", Topic: "engines" }] },
     });
@@ -48,7 +48,7 @@ describe("data sources", () => {
     expect((await service.rest("GET", base)).body.dataSources).to.deep.include(dataSource);
   });
 
-  it("have names of their own in the app, case counted, and renaming keeps to that", async () => {
+  it("have unique names in the app, with case, also after renaming", async () => {
     await make("Unique");
     expect(refusal(await service.rest("POST", base, { body: { name: "Unique" } }))).to.equal("409 NAME_ALREADY_EXISTS");
     const other = await make("unique");
@@ -72,14 +72,14 @@ describe("data sources", () => {
     ["a hook that sends nothing to anybody", { name: "x", hooks: [{ type: "email" }] }, "REQUEST_INVALID"],
     ["entries that are none", { name: "x", entries: [1] }, "REQUEST_INVALID"],
   ] as const) {
-    it(`are refused with ${what}: ${status}, and nothing is made`, async () => {
+    it(`are rejected with ${what}: ${status}, and nothing is created`, async () => {
       const before = (await service.rest("GET", base)).body.dataSources.length;
       expect(refusal(await service.rest("POST", base, { body }))).to.equal(`400 ${status}`);
       expect((await service.rest("GET", base)).body.dataSources).to.have.length(before);
     });
   }
 
-  it("go with their entries", async () => {
+  it("are deleted with their entries", async () => {
     const { id } = await make("Gone", { entries: [{ a: 1 }] });
     expect((await service.rest("DELETE", `${base}/Gone`)).http).to.equal(200);
     expect(refusal(await service.rest("GET", `${base}/Gone`))).to.equal("404 DATA_SOURCE_NOT_FOUND");
@@ -90,7 +90,7 @@ describe("data sources", () => {
   describe("entries", () => {
     before(() => make("People"));
 
-    it("are inserted as they come, 201 and bare, with their keys in order and an ETag", async () => {
+    it("are inserted unchanged, 201 and without a wrapper, with their keys in order and an ETag", async () => {
       const data = { Zoe: 1, Name: "Ada", a: null, nested: { z: 1, a: [1, "2", { y: 0, b: 1 }] } };
       const made = await service.rest("POST", `${base}/People/entries`, { body: data });
       expect(made.http).to.equal(201);
@@ -114,12 +114,12 @@ describe("data sources", () => {
       for (const query of without) expect(await paginationOf({ limit: 1, ...query })).to.equal(undefined);
     });
 
-    it("take new columns into the data source's list", async () => {
+    it("add new columns to the list of the data source", async () => {
       await insert("People", { Name: "Grace", "Never met": 1 });
       expect((await service.rest("GET", `${base}/People`)).body.dataSource.columns).to.include("Never met");
     });
 
-    it("merge top-level columns when updated, and no state is ever written twice", async () => {
+    it("merge top-level columns on update, and never get the same updatedAt twice", async () => {
       const { id, updatedAt } = await insert("People", { Name: "Ada", Tags: { a: 1, b: 2 } });
       const path = `${base}/People/entries/${id}`;
       const first = await service.rest("PUT", path, { body: { Tags: { c: 3 } } });
@@ -129,7 +129,7 @@ describe("data sources", () => {
       expect([...new Set(times)].sort()).to.deep.equal(times);
     });
 
-    it("are changed from the state that If-Match names, else 409 ENTRY_CHANGED with what stands now", async () => {
+    it("are changed if If-Match has the current state, otherwise 409 ENTRY_CHANGED with the current entry", async () => {
       const { id } = await insert("People", { Seats: 1 });
       const path = `${base}/People/entries/${id}`;
       const tag = (await service.rest("GET", path)).headers.get("etag")!;
@@ -149,7 +149,7 @@ describe("data sources", () => {
       expect(refusal(await service.rest("GET", path))).to.equal("404 ENTRY_NOT_FOUND");
     });
 
-    it("are changed from ifUpdatedAt over GraphQL", async () => {
+    it("are changed with ifUpdatedAt over GraphQL", async () => {
       const { id, updatedAt } = await insert("People", { n: 1 });
       const text = `mutation ($app: Int!, $id: Int!, $at: DateTime) {
         updateEntry(appId: $app, dataSourceId: "People", id: $id, data: {n: 2}, ifUpdatedAt: $at) { id data updatedAt }
@@ -175,7 +175,7 @@ describe("data sources", () => {
         "400 REQUEST_INVALID",
       ],
     ] as const) {
-      it(`are refused with ${what}: ${expected}`, async () => {
+      it(`are rejected with ${what}: ${expected}`, async () => {
         const count = async () => (await rows(service.db, "SELECT FROM data_source_entry")).length;
         const before = await count();
         expect(refusal(await service.rest("POST", `${base}/People/entries`, { body: data }))).to.equal(expected);
@@ -183,13 +183,13 @@ describe("data sources", () => {
       });
     }
 
-    it("that an update would make larger than 1 MB are refused whole", async () => {
+    it("that an update would make larger than 1 MB are rejected as a whole", async () => {
       const { id } = await insert("People", { a: "x".repeat(900_000) });
       const grown = await service.rest("PUT", `${base}/People/entries/${id}`, { body: { b: "x".repeat(900_000) } });
       expect(refusal(grown)).to.equal("413 PAYLOAD_TOO_LARGE");
     });
 
-    it("of one app are nobody else's: another app's paths do not find them", async () => {
+    it("of another app are not found by their paths", async () => {
       const { id } = await insert("People", { secret: 1 });
       const { app } = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } })).body;
       const other = `/v1/apps/${app.id}/data-sources`;
@@ -207,7 +207,7 @@ describe("data sources", () => {
   describe("a commit", () => {
     const commit = (name: string, body: object) => service.rest("POST", `${base}/${name}/commit`, { body });
 
-    it("inserts, updates and removes, and answers counts or entries", async () => {
+    it("inserts, updates and removes, and returns counts or entries", async () => {
       await make("Commits");
       const first = await commit("Commits", {
         entries: [{ data: { n: 1, kept: true } }, { data: { n: 2 } }],
@@ -228,7 +228,7 @@ describe("data sources", () => {
       expect((await service.rest("GET", `${base}/Commits/entries/${one.id}`)).body.data).to.deep.equal({ n: 11 });
     });
 
-    it("with append: false removes what it does not name", async () => {
+    it("with append: false removes the entries that it does not contain", async () => {
       const { id } = await make("Replaced", { entries: [{ n: 1 }, { n: 2 }, { n: 3 }] });
       const [kept] = await rows<{ id: number }>(
         service.db,
@@ -248,7 +248,7 @@ describe("data sources", () => {
       expect(left.map(({ data }) => data)).to.deep.equal([{ n: 0 }, { n: 4 }]);
     });
 
-    it("is all or nothing: one entry that is not there, or has changed, undoes the rest", async () => {
+    it("applies everything or nothing: one missing or changed entry undoes the rest", async () => {
       const { id } = await make("Whole", { entries: [{ n: 1 }] });
       const [entry] = await rows<{ id: number }>(
         service.db,
@@ -276,7 +276,7 @@ describe("data sources", () => {
         [id],
       );
 
-    it("tell of each entry that was created, updated and removed, by whom and which columns", async () => {
+    it("have each created, updated and removed entry, with the user and the columns", async () => {
       const { id } = await make("Logged");
       const entry = await insert("Logged", { a: 1, b: 2 });
       await service.rest("PUT", `${base}/Logged/entries/${entry.id}`, { body: { b: 3 } });
@@ -307,7 +307,7 @@ describe("data sources", () => {
       expect(sessions.map(({ kind }) => kind)).to.deep.equal(["editor", null]);
     });
 
-    it("are not there for what was refused", async () => {
+    it("have nothing for rejected writes", async () => {
       const { id } = await make("Refused");
       await service.rest("POST", `${base}/Refused/commit`, {
         body: { entries: [{ data: { a: 1 } }, { id: 1, data: {} }] },

@@ -124,7 +124,7 @@ describe("the body of an entry", () => {
   };
 
   for (const [title, send] of Object.entries(WAYS)) {
-    it(`is refused where it is no object: ${title}`, async () => {
+    it(`is rejected if it is no object: ${title}`, async () => {
       const { source, id } = await make();
       for (const entry of [5, "abc", [1], null, true, ...(title.startsWith("library") ? ["undefined"] : [])]) {
         expect(await send(source, entry, id), JSON.stringify(entry)).to.deep.equal({
@@ -139,7 +139,7 @@ describe("the body of an entry", () => {
 
   const UNWRAPPING = Object.entries(WAYS).filter(([title]) => !/under data|commit/i.test(title));
   for (const [title, send] of UNWRAPPING) {
-    it(`is unwrapped where it is an entry as it was read: ${title}`, async () => {
+    it(`is unwrapped if it is an entry as it was read: ${title}`, async () => {
       const { source, id } = await make();
       const path = `${base}/${source}/entries/${id}`;
       await service.rest("PUT", path, { body: { City: "Paris", kept: 2 } });
@@ -152,7 +152,7 @@ describe("the body of an entry", () => {
     });
   }
 
-  it("is its columns where it has others beside data", async () => {
+  it("is its columns if it has others beside data", async () => {
     const { source } = await make();
     const body = { data: { a: 1 }, Title: "x" };
     const made = await service.rest("POST", `${base}/${source}/entries`, { body });
@@ -161,7 +161,7 @@ describe("the body of an entry", () => {
     expect(wrapped.body.data).to.deep.equal({ data: 5 });
   });
 
-  it("may have any columns in a CSV, data too", async () => {
+  it("may have any columns in a CSV, also data", async () => {
     const { source } = await make();
     for (const [text, expected] of [
       ["data\nx\n", { data: "x" }],
@@ -173,7 +173,7 @@ describe("the body of an entry", () => {
     }
   });
 
-  it("can be sent back in a commit as it was read, and nothing else stands beside its data there", async () => {
+  it("can be sent back in a commit as it was read, with nothing else beside its data", async () => {
     const { source, id } = await make();
     const read = (await service.rest("GET", `${base}/${source}/entries/${id}`)).body;
     const body = { entries: [{ ...read, data: { kept: 3 } }] };

@@ -67,7 +67,7 @@ describe("data sources under locks", () => {
       return () => service.rest("POST", `${base}/${name}/versions/${versions[0].id}/restore`);
     }
 
-    it("are removed behind an update that adds a column, without a deadlock", async () => {
+    it("are removed after an update that adds a column, without a deadlock", async () => {
       await make("Behind", { entries: [{ a: 1 }] });
       const [removed] = await whileLocked("Behind", [() => remove(`${base}/Behind`)], { last: TOUCH });
       expect([removed!.http, removed!.body.status]).to.deep.equal([200, "DATA_SOURCE_DELETED"]);
@@ -83,7 +83,7 @@ describe("data sources under locks", () => {
       expect(left).to.deep.equal([{ data: { a: 1 } }]);
     });
 
-    it("are restored behind an update that adds a column, without a deadlock", async () => {
+    it("are restored after an update that adds a column, without a deadlock", async () => {
       const [restored] = await whileLocked("Restored", [await restoreOf("Restored")], { last: TOUCH });
       expect(restored!.http, JSON.stringify(restored!.body)).to.equal(200);
     });

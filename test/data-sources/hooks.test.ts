@@ -43,7 +43,7 @@ describe("hooks of data sources that send", () => {
   const outbox = async (): Promise<{ id: number; subject?: string }[]> =>
     (await service.rest("GET", `/v1/apps/${service.appId}/communicate/messages`)).body.messages;
 
-  it("put an e-mail in the outbox as an entry is inserted, filled and escaped from it, without what is hashed", async () => {
+  it("put an e-mail into the outbox for an inserted entry, filled and escaped, without hashed values", async () => {
     const id = await make("Guests", [HASH, WELCOME]);
     const made = await insert("Guests", { Name: "<Ann>", Email: "ann@example.com", Password: "a secret" });
     const [event] = await received(id);
@@ -55,7 +55,7 @@ describe("hooks of data sources that send", () => {
     expect(text).to.not.match(/secret|argon2/);
   });
 
-  it("fill placeholders of any column: with blanks, letters of every script, dots, and paths", async () => {
+  it("fill placeholders of any column: with spaces, letters of every script, dots, and paths", async () => {
     const hook = {
       type: "email",
       runOn: ["insert"],
@@ -83,7 +83,7 @@ describe("hooks of data sources that send", () => {
     expect(message).to.contain("Мы");
   });
 
-  it("are refused at save where a placeholder names a column that the data source does not have", async () => {
+  it("are rejected on save if a placeholder names an unknown column", async () => {
     const columns = ["Email", "First Name", "Address"];
     const hook = { ...WELCOME, subject: "Hi {{First Nmae}}", to: [{ email: "{{Email}}" }], html: "{{Address.Street}}" };
     const message =
@@ -120,7 +120,7 @@ describe("hooks of data sources that send", () => {
     expect(event!.data.to).to.deep.equal(["+15550100"]);
   });
 
-  it("send for each entry of a commit whose verbs it asks for, and nothing for an import", async () => {
+  it("send for each entry of a commit with the operations of runHooks, and nothing for an import", async () => {
     const id = await make("Many", [WELCOME]);
     const entries = ["a", "b"].map((name) => ({ data: { Email: `${name}@example.com` } }));
     await service.rest("POST", `${base}/Many/commit`, { body: { entries } });
@@ -132,7 +132,7 @@ describe("hooks of data sources that send", () => {
     expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
   });
 
-  it("send nothing where the write is refused, and lose no write over a message that cannot be made", async () => {
+  it("send nothing if the write is rejected, and lose no write if a message cannot be created", async () => {
     const before = (await outbox()).length;
     const id = await make("Kept", [WELCOME], { indexes: [{ columns: ["Name"], unique: true }] });
     expect((await insert("Kept", { Name: "one\r\nBcc: all@example.com", Email: "a@example.com" })).http).to.equal(201);
@@ -145,7 +145,7 @@ describe("hooks of data sources that send", () => {
     expect([(await outbox()).length, (await received(id)).length]).to.deep.equal([before, 1]);
   });
 
-  it("bound what a page makes the app send", async () => {
+  it("limit what a page makes the app send", async () => {
     const accessRules = [{ type: ["insert"], allow: "all" }];
     const id = await make("Open", [WELCOME], { accessRules });
     const entries = Array.from({ length: 6 }, (_, n) => ({ data: { Email: `v${n}@example.com` } }));
@@ -182,7 +182,7 @@ describe("hooks of data sources that send", () => {
     ["a where that is none", { ...REMINDER, where: { $or: 1 } }, /hooks\[0\]: where/],
     ["a number that is none", { ...REMINDER, to: "Bea" }, /hooks\[0\]: to must be a phone number/],
   ] as const) {
-    it(`are refused with ${what}, and the field is named`, async () => {
+    it(`are rejected with ${what}, and the error names the field`, async () => {
       const { http, body } = await service.rest("POST", base, { body: { name: `No ${what}`, hooks: [hook] } });
       expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(body.error).to.match(named);
@@ -190,7 +190,7 @@ describe("hooks of data sources that send", () => {
   }
 });
 
-describe("the trail of an app", () => {
+describe("the audit log of an app", () => {
   let service: TestService;
   let base: string;
 
@@ -200,7 +200,7 @@ describe("the trail of an app", () => {
   });
   after(() => service.stop());
 
-  it("says which entries an editor changed, in which columns, and never what they hold", async () => {
+  it("has which entries an editor changed, in which columns, and never their values", async () => {
     const accessRules = [{ type: ["insert"], allow: "all" }];
     const { id } = (await service.rest("POST", base, { body: { name: "Trail", accessRules } })).body.dataSource;
     const made = (await service.rest("POST", `${base}/Trail/entries`, { body: { data: { Word: "hush" } } })).body;

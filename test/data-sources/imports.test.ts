@@ -38,7 +38,7 @@ describe("imports of entries", () => {
       )
     )[0]!;
 
-  it("read CSV as texts, with quotes, line breaks, another delimiter and a mark of byte order", async () => {
+  it("read CSV as texts, with quotes, line breaks, another delimiter and a byte order mark", async () => {
     const id = await make();
     const csv = '\uFEFFName,Zip,"Multi\nline"\r\n"Ada ""Countess""",00123,"a\r\nb"\r\nGrace,,é\r\n\r\n';
     const { http, body } = await upload(id, "text/csv", csv);
@@ -55,7 +55,7 @@ describe("imports of entries", () => {
     expect(await dataOf(id)).to.deep.equal([{ a: "1", b: "2" }]);
   });
 
-  it("read a JSON array, JSON lines and a form's file, and add or replace as asked", async () => {
+  it("read a JSON array, JSON lines and a form's file, and add or replace as requested", async () => {
     const id = await make([{ n: 0 }]);
     expect((await upload(id, "application/json", '[{"n":1},{"n":{"deep":[2]}}]', "?append=true")).body).to.deep.equal({
       inserted: 2,
@@ -84,7 +84,7 @@ describe("imports of entries", () => {
     expect(graphql.data.importEntries).to.deep.equal({ inserted: 1, columns: ["n"], delimiter: null });
   });
 
-  it("of many rows keep their order, their texts and an exact tally", async () => {
+  it("of many rows keep their order and their texts, and count them exactly", async () => {
     const id = await make([{ old: true }]);
     const texts = Array.from({ length: 3_000 }, (_, at) => `row ${at} \\ "quoted"\t\\n \u2028 é`);
     const { body } = await upload(
@@ -131,7 +131,7 @@ describe("imports of entries", () => {
     expect(await dataOf(id)).to.deep.equal(stored);
   });
 
-  it("read CSV with the delimiter that the query or the first line names", async () => {
+  it("read CSV with the delimiter of the query or of the first line", async () => {
     const id = await make();
     const semicolon = await upload(id, "text/csv", "a,x;b\n1;2,5\n", "?delimiter=%3B");
     expect(semicolon.body).to.deep.equal({ inserted: 1, columns: ["a,x", "b"], delimiter: ";" });
@@ -162,7 +162,7 @@ describe("imports of entries", () => {
     ]);
   });
 
-  it("take their own export back, byte for byte", async () => {
+  it("read their own export again, byte by byte", async () => {
     const entries = [{ a: '"q" \r\n;' }, { a: "" }, { a: "=1+1" }];
     const id = await make(entries);
     const exported = (await service.rest("GET", `${base}/${id}/export?format=csv`)).body;
@@ -187,7 +187,7 @@ describe("imports of entries", () => {
     });
   }
 
-  it("of a header or an empty JSON array replace the entries by none", async () => {
+  it("of a header or an empty JSON array remove all entries", async () => {
     for (const [type, text] of [
       ["text/csv", "a,b\n"],
       ["application/json", "[]"],
@@ -198,7 +198,7 @@ describe("imports of entries", () => {
     }
   });
 
-  it("of a header with a megabyte of columns are refused at once", async () => {
+  it("of a header with a megabyte of columns are rejected at once", async () => {
     const id = await make();
     for (const header of [",".repeat(950_000), Array.from({ length: 100_000 }, (_, at) => `c${at}`).join()]) {
       const { http, body } = await upload(id, "text/csv", header);
@@ -206,7 +206,7 @@ describe("imports of entries", () => {
     }
   });
 
-  it("are exported for spreadsheets with an apostrophe before what would be a formula", async () => {
+  it("are exported for spreadsheets with an apostrophe before formulas", async () => {
     const id = await make([
       { "=a": "=1+1\n2" },
       { "=a": "+1" },
@@ -245,7 +245,7 @@ describe("imports of entries", () => {
     ["a type that is no table", "image/png", "x", /must be text\/csv/],
   ];
   for (const [what, type, body, words] of bad) {
-    it(`are refused whole for ${what}: nothing is added, nothing is taken away`, async () => {
+    it(`are rejected as a whole for ${what}: nothing is added or removed`, async () => {
       const id = await make([{ kept: 1 }]);
       const before = await tally(id);
       const answer = await upload(id, type, body);
@@ -257,7 +257,7 @@ describe("imports of entries", () => {
     });
   }
 
-  it("that are not UTF-8 are refused", async () => {
+  it("that are not UTF-8 are rejected", async () => {
     const id = await make();
     const response = await fetch(`${service.url}${base}/${id}/import`, {
       method: "POST",
@@ -288,10 +288,10 @@ describe("imports of entries", () => {
     });
   });
 
-  describe("leave snapshots", () => {
+  describe("store snapshots", () => {
     const versionsOf = async (id: number) => (await service.rest("GET", `${base}/${id}/versions`)).body.versions;
 
-    it("that bring the entries back as they were, under their ids, and can be undone themselves", async () => {
+    it("that restore the entries with their IDs, and whose restore can be undone", async () => {
       const id = await make([
         { z: 1, a: "x\\y" },
         { z: 2, a: null },
@@ -333,7 +333,7 @@ describe("imports of entries", () => {
       expect(stored).to.have.length(30);
     });
 
-    it("that are nobody else's: another data source's version is not found", async () => {
+    it("of which another data source's are not found", async () => {
       const id = await make([{ n: 0 }]);
       const other = await make([{ n: 1 }]);
       await upload(id, "application/json", "[]");

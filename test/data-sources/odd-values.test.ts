@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-describe("values at the edges", () => {
+describe("unusual values", () => {
   let service: TestService;
   let base: string;
 
@@ -19,7 +19,7 @@ describe("values at the edges", () => {
   };
   const json = { headers: { "content-type": "application/json" } };
 
-  it("are found by $iLike, contains, == and oneof, case aside in every script", async () => {
+  it("are found by $iLike, contains, == and oneof, ignoring case in every script", async () => {
     const words = ["ΟΔΟΣΑΝΔΡΟΣ", "İstanbul", "Straße", "plain"];
     const source = await make(
       "words",
@@ -45,7 +45,7 @@ describe("values at the edges", () => {
     }
   });
 
-  it("are found by $regex with i as JavaScript finds them, letters with several lower cases too", async () => {
+  it("are found by $regex with i as in JavaScript, also letters with several lower cases", async () => {
     const words = ["ΟΔΟΣ", "οδός", "ὀδος", "σΣς", "ϐ", "Β", "µ", "μ", "Μ", "ẛ", "Ṡ", "а"];
     const source = await make(
       "cases",
@@ -59,7 +59,7 @@ describe("values at the edges", () => {
     }
   });
 
-  it("are found by $regex with i as JavaScript finds them, letters that are capitals or small in one way only too", async () => {
+  it("are found by $regex with i as in JavaScript, also letters with a capital in one direction only", async () => {
     const words = [
       "s",
       "S",
@@ -138,7 +138,7 @@ describe("values at the edges", () => {
     }
   });
 
-  it("that are columns with commas, percent signs or slashes have their distinct values", async () => {
+  it("can be column names with commas, percent signs or slashes, with distinct values", async () => {
     const columns = ["c,d", "a%2Cb", "x/y", "plain", "é,"];
     const source = await make("commas", [Object.fromEntries(columns.map((column) => [column, `of ${column}`]))]);
     for (const column of columns) {
@@ -150,7 +150,7 @@ describe("values at the edges", () => {
     expect(all.body).to.deep.equal(Object.fromEntries(columns.map((column) => [column, [`of ${column}`]])));
   });
 
-  it("that are numbers beyond a double are refused, and never stored as null", async () => {
+  it("that are numbers beyond a double are rejected, and never stored as null", async () => {
     const source = await make("huge", [{ kept: 1 }]);
     const huge = ["1e400", "-1e400", "1e+999", `1${"0".repeat(310)}`];
     const actions = `/v3/apps/${service.appId}/actions`;
@@ -183,7 +183,7 @@ describe("values at the edges", () => {
     });
   });
 
-  it("that are bytes other than UTF-8 are refused in every JSON body", async () => {
+  it("that are bytes other than UTF-8 are rejected in every JSON body", async () => {
     const source = await make("bytes", []);
     const send = async (path: string, bytes: number[]) => {
       const body = Buffer.concat([Buffer.from('{"a": "'), Buffer.from(bytes), Buffer.from('"}')]);

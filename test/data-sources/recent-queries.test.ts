@@ -21,7 +21,7 @@ describe("the recent queries of a data source", () => {
   const find = (body: object) => service.rest("POST", `${base}/Seats/query`, { body });
   const queries = async () => (await service.rest("GET", `${base}/Seats/queries`)).body.queries;
 
-  it("come latest first with the index that serves them, or one that would, alike over REST and GraphQL", async () => {
+  it("are listed latest first with the index that they use, or one that would help, the same over REST and GraphQL", async () => {
     expect(await queries()).to.deep.equal([]);
     await find({ where: { Row: "A" } });
     await find({ where: { Seat: { $gt: 0 } }, order: [["data.Seat", "DESC"]] });
@@ -46,7 +46,7 @@ describe("the recent queries of a data source", () => {
     expect(answer.data?.dataSourceQueries).to.deep.equal(listed);
   });
 
-  it("are for whoever may read the data source's definition, and for no page of the app", async () => {
+  it("are for callers who may read the data source's definition, and not for pages", async () => {
     for (const as of ["live", "viewer", null] as const) {
       const seen = (await service.rest("GET", `${base}/Seats/queries`, { as })).http;
       const defined = (await service.rest("GET", `${base}/Seats`, { as })).http;

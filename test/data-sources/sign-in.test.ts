@@ -44,7 +44,7 @@ describe("users of an app", () => {
     (await service.rest("GET", session, { as })).body.session.entries?.dataSource ?? null;
   const refusal = ({ http, body }: { http: number; body: { status: string } }) => `${http} ${body.status}`;
 
-  it("have their texts taken through the hooks, and a password that no answer holds", async () => {
+  it("have their texts changed by the hooks, and a password that no response contains", async () => {
     const user = await newUser({ Name: "Ada" });
     expect(user.data).to.deep.equal({ Email: `user${made}@example.org`, Name: "Ada" });
     const [stored] = await rows<{ text: string }>(
@@ -72,14 +72,14 @@ describe("users of an app", () => {
     expect(JSON.stringify(exits)).to.not.include("argon2");
   });
 
-  it("keep their password when an entry is replaced by what could be read of it", async () => {
+  it("keep their password if an entry is replaced by what was read of it", async () => {
     const user = await newUser();
     const commit = { entries: [{ id: user.id, data: { Email: user.data.Email, Name: "new" } }] };
     await service.rest("POST", `${base}/Users/commit`, { body: commit });
     expect((await signIn(await newPage(), user.data.Email, user.password)).http).to.equal(200);
   });
 
-  it("sign in to the page, and to no other", async () => {
+  it("sign in to their page, and to no other", async () => {
     const user = await newUser({ Office: "London" });
     const [page, other] = [await newPage(), await newPage()];
     const answer = await signIn(page, ` ${user.data.Email.toUpperCase()}`, user.password);
@@ -92,7 +92,7 @@ describe("users of an app", () => {
     expect(await userOf(page)).to.equal(null);
   });
 
-  it("sign in over GraphQL too", async () => {
+  it("also sign in over GraphQL", async () => {
     const user = await newUser();
     const page = await newPage();
     const text = `mutation ($app: Int!, $id: ID!, $where: JSON!) {
@@ -109,7 +109,7 @@ describe("users of an app", () => {
     expect(await userOf(page)).to.equal(null);
   });
 
-  it("are refused alike when they are unknown and when the password is wrong", async () => {
+  it("get the same error if they are unknown and if the password is wrong", async () => {
     const user = await newUser();
     const page = await newPage();
     const wrong = await signIn(page, user.data.Email, "wrong");
@@ -126,14 +126,14 @@ describe("users of an app", () => {
     ["an operator at the top", { $or: [{}], Password: "a" }],
     ["an array", []],
   ] as const) {
-    it(`are not let in by ${what}`, async () => {
+    it(`cannot sign in by ${what}`, async () => {
       const body = { dataSourceId: sourceId, where };
       const answer = await service.rest("POST", session, { as: await newPage(), body });
       expect(answer.http).to.be.oneOf([400, 401]);
     });
   }
 
-  it("are only those of a data source that says so, named with a hashed column", async () => {
+  it("are only entries of a data source with isUsers, found with a hashed column", async () => {
     const create = (name: string, more: object) => service.rest("POST", base, { body: { name, ...more } });
     await create("Feedback", { accessRules: [{ type: ["insert"], allow: "all" }] });
     await create("Hashed", { hooks: HOOKS, accessRules: [{ type: ["insert"], allow: "all" }] });
@@ -166,7 +166,7 @@ describe("users of an app", () => {
     expect(await userOf(page)).to.equal(null);
   });
 
-  it("are nobody once their data source no longer says that it holds users", async () => {
+  it("are signed out if their data source loses isUsers", async () => {
     await service.rest("POST", base, { body: { name: "Members", hooks: HOOKS, isUsers: true } });
     await service.rest("POST", base, {
       body: { name: "Secrets", accessRules: [{ type: ["select"], allow: "loggedIn" }] },
@@ -183,7 +183,7 @@ describe("users of an app", () => {
     expect([await read(), await userOf(page)]).to.deep.equal([403, null]);
   });
 
-  it("are marked by an editor, with a hashed column to prove a sign-in by", async () => {
+  it("are marked by an editor, on a data source with a hashed column", async () => {
     const create = async (name: string, more: object, as?: string) =>
       service.rest("POST", base, { body: { name, ...more }, ...(as && { as }) });
     expect(refusal(await create("M1", { isUsers: true }))).to.equal("400 REQUEST_INVALID");
@@ -202,7 +202,7 @@ describe("users of an app", () => {
     expect(data.updateDataSource.isUsers).to.equal(false);
   });
 
-  it("have the failures of one address counted whatever else is named beside, and another address is not locked out", async () => {
+  it("have failures counted by address, whatever else a request contains; another address is not locked out", async () => {
     await service.db.query("DELETE FROM app_user_failure");
     const user = await newUser();
     const ask = (where: object, address: string) =>
@@ -224,7 +224,7 @@ describe("users of an app", () => {
     expect(seconds).to.be.within(500, 601);
   });
 
-  it("have the failures of one address counted over all entries, and not those of others", async () => {
+  it("have failures of one address counted over all entries, separately from other addresses", async () => {
     const attempts = createSignInAttempts({ db: service.db });
     const sender = (address: string) =>
       ({ kind: "live", credentialId: 1, personId: null, runId: null, address }) as const;
@@ -237,7 +237,7 @@ describe("users of an app", () => {
     expect(await fail(10, "10.0.4.1")).to.equal(false);
   });
 
-  it("do not have an attempt counted that was refused for want of capacity, or failed for another reason", async () => {
+  it("have no failure counted for an attempt that was rejected for capacity, or failed for another reason", async () => {
     const attempts = createSignInAttempts({ db: service.db });
     const sender = { kind: "live", credentialId: 1, personId: null, runId: null, address: "10.0.2.1" } as const;
     const attempt = (outcome: () => Promise<boolean>) => attempts.counted(1, [["entry"]], sender, outcome);
@@ -253,7 +253,7 @@ describe("users of an app", () => {
     expect(refused).to.equal("RATE_LIMIT_EXCEEDED");
   });
 
-  it("lose their session with a changed password and with their entry", async () => {
+  it("lose their session with a changed password or with their entry", async () => {
     const [one, two] = [await newUser(), await newUser()];
     const [first, second] = [await newPage(), await newPage()];
     await signIn(first, one.data.Email, one.password);
@@ -266,7 +266,7 @@ describe("users of an app", () => {
     expect(await userOf(second)).to.equal(null);
   });
 
-  it("whose column is no longer hashed stay unread", async () => {
+  it("keep a column unreadable that is no longer hashed", async () => {
     await service.rest("POST", base, {
       body: { name: "Once", hooks: HOOKS, entries: [{ Email: "a", Password: "b" }] },
     });
@@ -275,7 +275,7 @@ describe("users of an app", () => {
     expect(body.entries.map(({ data }: { data: object }) => data)).to.deep.equal([{ Email: "a" }]);
   });
 
-  it("are found by comparing their password, which is all that a where can do with it", async () => {
+  it("are found by comparing their password, the only operator on a hashed column", async () => {
     const user = await newUser();
     const found = async (where: object) =>
       (await service.rest("POST", `${base}/Users/query`, { body: { where } })).body.entries?.map(
@@ -292,7 +292,7 @@ describe("users of an app", () => {
     expect(refusal(refused)).to.equal("400 REQUEST_INVALID");
   });
 
-  it("say their language, as the log event session.locale.updated", async () => {
+  it("set their language, stored as the log event session.locale.updated", async () => {
     const user = await newUser();
     const page = await newPage();
     await signIn(page, user.data.Email, user.password);
@@ -311,7 +311,7 @@ describe("users of an app", () => {
     expect(events).to.deep.equal([{ data: { locale: "pt-BR" }, entry: user.id, sessionId: credential!.id }]);
   });
 
-  it("have ten failures in ten minutes of one entry: then 429 before anything is compared", async () => {
+  it("have ten failures in ten minutes for one entry: then 429 without a comparison", async () => {
     await service.db.query("DELETE FROM app_user_failure");
     const user = await newUser();
     const page = await newPage();

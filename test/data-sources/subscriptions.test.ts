@@ -57,7 +57,7 @@ describe("a subscription to a data source", () => {
   const nothing = { reset: false, inserted: [], updated: [], deleted: [] };
   const what = ({ position: _, ...news }: News) => news;
 
-  it("tells of each insertion, update and removal as it is committed", async () => {
+  it("reports each insertion, update and removal when it is committed", async () => {
     const path = await make();
     const next = follow(path);
     expect(what(await next())).to.deep.equal(nothing);
@@ -69,7 +69,7 @@ describe("a subscription to a data source", () => {
     expect(what(await next())).to.deep.equal({ ...nothing, deleted: [{ id, data: { b: 1, a: 3 } }] });
   });
 
-  it("with a where tells what comes into its view and what leaves it, and nothing else", async () => {
+  it("with a where reports entries that enter and leave its result, and nothing else", async () => {
     const path = await make({ entries: [{ n: 1 }] });
     const next = follow(path, { where: { n: { $gt: 5 } } });
     await next();
@@ -84,7 +84,7 @@ describe("a subscription to a data source", () => {
     expect(what(await next())).to.deep.equal({ ...nothing, deleted: [{ id: high.id, data: { n: 7 } }] });
   });
 
-  it("goes on from a position: what was committed in between is told, once", async () => {
+  it("continues from a position: changes in between are reported once", async () => {
     const path = await make();
     const first = follow(path);
     const { position } = await first();
@@ -107,7 +107,7 @@ describe("a subscription to a data source", () => {
     expect([...seen.values()].every((count) => count === 1)).to.equal(true);
   });
 
-  it("begins though the first attempt to begin fails", async () => {
+  it("starts even if its first attempt fails", async () => {
     const path = await make();
     // The first read of the counts fails; a sequence counts the reads, because a rollback does not reset it.
     await service.db.query(`
@@ -137,7 +137,7 @@ describe("a subscription to a data source", () => {
     expect((await next()).inserted.map((one) => one.id)).to.deep.equal([id]);
   });
 
-  it("from a position that is forgotten begins with a reset", async () => {
+  it("from an expired position starts with a reset", async () => {
     const path = await make();
     const { position } = await follow(path)();
     await insert(path, { n: 1 });
@@ -154,7 +154,7 @@ describe("a subscription to a data source", () => {
     expect((await again()).inserted.map((one) => one.id)).to.deep.equal([entry.id]);
   });
 
-  it("tells of a bulk as a reset when a follower sees more than a thousand of its entries", async () => {
+  it("reports a bulk change as a reset if more than a thousand of its entries change", async () => {
     const path = await make();
     const next = follow(path);
     await next();
@@ -195,7 +195,7 @@ describe("a subscription to a data source", () => {
   };
 
   for (const [name, change] of Object.entries(BULKS)) {
-    it(`shows nothing of ${name} to a page whose entries it leaves, and to others each entry that they see`, async () => {
+    it(`hides ${name} from a page whose entries it leaves, and shows others each entry that they may read`, async () => {
       const rules = [{ type: ["select"], allow: "all", require: [{ Owner: { equals: "me" } }] }];
       const path = await make({ accessRules: rules });
       await service.rest("POST", `${path}/import`, { body: MANY });
@@ -220,7 +220,7 @@ describe("a subscription to a data source", () => {
     });
   }
 
-  it("resets all beyond 10,000 entries", async () => {
+  it("resets every subscriber above 10,000 entries", async () => {
     const path = await make();
     const next = follow(path, { where: { n: 1 } });
     await next();
@@ -228,7 +228,7 @@ describe("a subscription to a data source", () => {
     expect((await next()).reset).to.equal(true);
   });
 
-  it("shows a page what its rules show, as they are at that moment", async () => {
+  it("shows a page what its current rules show", async () => {
     const rules = [{ type: ["select"], allow: "all", exclude: ["Secret"] }];
     const path = await make({ accessRules: rules });
     const next = follow(path, {}, "live");
@@ -247,7 +247,7 @@ describe("a subscription to a data source", () => {
     expect(await refused).to.equal("DATA_SOURCE_ACCESS_DENIED");
   });
 
-  it("resets a page when its rules show something else", async () => {
+  it("resets a page when its rules change what it may read", async () => {
     const path = await make({ accessRules: [{ type: ["select"], allow: "all", exclude: ["Secret"] }] });
     const next = follow(path, {}, "live");
     await next();
@@ -260,7 +260,7 @@ describe("a subscription to a data source", () => {
   const OWN = [{ type: ["select"], allow: "all", exclude: ["Secret"], require: [{ Owner: { equals: "me" } }] }];
   const MINE = { where: { Owner: "me" } };
 
-  it("sends a page nothing of entries that it may not see, and nothing of columns that it may not see", async () => {
+  it("sends a page nothing about entries and columns that it may not read", async () => {
     const path = await make({ accessRules: OWN, entries: [{ Owner: "me", Name: "a", Secret: 1 }] });
     const [{ id }] = (await service.rest("POST", `${path}/query`, { body: { type: "select" } })).body.entries;
     const next = follow(path, MINE, "live");
@@ -275,7 +275,7 @@ describe("a subscription to a data source", () => {
     expect(what(await next())).to.deep.equal({ ...nothing, updated: [{ id, data: { Owner: "me", Name: "z" } }] });
   });
 
-  it("gives a page positions of which no two tell how much others changed in between", async () => {
+  it("gives a page positions that do not reveal how much others changed", async () => {
     const path = await make({ accessRules: OWN });
     const starts: string[] = [];
     for (let at = 0; at < 3; at += 1) {
@@ -299,7 +299,7 @@ describe("a subscription to a data source", () => {
     ["soon", "live"],
     ["A".repeat(61), "reset"],
   ] as const) {
-    it(`answers a page that comes with the position ${since.slice(0, 5)} by ${as === "reset" ? "a reset" : "REQUEST_INVALID"}`, async () => {
+    it(`responds to a page with the position ${since.slice(0, 5)} by ${as === "reset" ? "a reset" : "REQUEST_INVALID"}`, async () => {
       const path = await make({ accessRules: OWN });
       const answer = await follow(path, { ...MINE, since }, "live")().then(
         ({ reset }) => (reset ? "reset" : "news"),
@@ -309,7 +309,7 @@ describe("a subscription to a data source", () => {
     });
   }
 
-  it("does not tell a page by its where what a hidden column holds", async () => {
+  it("does not reveal the value of a hidden column through a page's where", async () => {
     const path = await make({ accessRules: [{ type: ["select"], allow: "all", exclude: ["Secret"] }] });
     const next = follow(path, { where: { $or: [{ Secret: "x" }, { Name: "end" }] } }, "live");
     await next();
@@ -326,7 +326,7 @@ describe("a subscription to a data source", () => {
     ["editor", { since: "soon" }, "REQUEST_INVALID"],
     ["editor", { ds: "absent" }, "DATA_SOURCE_NOT_FOUND"],
   ] as const) {
-    it(`is refused to ${who} with ${JSON.stringify(variables)}: ${status}`, async () => {
+    it(`is rejected for ${who} with ${JSON.stringify(variables)}: ${status}`, async () => {
       const path = await make();
       const refused = await follow(path, variables, who)().then(
         () => null,

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { FORMS, PAGES, tokensOf } from "./callers.js";
 
-describe("access rules that are tried", () => {
+describe("a trial of access rules", () => {
   let service: TestService;
   let base: string;
   const users: Record<string, object | null> = { nobody: null, live: null, viewer: null };
@@ -29,7 +29,7 @@ describe("access rules that are tried", () => {
   after(() => service.stop());
 
   for (const [form, { rule }] of Object.entries(FORMS)) {
-    it(`show of ${form} what each page then gets`, async () => {
+    it(`shows for ${form} what each page gets`, async () => {
       const accessRules = rule === null ? [] : [{ type: ["select"], exclude: ["Note"], ...rule }];
       await service.rest("PUT", `${base}/Seats`, { body: { accessRules: [] } });
       for (const who of PAGES) {
@@ -50,7 +50,7 @@ describe("access rules that are tried", () => {
     });
   }
 
-  it("give the where that a rule asks for, name the rule that decides, and hide what is hashed", async () => {
+  it("returns the where that a rule requires and the rule that decides, and hides hashed columns", async () => {
     const accessRules = [
       { type: ["select"], allow: "all", enabled: false },
       { type: ["select"], allow: "loggedIn", require: [{ Email: { equals: "{{user.Email}}" } }] },
@@ -65,7 +65,7 @@ describe("access rules that are tried", () => {
     expect(JSON.stringify(trial)).to.not.contain("Password");
   });
 
-  it("are for those who may read everything, and refuse what is no user", async () => {
+  it("is for callers who may read everything, and rejects an invalid user", async () => {
     for (const as of ["live", "viewer", null] as const) {
       expect((await service.rest("POST", `${base}/Users/try`, { as, body: {} })).http).to.equal(
         as === null ? 401 : 403,

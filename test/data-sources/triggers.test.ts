@@ -28,7 +28,7 @@ describe("log triggers of data sources", () => {
     return copy!.id;
   };
 
-  it("start the actions of that data source alone, once for each entry and once for an import", async () => {
+  it("start only the actions of that data source, once for each entry and once for an import", async () => {
     const [one, other] = [await make("one"), await make("other")];
     const created = await publish("created", { type: "dataSource.entry.create", dataSourceId: one });
     const imported = await publish("imported", { type: "dataSource.import", dataSourceId: one });
@@ -43,7 +43,7 @@ describe("log triggers of data sources", () => {
     expect([(await runsOf(created)).length, (await runsOf(imported)).length]).to.deep.equal([3, 1]);
   });
 
-  it("that write to what started them are stopped past a depth of 8, and the log says so", async () => {
+  it("that write to the data source that started them are stopped at a depth of 8, with a log entry", async () => {
     const source = await make("self");
     const action = await publish("self", { type: "dataSource.entry.create", dataSourceId: source });
     const insert = (as?: string) =>

@@ -29,7 +29,7 @@ describe("a unique index of a data source", () => {
   ];
   const TAKEN = [409, "ENTRY_ALREADY_EXISTS", ["Email"]];
 
-  it("refuses whoever comes second, by insert, update, commit and import, names the columns and writes nothing", async () => {
+  it("rejects a duplicate by insert, update, commit and import, names the columns and writes nothing", async () => {
     const made = await make("Writes", { entries: [{ Email: "a@x.org" }, { Email: "b@x.org" }] });
     expect([made.http, made.body.dataSource.indexes]).to.deep.equal([201, BY_EMAIL]);
     const found = (await service.rest("POST", `${base}/Writes/query`, { body: {} })).body.entries;
@@ -56,7 +56,7 @@ describe("a unique index of a data source", () => {
     expect(await emails("Writes")).to.deep.equal(["a@x.org", "b@x.org"]);
   });
 
-  it("lets entries without a value be, and those that a replacing import or commit takes away", async () => {
+  it("ignores entries without a value, and those that a replacing import or commit removes", async () => {
     await make("Replaced", { entries: [{ Email: "a@x.org" }, { Email: null }, {}] });
     expect((await insert("Replaced", { Name: "nobody" })).http).to.equal(201);
     const file = { headers: { "content-type": "text/csv" }, body: "Email\na@x.org\nb@x.org\n" };
@@ -70,14 +70,14 @@ describe("a unique index of a data source", () => {
     expect(await emails("Replaced")).to.deep.equal(["a@x.org", "b@x.org"]);
   });
 
-  it("lets in one of any number that come at the same time", async () => {
+  it("accepts only one of any number of concurrent duplicates", async () => {
     await make("Raced");
     const answers = await Promise.all(Array.from({ length: 24 }, () => insert("Raced", { Email: "a@x.org" })));
     expect(answers.filter(({ http }) => http === 201)).to.have.length(1);
     expect(answers.filter(({ http }) => http === 409)).to.have.length(23);
   });
 
-  it("is refused where entries are alike already, and then holds nobody up", async () => {
+  it("is rejected if entries already have duplicates, and then blocks no write", async () => {
     await make("Alike", { indexes: ["Name"], entries: [{ Email: "a@x.org" }, { Email: "a@x.org" }] });
     const answer = await service.rest("PUT", `${base}/Alike`, { body: { indexes: BY_EMAIL } });
     expect(refused(answer)).to.deep.equal(TAKEN);
@@ -88,7 +88,7 @@ describe("a unique index of a data source", () => {
     expect((await service.rest("GET", `${base}/Never`)).http).to.equal(404);
   });
 
-  it("goes with the wish for it, and counts several columns together", async () => {
+  it("is removed with its definition, and can have several columns", async () => {
     await make("Seats", { indexes: [{ columns: ["Row", "Seat"], unique: true }], entries: [{ Row: "A", Seat: 1 }] });
     expect((await insert("Seats", { Row: "A", Seat: 2 })).http).to.equal(201);
     expect((await insert("Seats", { Row: "A", Seat: 1 })).body.columns).to.deep.equal(["Row", "Seat"]);
@@ -96,7 +96,7 @@ describe("a unique index of a data source", () => {
     expect((await insert("Seats", { Row: "A", Seat: 1 })).http).to.equal(201);
   });
 
-  it("tells a page of columns that it may write, and of no others", async () => {
+  it("names to a page only columns that the page may write", async () => {
     const accessRules = [{ type: ["insert", "update", "select"], allow: "all", exclude: ["Secret"] }];
     const indexes = [...BY_EMAIL, { columns: ["Name", "Secret"], unique: true }];
     const entries = [
@@ -118,14 +118,14 @@ describe("a unique index of a data source", () => {
     ["a word for unique", [{ columns: ["Email"], unique: "yes" }]],
     ["the entry's own id", [{ columns: ["entry.id"], unique: true }]],
   ] as const) {
-    it(`is refused with ${what}`, async () => {
+    it(`is rejected with ${what}`, async () => {
       const { http, body } = await make(`Refused ${what}`, { indexes });
       expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(body.error).to.match(/^indexes\[0\]/);
     });
   }
 
-  it("is none of a hashed column", async () => {
+  it("cannot have a hashed column", async () => {
     const hooks = [{ type: "operations", runOn: ["insert"], fields: { Email: ["hash"] } }];
     const { http, body } = await make("Hashed", { hooks });
     expect([http, body.error]).to.deep.equal([400, '"Email" is hashed: its values cannot be unique']);

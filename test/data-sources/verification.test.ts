@@ -59,7 +59,7 @@ describe("verification by code", () => {
     ]);
   const wrongOf = (code: string) => String((Number(code) + 1) % 1_000_000).padStart(6, "0");
 
-  it("by e-mail and by text message it signs the page's user in, and the session says what was proven", async () => {
+  it("by e-mail and by text message signs in the page's user, and the session has the verified addresses", async () => {
     for (const by of ["email", "sms"] as const) {
       const user = await newUser();
       const address = by === "email" ? user.Email : user.Phone;
@@ -103,7 +103,7 @@ describe("verification by code", () => {
     await client.dispose();
   });
 
-  it("of an address that nobody has the page learns nothing, and nothing is sent", async () => {
+  it("of an unknown address gives the page the same response, and sends nothing", async () => {
     const user = await newUser();
     const page = await newPage();
     const [known, unknown] = [
@@ -116,7 +116,7 @@ describe("verification by code", () => {
     expect(refusal(await verify(page, { email: "none@example.org", code: "123456" }))).to.equal("401 UNAUTHORIZED");
   });
 
-  it("a code ends after five failures, with its time, and with the address", async () => {
+  it("ends a code after five failures, with its time limit, and with the address", async () => {
     const page = await newPage();
     const first = await newUser();
     await verify(page, { email: first.Email });
@@ -149,7 +149,7 @@ describe("verification by code", () => {
     return refusal(await service.rest("POST", `${app}/session/verify`, { as: await newPage(), body, headers }));
   };
 
-  it("wrong codes for one user are counted by address: ten are enough, and lock out no other address", async () => {
+  it("counts wrong codes for one user by address: ten are enough, and lock out no other address", async () => {
     const user = await newUser();
     const wrong: string[] = [];
     for (let turn = 0; turn < 11; turn += 1) wrong.push(await ask(user.Email, "203.0.113.1", "000000"));
@@ -160,7 +160,7 @@ describe("verification by code", () => {
     expect(signedIn.http, JSON.stringify(signedIn.body)).to.equal(200);
   });
 
-  it("wrong codes for one user from many addresses leave each address one attempt", async () => {
+  it("leaves each of many addresses one attempt with wrong codes for one user", async () => {
     const user = await newUser();
     // Two codes for each address, up to the total limit and beyond.
     const addresses = Array.from({ length: 60 }, (_, at) => `203.0.114.${at + 1}`);
@@ -178,7 +178,7 @@ describe("verification by code", () => {
     expect((await verify(page, { email: user.Email, code: await codeFor(user.Email) })).http).to.equal(200);
   });
 
-  it("codes to one recipient are five in ten minutes from one address, whether or not somebody has it", async () => {
+  it("sends five codes in ten minutes to one recipient from one address, whether or not a user has it", async () => {
     const user = await newUser();
     for (const [at, email] of [user.Email, "nobody@example.org"].entries()) {
       const answers: string[] = [];
@@ -191,7 +191,7 @@ describe("verification by code", () => {
     ).to.have.length(6);
   });
 
-  it("codes to one recipient from many addresses leave each address one", async () => {
+  it("leaves each of many addresses one code to one recipient", async () => {
     const { Email } = await newUser();
     const answers: string[] = [];
     for (let at = 1; at <= 12; at += 1)
@@ -202,7 +202,7 @@ describe("verification by code", () => {
     ]);
   });
 
-  it("a crowd that asks at the same moment is answered: no request keeps a connection while it waits for another", async () => {
+  it("answers many concurrent requests: none holds a connection while it waits for another", async () => {
     const pages = await Promise.all(Array.from({ length: 30 }, newPage));
     const answers = await Promise.all(
       pages.map((as, n) => {
@@ -213,7 +213,7 @@ describe("verification by code", () => {
     expect(new Set(answers.map(refusal))).to.deep.equal(new Set(["200 CODE_SENT"]));
   });
 
-  it("a second factor makes who signed in by a password the page's user, and not before", async () => {
+  it("with a second factor signs in the user only after the second code", async () => {
     await use({ dataSource: "Users", email: "Email", sms: "Phone", secondFactor: true });
     await service.rest("PUT", `${app}/data-sources/Users`, {
       body: { accessRules: [{ type: ["select"], allow: "loggedIn" }] },
@@ -241,7 +241,7 @@ describe("verification by code", () => {
     await use({ dataSource: "Users", email: "Email", sms: "Phone" });
   });
 
-  it("what is no request for it is refused by its field, and so is all where the app has no setting", async () => {
+  it("rejects an invalid request by its field, and every request of an app without the setting", async () => {
     const page = await newPage();
     for (const [body, field] of [
       [{}, "email"],

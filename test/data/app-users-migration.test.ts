@@ -24,7 +24,7 @@ describe("the upgrade of app users", () => {
     await database.drop();
   });
 
-  it("marks the data sources with a hashed column that pages were signed in by, and writes to the audit log which ones it marks and which not", async () => {
+  it("marks the data sources with a hashed column to which pages were signed in, and writes to the audit log which ones it marks and which not", async () => {
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     await db.query("INSERT INTO app (organization_id, name) SELECT id, 'a' FROM organization");
     const sources: [name: string, hashed: string, isSignedInBy: boolean][] = [

@@ -5,7 +5,7 @@ import { lostConnections } from "../../src/postgres.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 
-describe("a connection to the database that is lost", () => {
+describe("a lost connection to the database", () => {
   let database: FreshDatabase;
   let db: DataSource;
   let other: DataSource;
@@ -29,7 +29,7 @@ describe("a connection to the database that is lost", () => {
   const end = (pid: number) => other.query("SELECT pg_terminate_backend($1, 5000)", [pid]);
   const pool = () => (db.driver as unknown as { master: { totalCount: number } }).master;
 
-  it("is told from a fault of what was asked, in the middle of a statement", async () => {
+  it("differs from an error of the statement, in the middle of a statement", async () => {
     const statement = failureOf(preparedRows(db, "sleep", "SELECT pg_sleep(20)", []));
     const [{ pid }] = await until(async () => {
       const found = await other.query("SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
@@ -43,7 +43,7 @@ describe("a connection to the database that is lost", () => {
     expect(isDatabaseAway(null)).to.equal(false);
   });
 
-  it("is told so between two statements of a transaction, and counted", async () => {
+  it("is recognized between two statements of a transaction, and counted", async () => {
     const before = lostConnections();
     for (const ask of [
       (manager: DataSource["manager"]) => manager.query("SELECT 1"),
@@ -61,7 +61,7 @@ describe("a connection to the database that is lost", () => {
     expect(await pidOf(db)).to.be.a("number");
   });
 
-  it("is told so where there is none, or none is free in time", async () => {
+  it("is reported if there is no connection, or none is free in time", async () => {
     const nowhere = Object.assign(new URL(database.url), { port: "9" }).href;
     expect(isDatabaseAway(await failureOf(openDatabase(nowhere, 1)))).to.equal(true);
     const holders = [db.createQueryRunner(), db.createQueryRunner()];

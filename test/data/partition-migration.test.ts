@@ -8,7 +8,7 @@ import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 /** Migrations from before logs and runs were partitioned. */
 const isBefore = ({ name }: { name: string }) => Number(name.slice(-13)) < 1763600180000;
 
-describe("a database of before its logs were partitioned", () => {
+describe("a database from before its logs were partitioned", () => {
   let database: FreshDatabase;
   let db: DataSource;
 
@@ -43,7 +43,7 @@ describe("a database of before its logs were partitioned", () => {
     await database.drop();
   });
 
-  it("keeps every row, where it lies, and counts on from the last one", async () => {
+  it("keeps every row in its place, and continues the IDs", async () => {
     for (const [table, rows, next] of [
       ["run", 10, 11],
       ["execution_log", 10, 11],
@@ -58,12 +58,12 @@ describe("a database of before its logs were partitioned", () => {
     expect((await db.query("SELECT count(*)::int AS n FROM console_line_p1"))[0].n).to.equal(5);
   });
 
-  it("finds the entry of a run of before, with the payload that stands with its run", async () => {
+  it("finds the log entry of an earlier run, with the payload of its run", async () => {
     const entry = await createLogs(db).ofRun(3);
     expect([entry?.id, JSON.parse(entry!.data.text)]).to.deep.equal([8, { payload: { n: 3 } }]);
   });
 
-  it("remembers an idempotency key of the last 24 hours, and none that is older", async () => {
+  it("keeps an idempotency key of the last 24 hours, and none that is older", async () => {
     const run = {
       appId: 1,
       actionId: 1,

@@ -25,7 +25,7 @@ const STATEMENTS = [
 
 const released = MIGRATIONS.filter(({ name }) => versionOf(name) <= versionOf(LAST_OF_RELEASE_BEFORE));
 
-describe("the schema beside the release before", () => {
+describe("the schema with the previous release", () => {
   let database: FreshDatabase;
   let db: DataSource;
   let before: Catalogue;
@@ -41,13 +41,13 @@ describe("the schema beside the release before", () => {
     await database.drop();
   });
 
-  it("takes nothing from it that its statements name, and asks nothing of them that they do not give", async () => {
+  it("has everything that its statements name, and requires nothing that they do not write", async () => {
     expect(released.at(-1)!.name).to.equal(LAST_OF_RELEASE_BEFORE);
     await migrate(database.url);
     expect(takenAway(before, await catalogueOf(db))).to.deep.equal([]);
   });
 
-  it("keeps its processes from ending runs that pages announced to newer ones", async () => {
+  it("keeps its processes from ending runs that pages reported to newer processes", async () => {
     await migrate(database.url);
     await db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
@@ -60,7 +60,7 @@ describe("the schema beside the release before", () => {
     expect(await db.query(lost)).to.deep.equal([]);
   });
 
-  it("would be found out by every kind of change that a statement of before would fail by", async () => {
+  it("would fail this test with every kind of change that breaks an earlier statement", async () => {
     const breaking: [sql: string, told: RegExp][] = [
       ["ALTER TABLE app DROP COLUMN icon", /^app\.icon is gone$/],
       ["ALTER TABLE app RENAME COLUMN icon TO picture", /^app\.icon is gone$/],
@@ -100,7 +100,7 @@ describe("the schema beside the release before", () => {
     expect(takenAway(before, await catalogueOf(db))).to.deep.equal([]);
   });
 
-  it("is brought up beside those who write as the release before does, none of whose statements fails", async () => {
+  it("can be migrated while the previous release writes: none of its statements fails", async () => {
     await db.query(
       "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')",
     );
@@ -123,7 +123,7 @@ describe("the schema beside the release before", () => {
     expect(found.n).to.equal(rounds);
   });
 
-  it("gives way to somebody who holds one table and comes for another", async () => {
+  it("does not block a transaction that holds one table and waits for another", async () => {
     const [one, other] = [db.createQueryRunner(), db.createQueryRunner()];
     await one.startTransaction();
     await one.query("LOCK TABLE run IN ROW EXCLUSIVE MODE");

@@ -111,7 +111,7 @@ const FAULTS: Record<string, (one: Process) => unknown> = {
 };
 
 describe("the alerting rules", () => {
-  it("are each tried here, and say what is wrong and where to look", () => {
+  it("are each tested here, and say what is wrong and where to look", () => {
     expect(rules.map(({ alert }) => alert).sort()).to.deep.equal(Object.keys(FAULTS).sort());
     for (const { alert, labels, annotations } of rules) {
       expect(labels.severity, alert).to.match(/^(warning|critical)$/);
@@ -120,7 +120,7 @@ describe("the alerting rules", () => {
     }
   });
 
-  it("are silent while all is well and runs go on", async () => {
+  it("are silent while runs succeed", async () => {
     const one = process();
     const before = await one.scrape();
     for (let count = 0; count < 50; count += 1) one.measures.runEnded(RUN);
@@ -130,7 +130,7 @@ describe("the alerting rules", () => {
   });
 
   for (const { alert, expr } of rules) {
-    it(`fire when it is time, and name no other fault: ${alert}`, async () => {
+    it(`fire at the right time, and name no other fault: ${alert}`, async () => {
       const one = process();
       const before = await one.scrape();
       FAULTS[alert]!(one);
@@ -143,7 +143,7 @@ describe("the alerting rules", () => {
 });
 
 describe("the dashboard", () => {
-  it("asks in PromQL, and for nothing that the service does not tell", async () => {
+  it("uses valid PromQL, and only metrics that the service has", async () => {
     const received = new Set((await process().scrape()).map(({ name }) => name));
     const { panels } = JSON.parse(read("grafana-dashboard.json")) as {
       panels: { title: string; targets: { expr: string }[] }[];

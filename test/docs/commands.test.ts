@@ -23,7 +23,7 @@ function steps(page: string): Block[] {
   return [...first, ...blocksOf(text)].filter((block) => isDone(block) && block.notRun === null);
 }
 
-describe("The documents' commands", () => {
+describe("commands in the documentation", () => {
   let service: TestService;
   const folders: string[] = [];
 
@@ -85,7 +85,7 @@ describe("The documents' commands", () => {
   }
 
   for (const page of PAGES.filter((one) => steps(one).length > 0)) {
-    it(`work as they stand in ${page}`, async () => {
+    it(`work unchanged in ${page}`, async () => {
       const credentials = await newApp(page);
       const { appId } = credentials;
       const folder = newFolder(credentials);
@@ -138,7 +138,7 @@ describe("The documents' commands", () => {
     });
   }
 
-  it("have every metric that the service shows on the page of metrics", async () => {
+  it("list every metric of the service on the page of metrics", async () => {
     const shown = (await service.rest("GET", "/metrics")).body as string;
     const names = [...shown.matchAll(/^# HELP (svc_\w+)/gm)].map(([, name]) => name!);
     const page = readPage("docs/reference/metrics.md");
@@ -146,7 +146,7 @@ describe("The documents' commands", () => {
     expect(names.length).to.be.above(20);
   });
 
-  it("that are not run say why, by a mark before the block that names what stands in their place", () => {
+  it("that are not run have a reason, in a mark before the block that names the test instead", () => {
     const marked = PAGES.flatMap((page) =>
       blocksOf(readPage(page))
         .filter(({ notRun }) => notRun !== null)

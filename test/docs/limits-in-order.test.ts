@@ -40,7 +40,7 @@ describe("the pages about runs", () => {
     expect(named.sort()).to.deep.equal(files.sort());
   });
 
-  it("are the only source of states: no statement of the folder names one that it assigns", () => {
+  it("are the only source of states: no statement of the folder names a state that it assigns", () => {
     for (const path of sources.filter((name) => /^operations\/(runs|records|triggers)\//.test(name))) {
       expect(readFileSync(`${ROOT}src/${path}`, "utf8"), path).to.not.match(/SET state = '/);
     }
@@ -48,7 +48,7 @@ describe("the pages about runs", () => {
 });
 
 describe("the list of limits", () => {
-  it("names each file that bounds requests, and no file that is gone", () => {
+  it("names each file that limits requests, and no file that is gone", () => {
     const isUser = (path: string) => /^(service|operations\/operations\.ts$|engine|api\/server)/.test(path);
     const bounding = sources.filter(
       (path) => !isUser(path) && MECHANISM.test(readFileSync(`${ROOT}src/${path}`, "utf8")),

@@ -17,8 +17,8 @@ const proseOf = (page: string) =>
 const anchorsIn = (file: string) =>
   [...readFileSync(file, "utf8").matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading!.replaceAll("`", "")));
 
-describe("The documents", () => {
-  it("link to files and headings that are there", () => {
+describe("the documentation", () => {
+  it("links to files and headings that exist", () => {
     const faulty: string[] = [];
     for (const page of PAGES) {
       for (const [, target = ""] of proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)) {
@@ -32,7 +32,7 @@ describe("The documents", () => {
     expect(faulty).to.deep.equal([]);
   });
 
-  it("are all in the index", () => {
+  it("has every page in its index", () => {
     const index = readPage("docs/README.md");
     const missing = PAGES.filter((page) => page.startsWith("docs/") && page !== "docs/README.md")
       .map((page) => page.slice("docs/".length))
@@ -40,21 +40,21 @@ describe("The documents", () => {
     expect(missing).to.deep.equal([]);
   });
 
-  it("answer at least 40 questions on the first page, each by a link to a page", () => {
+  it("answers at least 40 questions on the first page, each by a link to a page", () => {
     const index = readPage("docs/README.md");
     const questions = [...index.matchAll(/^\| [^|]+\? \| (.+) \|$/gm)];
     expect(questions.length).to.be.above(39);
     expect(questions.filter(([, answer]) => !/\]\([^)]+\.md(?:#[\w-]+)?\)/.test(answer!))).to.deep.equal([]);
   });
 
-  it("of tasks fit on one screen: at most 100 lines", () => {
+  it("has guides of at most 100 lines, about one screen", () => {
     const long = PAGES.filter((page) => page.startsWith("docs/guides/")).filter(
       (page) => readPage(page).split("\n").length > 100,
     );
     expect(long).to.deep.equal([]);
   });
 
-  it("say what a schedule does in the two nights when the clock changes", () => {
+  it("has the real behavior of a schedule in the two nights when the clock changes", () => {
     const at = (frequency: string, from: string, count: number) =>
       nextRuns(frequency, "Europe/Berlin", new Date(from), count).map((tick) =>
         localTime(tick, "Europe/Berlin").slice(8, 16),
@@ -69,7 +69,7 @@ describe("The documents", () => {
     expect(page).to.contain("| `30 * * * *`, every hour | runs at 1:30 and 3:30");
   });
 
-  it("list every kind of token that an operator makes, and every reason for a skipped tick", () => {
+  it("lists every kind of token that an operator makes, and every reason for a skipped tick", () => {
     const api = readPage("docs/reference/api.md");
     expect(CREDENTIAL_KINDS.filter((kind) => !api.includes(`| \`${kind}\` | \`--`))).to.deep.equal([]);
     const triggers = readPage("docs/reference/triggers.md");
@@ -77,12 +77,12 @@ describe("The documents", () => {
     expect(skipped.filter((fate) => !triggers.includes(` | \`${fate}\` | `))).to.deep.equal([]);
   });
 
-  it("have names that no other page has, because addresses without a section lead to them", () => {
+  it("has unique file names, because addresses without a section redirect to them", () => {
     const names = PAGES.map((page) => page.split("/").at(-1)!).filter((name) => name !== "README.md");
     expect(names.filter((name, at) => names.indexOf(name) !== at)).to.deep.equal([]);
   });
 
-  it("of a reader's first minutes fit on two screens", () => {
+  it("has a README of at most 160 lines, about two screens", () => {
     expect(readPage("README.md").split("\n").length).to.be.below(161);
   });
 
