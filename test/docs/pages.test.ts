@@ -86,7 +86,7 @@ describe("the documentation", () => {
     expect(readPage("README.md").split("\n").length).to.be.below(161);
   });
 
-  it("are read with their marks", () => {
+  it("reads the marks of its blocks", () => {
     const text =
       "# a\n<!-- begins with: x.md#y -->\n## B c\n<!-- not run: because -->\n```sh\nx\n```\n<!-- file: f.js -->\n```js\ny\n```\n";
     expect(beginningOf(text)).to.deep.equal({ page: "x.md", section: "y" });

@@ -33,7 +33,7 @@ const get = (app: FastifyInstance, url: string, headers: Record<string, string> 
 const attributes = (html: string, name: "href" | "src") =>
   [...html.matchAll(new RegExp(`\\s${name}="([^"]*)"`, "g"))].map(([, value]) => value!);
 
-describe("The documentation's pages", () => {
+describe("the pages of the documentation", () => {
   let site: FastifyInstance;
   const folders: string[] = [];
 
@@ -81,7 +81,7 @@ describe("The documentation's pages", () => {
     expect([...seen.keys()]).to.include.members(expected.map((page) => `/${page}`));
   });
 
-  it("allow no inline script or style, no frame and nothing from elsewhere", async () => {
+  it("allow no inline script or style, no frame and nothing from other hosts", async () => {
     for (const address of ["/docs/", "/docs/reference/actions", "/docs/search?q=run"]) {
       const { headers, body } = await get(site, address);
       const policy = String(headers["content-security-policy"]);
@@ -95,7 +95,7 @@ describe("The documentation's pages", () => {
     }
   });
 
-  it("show the address by which the reader came in every example, or PUBLIC_URL", async () => {
+  it("show the address of the request in every example, or PUBLIC_URL", async () => {
     for (const address of ["/docs/reference/api", "/docs/reference/api.md", "/docs/introduction", "/llms-full.txt"]) {
       const { body } = await get(site, address);
       expect(body, address)
@@ -113,7 +113,7 @@ describe("The documentation's pages", () => {
     await proxied.close();
   });
 
-  it("ignore a Host header that is no host", async () => {
+  it("ignore an invalid Host header", async () => {
     for (const host of ['"><script>x</script>', "a b", "evil/..", "a@b", "[::1", `${"x".repeat(20)}%0d`]) {
       const { body } = await get(site, "/docs/reference/api", { host });
       expect(body, host).to.contain(`${BASE}/v1/apps`).and.not.to.contain("<script>x");
@@ -138,7 +138,7 @@ describe("The documentation's pages", () => {
     }
   });
 
-  it("are there as Markdown, with absolute links to Markdown and without the marks of the tests", async () => {
+  it("are available as Markdown, with absolute links to Markdown and without the marks of the tests", async () => {
     for (const address of ["/docs/README.md", "/docs.md", "/docs/index.md"]) {
       const reply = await get(site, address);
       expect(reply.headers["content-type"]).to.equal("text/markdown; charset=utf-8");
@@ -153,7 +153,7 @@ describe("The documentation's pages", () => {
     expect(body).to.contain("](http://docs.example:8080/docs/pictures/studio.png)");
   });
 
-  it("name every page of the index in llms.txt, and hold all of them in llms-full.txt", async () => {
+  it("are listed in llms.txt, and complete in llms-full.txt", async () => {
     const [short, full] = [await get(site, "/llms.txt"), await get(site, "/llms-full.txt")];
     expect(short.body).to.match(/^# Svc App Actions\n\n> /);
     expect(full.body).to.contain("## How do I …");
@@ -178,7 +178,7 @@ describe("The documentation's pages", () => {
     }
   });
 
-  it("lead from the addresses without a section to the pages of today", async () => {
+  it("redirect from addresses without a section to the current pages", async () => {
     for (const page of PAGES.filter((name) => name.split("/").length === 3)) {
       const [, section, file] = page.split("/");
       for (const [old, now] of [
@@ -207,7 +207,7 @@ describe("The documentation's pages", () => {
     expect(sections.filter(([, open]) => open).map(([, , title]) => title)).to.deep.equal(["Reference"]);
   });
 
-  it("serve nothing else of the installation, however its name is written", async () => {
+  it("serve no other file of the installation, in any notation of its name", async () => {
     const names = ["nothing", "nothing.md", "../package.json", "..%2fpackage.json", "%2e%2e%2fREADME.md", "a%00.md"];
     const pictures = ["pictures/", "pictures/..%2fREADME.md", "pictures/%2e%2e/%2e%2e/package.json", "constructor"];
     for (const name of [...names, ...pictures]) {

@@ -68,7 +68,7 @@ describe("an archive", () => {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  it("comes back as it was written, sealed by a passphrase, by a key, or by nothing", async () => {
+  it("is restored unchanged, encrypted with a passphrase, with a key, or not encrypted", async () => {
     const passphrase: Secret = { kind: "passphrase", text: "correct horse battery" };
     for (const secret of [passphrase, KEY, null]) {
       const path = fresh();
@@ -78,12 +78,12 @@ describe("an archive", () => {
     }
   });
 
-  it("shows nothing of what it holds where it is sealed", () => {
+  it("shows nothing of its content if it is encrypted", () => {
     expect(sealed.includes("manifest")).to.equal(false);
     expect(gunzipSync(plain).includes("manifest"), "a tar file where it is not").to.equal(true);
   });
 
-  it("is opened by its own secret alone, of its own kind", async () => {
+  it("can be opened only with its own secret of the right kind", async () => {
     const path = put(sealed);
     expect(await refusal(path, { kind: "key", bytes: Buffer.alloc(32, 8) })).to.contain("the key is not the one");
     for (const secret of [null, { kind: "passphrase", text: "correct horse battery" }] as const) {
@@ -92,7 +92,7 @@ describe("an archive", () => {
     expect(await refusal(put(plain), KEY)).to.contain("the file is not encrypted");
   });
 
-  it("is refused wherever it was cut off", async () => {
+  it("is rejected if it is cut at any byte", async () => {
     const ends = [
       0,
       5,
@@ -110,7 +110,7 @@ describe("an archive", () => {
     }
   });
 
-  it("is refused wherever a bit was changed", async () => {
+  it("is rejected if any bit is changed", async () => {
     for (const bytes of [sealed, plain]) {
       const secret = bytes === sealed ? KEY : null;
       // The time and system in a gzip header have no meaning; all bytes after them count.
@@ -124,7 +124,7 @@ describe("an archive", () => {
     }
   });
 
-  it("is refused where its chunks are in another order, come twice, or are followed by more", async () => {
+  it("is rejected if its chunks are in another order, repeated, or followed by more", async () => {
     const chunk = (n: number) => sealed.subarray(HEADER_BYTES + n * CHUNK, HEADER_BYTES + (n + 1) * CHUNK);
     const head = sealed.subarray(0, HEADER_BYTES);
     const rest = sealed.subarray(HEADER_BYTES + 2 * CHUNK);
@@ -141,7 +141,7 @@ describe("an archive", () => {
     expect(await refusal(put(Buffer.concat([plain, again])), null)).to.contain("something follows its end");
   });
 
-  it("is refused where it is something else", async () => {
+  it("is rejected if it is another file", async () => {
     for (const bytes of [
       Buffer.from("PGDMP"),
       Buffer.from("PK\x03\x04"),
@@ -154,7 +154,7 @@ describe("an archive", () => {
     expect(await refusal(folder, null)).to.contain("cannot be read (EISDIR)");
   });
 
-  it("takes no part that could be a path, a link, an extension, or a size that is none", async () => {
+  it("rejects a part whose name is a path, a link or an extension, or whose size is invalid", async () => {
     const content = Buffer.from("x");
     const hostile: { fields: object; content?: Buffer }[] = [
       ...[
@@ -186,7 +186,7 @@ describe("an archive", () => {
     }
   });
 
-  it("is not there at all where its writing failed, and never in another file's place", async () => {
+  it("does not exist if writing failed, and never replaces another file", async () => {
     const path = fresh();
     const failing = async function* () {
       yield parts[1]!;

@@ -29,7 +29,7 @@ function doubling({ most = 10, atOnce = 1 } = {}) {
 }
 
 describe("batches", () => {
-  it("do what comes in one turn together, and each caller has its own answer", async () => {
+  it("process together what arrives in one turn, and each caller gets its own answer", async () => {
     const { batches, calls, nextCall } = doubling();
     const answers = [1, 2, 3].map((item) => batches.add(item));
     await nextCall(1);
@@ -38,7 +38,7 @@ describe("batches", () => {
     expect(await Promise.all(answers)).to.deep.equal([2, 4, 6]);
   });
 
-  it("gather what comes while as many are under way as may be, no more than `most` at once", async () => {
+  it("collect what arrives while the maximum is in progress, with at most `most` at once", async () => {
     const { batches, calls, nextCall } = doubling({ most: 2 });
     const first = batches.add(1);
     await nextCall(1);
@@ -53,7 +53,7 @@ describe("batches", () => {
     expect(calls.map(({ items }) => items)).to.deep.equal([[1], [2, 3], [4]]);
   });
 
-  it("try each by itself where one may be to blame, so that the others are done", async () => {
+  it("process each item alone if one may have caused an error, so that the others succeed", async () => {
     const { batches, calls, nextCall } = doubling();
     const answers = Promise.allSettled([1, -2, 3].map((item) => batches.add(item)));
     await nextCall(1);
@@ -64,7 +64,7 @@ describe("batches", () => {
     expect(calls.slice(1).map(({ items }) => items)).to.deep.equal([[1], [-2], [3]]);
   });
 
-  it("do nothing twice where it may have been done, and go on afterwards", async () => {
+  it("do nothing twice that may have been done, and continue afterwards", async () => {
     const { batches, calls, nextCall } = doubling();
     const answers = Promise.allSettled([1, 2].map((item) => batches.add(item)));
     await nextCall(1);

@@ -41,7 +41,7 @@ async function refusalOf(errand: Errand, options: Options = {}): Promise<Error> 
   );
 }
 
-describe("The room that packages are bundled in", () => {
+describe("the process in which packages are bundled", () => {
   const server = createServer((socket) => socket.destroy());
   let folder: string;
   let port: number;
@@ -62,7 +62,7 @@ describe("The room that packages are bundled in", () => {
   const reportIn = async (options: Options = {}): Promise<Report> =>
     JSON.parse((await refusalOf({ port, folder }, options)).message);
 
-  it("has no network, and of the service's environment nothing", async () => {
+  it("has no network, and none of the service's environment", async () => {
     const { network, environment, outcomes } = await reportIn();
     expect(network).to.match(/^net:/).and.not.equal(readlinkSync("/proc/self/ns/net"));
     expect(outcomes.connect).to.equal("ENETUNREACH");
@@ -70,7 +70,7 @@ describe("The room that packages are bundled in", () => {
     expect(outcomes.environ).to.equal("EACCES");
   });
 
-  it("lets nothing be written, made or removed, be it everybody's", async () => {
+  it("can write, create or remove nothing, not even where everyone may", async () => {
     const { isSealed, account } = await bundlerWith({}).bundler.room();
     // Without Landlock only the account protects files.
     if (!isSealed && account === null) return;
@@ -87,13 +87,13 @@ describe("The room that packages are bundled in", () => {
     expect(readFileSync(join(folder, "kept"), "utf8")).to.equal("kept");
   });
 
-  it("is ended where more memory is held in it than may be, and the refusal says so", async () => {
+  it("is ended above its memory limit, and the error says so", async () => {
     const fault = await refusalOf({ port, folder, stays: true }, { bounds: { ms: 30_000, bytes: 2 ** 20 } });
     expect(fault).to.be.instanceOf(PackageFault);
     expect(fault.message).to.equal("bundling it takes more than 1 MB");
   });
 
-  it("is looked for again at the next package where the machine has none, and until then packages are refused", async () => {
+  it("is checked again at the next package if the machine has no namespaces; until then packages are rejected", async () => {
     const apart = ["false"];
     const { bundler, lines } = bundlerWith({ apart });
     const refusal = await bundler.bundle([THING]).then(
@@ -107,7 +107,7 @@ describe("The room that packages are bundled in", () => {
     expect((await bundler.room()).isApart).to.equal(true);
   });
 
-  it("has a network where the machine has none without and the operator wants it so, yet not the service's environment", async () => {
+  it("has network access only if the machine has no namespaces and the operator allows it, but no environment", async () => {
     const open = { apart: ["false"], sandbox: false };
     const { bundler, lines } = bundlerWith(open);
     expect((await bundler.bundle([THING])).global).to.equal("thing");

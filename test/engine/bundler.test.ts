@@ -14,7 +14,7 @@ import { neededModules, parsedScript, usedNames } from "../../src/engine/bundler
 import { createBundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
 
-describe("The global name of a package", () => {
+describe("the global name of a package", () => {
   const BUILDS: [what: string, source: string, name: string, namespace: boolean][] = [
     [
       "a minified default export",
@@ -42,7 +42,7 @@ describe("The global name of a package", () => {
     });
   }
 
-  it("is none of a build that sets several, but for the package's own", () => {
+  it("is none of a build that sets several, except the package's own", () => {
     const part = (name: string) => `(function (root, factory) { root.${name} = factory() })(this, function () {});`;
     expect(nameInBuild(part("cptable") + part("JSZip"), "xlsx")).to.equal(null);
     expect(nameInBuild(`${part("cptable")} var XLSX = {};`, "xlsx")).to.deep.equal({ name: "XLSX", namespace: false });
@@ -69,12 +69,12 @@ describe("The global name of a package", () => {
     ["nothing", "some-thing", null],
   ];
   for (const [readme, name, expected] of READMES) {
-    it(`is what its README calls it, where that is free: ${readme.slice(0, 40)}`, () => {
+    it(`is the name in its README, if it is free: ${readme.slice(0, 40)}`, () => {
       expect(nameInReadme(readme, name)).to.deep.equal(expected);
     });
   }
 
-  it("is its name in camel case else, never one of the language's or the browser's", () => {
+  it("is otherwise its name in camel case, never a name of the language or the browser", () => {
     const names = ["date-fns", "@scope/some-name", "7zip", "crypto", "@scope/crypto", "console", "a.b_c"].map(
       nameInCamelCase,
     );
@@ -82,10 +82,10 @@ describe("The global name of a package", () => {
   });
 });
 
-describe("What a script uses", () => {
+describe("globals that a script uses", () => {
   const used = (source: string) => usedNames(parsedScript(source));
 
-  it("is every name that it does not declare, but for those that it only asks about", () => {
+  it("are all names that it does not declare, except those that it only checks", () => {
     expect(used("(() => { const a = fetch; return a + document.title })()")).to.deep.equal(["document", "fetch"]);
     expect(used("var here = typeof window === 'undefined'; here + 1")).to.deep.equal([]);
     expect(used("typeof window === 'undefined' ? 1 : window.x")).to.deep.equal(["window"]);
@@ -98,7 +98,7 @@ describe("What a script uses", () => {
     expect(used("globalThis.document; globalThis.mine")).to.deep.equal(["document", "globalThis"]);
   });
 
-  it("says whether code is made of text, where nothing is ready for a refusal", () => {
+  it("include whether code is made from text without a fallback", () => {
     for (const source of [
       "eval(x)",
       "new Function('a', x)",
@@ -115,7 +115,7 @@ describe("What a script uses", () => {
       expect(used(source), source).not.to.include("eval()");
   });
 
-  it("of Node is what it loads as it is loaded, and not what it may do without", () => {
+  it("of Node are those that it loads at its start, not those that it can do without", () => {
     const needed = (source: string) => neededModules(parsedScript(source));
     const inModule = (body: string) => `var x = __commonJS({ "a.js"(exports, module) { ${body} } }); x();`;
     expect(needed(inModule("var fs = __require('fs')"))).to.deep.equal(["fs"]);
@@ -127,7 +127,7 @@ describe("What a script uses", () => {
   });
 });
 
-describe("A package that is bundled", () => {
+describe("a package that is bundled", () => {
   /** The error for a process whose time is over at once. @param seconds reported processor time of the process */
   async function faultAfter(seconds: number): Promise<unknown> {
     const log = pino({ level: "silent" });
@@ -138,20 +138,20 @@ describe("A package that is bundled", () => {
     return bundler.bundle([placed]).catch((error: unknown) => error);
   }
 
-  it("is not at fault where the machine gave its process no time, and is where it did", async () => {
+  it("is not rejected if the machine gave its process no time, and is rejected if it did", async () => {
     expect(await faultAfter(0)).to.be.instanceOf(BundlerBusyError);
     const fault = await faultAfter(0.001);
     expect(fault).to.be.instanceOf(PackageFault);
     expect((fault as Error).message).to.equal("bundling it takes more than 0.001 s");
   });
 
-  it("has had what its process and that one's children have computed", async () => {
+  it("uses the processor time of its process and of the child processes", async () => {
     const before = await processorTimeOf(process.pid);
     spawnSync(process.execPath, ["-e", "while (process.cpuUsage().user < 100_000);"]);
     expect((await processorTimeOf(process.pid)) - before).to.be.within(0.09, 5);
   });
 
-  it("holds what its process and that one's children hold", async () => {
+  it("uses the memory of its process and of the child processes", async () => {
     const child = spawn(process.execPath, ["-e", "process.stdin.resume(); console.log(1)"]);
     await once(child.stdout, "data");
     const [own, theirs] = [process.memoryUsage.rss(), await memoryOf(child.pid!)];
@@ -162,7 +162,7 @@ describe("A package that is bundled", () => {
   });
 });
 
-describe("The script of a package", () => {
+describe("the script of a package", () => {
   after(() => stop());
 
   async function scriptOf(files: Record<string, string>, manifest: object = {}): Promise<string> {
@@ -177,7 +177,7 @@ describe("The script of a package", () => {
   const NAMESPACE = { "README.md": 'import { one } from "thing"' };
   const MODULE = { type: "module" };
 
-  it("gives what its own module gives, in every form that there is", async () => {
+  it("exports the same as its own module, in every format", async () => {
     const old = { "index.js": "exports.one = 1; exports.add = (name) => { exports[name] = 2 }" };
     expect(await inScript("thing.add('two'); JSON.stringify(thing)", old)).to.equal('{"one":1,"two":2}');
     expect(await inScript("thing.add('two'); thing.one + thing.two", { ...old, ...NAMESPACE })).to.equal(3);
@@ -199,7 +199,7 @@ describe("The script of a package", () => {
     );
   });
 
-  it("has no copy of exports that nobody asks for, which each run would make anew", async () => {
+  it("has no copy of unused exports, which each run would create again", async () => {
     const old = await scriptOf({ "index.js": "exports.one = 1; exports.two = 2" });
     expect(old).not.to.match(/getOwnPropertyNames\w*\(|getOwnPropertyDescriptor/);
     const modern = await scriptOf({ "index.js": "export const one = 'unused'; export default 'own'" }, MODULE);

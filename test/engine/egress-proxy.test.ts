@@ -71,7 +71,7 @@ describe("the egress proxy", () => {
   after(() => server.close());
 
   for (const address of ["93.184.216.34", "1.1.1.1", "8.8.8.8", "2606:4700:4700::1111", "2a00:1450:4001:800::200e"]) {
-    it(`takes ${address} for public`, () => {
+    it(`regards ${address} as public`, () => {
       expect(isPublicAddress(address)).to.equal(true);
     });
   }
@@ -85,12 +85,12 @@ describe("the egress proxy", () => {
     ..."2002:a9fe:a9fe::1 fc00::1 fd12:3456::1 fe80::1 fe80::1%lo fec0::1 ff02::1 5f00::1".split(" "),
     ..."localhost 127.1 0x7f.1 2130706433 017700000001 127.0.0.1.".split(" "),
   ]) {
-    it(`does not take ${address} for public`, () => {
+    it(`does not regard ${address} as public`, () => {
       expect(isPublicAddress(address)).to.equal(false);
     });
   }
 
-  it("refuses what is private, by CONNECT and by plain request, and connects to nothing", async () => {
+  it("rejects private addresses, by CONNECT and by plain request, and connects to nothing", async () => {
     const lane = await openLane();
     const hosts = [
       "127.0.0.1",
@@ -109,7 +109,7 @@ describe("the egress proxy", () => {
     expect(arrived).to.equal(0);
   });
 
-  it("refuses a name when any of its addresses is private", async () => {
+  it("rejects a name if any of its addresses is private", async () => {
     const resolve = async () => [
       { address: "93.184.216.34", family: 4 },
       { address: "127.0.0.1", family: 4 },
@@ -119,7 +119,7 @@ describe("the egress proxy", () => {
     expect(arrived).to.equal(0);
   });
 
-  it("resolves a name once and connects to what it checked, so that rebinding gains nothing", async () => {
+  it("resolves a name once and connects to the checked address, so that rebinding has no effect", async () => {
     const answers = ["93.184.216.34", "127.0.0.1"];
     let asked = 0;
     const resolve = async () => [{ address: answers[Math.min(asked++, 1)]!, family: 4 }];
@@ -132,20 +132,20 @@ describe("the egress proxy", () => {
     expect(arrived).to.equal(0);
   });
 
-  it("refuses other ports than the web's", async () => {
+  it("rejects ports other than 80 and 443", async () => {
     const lane = await openLane({ ports: [80, 443] });
     expect(await tunnel(lane, "1.1.1.1:22")).to.equal(403);
     expect(await get(lane, "http://1.1.1.1:25/")).to.equal(403);
   });
 
-  it("reaches an endpoint that was named, and nothing beside it", async () => {
+  it("reaches a configured endpoint, and nothing else there", async () => {
     const lane = await openLane({ endpoints: () => new Map([[`api.internal:${port}`, "127.0.0.1"]]) });
     expect(await get(lane, `http://api.internal:${port}/`)).to.equal(200);
     expect(await tunnel(lane, `api.internal:${port}`)).to.equal(200);
     expect(await get(lane, `http://127.0.0.1:${port}/`)).to.equal(403);
   });
 
-  it("is shut before a run begins and when it has ended, and ends what is under way", async () => {
+  it("is closed before a run starts and after it has ended, and ends connections in progress", async () => {
     const lane = await openLane({ allowPrivateNetwork: true });
     const held = connect(Number(new URL(lane.proxyServer).port), "127.0.0.1");
     held.write(`CONNECT 127.0.0.1:${port} HTTP/1.1\r\n\r\n`);
@@ -161,19 +161,19 @@ describe("the egress proxy", () => {
     expect(await get(next, `http://127.0.0.1:${port}/`)).to.equal(200);
   });
 
-  it("reaches private addresses and any port when that is allowed", async () => {
+  it("reaches private addresses and any port if that is allowed", async () => {
     const lane = await openLane({ allowPrivateNetwork: true, ports: [80] });
     expect(await get(lane, `http://127.0.0.1:${port}/`)).to.equal(200);
   });
 
-  it("binds outgoing connections to the local address that it was given", async () => {
+  it("uses the configured local address for outgoing connections", async () => {
     const lane = await openLane({ allowPrivateNetwork: true, localAddress: "127.0.0.9" });
     const from = new Promise((resolve) => server.once("connection", (socket) => resolve(socket.remoteAddress)));
     expect(await get(lane, `http://127.0.0.1:${port}/`)).to.equal(200);
     expect(await from).to.equal("127.0.0.9");
   });
 
-  it("reports each host contacted once an account, and whether it was used at all", async () => {
+  it("reports each host once for a run, and whether it was used at all", async () => {
     const lane = await openLane({ allowPrivateNetwork: true });
     const hosts: string[] = [];
     lane.begin({ onHost: (host) => hosts.push(host) });

@@ -11,7 +11,7 @@ const silent = pino({ level: "silent" });
 describe("the embedded PostgreSQL", () => {
   const cluster = postgresOwners();
 
-  it("serves UTF-8 in the C locale, with a password, and leaves no process behind when it stops", async () => {
+  it("serves UTF-8 in the C locale, with a password, and leaves no process when it stops", async () => {
     const postgres = await startEmbeddedPostgres({ dataDir: cluster.dataDir, log: silent });
     const pid = postmasterPid(cluster.dataDir);
     const refusalOf = (url: string) =>
@@ -49,7 +49,7 @@ describe("the embedded PostgreSQL", () => {
     expect(await attachEmbeddedPostgres(cluster.dataDir)).to.equal(null);
   });
 
-  it("is found by a second process, which cannot own it too: one line names the first one's pid", async () => {
+  it("is found by a second process, which cannot start it too: one line has the first one's pid", async () => {
     const first = await cluster.start();
     expect(await attachEmbeddedPostgres(cluster.dataDir)).to.equal(first.said.url);
     const second = await cluster.start();

@@ -5,8 +5,8 @@ import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 /** Lets settled promises continue. */
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-describe("a fair line", () => {
-  it("gives no key more than its places, and the others theirs at once", async () => {
+describe("a fair semaphore", () => {
+  it("gives each key at most its slots, and others theirs at once", async () => {
     const line = new FairSemaphore(3, 1);
     const entered: number[] = [];
     const enter = (key: number) => line.enter(key).then(() => entered.push(key));
@@ -15,7 +15,7 @@ describe("a fair line", () => {
     expect(entered).to.deep.equal([1, 2, 3]);
   });
 
-  it("gives a key at most half of what others leave, where shares are halved", async () => {
+  it("gives a key at most half of what others leave, if shares are halved", async () => {
     const line = new FairSemaphore(8, 8, "halved");
     const entered: number[] = [];
     for (const key of [1, 2, 3, 4]) {
@@ -25,7 +25,7 @@ describe("a fair line", () => {
     expect(entered).to.deep.equal([1, 1, 1, 1, 2, 2, 3, 4]);
   });
 
-  it("takes a request out of the line when its signal aborts", async () => {
+  it("removes a request from the queue when its signal aborts", async () => {
     const line = new FairSemaphore(1, 1);
     const leave = await line.enter(1);
     const [first, second] = [new AbortController(), new AbortController()];

@@ -8,16 +8,16 @@ function said(...answers: readonly boolean[]) {
   return { active: () => answers[asked++]!, asked: () => asked };
 }
 
-describe("runs under way, as a look at the browser has them", () => {
-  it("are those that last", async () => {
+describe("the list of runs in progress for a check of the browser", () => {
+  it("contains runs that last", async () => {
     expect(await lasts(said(true, true).active)).to.equal(true);
   });
 
-  it("are not those that end in the meantime, whose way a look would be in", async () => {
+  it("does not contain runs that end in the meantime, because the check would disturb them", async () => {
     expect(await lasts(said(true, false).active)).to.equal(false);
   });
 
-  it("are none where there is none, at once", async () => {
+  it("is empty at once if there are none", async () => {
     const { active, asked } = said(false, true);
     expect(await lasts(active)).to.equal(false);
     expect(asked()).to.equal(1);

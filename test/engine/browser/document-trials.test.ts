@@ -30,7 +30,7 @@ const EVERY_NAME = `const execute = async () => {
   return [...new Set(names)].filter((name) => !(name in {}));
 }`;
 
-describe("What stands in for a document's names", () => {
+describe("stand-ins for the globals of a document", () => {
   const touches = (kind: StandIn[1], operation: string): number => {
     let count = 0;
     const touched = () => {
@@ -43,21 +43,21 @@ describe("What stands in for a document's names", () => {
     return count;
   };
 
-  it("tells of a look at what has no stand-in of its type, and of a value that it is given", () => {
+  it("report a read of a property without a stand-in of its type, and of a value that is passed in", () => {
     for (const operation of ["typeof it", "it", "it = 1", "globalThis.it", "globalThis.it = 1"])
       expect(touches("refused", operation), operation).to.be.at.least(1);
   });
 
-  it("tells of a value that is given to an object's name, which a document does not keep", () => {
+  it("report a value that is assigned to an object's property, which a document does not store", () => {
     for (const kind of ["object", "scope", "navigator"] as const)
       expect(touches(kind, "it = 1"), kind).to.be.at.least(1);
   });
 
-  it("is the scope itself under each of its names", () => {
+  it("are the scope itself under each of its names", () => {
     expect(touches("scope", "if (it !== globalThis || it.it !== it || it.Map !== Map) throw new Error()")).to.equal(0);
   });
 
-  it("has a clock, and tells of what else is asked of it", () => {
+  it("have a clock, and report other reads of it", () => {
     const asked =
       "const { timeOrigin } = it; if (!(it.now() >= 0) || Math.abs(timeOrigin - Date.now()) > 1000) throw new Error()";
     expect(touches("clock", asked)).to.equal(0);
@@ -65,13 +65,13 @@ describe("What stands in for a document's names", () => {
       expect(touches("clock", operation), operation).to.be.at.least(1);
   });
 
-  it("says of navigator what is known, and tells of what else is asked of it", () => {
+  it("return what is known of navigator, and report other reads of it", () => {
     expect(touches("navigator", "if (it.language !== 'en') throw new Error()")).to.equal(0);
     for (const operation of ["it.clipboard", "it.toString", "'language' in it", "it.language = 1", "Object.keys(it)"])
       expect(touches("navigator", operation), operation).to.equal(1);
   });
 
-  it("is found wherever a name stands in a text", () => {
+  it("are found wherever a name appears in a text", () => {
     const source = "window['local' + 'Storage'], { document: 1 }, 'XMLHttpRequest', '\\nalert', own /* FileReader */";
     const names = ["window", "Storage", "document", "XMLHttpRequest", "alert", "FileReader"];
     expect(documentNamesIn(source)).to.have.members(names);
@@ -80,7 +80,7 @@ describe("What stands in for a document's names", () => {
   });
 });
 
-describe("A run whose library names a document", () => {
+describe("a run whose library names a document", () => {
   let browsers: Browsers;
   before(async () => {
     browsers = testBrowsers();
@@ -90,7 +90,7 @@ describe("A run whose library names a document", () => {
 
   const ran = (source: string, body: string, packages = [library(source)]) => seenOf(browsers, body, { packages });
 
-  it("stays in a realm while it holds what it does not use", async () => {
+  it("stays in an isolate while the library does not use the global", async () => {
     const source = `globalThis.library = {
       send: () => new XMLHttpRequest(), parts: [window, document, FileReader], hasWorkers: !!self.Worker,
       isPage: window === globalThis && typeof window.document === "object", sum: (a, b) => a + b }`;
@@ -98,7 +98,7 @@ describe("A run whose library names a document", () => {
     expect({ result, seen }).to.deep.equal({ result: [3, true, true], seen: ["isolate"] });
   });
 
-  it("begins anew in a document where it uses one, and is remembered to", async () => {
+  it("is repeated in a document if the library uses the global, and the service remembers this", async () => {
     const source =
       "globalThis.library = { count: 0, tag: () => document.createElement('p').tagName, width: () => typeof innerWidth }";
     for (const [call, expected] of [
@@ -111,7 +111,7 @@ describe("A run whose library names a document", () => {
       }
   });
 
-  it("begins anew where it fails, which may be for a name that nothing spells, or for the depth of its calls", async () => {
+  it("is repeated in a document if it fails, because of a composed name or the depth of calls", async () => {
     const source = `globalThis.library = { made: () => new globalThis["XMLHttp" + "Request"]().readyState,
       deep(depth) { return depth === 0 ? 0 : 1 + library.deep(depth - 1) } }; window`;
     for (const [call, expected] of [
@@ -122,7 +122,7 @@ describe("A run whose library names a document", () => {
         expect(await ran(source, `return library.${call}`)).to.deep.equal({ result: expected, seen: ["document"] });
   });
 
-  it("finds the names that its author's texts spell, and what a network has, in code that it makes of text", async () => {
+  it("finds the names in the author's texts, and those of a network, in code that is made from text", async () => {
     const source = "globalThis.library = { make: (text) => new Function('return ' + text)() }; window";
     for (const [text, expected] of [
       ["[typeof btoa, typeof structuredClone, typeof sessionStorage]", ["function", "function", "object"]],
@@ -134,14 +134,14 @@ describe("A run whose library names a document", () => {
       });
   });
 
-  it("has a document at once where one of its packages says nothing of less, or they are long", async () => {
+  it("starts in a document if one of its packages declares no other mode, or if the packages are long", async () => {
     const packages = [{ ...library("globalThis.library = 1"), mayDoWithLess: false }, library("globalThis.more = 1")];
     expect((await ran("", "return library", packages)).seen).to.deep.equal(["document"]);
     const long = [library(`globalThis.library = 1; // ${"x".repeat(512 * 1024)}`)];
     expect((await ran("", "return library", long)).seen).to.deep.equal(["document"]);
   });
 
-  it("finds of each of a document's names the type that it has there, or a document", async () => {
+  it("sees each global of a document with its real type, or runs in a document", async () => {
     const every = (await resultOf(browsers, EVERY_NAME)) as string[];
     const standing = documentStandIns([]).map(([name]) => name);
     const names = every.filter((name) => /^[\w$]+$/.test(name) && ![...ISOLATE_GLOBALS, ...standing].includes(name));

@@ -7,7 +7,7 @@ import { DocumentSandbox } from "../../../src/engine/browser/pages/document.js";
 const ORIGIN = "https://app-1.actions.internal";
 
 describe("a page with a document", () => {
-  it("ends no process where its browser goes as it is renewed", async () => {
+  it("leaves no process if its browser ends while it is renewed", async () => {
     const session = Object.assign(new EventEmitter(), {
       async send(method: string) {
         if (method === "Page.navigate") session.emit("Page.frameNavigated", { frame: { url: `${ORIGIN}/` } });

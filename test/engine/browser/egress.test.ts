@@ -137,7 +137,7 @@ const TOOLS = `
     peer.createDataChannel("c"); await peer.setLocalDescription(); await late(); await late(); peer.close();
   };`;
 
-describe("the ways out of a run", () => {
+describe("network access of a run", () => {
   let browsers: Browsers;
   let open: Browsers;
   let proxies: EgressProxy[] = [];
@@ -204,16 +204,16 @@ describe("the ways out of a run", () => {
   });
 
   for (const mode of MODES.filter(hasNetwork)) {
-    describe(`of mode ${mode}`, () => {
+    describe(`in mode ${mode}`, () => {
       for (const [title, way] of WAYS) {
-        it(`reach no private address by ${title}`, async () => {
+        it(`reaches no private address by ${title}`, async () => {
           await browsers.run(runOf(codeFor("127.0.0.1", way), { mode }));
           expect(arrived).to.deep.equal([]);
         });
       }
 
       for (const host of HOSTS) {
-        it(`reach no private address as ${host}`, async () => {
+        it(`reaches no private address as ${host}`, async () => {
           const ways =
             "await Promise.allSettled([fetch(URL_, { mode: 'no-cors' }), late()]); new WebSocket(WS); await late()";
           await browsers.run(runOf(codeFor(host, ways), { mode }));
@@ -223,7 +223,7 @@ describe("the ways out of a run", () => {
     });
   }
 
-  it("gives a context without a lane no way out at all", async () => {
+  it("is impossible in a context without a proxy port", async () => {
     const closed = testBrowsers();
     await closed.start();
     try {
@@ -239,7 +239,7 @@ describe("the ways out of a run", () => {
   const fromRealms = WAYS.filter(([name]) => ["fetch", "fetch without cors", "a redirect"].includes(name));
   for (const mode of MODES.filter((kind) => hasNetwork(kind) && kind !== "document")) {
     for (const [title, way] of fromRealms) {
-      it(`counts what arrives from mode ${mode} by ${title} where private addresses are allowed`, async () => {
+      it(`is counted in mode ${mode} by ${title} if private addresses are allowed`, async () => {
         await open.run(runOf(codeFor("127.0.0.1", way), { mode }));
         expect(arrived).to.include("tcp");
       });
@@ -247,7 +247,7 @@ describe("the ways out of a run", () => {
   }
 
   for (const [title, way] of WAYS.filter(([name]) => reaching.split("|").includes(name))) {
-    it(`counts what arrives by ${title} where private addresses are allowed`, async () => {
+    it(`is counted by ${title} if private addresses are allowed`, async () => {
       // What is not waited for may be cut off by the run's end.
       while (!arrived.includes("tcp")) await open.run(runOf(codeFor("127.0.0.1", way)));
     });

@@ -28,23 +28,23 @@ function sender(spent: Record<number, Spent>): number | null {
 }
 
 describe("the sender of a flood", () => {
-  it("is the renderer that spends most in the kernel while the browser's own processes work", () => {
+  it("is the renderer that uses the most kernel time while the browser's own processes work", () => {
     expect(sender({ [BROWSER]: [140, 60], 2: [100, 30], 3: [100, 40], 4: [20, 0] })).to.equal(3);
   });
 
-  it("is nobody where renderers only compute, however much", () => {
+  it("is not found if renderers only compute, however much", () => {
     expect(sender({ [BROWSER]: [140, 60], 2: [150, 0], 3: [150, 10] })).to.equal(null);
   });
 
-  it("is nobody who computes far more than it sends", () => {
+  it("is not a renderer that computes far more than it sends", () => {
     expect(sender({ [BROWSER]: [140, 60], 2: [300, 20] })).to.equal(null);
   });
 
-  it("is nobody where the machine has no time for the browser: it is late, and not flooded", () => {
+  it("is not found if the machine has no time for the browser: the browser is late, not flooded", () => {
     expect(sender({ [BROWSER]: [20, 10], 2: [100, 60] })).to.equal(null);
   });
 
-  it("is nobody who was not there at the first look", () => {
+  it("is not a renderer that did not exist at the first look", () => {
     const before = noted(0, { [BROWSER]: [1_000, 500] });
     const after = noted(WINDOW_MS, { [BROWSER]: [1_140, 560], 2: [100, 60] });
     expect(senderOf(before, after)).to.equal(null);

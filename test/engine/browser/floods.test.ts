@@ -4,7 +4,7 @@ import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { besideFlood, CHANNEL_FLOODS, CHANNEL_PLACES, expectRefused, LOCK_FLOOD } from "./flood-runs.js";
 import { resultOf, testBrowsers } from "./support.js";
 
-describe("a flood of the browser's own process", function () {
+describe("a flood of the browser's main process", function () {
   this.timeout(300_000);
   let browsers: Browsers;
 
@@ -17,9 +17,9 @@ describe("a flood of the browser's own process", function () {
   // One way in each place, and the locks of the page; test/long/floods has every way in every place.
   const [flood] = CHANNEL_FLOODS;
   for (const [where, put] of CHANNEL_PLACES) {
-    it(`cannot be made by channels from ${where}: ${flood}`, () => expectRefused(browsers, put(flood)));
+    it(`cannot be made with channels from ${where}: ${flood}`, () => expectRefused(browsers, put(flood)));
   }
-  it("cannot be made by locks from the page", () => expectRefused(browsers, LOCK_FLOOD));
+  it("cannot be made with locks from the page", () => expectRefused(browsers, LOCK_FLOOD));
 
   for (const [title, element] of [
     ["an empty frame", "{}"],
@@ -27,7 +27,7 @@ describe("a flood of the browser's own process", function () {
     ["a frame of a blob", "{ src: URL.createObjectURL(new Blob(['<p>'], { type: 'text/html' })) }"],
     ["a frame of the page's origin", "{ src: '/x' }"],
   ] as const) {
-    it(`cannot be made by the channels of ${title}, before its document is there nor afterwards`, async () => {
+    it(`cannot be made with the channels of ${title}, before its document exists and afterwards`, async () => {
       const code = `const execute = async () => {
         const frame = Object.assign(document.createElement("iframe"), ${element});
         const loaded = new Promise((resolve) => { frame.onload = resolve });
@@ -42,7 +42,7 @@ describe("a flood of the browser's own process", function () {
     });
   }
 
-  it("is not seen in a run that only computes, or fills much memory", async () => {
+  it("is not detected in a run that only computes, or fills much memory", async () => {
     const { outcome, lost } = await besideFlood(
       browsers,
       `
@@ -53,7 +53,7 @@ describe("a flood of the browser's own process", function () {
     expect([outcome, lost]).to.deep.equal([{ ok: true, data: "1" }, 0]);
   });
 
-  it("still lets a page talk to its frames and workers over a channel", async () => {
+  it("does not prevent that a page talks to its frames and workers over a channel", async () => {
     const worker = "new BroadcastChannel('x').onmessage = ({ data }) => postMessage(data); postMessage('on')";
     const code = `const execute = async () => {
       const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(worker)}])));

@@ -4,8 +4,8 @@ import { HARNESS_NAME, readAnswer, withoutHarness } from "../../../src/engine/br
 
 const HARNESS = `    at run (${HARNESS_NAME}:12:7)`;
 
-describe("frames of the harness", () => {
-  it("are removed with their line break, and what follows one stays", () => {
+describe("stack frames of the harness", () => {
+  it("are removed with their line break, and the following frame stays", () => {
     const stack = `Error: a\n    at execute (shop.js:1:2)\n${HARNESS}\n    at ${HARNESS_NAME}:3:4`;
     expect(withoutHarness(stack)).to.equal("Error: a\n    at execute (shop.js:1:2)");
     expect(withoutHarness(`Error: a\n${HARNESS} {"b": 1}\nmore`)).to.equal('Error: a {"b": 1}\nmore');
@@ -19,7 +19,7 @@ describe("frames of the harness", () => {
     }
   });
 
-  it("and those of what evaluated the code are in no stack", () => {
+  it("and those of the evaluation are in no stack", () => {
     const stack = "Error: a\n    at eval (shop.js:1:2)\n    at eval (<anonymous>)\n    at x (b.js:1:1)";
     const answer = readAnswer(`error ${JSON.stringify({ name: "Error", message: "a", stack, cause: "script" })}`);
     expect(answer).to.have.nested.property("error.stack", "Error: a\n    at shop.js:1:2\n    at x (b.js:1:1)");

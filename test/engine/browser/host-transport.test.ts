@@ -20,7 +20,7 @@ const listening = (server: Server | TlsServer): Promise<number> =>
   });
 
 // What a page of https loads is by https, or refused, whatever a host says: only where a document goes can tell, which no other room has.
-describe("a host that wants https alone", () => {
+describe("a host that requires https (HSTS)", () => {
   let plain: Server;
   let strict: TlsServer;
   let proxy: EgressProxy;
@@ -88,13 +88,13 @@ describe("a host that wants https alone", () => {
     return received[0]!;
   }
 
-  it("has it in the run that heard so", async () => {
+  it("gets https in the run that received the header", async () => {
     await open();
     expect(await goes("if (!(await fetch(strict)).ok) return")).to.equal("TLS");
     await page.discard();
   });
 
-  it("is asked by the next run as by any first one", async () => {
+  it("gets the next run's request like a first one", async () => {
     await open();
     // A page that a busy machine was late for tells nothing of what renewal leaves.
     for (;;) {

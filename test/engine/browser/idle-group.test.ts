@@ -10,10 +10,10 @@ import { until } from "../../harness/until.js";
 /** Some windows of the watch. */
 const SETTLED_MS = 600;
 
-describe("the group of processes that compute where no other wants to", () => {
+describe("the group of processes with the lowest priority", () => {
   const groupOf = (pid: number) => readFileSync(`/proc/${pid}/cgroup`, "utf8");
 
-  it("holds what is put there until it is taken out, and says when there is none", async () => {
+  it("contains a process until it is removed, and reports if it does not exist", async () => {
     const child = spawn("sleep", ["60"]);
     try {
       const before = groupOf(child.pid!);
@@ -28,7 +28,7 @@ describe("the group of processes that compute where no other wants to", () => {
     expect(await moveToIdleGroup(child.pid!)).to.equal(false);
   });
 
-  describe("takes a renderer that is in the way", () => {
+  describe("gets a renderer that disturbs others", () => {
     const children: ChildProcess[] = [];
     afterEach(async () => {
       for (const child of children.splice(0)) {
@@ -65,13 +65,13 @@ describe("the group of processes that compute where no other wants to", () => {
       return moveToIdleGroup(probe.pid!);
     }
 
-    it("with a core while another one computes as well", async () => lookUntil([1, 0.05], await hasGroup()));
+    it("with a full core while another one also computes", async () => lookUntil([1, 0.05], await hasGroup()));
 
-    it("at a fifth of a core where it has many more threads than before", async () =>
+    it("with a fifth of a core if it has many more threads than before", async () =>
       lookUntil([0.2, 0.05], await hasGroup(), 14));
 
-    it("not at a fifth of a core as it was", () => lookUntil([0.2, 0.05], false));
+    it("not with a fifth of a core and its usual threads", () => lookUntil([0.2, 0.05], false));
 
-    it("not with a core while it is the only one", () => lookUntil([1, 0], false));
+    it("not with a full core while it is the only one", () => lookUntil([1, 0], false));
   });
 });

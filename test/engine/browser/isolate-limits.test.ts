@@ -38,10 +38,10 @@ const UNSUPPORTED = [
   "return (await fetch('/')).body.getReader({ mode: 'byob' })",
 ];
 
-describe("code that a network isolate cannot carry", () => {
-  for (const body of ONCE) it(`is not: ${body}`, () => expect(modeOf(body)).to.equal("network-isolate"));
+describe("code that is too much for a network isolate", () => {
+  for (const body of ONCE) it(`does not include: ${body}`, () => expect(modeOf(body)).to.equal("network-isolate"));
   for (const body of [...MANY, ...CLOSED, ...UNSUPPORTED])
-    it(`is: ${body}`, () => expect(modeOf(body)).to.equal("document"));
+    it(`includes: ${body}`, () => expect(modeOf(body)).to.equal("document"));
 });
 
 /** Honest code that ended the page of a network isolate, or went over its memory limit. Each after a request. */
@@ -98,13 +98,13 @@ describe("in a network isolate", () => {
     resultOf(host.browsers, `async function execute() { ${body} }`, { mode } as object);
 
   for (const [at, [what, body]] of HEAVY.entries()) {
-    it(`${what} are carried after a request`, async () => {
+    it(`${what} still work after a request`, async () => {
       expect(await run(`await fetch("${host.url}"); ${body}`)).to.equal(COUNTS[at]);
     });
   }
 
   for (const view of VIEWS.split(" ")) {
-    it(`a part of an author's stream is read as what it is: ${view}`, async () => {
+    it(`a part of an author's stream is read by its type: ${view}`, async () => {
       const made = `new ${view}(new Uint8Array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]).buffer, 0, ${view === "DataView" ? 8 : 1})`;
       const seen =
         "[value[Symbol.toStringTag], ...new Uint8Array(value.buffer, value.byteOffset, value.byteLength)].join()";
@@ -113,7 +113,7 @@ describe("in a network isolate", () => {
     });
   }
 
-  it("a part that cannot be passed on is refused at once", async () => {
+  it("a part that cannot be passed on is rejected at once", async () => {
     for (const part of ["new ReadableStream()", "new EventTarget()", "new Map()", "{}", "() => {}"]) {
       const source = `async function execute() { ${partOf(part, "typeof value")} }`;
       const { error, cause } = await failureOf(host.browsers, source, { mode: "network-isolate" });

@@ -123,7 +123,7 @@ describe("a run without a document", function () {
     server.close();
   });
 
-  it("is what code gets that names nothing else and loads nothing; all other gets a document", async () => {
+  it("is chosen for code that names and loads nothing else; all other code gets a document", async () => {
     const modeOf = async (source: string, packages: PageScript[] = []) => {
       let received = "";
       const onMode = (mode: Mode) => {
@@ -153,7 +153,7 @@ describe("a run without a document", function () {
     }
   });
 
-  it("has a way out where its names ask for something, and nowhere else", async () => {
+  it("has network access if its globals need it, and not otherwise", async () => {
     const ways = "(() => {})['const' + 'ructor']('return fetch')()";
     const ask = `return ${ways}(${JSON.stringify(url)} + "/asked").then(() => "answered", ({ name }) => name)`;
     const judged: string[] = [];
@@ -173,7 +173,7 @@ describe("a run without a document", function () {
     expect(judged).to.deep.equal([`${url}/asked`]);
   });
 
-  it("is not what a package gets that names anything else of a document's", async () => {
+  it("is not chosen for a package that names other globals of a document", async () => {
     const source = `const execute = async () => {
       const found = [];
       for (let scope = window; scope !== Object.prototype; scope = Object.getPrototypeOf(scope)) found.push(...Object.getOwnPropertyNames(scope));
@@ -188,7 +188,7 @@ describe("a run without a document", function () {
     expect(fewer.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);
   });
 
-  it("is repeated in a document if code made from text imports a module, which would end the page of an isolate", async () => {
+  it("is repeated in a document if code made from text imports a module, which would crash an isolate", async () => {
     const makers = ["() => {}", "async () => {}", "function* () {}", "async function* () {}"];
     const ways = [
       "(0, eval)(text)",
@@ -223,7 +223,7 @@ describe("a run without a document", function () {
     describe(`in mode ${mode}`, () => {
       const here = { mode };
 
-      it("has the globals that are listed and no others", async () => {
+      it("has the listed globals and no others", async () => {
         const source = `var own = []; const execute = async () => own;
           const ends = [Object.prototype, globalThis.EventTarget?.prototype];
           for (let scope = globalThis; !ends.includes(scope); scope = Object.getPrototypeOf(scope)) own.push(...Reflect.ownKeys(scope).map(String))`;
@@ -236,7 +236,7 @@ describe("a run without a document", function () {
         expect(GLOBALS[mode].filter((name) => !found.includes(name))).to.deep.equal([]);
       });
 
-      it("is sent a text whose content has a name once, and evaluates it anew for each run", async () => {
+      it("gets a text with a known content once, and evaluates it again for each run", async () => {
         const source = "changed.push(1); const execute = async () => [which, changed.length]";
         const textOf = (which: string, content: string) => ({
           name: "kept.js",
@@ -266,7 +266,7 @@ describe("a run without a document", function () {
       });
 
       if (mode !== "isolate") {
-        it("has the same of them as a document, for code that uses no others", async () => {
+        it("has the same results as a document, for code that uses no other globals", async () => {
           const source = `const execute = async () => [btoa("é".normalize("NFD").slice(0, 1)),
             new URL("/p?q=1", "https://example.com").href, new TextDecoder().decode(new TextEncoder().encode("ü")),
             [...new URLSearchParams("a=1&b=2")], new Intl.NumberFormat("de").format(1.5), typeof this]`;
@@ -275,7 +275,7 @@ describe("a run without a document", function () {
       }
 
       for (const [title, code] of LEFTOVERS.filter(([, , needs]) => !needs || GLOBALS[mode].includes(needs))) {
-        it(`leaves nothing to the next run of ${title}`, async () => {
+        it(`leaves nothing for the next run of ${title}`, async () => {
           const outcome = await browsers.run(runOf(`${DYNAMIC} const execute = async () => { ${code} }`, here));
           expect(outcome).to.deep.equal({ ok: true, data: undefined });
           expect(await resultOf(browsers, PROBE, here)).to.deep.equal([]);
@@ -283,7 +283,7 @@ describe("a run without a document", function () {
         });
       }
 
-      it("loses nothing of its time to one that goes on after its answer", async () => {
+      it("loses none of its time to a previous run that continues after its result", async () => {
         // Less than the other's page is waited for, and far more than it needs; a busy machine may need more now and then.
         const timeoutMs = READY_WITHIN_MS - 50;
         const outcomes: boolean[] = [];
@@ -320,7 +320,7 @@ describe("a run without a document", function () {
         expect(next).to.deep.equal([]);
       });
 
-      it("shows two runs at once nothing of each other", async () => {
+      it("shows two concurrent runs nothing of each other", async () => {
         const leave =
           "globalThis.left = 1; const execute = async () => { for (const end = Date.now() + 200; Date.now() < end; ) await 0 }";
         const [, ...seen] = await Promise.all([
@@ -332,7 +332,7 @@ describe("a run without a document", function () {
       });
 
       for (const [title, code] of WAYS.filter(([, way]) => !hasNetwork(mode) || !/fetch/.test(way))) {
-        it(`reaches nothing by ${title}, though its app may reach the listener`, async () => {
+        it(`reaches nothing by ${title}, although its app may reach the listener`, async () => {
           arrived = [];
           const source = `const execute = async () => {
             const Made = (async () => {}).constructor;

@@ -139,11 +139,11 @@ describe("isolation", () => {
   });
   after(() => host.stop());
 
-  it("shows an empty world to a first run", async () => {
+  it("shows a first run no data of earlier ones", async () => {
     expect(await resultOf(browsers, PROBE)).to.deep.equal({});
   });
 
-  it("shows no way out of the host's, in the document and in a frame of its origin", async () => {
+  it("shows no host object, in the document and in a frame of its origin", async () => {
     const code = `const hostsOf = (scope) => Reflect.ownKeys(scope).filter((key) => /svc|harness/i.test(String(key)));
       const inPackage = hostsOf(globalThis);
       const execute = async () => {
@@ -155,7 +155,7 @@ describe("isolation", () => {
   });
 
   for (const [title, code] of LEFTOVERS) {
-    it(`leaves nothing to the next run of ${title}`, async () => {
+    it(`leaves nothing for the next run of ${title}`, async () => {
       const outcome = await browsers.run(runOf(`const execute = async () => { ${code} }`));
       // A run that navigates away may fail; every other must have done its mischief for the test to mean anything.
       if (!outcome.ok) expect(outcome.error.message).to.include("left its page");
@@ -163,7 +163,7 @@ describe("isolation", () => {
     });
   }
 
-  it("lets no run open a window or a shared worker, which would outlive its page", async () => {
+  it("lets no run open a window or a shared worker, which would live longer than its page", async () => {
     const code = `const execute = async () => [typeof SharedWorker, open("/popup"), open("about:blank", "_blank", "noopener")]`;
     expect(await resultOf(browsers, code)).to.deep.equal(["undefined", null, null]);
   });
@@ -180,7 +180,7 @@ describe("isolation", () => {
     expect(await resultOf(browsers, PROBE)).to.deep.equal({});
   });
 
-  it("shows one key nothing of another, one at a time and at once", async () => {
+  it("shows one key nothing of another, in sequence and concurrently", async () => {
     const leave = `const execute = async () => {
       localStorage.setItem("a", "1"); document.cookie = "a=1; domain=actions.internal";
       new BroadcastChannel("leftover").postMessage("x");
@@ -200,7 +200,7 @@ describe("isolation", () => {
     expect(await resultOf(browsers, PROBE, copy)).to.deep.equal({});
   });
 
-  it("shows two runs of one key at once nothing of each other", async () => {
+  it("shows two concurrent runs of one key nothing of each other", async () => {
     const leave = `const execute = async () => {
       localStorage.setItem("a", "1");
       const left = new BroadcastChannel("leftover");
@@ -222,7 +222,7 @@ describe("isolation", () => {
   });
 
   for (const mode of MODES.filter(hasNetwork)) {
-    it(`tells the own contacts of each run in mode ${mode}`, async () => {
+    it(`reports for each run in mode ${mode} only its own hosts`, async () => {
       const code = `const execute = async () => { await fetch("${url}/a"); await fetch("${url}/b") }`;
       for (let run = 0; run < 2; run += 1) {
         const hosts: string[] = [];

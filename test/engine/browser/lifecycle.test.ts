@@ -44,7 +44,7 @@ async function withOwnTmpdir(body: (place: string) => Promise<void>): Promise<vo
   }
 }
 
-describe("the browser's life", () => {
+describe("the life of the browser", () => {
   let browsers: Browsers;
 
   beforeEach(async () => {
@@ -53,7 +53,7 @@ describe("the browser's life", () => {
   });
   afterEach(() => browsers.stop());
 
-  it("runs its renderers in a sandbox, seen from outside", async () => {
+  it("runs its renderers in a sandbox, as seen from outside", async () => {
     const { processes, sandboxed } = (await browsers.sandbox())!;
     expect(sandboxed).to.equal(true);
     const renderers = processes.filter(({ kind }) => kind === "renderer");
@@ -74,7 +74,7 @@ describe("the browser's life", () => {
     expect(browsers.ready()).to.equal(false);
   });
 
-  it("ends the browser that a killed service left, and removes its folder", async () => {
+  it("ends the browser that a killed service left behind, and removes its folder", async () => {
     const next = testBrowsers();
     await withOwnTmpdir(async (place) => {
       const folder = mkdtempSync(join(place, `svc-chromium-${spawnSync("true").pid}-`));
@@ -94,7 +94,7 @@ describe("the browser's life", () => {
     });
   });
 
-  it("is quiet while nothing runs, and not while a loop does: the tests of runs that would not end can tell", async () => {
+  it("uses no processor time while nothing runs, and much in a loop, so that other tests can tell", async () => {
     const group = browsers.pid()!;
     await until(() => isQuiet(group));
     const abort = new AbortController();
@@ -115,7 +115,7 @@ describe("the browser's life", () => {
     expect(browsers.busy()).to.equal(0);
   });
 
-  it("loses only its own runs when it is killed, says so, and is back", async () => {
+  it("loses only its own runs when it is killed, reports it, and restarts", async () => {
     const { run: lost, begun } = hangingRun(browsers);
     await begun;
     process.kill(browsers.pid()!, "SIGKILL");
@@ -139,14 +139,14 @@ describe("the browser's life", () => {
     expect(await resultOf(browsers, "const execute = async () => 4")).to.equal(4);
   });
 
-  it("ends every run, and goes on, while renderers die as pages are made", async () => {
+  it("ends every run, and continues, while renderers die as pages are created", async () => {
     const { outcomes } = await amidDyingRenderers(browsers, 10);
     expect(new Set(outcomes)).to.include("ok");
     expect(["ok", "browser"]).to.include.members([...new Set(outcomes)]);
     expect(await resultOf(browsers, "const execute = async () => 1")).to.equal(1);
   });
 
-  it("replaces a browser that has had its number of runs without failing one", async () => {
+  it("is replaced after its number of runs, and no run fails", async () => {
     const young = testBrowsers({ runsPerBrowser: 10, log: pino({ level: "silent" }) });
     await young.start();
     try {
@@ -168,7 +168,7 @@ describe("the browser's life", () => {
   });
 });
 
-describe("a run that would not end", () => {
+describe("a run that does not end", () => {
   let browsers: Browsers;
 
   before(async () => {
@@ -192,7 +192,7 @@ describe("a run that would not end", () => {
       "for (let i = 0; i < 4; i += 1) new Worker(URL.createObjectURL(new Blob(['while(true);']))); await new Promise(() => {});",
     ],
   ] as [string, string, Partial<PageRun>?][]) {
-    it(`ends ${title} at the time limit, and nothing of it is left`, async () => {
+    it(`is ended at the time limit, and leaves nothing: ${title}`, async () => {
       const group = browsers.pid()!;
       await resultOf(browsers, "const execute = async () => 1", { isolationKey: "other" });
       const failure = await failureOf(browsers, `async function execute() { ${code} }`, {
@@ -209,7 +209,7 @@ describe("a run that would not end", () => {
 
   // The result of a document is awaited even if its code continues afterwards, up to the time limit.
   for (const mode of MODES.filter((one) => one !== "document")) {
-    it(`ends what a run in mode ${mode} goes on with after its answer`, async () => {
+    it(`has its work in mode ${mode} ended that continues after its result`, async () => {
       const group = browsers.pid()!;
       const code = "let n = 0; (function next() { if (n++ > 50) for (;;); Promise.resolve().then(next) })(); return 1";
       expect(await resultOf(browsers, `const execute = async () => { ${code} }`, { mode })).to.equal(1);
@@ -247,19 +247,19 @@ describe("a browser that cannot start", () => {
     }
   }
 
-  it("says what to do when the sandbox is missing", async () => {
+  it("reports what to do if the sandbox is missing", async () => {
     const message = await startFault(fakeChrome("FATAL: No usable sandbox! If you are running on Ubuntu"));
     expect(message).to.include("Chromium's sandbox does not start on this machine");
     expect(message).to.include("CHROME_SANDBOX=off");
     expect(folders()).to.deep.equal([]);
   });
 
-  it("repeats what Chromium said when anything else is wrong", async () => {
+  it("reports Chromium's output for any other error", async () => {
     expect(await startFault(fakeChrome("libfoo.so: cannot open"))).to.include("libfoo.so: cannot open");
     expect(await startFault("/nowhere/chrome")).to.include("/nowhere/chrome");
   });
 
-  it("is ended by a stop while it starts, before the limit of a start", async function () {
+  it("is ended by a stop while it starts, before the time limit of a start", async function () {
     this.timeout(BROWSER_START_TIMEOUT_MS);
     const path = join(folder, "chrome");
     writeFileSync(path, "#!/bin/sh\nexec sleep 100\n");
@@ -275,7 +275,7 @@ describe("a browser that cannot start", () => {
     expect(folders()).to.deep.equal([]);
   });
 
-  it("starts without a sandbox only when told so, and warns each time", async () => {
+  it("starts without a sandbox only if it is configured, and warns each time", async () => {
     const lines: string[] = [];
     const log = pino({ level: "warn" }, { write: (line: string) => lines.push(line) });
     const browsers = testBrowsers({ sandbox: false, log });

@@ -21,7 +21,7 @@ for (const mode of MODES) {
       ["", ""],
       [", after the run has replaced what a page works with", OVERTHROW],
     ]) {
-      it(`comes whole, characters that lie across two parts too${what}`, async () => {
+      it(`arrives complete, also characters that are split between two parts${what}`, async () => {
         const text = `"a${"😀é".repeat(150_000)}"`;
         const code = `const execute = async () => { const text = ${JSON.stringify(JSON.parse(text).slice(0, 4))}[0] + "😀é".repeat(150_000); ${before} return text }`;
         const result = await resultOf(browsers, code, { mode });

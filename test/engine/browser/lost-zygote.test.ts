@@ -10,7 +10,7 @@ import { groupMembers, hangingRun, procFile, zygotesOf } from "./process-group.j
 import { resultOf, testBrowsers } from "./support.js";
 
 describe("the check of a zygote process", () => {
-  it("takes no failed read for the end of the process but that of a missing one", () => {
+  it("regards only a missing process as ended, and no other failed read", () => {
     const read = (code: string) => () => {
       throw Object.assign(new Error(code), { code });
     };
@@ -91,7 +91,7 @@ describe("a browser whose zygote process is killed", () => {
     expect(await resultOf(browsers, "const execute = async () => 3")).to.equal(3);
   });
 
-  it("is replaced when only the zygote is killed that forks its renderers", async () => {
+  it("is replaced if only the zygote is killed that forks its renderers", async () => {
     const browser = browsers.pid()!;
     const started = zygotesAmong(await processesOf(browser));
     const forking = zygotesOf(browser).filter((pid) => !started.includes(pid));
@@ -111,7 +111,7 @@ describe("a browser whose zygote process is killed", () => {
     }
   });
 
-  it("loses the run under way at once, not at the run's time limit", async () => {
+  it("fails the run in progress at once, not at the run's time limit", async () => {
     const { run, begun } = hangingRun(browsers);
     await begun;
     killZygotes();
@@ -128,7 +128,7 @@ describe("a browser that is lost", () => {
   });
   afterEach(() => browsers.stop());
 
-  it("is replaced after its main process was killed under the process that was started", async () => {
+  it("is replaced after its main process was killed below the process that was started", async () => {
     const started = browsers.pid()!;
     const isMain = (pid: number) => !procFile(pid, "cmdline").includes("--type=");
     // The last one: without a wrapper around the browser, it is the started process.
@@ -138,13 +138,13 @@ describe("a browser that is lost", () => {
     expect(await resultOf(browsers, "const execute = async () => 6")).to.equal(6);
   });
 
-  it("is replaced when it no longer answers, and the run that waits for a page is performed", async () => {
+  it("is replaced if it no longer responds, and the run that waits for a page is executed", async () => {
     process.kill(-browsers.pid()!, "SIGSTOP");
     expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
   });
 });
 
-describe("the wait before a browser is replaced", () => {
+describe("the pause before a browser is replaced", () => {
   let browsers: Browsers;
   let pauses: number[];
   beforeEach(async () => {

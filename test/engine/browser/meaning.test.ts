@@ -35,7 +35,7 @@ const SAMPLES: [title: string, source: string, result: unknown][] = [
   ["code that is longer than what is analyzed", `const execute = async () => 1 //${" ".repeat(20_000)}`, 1],
 ];
 
-describe("the meaning of code", () => {
+describe("the result of code", () => {
   let browsers: Browsers;
   let names: string[];
 
@@ -49,7 +49,7 @@ describe("the meaning of code", () => {
 
   for (const mode of MODES) {
     for (const [kind, declare] of Object.entries(DECLARATIONS)) {
-      it(`is that of its own names in mode ${mode}: ${kind}`, async () => {
+      it(`uses its own names in mode ${mode}: ${kind}`, async () => {
         // The code of a class is strict, where these are not valid names.
         const declared = names.filter((name) => kind !== "class" || name !== "eval");
         const pairs = declared.map((name) => `["${name}", ${name}]`).join();
@@ -96,7 +96,7 @@ describe("the meaning of code", () => {
     }
   }
 
-  it("is not evaluated twice if it has printed something: it fails, and its next run has a document", async () => {
+  it("is not computed twice if it has printed something: the run fails, and the next run uses a document", async () => {
     const source = `const execute = async () => { console.log("once"); void fetch; ${DEEP[0]![1]} }`;
     const printed: string[] = [];
     const changes = { mode: undefined, onConsole: ({ text }: { text: string }) => void printed.push(text) };

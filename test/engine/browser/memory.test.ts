@@ -21,17 +21,18 @@ describe("the memory of a run", function () {
     ["numbers", "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));"],
     ["array buffers", "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }"],
   ]) {
-    it(`ends a run that fills it with ${title}, saying so, and no other`, () => expectEndedByMemory(browsers, code!));
+    it(`is limited: a run that fills it with ${title} ends with that error, and no other run ends`, () =>
+      expectEndedByMemory(browsers, code!));
   }
 
-  it("ends a run that opens more workers than it may", async () => {
+  it("is limited in the number of workers", async () => {
     const code = "for (let i = 0; i < 100; i += 1) new Worker(URL.createObjectURL(new Blob(['0'])));";
     const failure = await failureOf(browsers, `const execute = async () => { ${code} await new Promise(() => {}) }`);
     expect(failure.cause).to.equal("memory");
     expect(failure.error.message).to.equal("The action opened too many pages, frames or workers");
   });
 
-  it("caps the console in lines and characters inside the page", async () => {
+  it("is limited for the console in lines and characters inside the page", async () => {
     const lines: ConsoleLine[] = [];
     const source = "const execute = async () => { for (let i = 0; i < 1e5; i += 1) console.log(i) }";
     await resultOf(browsers, source, { onConsole: (line) => lines.push(line) });
@@ -44,7 +45,7 @@ describe("the memory of a run", function () {
     expect(long.reduce((sum, line) => sum + line.text.length, 0)).to.be.lessThan(CONSOLE_MAX_CHARACTERS + 32_768);
   });
 
-  it("hands over each console line with its level and time, objects as JSON and errors with their stack", async () => {
+  it("has each console line with its level and time, objects as JSON and errors with their stack", async () => {
     const lines: ConsoleLine[] = [];
     const source = `const execute = async () => {
   console.log("a", 1, null, undefined, { b: [2] });
@@ -64,7 +65,7 @@ describe("the memory of a run", function () {
     expect(lines[0]?.at).to.be.within(before, Date.now());
   });
 
-  it("lets no frame of the page flood this process through the console's way out", async () => {
+  it("cannot be filled in this process by frames through the console", async () => {
     const source = `const execute = async () => {
       const frame = document.createElement("iframe"); document.body.append(frame);
       return Reflect.ownKeys(frame.contentWindow).filter((key) => String(key).includes("svc_"));

@@ -130,7 +130,7 @@ describe("the mode of code", () => {
     }
   });
 
-  it("is the same the second time, and after other code has displaced it from the cache", () => {
+  it("is the same the second time, and after other code has replaced it in the cache", () => {
     const few = createNeedsOfCode(80);
     const codes = ["Math.max", "document", "fetch", "window", "Math.abs"].map(
       (name) => `const execute = async () => ${name}`,

@@ -13,14 +13,14 @@ const partOf = <T>(samples: readonly T[]): T[] => samples.filter((_, at) => at %
 describe("code in a network isolate", () => {
   const { expectAlike, hostUrl } = networkIsolateComparison();
 
-  it("sees the same classes and functions, also where it misuses them", () => expectAlike(SHAPES, SHAPES_BEFORE));
-  it("converts every tenth sample of the values alike", () => expectAlike(partOf(MATRIX)));
+  it("sees the same classes and functions, also with wrong use", () => expectAlike(SHAPES, SHAPES_BEFORE));
+  it("converts every tenth sample of the values in the same way", () => expectAlike(partOf(MATRIX)));
   it("has WebCrypto, with each operation of each algorithm", () => expectAlike(CRYPTO, SHAPES_BEFORE + CRYPTO_BEFORE));
-  it("has WebCrypto read every tenth sample of the values alike", () =>
+  it("has WebCrypto read every tenth sample of the values in the same way", () =>
     expectAlike(partOf(matrixOf(CRYPTO_TAKERS)), CRYPTO_BEFORE));
-  it("reads every tenth sample of the bodies alike", () => expectAlike(partOf(BODY_STATES)));
-  it("goes through streams, headers, forms and files alike", () => expectAlike(STREAMS));
-  it("asks hosts for the same, and is answered alike", () =>
+  it("reads every tenth sample of the bodies in the same way", () => expectAlike(partOf(BODY_STATES)));
+  it("handles streams, headers, forms and files in the same way", () => expectAlike(STREAMS));
+  it("sends the same requests to hosts, and gets the same responses", () =>
     expectAlike(REQUESTS, `const HOST = ${JSON.stringify(hostUrl())};`));
-  it("has the same order of timers, and is left alone by what goes wrong beside it", () => expectAlike(TIMES));
+  it("has the same order of timers, and is not affected by errors in other code", () => expectAlike(TIMES));
 });

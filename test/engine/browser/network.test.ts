@@ -48,7 +48,7 @@ describe("a run with a network", () => {
   describe("scripts from other hosts", () => {
     const at = (path: string) => ({ name: url + path, url: url + path });
 
-    it("stand before the code, in the order listed, between the packages of this service", async () => {
+    it("run before the code, in the listed order, between the packages of this service", async () => {
       const own = { name: "own.js", source: "order.push('own')" };
       const source = "order.push('action'); const execute = async () => [two(), document.scripts.length]";
       for (const mayRequest of [undefined, () => true]) {
@@ -63,7 +63,7 @@ describe("a run with a network", () => {
       ["/throws.js", "failed: Script error."],
       ["/syntax.js", "failed: Script error."],
     ] as const) {
-      it(`fail the run by their address: ${path} ${reason}`, async () => {
+      it(`fail the run with their address: ${path} ${reason}`, async () => {
         const packages = [at("/one.js"), at(path)];
         const { cause, error } = await failureOf(open, "const execute = async () => 1", { packages });
         expect(cause).to.equal("script");
@@ -71,25 +71,25 @@ describe("a run with a network", () => {
       });
     }
 
-    it("fail the run when the way to them is refused", async () => {
+    it("fail the run if the connection to them is rejected", async () => {
       const packages = [at("/one.js")];
       const { error } = await failureOf(shut, "const execute = async () => 1", { packages });
       expect(error.message).to.equal(`The dependency ${url}/one.js could not be loaded`);
     });
   });
 
-  describe("failures", () => {
+  describe("errors", () => {
     const cors = () =>
       `${url}: blocked by CORS, this host does not allow requests from https://app-1.actions.internal (MissingAllowOriginHeader)`;
 
-    it("say that another origin did not allow the request, and which, without its path and query", async () => {
+    it("report that another origin did not allow the request, and which, without its path and query", async () => {
       const { error } = await failureOf(open, `const execute = () => fetch("${url}/one.js?key=value")`);
       expect(error.name).to.equal("TypeError");
       expect(error.message).to.equal(`Failed to fetch ${cors()}`);
       expect(error.stack.split("\n")).to.deep.equal([`TypeError: ${error.message}`, "    at execute (action.js:1:23)"]);
     });
 
-    it("are on the console as well, for code that catches them", async () => {
+    it("are also on the console, for code that catches them", async () => {
       const lines: ConsoleLine[] = [];
       const code = `const execute = async () => { for (let i = 0; i < 3; i += 1) await fetch("${url}/one.js").catch(() => {}) }`;
       await resultOf(open, code, { onConsole: (line) => lines.push(line) });
@@ -101,13 +101,13 @@ describe("a run with a network", () => {
       ["https://[::1]", "::1 is not a public address: runs can connect to public addresses only"],
       ["https://localhost:8443", "port 8443 is not allowed: runs can connect to 80 and 443"],
     ]) {
-      it(`say that ${address} may not be reached, and why`, async () => {
+      it(`report that ${address} may not be reached, and why`, async () => {
         const { error } = await failureOf(shut, `const execute = () => fetch("${address}/a?b=c")`);
         expect(error.message).to.equal(`Failed to fetch ${address}: ${reason}`);
       });
     }
 
-    it("say nothing of an earlier run's", async () => {
+    it("contain nothing of an earlier run", async () => {
       await failureOf(open, `const execute = () => fetch("${url}/one.js")`);
       const { error } = await failureOf(open, `const execute = async () => { throw new TypeError("Failed to fetch") }`);
       expect(error.message).to.equal("Failed to fetch");

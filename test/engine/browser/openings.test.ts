@@ -7,7 +7,7 @@ const origin = (app: number) => `https://app-${app}.actions.internal`;
 const ofApp = (app: number) => ({ isolationKey: `${app}:master`, origin: origin(app) });
 const ONE = "const execute = async () => 1";
 
-describe("pages that are there", () => {
+describe("prepared pages", () => {
   const asked: string[] = [];
   let shut: Promise<void> | null = null;
   const openings = {
@@ -22,7 +22,7 @@ describe("pages that are there", () => {
   after(() => browsers.stop());
   const madeFor = (app: number) => asked.filter((one) => one === origin(app)).length;
 
-  it("wait for none that is being made", async () => {
+  it("are used without waiting for one that is being created", async () => {
     expect(await resultOf(browsers, ONE, ofApp(1))).to.equal(1);
     const door = Promise.withResolvers<void>();
     shut = door.promise;
@@ -34,7 +34,7 @@ describe("pages that are there", () => {
     expect(madeFor(1)).to.equal(1);
   });
 
-  it("are given up by the origin that keeps most of them, not by who used theirs longest ago", () => {
+  it("are given up by the origin that has most of them, not by least recent use", () => {
     const pages = ["a1", "b1", "c1", "b2", "c2", "c3", "a2"];
     const givenUp: string[] = [];
     while (pages.length > 0) {

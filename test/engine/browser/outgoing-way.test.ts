@@ -8,7 +8,7 @@ const LONG = "ä€😀".repeat(150_000);
 const MODES: Mode[] = ["network-isolate", "document"];
 
 for (const mode of MODES) {
-  describe(`the way to other services in the sandbox ${mode}`, () => {
+  describe(`requests to other services in the sandbox ${mode}`, () => {
     let browsers: Browsers;
 
     before(async () => {
@@ -26,7 +26,7 @@ for (const mode of MODES) {
         ...(outgoing && { outgoing }),
       });
 
-    it("takes the options as they are, and gives head and text of any length", async () => {
+    it("get the options unchanged, and return headers and text of any length", async () => {
       const seen: string[] = [];
       const outgoing: SendOutgoing = async (options) => {
         seen.push(options);
@@ -41,7 +41,7 @@ for (const mode of MODES) {
       expect(seen).to.deep.equal(['{"x":"ü"}']);
     });
 
-    it("has eight requests at once, and ends those of a run with it", async () => {
+    it("are sent eight at once, and end with their run", async () => {
       let open = 0;
       let most = 0;
       const ended: Promise<unknown>[] = [];
@@ -70,7 +70,7 @@ for (const mode of MODES) {
       await Promise.all(ended);
     });
 
-    it("is not there for a run that has none", async () => {
+    it("do not exist for a run that may not send any", async () => {
       expect(await run("return way === undefined;")).to.equal(true);
     });
   });

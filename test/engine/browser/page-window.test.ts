@@ -85,7 +85,7 @@ describe("the window of a document", () => {
     return result.value;
   }
 
-  it("is hidden from the start of a run, and until one has gone on for a frame's time; anew after it", async () => {
+  it("is hidden from the start of a run until it has lasted a frame, and again after the run", async () => {
     await open();
     expect(await result(`return ${HIDDEN}`)).to.equal(true);
     expect(await page.renew(10_000)).to.equal(true);
@@ -96,7 +96,7 @@ describe("the window of a document", () => {
     expect(await result(`return ${HIDDEN}`)).to.equal(true);
   });
 
-  it("looks as one that is shown, at once and later, in a run after another as well", async () => {
+  it("looks visible to code, at once and later, also in the next run", async () => {
     const expected = await seenInPlainPage();
     await open();
     for (let run = 0; run < 3; run += 1) {
@@ -118,7 +118,7 @@ describe("the window of a document", () => {
     }
   });
 
-  it("says nothing of being shown, to the document and to its frames; what code sends itself arrives", async () => {
+  it("sends no event when it is shown, to the document and its frames; the code's own events arrive", async () => {
     await open();
     const received = await result(`
       const heard = [];
@@ -142,13 +142,13 @@ describe("the window of a document", () => {
   });
 
   for (const [title, code] of Object.entries(AWAIT_FRAMES)) {
-    it(`has the frame for which ${title} waits`, async () => {
+    it(`has the animation frame for which ${title} waits`, async () => {
       await open();
       await result(`await ${code}`);
     });
   }
 
-  it("has frames, no faster than one that was never hidden, however long it has waited hidden", async () => {
+  it("has animation frames at the normal rate, however long it was hidden", async () => {
     await open();
     const body =
       "const begun = performance.now(); for (let n = 0; n < 70; n += 1) await new Promise(requestAnimationFrame); return performance.now() - begun";
@@ -156,7 +156,7 @@ describe("the window of a document", () => {
     expect(await result(body)).to.be.at.least(1_000);
   });
 
-  it("is drawn all the time in a browser that hides none", async () => {
+  it("is always visible in a browser that hides none", async () => {
     const { connection } = chromium;
     const refusing = new Proxy(connection, {
       get(target, name) {

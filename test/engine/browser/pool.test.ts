@@ -33,7 +33,7 @@ describe("a pool whose browser starts no renderer", () => {
   });
 });
 
-describe("a page that comes back from a run", () => {
+describe("a page after a run", () => {
   let chromium: Chromium;
   let pool: Pool;
   let page: Page;
@@ -60,7 +60,7 @@ describe("a page that comes back from a run", () => {
     pool.release(page, SLOT, true);
   }
 
-  it("is not renewed while the run's end is written, and then by itself", async () => {
+  it("is not renewed while the end of the run is written, and then by itself", async () => {
     await runIt();
     await Promise.resolve();
     expect(renewed).to.equal(0);
@@ -69,7 +69,7 @@ describe("a page that comes back from a run", () => {
     expect(page.ready).to.equal(true);
   });
 
-  it("is renewed at once where somebody wants it", async () => {
+  it("is renewed at once if a run waits for it", async () => {
     // The last run ended long ago.
     await delay(50);
     expect(await pool.acquire(SLOT)).to.equal(page);
@@ -81,7 +81,7 @@ describe("a page that comes back from a run", () => {
     expect(page.ready).to.equal(true);
   });
 
-  it("is renewed at once where runs come one upon the other", async () => {
+  it("is renewed at once if runs follow each other closely", async () => {
     await runIt();
     // A busy machine may be late.
     for (let tries = 0; tries < 20 && !page.hurried; tries += 1) {
@@ -93,7 +93,7 @@ describe("a page that comes back from a run", () => {
     expect(await pool.acquire(SLOT)).to.equal(page);
   });
 
-  it("serves a run that waits for it, which gives its turn to open a page back", async () => {
+  it("serves a waiting run, which gives back its turn to open a page", async () => {
     // The test before has left its page with a run.
     const { promise: turn, resolve: grant } = Promise.withResolvers<void>();
     let left = 0;

@@ -20,16 +20,16 @@ describe("the priority of renderers", () => {
       }
     });
 
-  it("falls with what they keep busy", () => {
+  it("falls with the processor time that they use", () => {
     expect([0, 0.1, 0.2, 0.7, 1, 14].map(priorityOf)).to.deep.equal([5, 5, 10, 15, 19, 19]);
   });
 
-  it("is behind the service's from the browser's first process on", () => {
+  it("is below that of the service from the browser's first process on", () => {
     expect(Math.min(...prioritiesOf(browsers.pid()!))).to.equal(BROWSER_PRIORITY);
     expect(getPriority()).to.be.below(BROWSER_PRIORITY);
   });
 
-  it("is the last for one whose run keeps cores busy with workers", async () => {
+  it("is the lowest for one whose run keeps cores busy with workers", async () => {
     const abort = new AbortController();
     const code = `const execute = async () => {
       const url = URL.createObjectURL(new Blob(["for (;;);"]));

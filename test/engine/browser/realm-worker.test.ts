@@ -87,8 +87,8 @@ function threaded() {
   };
 }
 
-describe("The next run's realm on a thread of them", () => {
-  it("is made when the answer has had a moment to go its way, and the page told", async () => {
+describe("the realm for the next run on a thread", () => {
+  it("is created a moment after the result was sent, and reported to the page", async () => {
     const one = threaded();
     expect(one.told()).to.equal(1);
     expect(await one.answered("data 1")).to.equal("reuse data 1");
@@ -98,7 +98,7 @@ describe("The next run's realm on a thread of them", () => {
     expect(await one.answered("data 2")).to.equal("reuse data 2");
   });
 
-  it("is made at once where the next run comes before, and once", async () => {
+  it("is created at once if the next run comes earlier, and only once", async () => {
     const one = threaded();
     await one.answered("data 1");
     expect(await one.answered("data 2")).to.equal("reuse data 2");
@@ -108,7 +108,7 @@ describe("The next run's realm on a thread of them", () => {
     expect(one.realms()).to.equal(3);
   });
 
-  it("is made at once while runs come one upon the other, and no longer", async () => {
+  it("is created at once while runs follow each other closely", async () => {
     const one = threaded();
     await one.answered("data 1");
     one.pass(BOUNDS.pauseMs - 1);
@@ -124,7 +124,7 @@ describe("The next run's realm on a thread of them", () => {
     expect([one.realms(), one.told()]).to.deep.equal([4, 4]);
   });
 
-  it("is made at once where the thread is to be looked at", async () => {
+  it("is created at once if the thread is to be measured", async () => {
     const one = threaded();
     for (let count = 1; count < BOUNDS.lookAfter / 2; count += 1)
       expect(await one.answered("data 1")).to.equal("reuse data 1");
@@ -133,7 +133,7 @@ describe("The next run's realm on a thread of them", () => {
     expect(one.realms()).to.equal(1 + BOUNDS.lookAfter / 2);
   });
 
-  it("is made no more after the thread's last run", async () => {
+  it("is not created after the thread's last run", async () => {
     const one = threaded();
     for (let count = 1; count < BOUNDS.threadRuns; count += 1) await one.answered("data 1");
     expect(await one.answered("data 1")).to.equal("replace data 1");
@@ -141,7 +141,7 @@ describe("The next run's realm on a thread of them", () => {
     expect([one.realms(), one.told()]).to.deep.equal([BOUNDS.threadRuns, BOUNDS.threadRuns]);
   });
 
-  it("is made no more where that is late, and the run that comes then never begins", async () => {
+  it("is not created if that is too late, and the next run never starts", async () => {
     const one = threaded();
     await one.answered("data 1");
     one.pass(BOUNDS.pauseMs + BOUNDS.readyWithinMs + 1);
@@ -149,7 +149,7 @@ describe("The next run's realm on a thread of them", () => {
     expect([one.realms(), one.told(), one.heard.length]).to.deep.equal([1, 1, 1]);
   });
 
-  it("may come as late as that, and may wait for long", async () => {
+  it("may be created as late as that, and may wait for long", async () => {
     const one = threaded();
     await one.answered("data 1");
     one.pass(BOUNDS.pauseMs + BOUNDS.readyWithinMs);
@@ -157,7 +157,7 @@ describe("The next run's realm on a thread of them", () => {
     expect(await one.answered("data 2")).to.equal("reuse data 2");
   });
 
-  it("comes after a run of which nothing more is heard", async () => {
+  it("is created after a run that sends nothing more", async () => {
     const one = threaded();
     const run = one.begin();
     const [first] = one.heard;
@@ -174,7 +174,7 @@ describe("The next run's realm on a thread of them", () => {
     expect(one.printed).to.deep.equal(["console its own"]);
   });
 
-  it("comes after a long answer, of which the host has the length first", async () => {
+  it("is created after a long result, of which the host gets the length first", async () => {
     const one = threaded();
     const long = `data "${"x".repeat(BOUNDS.messageCharacters)}"`;
     const answer = `reuse ${long}`;
@@ -183,8 +183,8 @@ describe("The next run's realm on a thread of them", () => {
   });
 });
 
-describe("The page around a thread of realms", () => {
-  it("has another when the worker's own script has run, and counts the realms of that one alone", async () => {
+describe("the page around a thread of realms", () => {
+  it("gets a new thread when the worker's own script has run, and counts only its realms", async () => {
     const workers: { onmessage: (() => void) | null; ended: boolean }[] = [];
     const context = createContext({
       Worker: class {

@@ -52,7 +52,7 @@ async function startBroker(socketUrl: string): Promise<{ endpoint: string; stop(
   };
 }
 
-describe("browsers that others started", () => {
+describe("browsers that were started elsewhere", () => {
   const remotes: RemoteChromium[] = [];
   const started: Browsers[] = [];
   let lines: string[] = [];
@@ -99,7 +99,7 @@ describe("browsers that others started", () => {
     lines = [];
   });
 
-  it("ends a loop at the time limit and a run that is cancelled, and serves the next", async () => {
+  it("end a loop at the time limit and a run that is cancelled, and serve the next", async () => {
     const browsers = browsersOf([(await remote()).endpoint]);
     await browsers.start();
     const late = await failureOf(browsers, "async function execute() { while (true); }", { timeoutMs: 300 });
@@ -112,7 +112,7 @@ describe("browsers that others started", () => {
     expect(await resultOf(browsers, "const execute = async () => 1")).to.equal(1);
   });
 
-  it("ends a run at V8's limit, the only one on memory there", async () => {
+  it("end a run at V8's memory limit, the only one there", async () => {
     const browsers = browsersOf([(await remote()).endpoint]);
     await browsers.start();
     const flood = "async function execute() { const kept = []; for (;;) kept.push(new Array(1e7).fill(1.5)); }";
@@ -120,7 +120,7 @@ describe("browsers that others started", () => {
     expect([browsers.pid(), await browsers.sandbox()]).to.deep.equal([null, null]);
   });
 
-  it("spreads runs over all that are up, the least busy first", async () => {
+  it("get runs by load, the least busy first", async () => {
     const browsers = browsersOf([(await named("one")).endpoint, (await named("two")).endpoint]);
     await browsers.start();
     const abort = new AbortController();
@@ -135,7 +135,7 @@ describe("browsers that others started", () => {
     await Promise.all(runs.map(({ outcome }) => outcome));
   });
 
-  it("loses with a browser its own runs alone, goes on with the other, and has it back once it is there again", async () => {
+  it("lose only their own runs, while the other continues, and are used again when they are back", async () => {
     const [first, second] = [await named("one"), await named("two")];
     const browsers = browsersOf([first.endpoint, second.endpoint]);
     await browsers.start();
@@ -154,7 +154,7 @@ describe("browsers that others started", () => {
     await until(async () => (await resultOf(browsers, WHO)) === "one");
   });
 
-  it("finds the browser that was started again although its address named the last one", async () => {
+  it("are found after a restart although the address pointed to the last process", async () => {
     const first = await named("one");
     const browsers = browsersOf([first.socketUrl]);
     await browsers.start();
@@ -165,7 +165,7 @@ describe("browsers that others started", () => {
     expect(await resultOf(browsers, WHO)).to.equal("again");
   });
 
-  it("leaves the browser alive when it stops, and nothing of its own in it", async () => {
+  it("stay alive when the service stops, without any of its contexts", async () => {
     const one = await remote();
     const browsers = browsersOf([one.endpoint]);
     await browsers.start();
@@ -176,7 +176,7 @@ describe("browsers that others started", () => {
     expect(one.running()).to.equal(true);
   });
 
-  it("starts while one at least is up, says which is not, and takes that one when it comes", async () => {
+  it("need at least one at the start; a missing one is reported and used when it is available", async () => {
     const gone = await named("late");
     await gone.kill();
     const browsers = browsersOf([gone.endpoint, (await named("up")).endpoint]);
@@ -187,13 +187,13 @@ describe("browsers that others started", () => {
     await until(async () => (await resultOf(browsers, WHO)) === "late");
   });
 
-  it("names each in one fault when none is up", async () => {
+  it("are all named in one error if none is available", async () => {
     const message = await startFault([NOWHERE, "ws://127.0.0.1:10"]);
     expect(message).to.include("127.0.0.1:9 (BROWSER_WS_ENDPOINTS) cannot be used: connect ECONNREFUSED");
     expect(message).to.include("127.0.0.1:10 (BROWSER_WS_ENDPOINTS) cannot be used: connect ECONNREFUSED");
   });
 
-  it("tells nothing of an address but host and port, and serves where the browser does not say how it was started", async () => {
+  it("are reported only by host and port, and serve if the browser does not report how it was started", async () => {
     const one = await named("one");
     const broker = await startBroker(one.socketUrl);
     const browsers = browsersOf([broker.endpoint, `ws://user:${SECRET}@127.0.0.1:9/${SECRET}?a=${SECRET}`]);
@@ -207,7 +207,7 @@ describe("browsers that others started", () => {
     expect(received + refused).to.not.include(SECRET);
   });
 
-  it("refuses a browser whose command line would not contain actions, and says what is missing", async () => {
+  it("are rejected if their command line would not contain actions, and the error names what is missing", async () => {
     const bare = await remote({ flags: ["--no-startup-window"], more: ["--no-sandbox"] });
     const message = await startFault([bare.endpoint]);
     for (const flag of [...browserFlags("127.0.0.1").slice(0, 5), "--host-resolver-rules=MAP * ~NOTFOUND"]) {
@@ -224,7 +224,7 @@ describe("browsers that others started", () => {
     }
   });
 
-  describe("the way out at an address that others can reach", () => {
+  describe("the egress proxy at an address that others can reach", () => {
     let server: Server;
     let url: string;
     before(async () => {
@@ -256,7 +256,7 @@ describe("browsers that others started", () => {
       proxy.close();
     });
 
-    it("refuses everyone else before anything is read", async () => {
+    it("rejects all others before anything is read", async () => {
       const proxy = createEgressProxy({
         allowPrivateNetwork: true,
         host: "127.0.0.2",

@@ -93,7 +93,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   else response.end("answer");
 }
 
-describe("what the requests of a run leave", () => {
+describe("after the requests of a run", () => {
   let server: Server;
   let proxy: EgressProxy;
   let chromium: Chromium;
@@ -153,7 +153,7 @@ describe("what the requests of a run leave", () => {
       }
 
       for (const [title, code, expected] of LEFT.filter(([, , , only = mode]) => only === mode)) {
-        it(`is nothing of ${title}, and the page serves on`, async () => {
+        it(`nothing of ${title} remains, and the page serves the next run`, async () => {
           // A page that a busy machine replaced proves nothing about renewal.
           for (let renewed = 0; renewed < 2; ) {
             expect(await askedBy(code)).to.deep.equal(expected);
@@ -165,7 +165,7 @@ describe("what the requests of a run leave", () => {
 
       const ways = [...UNHEARD.map((one) => [...one, false] as const), ...HEARD.map((one) => [...one, true] as const)];
       for (const [title, code, , isHeard] of ways.filter(([, , rooms]) => rooms.includes(mode))) {
-        it(`is no name and password of an address, by ${title}: ${isHeard ? "the page goes" : "no host hears them"}`, async () => {
+        it(`no name and password of a URL remain, by ${title}: ${isHeard ? "the page goes" : "no host hears them"}`, async () => {
           const lastRequest = isHeard ? "await fetch(url + '/told')" : "";
           const first = await askedBy(`${NAMING} await (async () => { ${code} })().catch(() => {}); ${lastRequest}`);
           expect(first.some(hasName), first.join()).to.equal(isHeard);
@@ -179,7 +179,7 @@ describe("what the requests of a run leave", () => {
         });
       }
 
-      it("is no storage, and no service worker that would answer for the host", async () => {
+      it("no storage remains, and no service worker that would answer for the host", async () => {
         const store = `localStorage.setItem("left", "1"); indexedDB.open("left"); await caches.open("left");
           await navigator.serviceWorker.register("/worker.js");`;
         // A service worker may cost the run its page at once.
@@ -197,7 +197,7 @@ describe("what the requests of a run leave", () => {
         );
       });
 
-      it("is no connection: each run makes its own", async () => {
+      it("no connection remains: each run opens its own", async () => {
         for (let run = 0; run < 2; run += 1) {
           connections = 0;
           await askedBy("for (let i = 0; i < 3; i += 1) await (await fetch(url + '/' + i)).text()");
@@ -206,7 +206,7 @@ describe("what the requests of a run leave", () => {
         }
       });
 
-      it("is never waited for: where the page has to go, another is there before the next run", async () => {
+      it("no run waits: if the page must be replaced, another one is ready", async () => {
         const pool = new Pool({
           chromium,
           crashCause: () => null,
@@ -229,7 +229,7 @@ describe("what the requests of a run leave", () => {
       });
 
       if (mode === "network-isolate")
-        it("is nothing of what is asked for after its answer, and the page serves on", async () => {
+        it("no request after the result remains, and the page serves the next run", async () => {
           let kept = false;
           // A busy machine may be late for one.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {
@@ -241,7 +241,7 @@ describe("what the requests of a run leave", () => {
         });
 
       if (mode === "network-isolate")
-        it("is no body that the run has not begun to read: it is ended, and not under way for a while more", async () => {
+        it("no unread body remains: it is aborted at once", async () => {
           const ends: string[] = [];
           const watch = (session: CDPSession) => {
             const ours = new Set<string>();
@@ -267,7 +267,7 @@ describe("what the requests of a run leave", () => {
 
       const endless = "(async () => { for (;;) await fetch(url + '/again', { keepalive: true }).catch(() => {}) })()";
       if (mode === "network-isolate")
-        it("is nothing that an isolate asks for after the run's end: its thread asks for nothing more", async () => {
+        it("no request of an isolate is sent after the end of its run", async () => {
           let kept = false;
           // Requests in flight at the end of the run may arrive late, which only costs a page.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {
@@ -283,7 +283,7 @@ describe("what the requests of a run leave", () => {
           expect(asked.length).to.equal(before);
         });
       else
-        it("costs the page where it would be asked for after the run's end", async () => {
+        it("a request after the end of the run costs the page", async () => {
           await askedBy(endless);
           expect(await page.renew()).to.equal(false);
         });

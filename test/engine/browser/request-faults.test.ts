@@ -96,21 +96,21 @@ for (const mode of MODES.filter(hasNetwork))
       describe(`over ${scheme}`, () => {
         const at = (port: number, host = "127.0.0.1") => `${scheme}://${host}:${port}`;
 
-        it("says that the host refused the connection", async () => {
+        it("reports that the host refused the connection", async () => {
           const address = at(closedPort);
           expect(await said(browsers, address)).to.equal(
             `Failed to fetch ${address}: the host refused the connection (ECONNREFUSED)`,
           );
         });
 
-        it("says that the host did not answer in time", async () => {
+        it("reports that the host did not respond in time", async () => {
           const address = at(silent.port);
           expect(await said(browsers, address)).to.equal(
             `Failed to fetch ${address}: the host did not take the connection within 0.4 s (ETIMEDOUT)`,
           );
         });
 
-        it("says that there is no such name, or that nobody could say", async () => {
+        it("reports that the name does not exist, or that no name server answered", async () => {
           const gone = at(8080, "gone.localhost");
           expect(await said(browsers, gone)).to.equal(
             `Failed to fetch ${gone}: there is no host of that name (ENOTFOUND)`,
@@ -121,7 +121,7 @@ for (const mode of MODES.filter(hasNetwork))
           );
         });
 
-        it("says that the address is not one that a run may reach", async () => {
+        it("reports that a run may not reach the address", async () => {
           const address = `${scheme}://127.0.0.1`;
           expect(await said(strict, address)).to.equal(
             `Failed to fetch ${address}: 127.0.0.1 is not a public address: runs can connect to public addresses only`,
@@ -130,14 +130,14 @@ for (const mode of MODES.filter(hasNetwork))
       });
     }
 
-    it("over http says that another origin is not allowed, and only then", async () => {
+    it("over http reports that another origin is not allowed, and only then", async () => {
       const address = `http://127.0.0.1:${portOf(server)}`;
       expect(await said(browsers, address)).to.equal(
         `Failed to fetch ${address}: blocked by CORS, this host does not allow requests from https://app-1.actions.internal (MissingAllowOriginHeader)`,
       );
     });
 
-    it("forgets that a host had refused when it takes the connection", async () => {
+    it("forgets a refused connection when the host accepts one", async () => {
       const address = `http://127.0.0.1:${closedPort}`;
       const code = `const execute = async () => {
       await fetch("${address}").catch(() => console.log("refused"));
@@ -152,21 +152,21 @@ for (const mode of MODES.filter(hasNetwork))
       expect(error.message).to.include("blocked by CORS");
     });
 
-    it("over http says that the host hung up without an answer", async () => {
+    it("over http reports that the host closed the connection without a response", async () => {
       const address = `http://127.0.0.1:${portOf(rude)}`;
       expect(await said(browsers, address)).to.equal(
         `Failed to fetch ${address}: the host closed the connection without an answer`,
       );
     });
 
-    it("over https says that TLS failed", async () => {
+    it("over https reports that TLS failed", async () => {
       const address = `https://127.0.0.1:${portOf(server)}`;
       expect(await said(browsers, address)).to.equal(
         `Failed to fetch ${address}: TLS with the host failed (ERR_SSL_PROTOCOL_ERROR)`,
       );
     });
 
-    it("leaves what succeeds as it is", async () => {
+    it("does not affect successful requests", async () => {
       const code = `const execute = async () => (await fetch("http://127.0.0.1:${portOf(server)}", { mode: "no-cors" })).type`;
       expect(await resultOf(browsers, code, { mode })).to.equal("opaque");
     });

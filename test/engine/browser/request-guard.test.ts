@@ -99,7 +99,7 @@ const TOOLS = `
   const frame = (code) => element("iframe", "srcdoc", {}, script(code));
   const worker = (code) => { new Worker(URL.createObjectURL(new Blob([code]))).onerror = () => {}; };`;
 
-describe("addresses that a run may not send", () => {
+describe("URLs that a run may not request", () => {
   let browsers: Browsers;
   let proxy: EgressProxy;
   let server: Server;
@@ -191,30 +191,30 @@ describe("addresses that a run may not send", () => {
   }
 
   for (const [title, way] of EXITS) {
-    it(`leave by ${title} in none of ${ENCODINGS.length} encodings`, async () => {
+    it(`are not sent by ${title} in any of ${ENCODINGS.length} encodings`, async () => {
       await browsers.run(runOf(codeFor(way, ALL_TEXTS), { payload, mayRequest }));
       expect(received()).to.deep.equal([]);
     });
   }
 
   for (const mode of ROOMS) {
-    describe(`of mode ${mode}`, () => {
+    describe(`in mode ${mode}`, () => {
       const here = { mode, service };
       const ways = mode === "document" ? REQUESTS : [...REQUESTS, BY_LIBRARY];
       for (const [title, way] of ways) {
-        it(`leave by ${title} in none of ${ENCODINGS.length} encodings, and the run goes on`, async () => {
+        it(`are not sent by ${title} in any of ${ENCODINGS.length} encodings, and the run continues`, async () => {
           const outcome = await resultOf(browsers, codeOf(way), { ...here, payload: secrets, mayRequest });
           expect(outcome).to.deep.equal([blocked, "here"]);
           expect(arrived).to.deep.equal(["/harmless"]);
         });
 
-        it(`arrive by ${title} when the judge lets them pass`, async () => {
+        it(`are sent by ${title} if the check allows them`, async () => {
           const both = /plain.*,\/harmless$/;
           expect(await arriving(way, both, here)).to.match(both);
         });
       }
 
-      it("leave by no redirect, and not as where a request comes from", async () => {
+      it("are not sent by a redirect, and not as a referrer", async () => {
         const code = `const execute = async ({ payload: { s } }) => {
           const at = "http://127.0.0.1:${port}", from = ${JSON.stringify(runOf("").origin)} + "?" + encodeURIComponent(s);
           const outcomes = [];
@@ -234,7 +234,7 @@ describe("addresses that a run may not send", () => {
         expect(arrived).to.deep.equal([...moved, "/harmless"]);
       });
 
-      it("leave by no address of the page's own, which lead nowhere", async () => {
+      it("are not sent in a URL of the page's own, which is not requested", async () => {
         // An isolate has no blob URLs.
         const blobs = mode === "document" ? "[blob(), blob() + '#' + text]" : "[]";
         const code = `const execute = async ({ payload: { s } }) => {
@@ -249,7 +249,7 @@ describe("addresses that a run may not send", () => {
         expect(arrived).to.deep.equal([]);
       });
 
-      it("leave nothing that has served a run whose requests nobody judged", async () => {
+      it("are not sent by a context that has served a run without a check", async () => {
         const changes = { ...here, payload, isolationKey: `judged late in ${mode}` };
         await browsers.run(runOf(codeFor("await fetch(U)", "['plain']"), changes));
         expect(arrived).to.deep.equal(["/x?plain", "/harmless"]);
@@ -262,13 +262,13 @@ describe("addresses that a run may not send", () => {
 
   const sent = "an image|a frame|EventSource|WebSocket|a worker's fetch|a worker's WebSocket|a form";
   for (const [title, way] of EXITS.filter(([name]) => sent.split("|").includes(name))) {
-    it(`arrive by ${title} when the judge lets them pass`, async () => {
+    it(`are sent by ${title} if the check allows them`, async () => {
       const itself = /(^|,)\/x\?plain(,|$)/;
       expect(await arriving(way, itself)).to.match(itself);
     });
   }
 
-  it("are looked up in no host name, whatever the case", async () => {
+  it("are not looked up as a host name, in any case", async () => {
     const hosts: string[] = [];
     const hex = Buffer.from(SECRET).toString("hex");
     const code = `const execute = async () => {
@@ -284,7 +284,7 @@ describe("addresses that a run may not send", () => {
     expect(hosts).to.deep.equal([]);
   });
 
-  it("cost the run its reason, which names neither the host nor the query", async () => {
+  it("cause an error that names neither the host nor the query", async () => {
     const code = `const execute = ({ payload }) => fetch("http://127.0.0.1:${port}/x?" + encodeURIComponent(payload.s))`;
     const { error } = await failureOf(browsers, code, { payload, mayRequest });
     expect(error.message).to.equal(
@@ -292,7 +292,7 @@ describe("addresses that a run may not send", () => {
     );
   });
 
-  it("are held by the page's own guard where the lane does not ask", async () => {
+  it("are blocked by the page's own check if the proxy port does not check", async () => {
     const openLane = async (): Promise<Lane> => {
       const lane = await proxy.openLane();
       const begin: Lane["begin"] = (run) => lane.begin({ onHost: run.onHost });

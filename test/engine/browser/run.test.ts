@@ -13,8 +13,8 @@ function inEach(kind: Partial<PageRun>): void {
     resultOf(browsers, source, { ...kind, ...changes });
   const failure = (source: string) => failureOf(browsers, source, kind);
 
-  describe("what the code sees", () => {
-    it("gives execute a context of exactly payload and settings", async () => {
+  describe("what code sees", () => {
+    it("gives execute a context with exactly payload and settings", async () => {
       const source = "async function execute(context) { return [Reflect.ownKeys(context), context, arguments.length] }";
       const value = await result(source, { payload: '{"a":[1]}', settings: '{"_key":"v"}' });
       expect(value).to.deep.equal([["payload", "settings"], { payload: { a: [1] }, settings: { _key: "v" } }, 1]);
@@ -33,8 +33,8 @@ function inEach(kind: Partial<PageRun>): void {
     }
   });
 
-  describe("what the code can take hold of", () => {
-    it("is no function of the harness, not even by the stack that its own errors show", async () => {
+  describe("what code can reach", () => {
+    it("is no function of the harness, also not by the stack of its errors", async () => {
       const source = `const seen = new Set();
         Error.prepareStackTrace = (_error, sites) => {
           for (const site of sites) if (site.getFunction()) seen.add(site.getFunction().name);
@@ -46,14 +46,14 @@ function inEach(kind: Partial<PageRun>): void {
   });
 
   describe("the console", () => {
-    it("shows values as JSON, and what JSON has nothing of by its name", async () => {
+    it("shows values as JSON, and other values by their names", async () => {
       const texts: string[] = [];
       const source = `const execute = async () => console.log({}, { a: [1] }, [], new Map(), new Set(), Object.create({ b: 2 }), null, "t", 1)`;
       await result(source, { onConsole: ({ text }) => texts.push(text) });
       expect(texts).to.deep.equal(['{} {"a":[1]} [] {"Map":[]} {"Set":[]} {} null t 1']);
     });
 
-    it("shows what JSON would lose or refuse: errors, Maps and Sets in whatever holds them, circles, BigInts", async () => {
+    it("shows what JSON would lose or reject: errors, Maps and Sets at any place, cycles, BigInts", async () => {
       const texts: string[] = [];
       const source = `const circle = { name: "c" }; circle.self = circle; const map = new Map(); map.set("map", map).set(circle, 1n);
         const same = { s: 1 };
@@ -85,7 +85,7 @@ function inEach(kind: Partial<PageRun>): void {
       ["'\\u2028 \\ud800 é'", "\u2028 \ud800 é"],
     ];
     for (const [expression, expected] of cases) {
-      it(`gives ${expression} as JSON.stringify does`, async () => {
+      it(`are ${expression} as JSON.stringify returns it`, async () => {
         expect(await result(`const execute = async () => ${expression}`)).to.deep.equal(expected);
       });
     }
@@ -95,14 +95,14 @@ function inEach(kind: Partial<PageRun>): void {
       ["a BigInt", "{ return [1n] }"],
       ["a toJSON that throws", "{ return { toJSON() { throw new Error('no') } } }"],
     ] as const) {
-      it(`fails clearly for ${title}`, async () => {
+      it(`fail with a clear error for ${title}`, async () => {
         const found = await failure(`const execute = async () => ${expression}`);
         expect(found.cause).to.equal("result");
         expect(found.error.message).to.match(/^The result of execute cannot be turned into JSON: /);
       });
     }
 
-    it("passes a result of exactly 6 MB and fails one byte more", async () => {
+    it("have at most 6 MB, and fail one byte above", async () => {
       const exact = 6 * 1024 * 1024 - 2;
       expect(await result(`const execute = async () => "x".repeat(${exact})`)).to.have.length(exact);
       const found = await failure(`const execute = async () => "x".repeat(${exact + 1})`);
@@ -110,18 +110,18 @@ function inEach(kind: Partial<PageRun>): void {
       expect(found.error.message).to.include("larger than 6 MB");
     });
 
-    it("counts bytes of UTF-8, not characters", async () => {
+    it("are counted in bytes of UTF-8, not characters", async () => {
       const found = await failure('const execute = async () => "é".repeat(3.2e6)');
       expect(found.error.message).to.include("larger than 6 MB");
     });
 
-    it("checks the size outside as well, when the page's own check was tampered with", async () => {
+    it("are checked for size outside too, if the page's own check was manipulated", async () => {
       const source = `if (globalThis.TextEncoder) TextEncoder.prototype.encode = () => new Uint8Array(0); JSON.stringify = () => "1";
         const execute = async () => "é".repeat(3.2e6)`;
       expect((await failure(source)).cause).to.equal("result");
     });
 
-    it("answers with the true result when every intrinsic has been replaced", async () => {
+    it("are right even if every intrinsic has been replaced", async () => {
       const source = `const execute = async () => {
         Promise.prototype.then = Promise.prototype.catch = () => {};
         JSON.stringify = JSON.parse = Reflect.apply = () => "forged";
@@ -134,14 +134,14 @@ function inEach(kind: Partial<PageRun>): void {
   });
 
   describe("errors", () => {
-    it("names line and column of the author's own code and shows no other frame", async () => {
+    it("name line and column of the author's own code and show no other frame", async () => {
       const { error, cause } = await failure("async function execute() {\n  null.foo;\n}");
       expect(cause).to.equal("script");
       expect(error.name).to.equal("TypeError");
       expect(error.stack.split("\n")).to.deep.equal([`TypeError: ${error.message}`, "    at execute (action.js:2:8)"]);
     });
 
-    it("does so after an await, in the top level, and in a nested call", async () => {
+    it("do so after an await, in the top level, and in a nested call", async () => {
       const later = await failure("async function execute() {\n await 0;\n throw new Error('a') }");
       expect(later.error.stack).to.equal("Error: a\n    at execute (action.js:3:8)");
       const top = await failure("\n\n  throw new RangeError('top')");
@@ -150,7 +150,7 @@ function inEach(kind: Partial<PageRun>): void {
       expect(nested.error.stack).to.equal("Error: n\n    at f (action.js:1:25)\n    at execute (action.js:2:29)");
     });
 
-    it("says so when there is no execute", async () => {
+    it("report a missing execute", async () => {
       const { error } = await failure("const other = 1");
       expect(error.message).to.equal("The code defines no function named execute");
     });
@@ -175,7 +175,7 @@ function inEach(kind: Partial<PageRun>): void {
     ];
     const here = thrown.filter(([expression]) => kind.mode !== "isolate" || !expression.includes("DOMException"));
     for (const [expression, expected] of here) {
-      it(`turns a thrown ${expression} into three strings`, async () => {
+      it(`turn a thrown ${expression} into three strings`, async () => {
         const { error } = await failure(`const execute = async () => { throw ${expression} }`);
         expect(error).to.include({ name: expected.name });
         expect(Object.values(error).every((value) => typeof value === "string")).to.equal(true);
@@ -183,13 +183,13 @@ function inEach(kind: Partial<PageRun>): void {
       });
     }
 
-    it("turns an execute that throws synchronously or is not async into a value", async () => {
+    it("of an execute that throws synchronously or is not async have the same form", async () => {
       const found = await failure("function execute() { throw new Error('sync') }");
       expect(found.error.stack).to.equal("Error: sync\n    at execute (action.js:1:28)");
       expect(await result("function execute() { return 5 }")).to.equal(5);
     });
 
-    it("caps what an error carries", async () => {
+    it("have a maximum length", async () => {
       const source =
         "async function execute() { const e = new Error('x'.repeat(5e7)); e.name = 'y'.repeat(5e7); throw e }";
       const { error } = await failure(source);
@@ -197,7 +197,7 @@ function inEach(kind: Partial<PageRun>): void {
       expect(error.name).to.have.length(16_384);
     });
 
-    it("cuts no character of an error in two", async () => {
+    it("split no character in two", async () => {
       const source =
         "async function execute() { const e = new Error('x' + '\u{1F600}'.repeat(1e4)); e.name = e.message; throw e }";
       const { error } = await failure(source);
@@ -237,13 +237,13 @@ for (const whose of ["the browser", "a browser that somebody else started"]) {
         expect(await resultOf(browsers, source, { packages })).to.deep.equal([["one", "two", "action"], { two: 2 }]);
       });
 
-      it("holds nothing of the harness in the page's globals", async () => {
+      it("has nothing of the harness in the page's globals", async () => {
         const source = `const before = Reflect.ownKeys(globalThis).filter((key) => /svc|harness|console_/i.test(String(key)));
         const execute = async () => [before, document.scripts.length]`;
         expect(await resultOf(browsers, source)).to.deep.equal([[], 0]);
       });
 
-      it("names the place of a syntax error", async () => {
+      it("reports the position of a syntax error", async () => {
         const { error } = await failureOf(browsers, "async function execute() {\n return 5 +;\n}");
         expect(error).to.deep.equal({
           name: "SyntaxError",
@@ -252,13 +252,13 @@ for (const whose of ["the browser", "a browser that somebody else started"]) {
         });
       });
 
-      it("does not take the failure of a script that the code itself inserts for its own", async () => {
+      it("does not fail because of a failed script that the code itself inserts", async () => {
         const source = `const script = document.createElement("script"); script.text = "throw new Error('inner')";
         document.head.append(script); const execute = async () => "outer"`;
         expect(await resultOf(browsers, source)).to.equal("outer");
       });
 
-      it("fails a run that navigates, reloads or closes its page, at once", async () => {
+      it("fails at once if it navigates, reloads or closes its page", async () => {
         for (const code of ["location.href = 'https://example.com/'", "location.reload()", "window.close()"]) {
           const failure = await failureOf(
             browsers,

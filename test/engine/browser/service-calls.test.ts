@@ -67,7 +67,7 @@ const ANSWERS: Record<string, RequestListener> = {
 };
 
 describe("a call of the service", () => {
-  it("is over for who follows it before the run has its answer, by which it may end", async () => {
+  it("ends for observers before the run gets its result, which may end the run", async () => {
     for (const isAnswered of [true, false]) {
       const order: string[] = [];
       const text = (async function* () {
@@ -140,14 +140,14 @@ describe("calls of the service from a network isolate", () => {
   });
 
   for (const path of Object.keys(ANSWERS).filter((path) => path !== "/half")) {
-    it(`hears of ${path} what fetch hears of it`, async () => {
+    it(`get from ${path} the same as fetch`, async () => {
       const source = `${BOTH} const execute = async () => [await direct(${JSON.stringify(path.slice(1))}), await byFetch(${JSON.stringify(path.slice(1))})]`;
       const [direct, byFetch] = (await run(source)) as [unknown, unknown];
       expect(direct).to.deep.equal(byFetch);
     });
   }
 
-  it("hears of an answer that breaks off in the middle what fetch hears of it", async () => {
+  it("get the same as fetch if a response ends in the middle", async () => {
     const source = `${BOTH} const broken = async (sent) => {
         const answer = await sent;
         await direct("break");
@@ -162,7 +162,7 @@ describe("calls of the service from a network isolate", () => {
     ]);
   });
 
-  it("says to the service what fetch says", async () => {
+  it("send the same as fetch", async () => {
     const init = {
       method: "PUT",
       headers: { "Auth-token": "t", "If-Match": '"x"', "content-type": "application/json" },
@@ -184,7 +184,7 @@ describe("calls of the service from a network isolate", () => {
     expect(JSON.parse(direct)).to.deep.equal(JSON.parse(byFetch));
   });
 
-  it("leaves the lane alone, and counts the host once beside it", async () => {
+  it("do not use the proxy port, and count the host once beside it", async () => {
     const hosts: string[] = [];
     const source = `${BOTH} const execute = async () => [await direct("fine"), await direct("fine"), await byFetch("fine")]`;
     await run(source, { onHost: (host) => hosts.push(host) });
@@ -197,7 +197,7 @@ describe("calls of the service from a network isolate", () => {
     expect(without).to.deep.equal([new URL(base).host]);
   });
 
-  it("has each address judged before anything is sent, and says in the console that it was blocked", async () => {
+  it("are checked before anything is sent, and blocked ones are reported on the console", async () => {
     const lines: ConsoleLine[] = [];
     const judged: string[] = [];
     const mayRequest = (url: string) => {
@@ -220,7 +220,7 @@ describe("calls of the service from a network isolate", () => {
     ]);
   });
 
-  it("is followed as any request: with headers along, and its end by its status", async () => {
+  it("are logged like other requests: with headers, and their end by its status", async () => {
     const followed: unknown[] = [];
     const onRequest = ({ method, url }: { method: string; url: string }) => ({
       headers: { traceparent: "00-1-2-01" },
@@ -234,7 +234,7 @@ describe("calls of the service from a network isolate", () => {
     ]);
   });
 
-  it("has six under way at once and keeps the others back", async () => {
+  it("execute six at once and queue the others", async () => {
     let most = 0;
     let now = 0;
     const counted: PageRun["service"] = {
@@ -254,13 +254,13 @@ describe("calls of the service from a network isolate", () => {
     expect(most).to.equal(6);
   });
 
-  it("has what is longer than a message goes by take the network", async () => {
+  it("use the network if they are longer than a message may be", async () => {
     const source = `${BOTH} const execute = async () =>
       [128 * 1024, 128 * 1024 + 1].map((length) => way.call("POST", way.base + "said", {}, "x".repeat(length)) === null)`;
     expect(await run(source)).to.deep.equal([false, true]);
   });
 
-  it("ends with the run: what is under way is broken off, and nothing is sent afterwards", async () => {
+  it("end with the run: those in progress are aborted, and nothing is sent afterwards", async () => {
     const begun = new Promise<void>((resolve) => {
       onHeld = () => held.length === 6 && resolve();
     });
@@ -282,7 +282,7 @@ describe("calls of the service from a network isolate", () => {
     expect(asked.slice(upToTheEnd)).to.deep.equal(["GET /fine"]);
   });
 
-  it("of a run that returned leave nothing to the next one in the same page", async () => {
+  it("of a run that returned leave nothing for the next one in the same page", async () => {
     const source = `${BOTH} const execute = () => { setInterval(() => direct("late"), 0); direct("held"); return 1 }`;
     let sent: string[] = [];
     const counted: PageRun["service"] = {
@@ -302,21 +302,21 @@ describe("calls of the service from a network isolate", () => {
     }
   });
 
-  it("that are made while the run before is being ended take none of the next one's places", async () => {
+  it("made while the previous run ends take no slots of the next one", async () => {
     const busy = "for (const end = Date.now() + 60; Date.now() < end; ) for (let n = 0; n < 9; n += 1) direct('late')";
     const source = `${BOTH} const execute = () => { setTimeout(() => { ${busy} }); return 1 }`;
     await run(source);
     expect(await run(`${BOTH} const execute = async () => (await direct("fine"))[0]`)).to.equal(200);
   });
 
-  it("is not there without a service, nor where there is no network", async () => {
+  it("do not exist without a service or without a network", async () => {
     const source = "const execute = async () => typeof globalThis.__svcService";
     expect(await resultOf(browsers, source, { mode })).to.equal("undefined");
     expect(await resultOf(browsers, source, { mode: "isolate", service })).to.equal("undefined");
     expect(await resultOf(browsers, source, { mode: "document", service })).to.equal("undefined");
   });
 
-  it("says in a failed run's console why there was no answer", async () => {
+  it("that got no response have the reason in the console of a failed run", async () => {
     const lines: string[] = [];
     const source = `${BOTH} const execute = async () => { await way.call("GET", way.base + "closed", {}, null) }`;
     const failure = await failureOf(browsers, source, {

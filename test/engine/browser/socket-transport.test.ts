@@ -23,7 +23,7 @@ describe("the socket to a browser", () => {
     server.close();
   });
 
-  it("closes, and says so once, when pings go unanswered", async () => {
+  it("closes, and reports it once, if pings are not answered", async () => {
     const { transport } = await open(false);
     let closes = 0;
     transport.onclose = () => {
@@ -33,7 +33,7 @@ describe("the socket to a browser", () => {
     expect(closes).to.equal(1);
   });
 
-  it("stays open through many pings that are answered, and knows whom it reached", async () => {
+  it("stays open while pings are answered, and knows its remote address", async () => {
     const { transport, far } = await open(true);
     for (let pings = 0; pings < 10; pings += 1) await once(far, "ping");
     const received = new Promise((resolve) => {
@@ -43,7 +43,7 @@ describe("the socket to a browser", () => {
     expect([await received, transport.peer]).to.deep.equal(["there", "127.0.0.1"]);
   });
 
-  it("closes although the other end does not say goodbye", async () => {
+  it("closes even if the other end does not close it", async () => {
     const { transport, far } = await open(true);
     far.pause();
     transport.close();

@@ -28,14 +28,14 @@ function createTwin(maxCharacters: number) {
   };
 }
 
-describe("Texts that a page keeps", () => {
-  it("are sent once, and the author's own each time", () => {
+describe("texts that a page stores", () => {
+  it("are sent once; the author's own are sent each time", () => {
     const run = createTwin(4 * ROOM);
     expect(run(["a", "b"]).sent).to.equal(3);
     expect(run(["b", "a"])).to.deep.include({ sent: 1, evaluated: [textOf("b"), textOf("a"), OWN] });
   });
 
-  it("are one for each name under which a content comes", () => {
+  it("are stored once for each name of a content", () => {
     const kept = new StoredTexts();
     const sent = (name: string) => {
       const packages = [{ name, source: "1", content: "a" }];
@@ -44,7 +44,7 @@ describe("Texts that a page keeps", () => {
     expect(["a.js", "b.js", "a.js"].map(sent)).to.deep.equal([named("a.js", "1"), named("b.js", "1"), null]);
   });
 
-  it("are what was listed, in any order and number, within the bound", () => {
+  it("are those that were listed, in any order and number, within the limit", () => {
     const run = createTwin(3 * ROOM);
     const lists = [["a", "b", "c"], ["d", "a", "d"], ["a", "b", "c", "d", "e", "a"], ["e", "e"], [], ["c", "a"]];
     for (const list of [...lists, ...lists.toReversed(), ...lists]) {
@@ -54,7 +54,7 @@ describe("Texts that a page keeps", () => {
     }
   });
 
-  it("are not among them where one is larger than all that a page keeps", () => {
+  it("do not include one that is larger than the whole limit", () => {
     const run = createTwin(ROOM - 1);
     expect([run(["a"]), run(["a"])].map(({ sent, held }) => [sent, held])).to.deep.equal([
       [2, 0],

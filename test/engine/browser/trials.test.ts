@@ -25,7 +25,7 @@ const library = (source: string, mode: Mode = "network-isolate") => ({
   defines: "library",
 });
 
-describe("A stand-in", () => {
+describe("a stand-in", () => {
   const touches = (kind: "object" | "function" | "inert", operation: string): number => {
     let count = 0;
     const touched = () => {
@@ -42,7 +42,7 @@ describe("A stand-in", () => {
   const KINDS = ["object", "function", "inert"] as const;
   const ARGUMENTS: Record<string, string> = { apply: "it, null, []", construct: "it, [1]", setPrototypeOf: "it, null" };
 
-  it("is told of all that can be done with an object, and of no look at its type", () => {
+  it("reports everything that can be done with an object, but not a check of its type", () => {
     for (const kind of KINDS) {
       for (const operation of runInNewContext("Object.getOwnPropertyNames(Reflect)") as string[]) {
         // The language itself rejects an object that is not a function.
@@ -61,7 +61,7 @@ describe("A stand-in", () => {
   });
 });
 
-describe("Which runs are tried", () => {
+describe("runs that are tried", () => {
   const packages = [library("1")];
   const ok = { ok: true, data: "1" } as const;
 
@@ -79,7 +79,7 @@ describe("Which runs are tried", () => {
     return seen;
   }
 
-  it("is remembered of those that need more, whatever showed it; a failure of the code's is its own", async () => {
+  it("are not tried again if they need more, for whatever reason; an error of the code does not count", async () => {
     for (const cause of ["retry", "memory", "timeout"] as const)
       expect(await outcomes([null, cause, null], runOf("a", { packages })), cause).to.deep.equal([
         "held",
@@ -90,7 +90,7 @@ describe("Which runs are tried", () => {
       expect(await outcomes([cause, null], runOf("a", { packages })), cause).to.deep.equal([cause, "held"]);
   });
 
-  it("is remembered by app: none drives out what is known of another's", () => {
+  it("are remembered by app: no app replaces what is remembered of another", () => {
     const needMore = new RememberedCode(2);
     const of = (app: number, source: string) => runOf(source, { origin: `https://app-${app}.actions.internal` });
     needMore.add(of(1, "a"));
@@ -99,7 +99,7 @@ describe("Which runs are tried", () => {
     expect(known).to.deep.equal([true, false, true, true, false]);
   });
 
-  it("hand on what they printed when they have held, and are ended and not tried again where that is much", async () => {
+  it("pass on what they printed when they succeed; after many lines they end and are not tried again", async () => {
     for (const [count, held] of [
       [500, true],
       [501, false],
@@ -118,7 +118,7 @@ describe("Which runs are tried", () => {
     }
   });
 
-  it("are not begun anew where somebody cancels them", async () => {
+  it("are not repeated if they are cancelled", async () => {
     const cancelled = AbortSignal.abort();
     const request = runOf("a", { packages, signal: cancelled });
     const ended = failed("cancelled", "Error", "x");
@@ -127,7 +127,7 @@ describe("Which runs are tried", () => {
     expect(outcome).to.equal(ended);
   });
 
-  it("are those of packages that may do with less, and of code that names the language alone", () => {
+  it("are those of packages that may need less, and of code that names only the language", () => {
     const trials = new Trials();
     const of = (changes: object, mode: Mode, ofSource: Mode = "isolate") =>
       trials.modeToTry(runOf("a", { packages: [{ ...packages[0]!, ...changes }] }), mode, ofSource);
@@ -140,7 +140,7 @@ describe("Which runs are tried", () => {
   });
 });
 
-describe("A trial", function () {
+describe("a trial", function () {
   this.timeout(180_000);
   let browsers: Browsers;
 
@@ -159,7 +159,7 @@ describe("A trial", function () {
     expect([result, seen]).to.deep.equal(["undefined", ["isolate"]]);
   });
 
-  it("stays there while its library holds what it does not use", async () => {
+  it("succeeds while its library does not use other globals", async () => {
     const source =
       "globalThis.library = { wait: setTimeout, random: typeof crypto, send: fetch, agent: typeof navigator }";
     const { result, seen } = await ran(
@@ -192,7 +192,7 @@ describe("A trial", function () {
     }
   });
 
-  it("finds a thread that its predecessors have not filled, whatever they left where nothing lets go of it", async () => {
+  it("gets a thread that earlier trials have not filled, even if their memory cannot be freed", async () => {
     const code = "Map.prototype.left = new Array(131_072).fill(0.5); return Map.prototype.left.length";
     for (let count = 0; count < 80; count += 1) {
       expect(await ran("", code, { packages: [], isolationKey: "left" })).to.deep.equal({
@@ -202,7 +202,7 @@ describe("A trial", function () {
     }
   });
 
-  it("is remembered to need more in its own app alone", async () => {
+  it("is remembered to need more only in its own app", async () => {
     // Longer than a trial of a second and the moment that the page of the run before may take.
     const code = "const end = Date.now() + payload.ms; while (Date.now() < end); return 1";
     const run = (app: number) =>
@@ -226,7 +226,7 @@ describe("A trial", function () {
     }
   });
 
-  it("is repeated with its whole time limit if it takes longer than a trial may", async () => {
+  it("is repeated with the full time limit if it takes longer than a trial may", async () => {
     const code = "const end = Date.now() + library; while (Date.now() < end); return 1";
     const { result, seen } = await ran("globalThis.library = 1_800", code, { isolationKey: "long" });
     expect([result, seen]).to.deep.equal([1, ["network-isolate"]]);
@@ -255,10 +255,10 @@ function browserWith(source: string) {
   };
 }
 
-describe("A browser without isolates", function () {
+describe("a browser without isolates", function () {
   this.timeout(180_000);
 
-  it("runs code of the language, and what would be tried, in documents", async () => {
+  it("runs code of the language, and code that would be tried, in documents", async () => {
     const without = browserWith("delete self.ShadowRealm");
     const browsers = new Browsers({ sources: [without], openLane: null, log });
     await browsers.start();

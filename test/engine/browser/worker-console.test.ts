@@ -30,7 +30,7 @@ describe("the console of a run's workers", () => {
   }
   const shown = (lines: ConsoleLine[]) => lines.map(({ level, text }) => `${level}: ${text}`);
 
-  it("is kept like the page's own, from the worker's first line on: level, time, text, the place in an error", async () => {
+  it("is stored like that of the page, from the worker's first line on: level, time, text, the position of an error", async () => {
     const before = Date.now();
     const lines = await linesOf(
       waitingFor(`console.log("a", 1, null, { b: [2] });
@@ -49,7 +49,7 @@ describe("the console of a run's workers", () => {
     for (const { at } of lines) expect(at).to.be.within(before, Date.now());
   });
 
-  it("comes in the order in which each printed it, the page's and a nested worker's among it", async () => {
+  it("has lines in the order in which each worker printed them, also of a nested worker", async () => {
     const inner = `console.log("inner 1"); console.log("inner 2"); postMessage(1)`;
     const outer = `console.log("outer 1"); ${waitingFor(inner)} console.log("outer 2"); postMessage(1);`;
     const lines = await linesOf(`console.log("page 1"); ${waitingFor(`(async () => { ${outer} })()`)}
@@ -61,26 +61,26 @@ describe("the console of a run's workers", () => {
     }
   });
 
-  it("comes while the run goes on", async () => {
+  it("is available while the run executes", async () => {
     const abort = new AbortController();
     const code = `const execute = async () => { ${waitingFor("console.log('now')")} }`;
     const outcome = await browsers.run(runOf(code, { signal: abort.signal, onConsole: () => abort.abort() }));
     expect(outcome).to.deep.include({ ok: false, cause: "cancelled" });
   });
 
-  it("is there to its last line when the run ends at once", async () => {
+  it("is complete to the last line if the run ends at once", async () => {
     for (let i = 0; i < 10; i += 1) {
       const lines = await linesOf(waitingFor("for (let i = 0; i < 100; i += 1) console.log(i); postMessage(1)"));
       expect(lines).to.have.length(100);
     }
   });
 
-  it("is kept under a guard as well", async () => {
+  it("is also stored if requests are checked", async () => {
     const lines = await linesOf(waitingFor("console.log('guarded'); postMessage(1)"), { mayRequest: () => true });
     expect(shown(lines)).to.deep.equal(["log: guarded"]);
   });
 
-  it("is capped within a worker, and a flood of it does not fill this process", async () => {
+  it("is limited within a worker, and a flood of it does not fill this process", async () => {
     const before = process.memoryUsage().rss;
     const lines = await linesOf(
       waitingFor("const m = 'x'.repeat(1e6); for (let i = 0; i < 2e4; i += 1) console.log(m); postMessage(1)"),
@@ -90,7 +90,7 @@ describe("the console of a run's workers", () => {
     expect(process.memoryUsage().rss - before).to.be.lessThan(100 * 1024 * 1024);
   });
 
-  it("is capped over all workers of a run together", async () => {
+  it("is limited over all workers of a run together", async () => {
     const lines = await linesOf(`for (let i = 0; i < 8; i += 1) {
       ${waitingFor("for (let i = 0; i < 4e3; i += 1) console.log(i); postMessage(1)")
         .replace("const worker", "var worker")
@@ -101,7 +101,7 @@ describe("the console of a run's workers", () => {
     expect(lines.at(-1)?.text).to.equal(CONSOLE_FULL);
   });
 
-  it("has no way out that the worker's code can find, not even on its first line", async () => {
+  it("cannot be reached by the worker's code, also not on its first line", async () => {
     const look = `const found = [];
       for (let one = self; one; one = Object.getPrototypeOf(one)) found.push(...Reflect.ownKeys(one).map(String));
       postMessage([found.filter((key) => /svc|harness|binding$/i.test(key)), String(console.log), typeof __svc_console]);`;
@@ -111,7 +111,7 @@ describe("the console of a run's workers", () => {
     expect(source).to.not.include("svc");
   });
 
-  it("goes on with what it was when the worker's code replaces every intrinsic", async () => {
+  it("still works after the worker's code replaces every intrinsic", async () => {
     const lines = await linesOf(
       waitingFor(`JSON.stringify = Reflect.apply = String.prototype.slice = () => "forged"; Array.isArray = () => true;
         console.log("true"); postMessage(1);`),
@@ -119,7 +119,7 @@ describe("the console of a run's workers", () => {
     expect(shown(lines)).to.deep.equal(["log: true"]);
   });
 
-  it("is not given to the next run when it comes late", async () => {
+  it("is not given to the next run if it arrives late", async () => {
     const late = `setInterval(() => console.log("late"), 1); postMessage(1)`;
     for (let i = 0; i < 5; i += 1) {
       await linesOf(waitingFor(late));
@@ -128,7 +128,7 @@ describe("the console of a run's workers", () => {
     }
   });
 
-  it("does not keep a run waiting whose worker is busy", async () => {
+  it("does not delay a run whose worker is busy", async () => {
     const lines: ConsoleLine[] = [];
     const code = `const execute = async () => { ${waitingFor("console.log('busy'); postMessage(1); for (;;);")} return answer }`;
     expect(await resultOf(browsers, code, { onConsole: (line) => lines.push(line) })).to.equal(1);
