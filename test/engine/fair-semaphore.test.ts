@@ -48,7 +48,7 @@ describe("a fair semaphore", () => {
     ).to.equal("late");
   });
 
-  it("lets keys take turns, whoever asked how often", async () => {
+  it("rotates over keys, however often each one asks", async () => {
     const line = new FairSemaphore(1, 1);
     const entered: number[] = [];
     const first = await line.enter(1);

@@ -23,12 +23,12 @@ const LARGE: [string, string][] = [
   ["240,000 regular expressions", `x=[${"/a/,".repeat(240_000)}]`],
 ];
 
-describe("isolate check", () => {
-  it("lets code pass that compiles", async () => {
+describe("the syntax check of code in an isolate", () => {
+  it("accepts code that compiles", async () => {
     await check("const execute = async ({ payload }) => payload;");
   });
 
-  it("gives V8's message with line and column", async () => {
+  it("returns V8's message with line and column", async () => {
     expect(await refused("async function execute() {\n  return (;\n}")).to.match(
       /^code, line 2, column \d+: Unexpected token/,
     );
@@ -42,13 +42,13 @@ describe("isolate check", () => {
   });
 
   for (const [title, source] of LARGE) {
-    it(`takes or refuses a megabyte without harm: ${title}`, async () => {
+    it(`accepts or rejects a megabyte without harm: ${title}`, async () => {
       await check(source).catch((error: unknown) => expect(error).to.be.instanceOf(ActionError));
       await check("async function execute() {}");
     });
   }
 
-  it("refuses nesting past V8's stack with a bounded message", async () => {
+  it("rejects nesting beyond V8's stack with a message of limited length", async () => {
     for (const source of [
       "(".repeat(500_000),
       "a=>".repeat(300_000),
@@ -73,7 +73,7 @@ describe("isolate check", () => {
     await small.check("async function execute() {}");
   });
 
-  it("serves many at once, a faulty one beside good ones", async () => {
+  it("serves many checks at once, an invalid text beside valid ones", async () => {
     const checks = Array.from({ length: 40 }, (_, i) =>
       i % 10 === 3 ? refused("let a; let a;") : check(`let a${i};`),
     );

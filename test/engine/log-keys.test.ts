@@ -27,7 +27,7 @@ describe("the keys of log lines", () => {
     expect(found).to.deep.equal([]);
   });
 
-  it("are found where they are reserved, as shorthand too", () => {
+  it("are found by the check if they are reserved, also in shorthand", () => {
     expect(reservedIn('this.options.log.error({ browser: name, pid, runs: 1 }, "the browser is gone");')).to.deep.equal(
       ["pid"],
     );

@@ -24,14 +24,14 @@ describe("the log", () => {
     return lines.join("");
   }
 
-  it("names a failed statement's error and constraint, and none of its parameters or rows", async () => {
+  it("has a failed statement's error and constraint, and none of its parameters or rows", async () => {
     const sql = "INSERT INTO setting (app_id, key, value) VALUES ($1, $2, $3)";
     const line = await lineOf(() => db.query(sql, [1, "_key", "CANARY"]));
     expect(JSON.parse(line).err).to.include({ type: "QueryFailedError", code: "23514", table: "setting" });
     expect(line).not.to.include("CANARY");
   });
 
-  it("does not quote a text that did not parse, a cause's neither", async () => {
+  it("does not quote a text that could not be parsed, also not of a cause", async () => {
     const parse = () => JSON.parse("CANARY");
     expect(await lineOf(parse))
       .to.include("a text did not parse")
@@ -47,7 +47,7 @@ describe("the log", () => {
     expect(await lineOf(() => Promise.reject("CANARY"))).not.to.include("CANARY");
   });
 
-  it("holds what a library writes to the console, by the same rules", () => {
+  it("contains what a library writes to the console, by the same rules", () => {
     const lines: string[] = [];
     const target = { ...console };
     captureConsole(createLog("info", { destination: { write: (line) => void lines.push(line) } }), target);

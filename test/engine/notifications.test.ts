@@ -9,7 +9,7 @@ const LINGER_MS = 100;
 /** Other tests share the server. */
 const OURS = "datname = current_database() AND application_name = 'svc-app-actions notices'";
 
-describe("a channel of notices that is followed", () => {
+describe("a PostgreSQL channel that is followed", () => {
   let database: Awaited<ReturnType<typeof freshDatabase>>;
   let notifications: Notifications;
   let client: pg.Client;
@@ -54,7 +54,7 @@ describe("a channel of notices that is followed", () => {
   }
   const lastAsked = async () => (await client.query(`SELECT query FROM pg_stat_activity WHERE ${OURS}`)).rows[0]?.query;
 
-  it("is heard from the first follower on, who is told when; others need not wait", async () => {
+  it("is listened to from the first follower on, who waits for that; others need not wait", async () => {
     await notify("before");
     await caughtUp();
     const end = follow("first");
@@ -70,7 +70,7 @@ describe("a channel of notices that is followed", () => {
     endOther();
   });
 
-  it("is left some time after its last follower, and not where another came meanwhile", async () => {
+  it("is left some time after its last follower, unless another one follows in the meantime", async () => {
     const end = follow("first");
     await until(() => received.length > 0 || lastAsked().then((text) => text === 'LISTEN "now_and_then"'));
     end();
@@ -89,7 +89,7 @@ describe("a channel of notices that is followed", () => {
     await until(async () => (await lastAsked()) === 'UNLISTEN "now_and_then"');
   });
 
-  it("is heard again after the connection was lost, of which each follower is told", async () => {
+  it("is listened to again after a lost connection, which each follower is told", async () => {
     const end = follow("first");
     await until(() => received.length > 0);
     received = [];
@@ -101,7 +101,7 @@ describe("a channel of notices that is followed", () => {
     end();
   });
 
-  it("is one of those that can be", () => {
+  it("must have an allowed name", () => {
     expect(() =>
       notifications.follow(
         "always",

@@ -91,7 +91,7 @@ describe("outgoing requests", () => {
     return error as OutgoingError;
   }
 
-  it("resolve for every status, without Set-Cookie, over kept connections", async () => {
+  it("resolve for every status, without Set-Cookie, over persistent connections", async () => {
     answer = (request, response) => {
       response.writeHead(Number(request.url!.slice(1)), { "set-cookie": "a=1", "x-two": ["1", "2"] }).end("text");
     };
@@ -105,7 +105,7 @@ describe("outgoing requests", () => {
     expect(sockets.size).to.be.below(3);
   });
 
-  it("carry method, headers and body, and name the encodings that are decoded", async () => {
+  it("send method, headers and body, and the encodings that can be decoded", async () => {
     let body = "";
     answer = async (request, response) => {
       for await (const part of request) body += part;
@@ -118,7 +118,7 @@ describe("outgoing requests", () => {
     expect(body).to.equal("grüße");
   });
 
-  it("use HTTP/2 where the server speaks it, many at once over one connection", async () => {
+  it("use HTTP/2 if the server supports it, many at once over one connection", async () => {
     const second = http2Server(listener);
     const other = `https://localhost:${await listen(second)}`;
     const scope = { mayUse: (one: string) => one === other, budget: new RunBudget() };
@@ -142,7 +142,7 @@ describe("outgoing requests", () => {
       expect((await send("/", { method: "HEAD" })).body).to.have.length(0);
     });
 
-    it(`end with LIMIT where ${encoding} (${encode.name}) decodes to more than 5 MB`, async () => {
+    it(`end with LIMIT if ${encoding} (${encode.name}) decodes to more than 5 MB`, async () => {
       const bomb = encode("a".repeat(RESPONSE_MAX_BYTES + 1));
       answer = (_request, response) => response.setHeader("content-encoding", encoding).end(bomb);
       expect(await failure(send("/"))).to.include({ code: "LIMIT", origin });
@@ -152,7 +152,7 @@ describe("outgoing requests", () => {
     });
 
     if (encoding === "identity") continue;
-    it(`end with TRANSPORT where ${encoding} (${encode.name}) is cut off or damaged`, async () => {
+    it(`end with TRANSPORT if ${encoding} (${encode.name}) is incomplete or damaged`, async () => {
       const whole = encode("some text that is long enough to be cut off somewhere");
       for (const part of [whole.subarray(0, whole.length - 5), Buffer.from("\u0007no such encoding")]) {
         answer = (_request, response) => response.setHeader("content-encoding", encoding).end(part);
@@ -168,7 +168,7 @@ describe("outgoing requests", () => {
     }
   });
 
-  it("end when their time is over or they are aborted, although the receiver of a part does not go on", async () => {
+  it("end after their time or when they are aborted, even if the receiver of a part does not continue", async () => {
     answer = (_request, response) => response.write("part");
     const onPart = () => new Promise<void>(() => undefined);
     expect((await failure(send("/", { timeoutMs: 100, onPart }))).code).to.equal("TIMEOUT");
@@ -182,7 +182,7 @@ describe("outgoing requests", () => {
     expect(await sent).to.equal(reason);
   });
 
-  it("end with TIMEOUT where headers, body or connection do not come in time", async () => {
+  it("end with TIMEOUT if headers, body or connection do not arrive in time", async () => {
     const answers: RequestListener[] = [
       () => undefined,
       (_request, response) => response.write("part"),
@@ -197,7 +197,7 @@ describe("outgoing requests", () => {
     expect((await failure(send(`${other}/`, { timeoutMs: 100 }, { mayUse: () => true }))).code).to.equal("TIMEOUT");
   });
 
-  it("end with TRANSPORT where name, connection, handshake or protocol fail, and say which", async () => {
+  it("end with TRANSPORT if name, connection, handshake or protocol fail, and say which", async () => {
     const reset = createTcpServer((socket) => socket.destroy());
     const plain = createTcpServer((socket) => socket.end("HTTP/1.1 200 OK\r\n\r\n"));
     const odd = await listen(createTcpServer((socket) => socket.on("data", () => socket.end("nonsense\r\n\r\n"))));
@@ -227,7 +227,7 @@ describe("outgoing requests", () => {
     expect(message).to.match(/CERT|SIGNED/);
   });
 
-  it("end with POLICY for addresses and ports that the rules forbid, before a byte is sent", async () => {
+  it("end with POLICY for forbidden addresses and ports, before a byte is sent", async () => {
     const strict = createCheckedConnections({
       mayReach: isPublicAddress,
       mayUsePort: (port) => port === 443,
@@ -269,7 +269,7 @@ describe("outgoing requests", () => {
       }
     });
 
-    it("end with POLICY to origins that are not listed, however they are written", async () => {
+    it("end with POLICY for origins that are not listed, in any notation", async () => {
       const { port } = new URL(origin);
       for (const location of [
         ...["http://localhost/", `http://localhost:${port}/`, "https://localhost/", `//127.0.0.1:${port}/`],
@@ -307,7 +307,7 @@ describe("outgoing requests", () => {
       expect(received[2]!.headers).to.include({ "x-key": "s" });
     });
 
-    it("without a Location, and 304 and 300, are answers like any other", async () => {
+    it("without a Location, and 304 and 300, are returned like any other response", async () => {
       for (const status of [300, 304]) {
         answer = to("/next", status);
         expect((await send("/")).status).to.equal(status);
@@ -317,7 +317,7 @@ describe("outgoing requests", () => {
     });
   });
 
-  it("are repeated on the listed statuses, up to the number of attempts, as soon as the server asks", async () => {
+  it("are retried on the listed statuses, up to the number of attempts, after the server's Retry-After", async () => {
     const statuses = [503, 429, 200];
     answer = (_request, response) => {
       response.writeHead(statuses[received.length - 1] ?? 500, { "retry-after": "0" }).end();
@@ -355,7 +355,7 @@ describe("outgoing requests", () => {
     expect((await failure(send("/", {}, { budget }))).code).to.equal("LIMIT");
   });
 
-  it("end with the run: those on the wire and those that wait", async () => {
+  it("end with the run: those in progress and those that wait", async () => {
     const run = new AbortController();
     const budget = new RunBudget();
     answer = (_request, response) => response.write("part");

@@ -30,7 +30,7 @@ function pair(privateKey: string) {
 }
 
 describe("push messages", () => {
-  it("are encrypted as the example of RFC 8291, byte for byte, and opened as it says", () => {
+  it("are encrypted as in the example of RFC 8291, byte by byte, and can be decrypted", () => {
     const { plain, receiverPrivate, receiverPublic, senderPrivate, salt, auth, message } = RFC_8291;
     const made = ece.encrypt(Buffer.from(plain), {
       version: "aes128gcm",
@@ -44,7 +44,7 @@ describe("push messages", () => {
     expect(ece.decrypt(fromBase64(message), how).toString()).to.equal(plain);
   });
 
-  it("are opened by the device alone, and signed as this app's (RFC 8292)", () => {
+  it("can be decrypted only by the device, and are signed by the app (RFC 8292)", () => {
     const { receiverPrivate, receiverPublic, auth } = RFC_8291;
     const vapid = newVapidKeys();
     const target = {

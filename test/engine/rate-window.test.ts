@@ -51,7 +51,7 @@ describe("the rate window", () => {
   }
 
   for (const limit of [60, 30, 10]) {
-    it(`accepts at most ${limit} in any 60 s of 1,000 calls from two sides, and refuses only when it is full`, async () => {
+    it(`accepts at most ${limit} in any 60 s of 1,000 calls from two sides, and rejects only when it is full`, async () => {
       const stamps: number[] = [];
       let passed = 0;
       for (let round = 0; round < 50; round += 1) {
@@ -73,14 +73,14 @@ describe("the rate window", () => {
     });
   }
 
-  it("does not count refused calls", async () => {
+  it("does not count rejected calls", async () => {
     await burst(10, 10);
     expect(accepted(await burst(50, 10))).to.equal(0);
     await letPass(WINDOW_MS);
     expect(accepted(await burst(20, 10))).to.equal(10);
   });
 
-  it("accepts a call at the moment that it named, and none half a window before", async () => {
+  it("accepts a call at the returned time, and none half a window earlier", async () => {
     const [first] = await burst(3, 3);
     const [{ accepted: taken, remaining, freesAt }] = (await burst(1, 3)) as [RateAnswer];
     expect({ taken, remaining, freesAt }).to.deep.equal({ taken: false, remaining: 0, freesAt: first!.freesAt });
@@ -90,7 +90,7 @@ describe("the rate window", () => {
     expect(accepted(await burst(1, 3))).to.equal(1);
   });
 
-  it("tells how many are left and when a place frees", async () => {
+  it("returns how many calls are left and when the next one is possible", async () => {
     const [one, two] = [
       await windows[0]!.take(apps, "manage", { limit: 3, windowMs: WINDOW_MS }),
       await windows[1]!.take(apps, "manage", { limit: 3, windowMs: WINDOW_MS }),
@@ -102,13 +102,13 @@ describe("the rate window", () => {
     ]);
   });
 
-  it("holds a limit that was lowered, and one that was raised", async () => {
+  it("applies a limit that was lowered, and one that was raised", async () => {
     await burst(20, 20);
     expect(accepted(await burst(1, 5))).to.equal(0);
     expect(accepted(await burst(20, 30))).to.equal(10);
   });
 
-  it("stays in order when the machine's clock steps back", async () => {
+  it("keeps its order if the machine's clock is set back", async () => {
     await burst(1, 5);
     await letPass(-30_000);
     await burst(4, 5);
@@ -117,7 +117,7 @@ describe("the rate window", () => {
     expect(accepted(await burst(1, 5))).to.equal(0);
   });
 
-  it("counts over the window of its class", async () => {
+  it("uses the window of its class", async () => {
     const half = { limit: 2, windowMs: WINDOW_MS / 2 };
     await windows[0]!.take(apps, "communicate", half);
     const { freesAt } = await windows[1]!.take(apps, "communicate", half);
@@ -127,7 +127,7 @@ describe("the rate window", () => {
     expect((await windows[0]!.take(apps, "communicate", half)).accepted).to.equal(true);
   });
 
-  it("counts apps and classes apart", async () => {
+  it("counts apps and classes separately", async () => {
     await burst(5, 5);
     const five = { limit: 5, windowMs: WINDOW_MS };
     const others = [await windows[0]!.take(apps, "run", five), await windows[0]!.take(apps + 100_000, "manage", five)];

@@ -9,14 +9,14 @@ import { createReception } from "../../src/engine/reception.js";
 
 const KB = 1024;
 
-describe("reception of streams", () => {
+describe("reception of uploads", () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), "svc-reception-"));
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  it("a sender that falls silent leaves its place to others, and goes on where it was", async () => {
+  it("a sender that stops gives its turn to others, and continues later", async () => {
     const reception = createReception(folder, new FairSemaphore(1, 1));
     const { promise: spoken, resolve: speak } = Promise.withResolvers<void>();
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
@@ -37,7 +37,7 @@ describe("reception of streams", () => {
     expect(await slow).to.include({ bytes: 12, checksum });
   });
 
-  it("one that sends a little at a time keeps nobody waiting either", async () => {
+  it("a slow sender does not make others wait", async () => {
     const reception = createReception(folder, new FairSemaphore(1, 1));
     let isOver = false;
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
@@ -58,7 +58,7 @@ describe("reception of streams", () => {
     expect((await slow).bytes).to.be.greaterThan(0);
   });
 
-  it("of many no more are read at once than there are places, and each has its turn", async () => {
+  it("only as many are read at once as there are slots, and each gets a turn", async () => {
     const reception = createReception(folder, new FairSemaphore(2, 2));
     const turn = 64;
     const reading = new Map<string, number>();
@@ -80,7 +80,7 @@ describe("reception of streams", () => {
     expect(new Set(order.slice(0, 4)), "all before any has a second turn").to.deep.equal(new Set(names));
   });
 
-  it("one that breaks off, or is too long, leaves no file and no place taken", async () => {
+  it("an upload that ends early, or is too long, leaves no file and no used slot", async () => {
     const reception = createReception(folder, new FairSemaphore(1, 1));
     async function* broken(): AsyncGenerator<Buffer> {
       yield Buffer.from("x");

@@ -17,16 +17,16 @@ function layerOf(text: string, offset: number): Layer {
 
 const textOf = ({ bytes }: Pick<Layer, "bytes">) => Buffer.from(bytes).toString("latin1");
 
-describe("the secret scan, of bytes anywhere in their memory", () => {
+describe("the secret scan, for bytes at any offset in memory", () => {
   for (const offset of [0, 1, 2, 3]) {
-    it(`reads those that begin ${offset} into it by two and by four as by one`, () => {
+    it(`reads texts at offset ${offset} with one, two and four bytes in the same way`, () => {
       const { bytes } = layerOf("0123456789", offset);
       expect(textOf({ bytes: new Uint8Array(new Int32Array(wordsOf(bytes)).buffer) })).to.equal("01234567");
       expect(textOf({ bytes: new Uint8Array(new Uint16Array(pairsOf(bytes)).buffer) })).to.equal("0123456789");
     });
 
     for (const encoding of ["base64", "hex"] as const) {
-      it(`decodes ${encoding} that begins ${offset} into it`, () => {
+      it(`decodes ${encoding} at offset ${offset}`, () => {
         const layer = layerOf(`${Buffer.from(SECRET.repeat(4)).toString(encoding)} and more`, offset);
         const found: boolean[] = [];
         // Each is valid until the next is requested.
@@ -35,7 +35,7 @@ describe("the secret scan, of bytes anywhere in their memory", () => {
       });
     }
 
-    it(`finds the escapes of what begins ${offset} into it`, () => {
+    it(`finds the escapes of a text at offset ${offset}`, () => {
       const unescaped = unescapedLayer(
         layerOf(`plain text of some length, then ${encodeURIComponent(SECRET)}`, offset),
       );

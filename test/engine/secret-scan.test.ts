@@ -31,7 +31,7 @@ const FORMS: Record<string, string> = {
 
 describe("the secret scan", () => {
   for (const [form, text] of Object.entries(FORMS)) {
-    it(`finds and masks a secret in the form ${form}, wherever it stands`, () => {
+    it(`finds and masks a secret in the form ${form}, at any place`, () => {
       const around = `before ${text} after`;
       expect(scan.find([{ text: around }])).to.equal("_key");
       const masked = scan.mask({ text: around });
@@ -99,7 +99,7 @@ describe("the secret scan", () => {
     "reversed, with line breaks": [between(Array.from(SECRET).reverse().join(""), "\n\n"), scan],
   };
   for (const [form, [text, by]] of Object.entries(CUT)) {
-    it(`passes nothing of a secret on that is received ${form}, at any cut`, async () => {
+    it(`passes on no part of a secret that arrives ${form}, with any split`, async () => {
       const around = `before ${text} after`;
       const whole = by.mask({ text: around });
       expect(by.find([{ text: around }])).to.equal("_key");
@@ -110,7 +110,7 @@ describe("the secret scan", () => {
     });
   }
 
-  it("keeps the context of escapes when it passes a part of a text on", async () => {
+  it("keeps the state of escapes when it passes on a part of a text", async () => {
     // The second half of the first escape is the beginning of another secret, and of another escape.
     const two = createSecretScan([
       { name: "_one", value: '\\nab"cdefgh', whole: false },
@@ -123,7 +123,7 @@ describe("the secret scan", () => {
     }
   });
 
-  it("scans a long text without a place to cut in linear time", async () => {
+  it("scans a long text without a place to split in linear time", async () => {
     let scanned = 0;
     const passed: string[] = [];
     const counting: Pick<Scan, "maskBeginning"> = {
@@ -142,7 +142,7 @@ describe("the secret scan", () => {
     expect(scanned).to.be.below(10 * 100_000);
   });
 
-  it("passes honest text on at once, and all of it", async () => {
+  it("passes on text without secrets at once and completely", async () => {
     const text = "Honest text with k3y and k3y/+ü but no more of it. ".repeat(20);
     for (const size of [1, 3, 64]) {
       const passed = await passedOn(text, size);
@@ -180,7 +180,7 @@ describe("the secret scan", () => {
     expect(word.findInUrl("https://schluesselwoerter-ueberall.example/")).to.equal(null);
   });
 
-  it("finds the whole password of an address, also where it holds an @ or is escaped", () => {
+  it("finds the whole password of a URL, also if it contains an @ or is escaped", () => {
     const values = (text: string) => secretsOfSetting("_url", text).map(({ value }) => value);
     expect(values("postgres://me:pass@word@of@2026@db.example:5432/x")).to.include("pass@word@of@2026");
     expect(values("postgres://me:pass%40word%40of%402026@db.example/x")).to.include.members([
@@ -189,12 +189,12 @@ describe("the secret scan", () => {
     ]);
   });
 
-  it("finds nothing in text that holds no secret", () => {
+  it("finds nothing in text without a secret", () => {
     expect(scan.find([{ text: "k3y/+ü of few parts, nothing else; ".repeat(1000) }])).to.equal(null);
     expect(scan.mask({ text: "nothing here" })).to.equal("nothing here");
   });
 
-  it("counts a short value only where it is the whole text, or a whole string of JSON that is no key", () => {
+  it("finds a short value only as the whole text, or as a whole string of JSON that is no key", () => {
     const short = createSecretScan([{ name: "__pin", value: "1234", whole: true }]);
     expect(short.find([{ text: "1234" }])).to.equal("__pin");
     expect(short.find([{ text: "12345" }])).to.equal(null);
@@ -206,7 +206,7 @@ describe("the secret scan", () => {
     expect(short.mask({ text: '{"pin":"1234"}' })).to.equal('{"pin":"«__pin»"}');
   });
 
-  it("counts names of keys only from 16 characters, and what stands beside them as ever", () => {
+  it("finds names of keys only from 16 characters, and texts beside them as usual", () => {
     const word = createSecretScan([{ name: "__env", value: "production", whole: false }]);
     for (const honest of ['{"production":1}', '{"a":[{"production" : {"production":"x"}}]}', '{"cHJvZHVjdGlvbg":1}']) {
       expect(word.findInJson(honest), honest).to.equal(null);
@@ -228,7 +228,7 @@ describe("the secret scan", () => {
     expect(document.findInJson('{"user":"a","pw":"b"}'), "a document over its keys").to.equal("_doc");
   });
 
-  it("finds base64 and hex that were reversed, wherever the value lies in them", () => {
+  it("finds reversed base64 and hex, at any place of the value in them", () => {
     const back = (text: string) => text.split("").reverse().join("");
     for (const value of [SECRET, "k3y-of-16-letters", "deadbeefcafe01234567"]) {
       const one = createSecretScan([{ name: "_key", value, whole: false }]);
@@ -248,7 +248,7 @@ describe("the secret scan", () => {
     }
   });
 
-  it("counts long strings and numbers wherever they stand, and short strings that are all of a protected setting", () => {
+  it("finds long strings and numbers at any place, and short strings only of a protected setting", () => {
     const of = (name: string, value: unknown) =>
       secretsOfSetting(name, value).map((secret) => (secret.whole ? [secret.value] : secret.value));
     expect(of("_flag", true)).to.deep.equal([]);
@@ -267,7 +267,7 @@ describe("the secret scan", () => {
     expect(of("_blank", " ".repeat(20))).to.deep.equal([]);
   });
 
-  it("counts the parts of structured values that are secret by themselves: PEM lines, passwords, a document's strings", () => {
+  it("finds the parts of structured values that are secrets themselves: PEM lines, passwords, a document's strings", () => {
     const line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC";
     const pem = `-----BEGIN PRIVATE KEY-----\n${line}\nabcd==\n-----END PRIVATE KEY-----\n`;
     const values = (value: unknown) => secretsOfSetting("_x", value).map((secret) => secret.value);
@@ -278,7 +278,7 @@ describe("the secret scan", () => {
     expect(values(document)).to.have.members([document, pem, line]);
   });
 
-  it("finds a secret that a cut has left the beginning of, and masks it", () => {
+  it("finds a secret of which a cut has left only the beginning, and masks it", () => {
     const cut = `${"x".repeat(50)}${SECRET.slice(0, 15)}`;
     expect(scan.find([{ text: cut }])).to.equal(null);
     expect(scan.find([{ text: cut, cut: true }])).to.equal("_key");
@@ -287,7 +287,7 @@ describe("the secret scan", () => {
     expect(scan.find([{ text: inEscape, cut: true }])).to.equal("_key");
   });
 
-  it("masks numbers and keys in JSON, and leaves JSON without secrets as it is written", () => {
+  it("masks numbers and keys in JSON, and does not change JSON without secrets", () => {
     const account = createSecretScan([{ name: "_account", value: "1234567890", whole: false }]);
     expect(account.maskJson('{"a":1234567890,"key-of-1234567890":[1]}')).to.equal(
       '{"a":"«_account»","key-of-«_account»":[1]}',
@@ -295,7 +295,7 @@ describe("the secret scan", () => {
     expect(account.maskJson('{"a" : 1e3}')).to.equal('{"a" : 1e3}');
   });
 
-  it("finds a value whose escapes lie in base64 or hex, also behind bytes that are no text", () => {
+  it("finds a value whose escapes are inside base64 or hex, also after bytes that are no text", () => {
     const percent = bytes.toString("hex").replaceAll(/../g, "%$&");
     const escaped = Buffer.from(percent);
     const behind = Buffer.concat([Buffer.alloc(12), escaped]);

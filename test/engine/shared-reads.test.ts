@@ -17,14 +17,14 @@ describe("shared reads", () => {
     begun.length = 0;
   });
 
-  it("ask once for all who come in one turn, and once for each key", async () => {
+  it("read once for all callers of one turn, and once for each key", async () => {
     const [first, second, other] = await Promise.all([read("a"), read("a"), read("b")]);
     expect(begun).to.deep.equal(["a", "b"]);
     expect(second).to.equal(first);
     expect(other).not.to.equal(first);
   });
 
-  it("give nobody what stood before it came, while a read is under way either", async () => {
+  it("give no caller a state from before its call, also while a read is in progress", async () => {
     stands = 1;
     const early = read("a");
     await turn();
@@ -33,7 +33,7 @@ describe("shared reads", () => {
     expect(await Promise.all([early, read("a")])).to.deep.equal([{ found: 1 }, { found: 2 }]);
   });
 
-  it("see a change that was made before the last of them came", async () => {
+  it("see a change that was made before the last call", async () => {
     stands = 3;
     const early = read("a");
     stands = 4;
@@ -41,7 +41,7 @@ describe("shared reads", () => {
     expect(begun).to.deep.equal(["a"]);
   });
 
-  it("fail for all of them alike, and are asked for anew", async () => {
+  it("fail for all their callers, and the next call reads again", async () => {
     const outcomes = await Promise.allSettled([read("-"), read("-")]);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
     await Promise.allSettled([read("-")]);

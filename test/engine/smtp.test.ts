@@ -83,7 +83,7 @@ describe("smtp", () => {
     });
   };
 
-  it("says that a message was taken, and uses the connection again", async () => {
+  it("reports that a message was accepted, and uses the connection again", async () => {
     let connections = 0;
     server.manners.onConnect = () => {
       connections += 1;
@@ -95,7 +95,7 @@ describe("smtp", () => {
     expect([server.taken.length, connections]).to.deep.equal([5, 1]);
   });
 
-  it("says that nothing was sent where the connection is refused, the server silent, or gone before the content", async () => {
+  it("reports that nothing was sent if the connection is refused, the server silent, or gone before the content", async () => {
     const silent = await scripted(() => undefined);
     const full = await scripted((socket) => socket.end("421 too many of you\r\n"));
     const gone = await scripted((socket) => socket.write("220 here\r\n", () => socket.destroy()));
@@ -110,7 +110,7 @@ describe("smtp", () => {
     }
   });
 
-  it("says that it is unsure where the content was on its way and no reply came", async () => {
+  it("reports an unknown result if the content was sent and no reply arrived", async () => {
     const hangsUp = await scripted(upToContent((socket) => socket.destroy()));
     expect((await smtp.deliver(to(hangsUp), HANDOVER)).kind).to.equal("unsure");
     // A busy machine may answer too late before the content: that attempt proves nothing. The first with content decides.
@@ -127,7 +127,7 @@ describe("smtp", () => {
     expect(kind).to.equal("unsure");
   });
 
-  it("is sure of a refusal after the content", async () => {
+  it("reports a certain rejection after the content", async () => {
     const refuses = async (code: number) => {
       server.manners.onData = () => ({ code, message: "no" });
       return smtp.deliver(to(server.port), HANDOVER);
@@ -136,13 +136,13 @@ describe("smtp", () => {
     expect(await refuses(554)).to.deep.include({ kind: "refused", permanent: true, code: 554 });
   });
 
-  it("sends no content where the message has become another's", async () => {
+  it("sends no content if the message is now assigned to another process", async () => {
     const delivery = await smtp.deliver(to(server.port), { ...HANDOVER, mayBegin: async () => false });
     expect(delivery).to.deep.equal({ kind: "fenced" });
     expect(server.taken).to.deep.equal([]);
   });
 
-  it("begins anew, once for each, where a kept connection has been given up by the server", async () => {
+  it("retries, once for each, if the server has closed a persistent connection", async () => {
     const connections: Socket[] = [];
     const port = await scripted((socket) => {
       connections.push(socket);
@@ -156,14 +156,14 @@ describe("smtp", () => {
     expect(connections).to.have.length(2);
   });
 
-  it("gives nobody a connection that was opened for another", async () => {
+  it("uses a connection only for the app that it was opened for", async () => {
     expect((await smtp.deliver(to(server.port, { owner: "operator" }), HANDOVER)).kind).to.equal("taken");
     const forbidden = async () => Promise.reject(Object.assign(new Error("not there"), { forbidden: true }));
     const delivery = await smtp.deliver(to(server.port, { owner: "app 1", connect: forbidden }), HANDOVER);
     expect(delivery).to.deep.include({ kind: "refused", permanent: true, ours: true });
   });
 
-  it("sends no password to another machine in the open", async () => {
+  it("sends no password to another machine without encryption", async () => {
     const lines: string[] = [];
     const port = await scripted((socket) => {
       socket.write("220 here\r\n");
@@ -189,7 +189,7 @@ describe("checked connections", () => {
   };
   const connections = createCheckedConnections({ mayReach: isPublic, resolve });
 
-  it("refuse a name of which any address is forbidden, an address that is, and a port that is", async () => {
+  it("reject a name with a forbidden address, a forbidden address, and a forbidden port", async () => {
     const narrow = createCheckedConnections({ mayReach: () => true, mayUsePort: (port) => port === 25, resolve });
     for (const [way, host, port] of [
       [connections, "inner.example", 25],

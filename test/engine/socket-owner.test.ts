@@ -21,7 +21,7 @@ const ends = ({ remoteAddress, remotePort, localAddress, localPort }: Socket) =>
     { address: localAddress!, port: localPort! },
   ] as const;
 
-describe("whose connection it is", () => {
+describe("the owner of a connection", () => {
   let server: Server;
   let clients: ChildProcess[];
 
@@ -46,7 +46,7 @@ describe("whose connection it is", () => {
   }
 
   for (const host of ["127.0.0.1", "::1"]) {
-    it(`is told by the kernel, and by its table, as the same on ${host}`, async () => {
+    it(`is the same by the kernel and by its table, on ${host}`, async () => {
       const uid = process.getuid!() === 0 ? STRANGER : process.getuid!();
       const socket = await connectionOf(uid, host);
       const ask = await openKernelSockets();
@@ -57,7 +57,7 @@ describe("whose connection it is", () => {
       expect(ask?.(other, own), "of the other end").to.equal(process.getuid!());
     });
 
-    it(`is nobody's once it has been given up, on ${host}`, async () => {
+    it(`is unknown after the connection has ended, on ${host}`, async () => {
       const socket = await connectionOf(process.getuid!(), host);
       const [{ address: remoteAddress, port: remotePort }, { address: localAddress, port: localPort }] = ends(socket);
       const gone = once(socket, "close");
@@ -67,7 +67,7 @@ describe("whose connection it is", () => {
       expect(await peerUid(socket)).to.equal(NOBODY);
     });
 
-    it(`is not taken for that of whoever listens at the same port, on ${host}`, async () => {
+    it(`is not the process that listens at the same port, on ${host}`, async () => {
       const socket = await connectionOf(process.getuid!(), host);
       const { localAddress, localPort } = socket;
       const listening = { address: localAddress!, port: localPort! };

@@ -9,8 +9,8 @@ function threadsOf<I, O>(body: string, changes: { timeoutMs?: number; memoryMb?:
   return createThreads<I, O>({ module: moduleOf(body), name: "work", timeoutMs: 10_000, memoryMb: 64, ...changes });
 }
 
-describe("threads", () => {
-  it("answer what the function does, one call after another and at once", async () => {
+describe("worker threads", () => {
+  it("return the function's results, in sequence and concurrently", async () => {
     const { call } = threadsOf<number, number>("(x) => x * 2");
     expect(await call(21)).to.deep.equal({ ok: true, value: 42 });
     expect(await call(1)).to.deep.equal({ ok: true, value: 2 });
@@ -18,7 +18,7 @@ describe("threads", () => {
     expect(all).to.deep.equal([2, 4, 6].map((value) => ({ ok: true, value })));
   });
 
-  it("reject with what the function throws, and answer the next call", async () => {
+  it("reject with the function's error, and answer the next call", async () => {
     const { call } = threadsOf<boolean, number>("(fails) => { if (fails) throw new RangeError('mine'); return 1 }");
     const error = await call(true).catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(RangeError).and.to.have.property("message", "mine");

@@ -30,7 +30,7 @@ describe("the test databases", () => {
     expect(found.rows[0].name).to.equal(null);
   });
 
-  it("refuse to go in silence while a connection to them is open", async () => {
+  it("report an open connection when they are removed", async () => {
     const forgotten = new Client({ connectionString: first.url, application_name: "forgotten" });
     forgotten.on("error", () => {});
     await forgotten.connect();

@@ -34,7 +34,7 @@ describe("requests to HTTP triggers, as events", () => {
       return sample.make(body, service.url, Math.floor(Date.now() / 1000));
     };
 
-    it("run once; a repeat gets the same answer, at another trigger it is another event", async () => {
+    it("run once; a repeat gets the same response; at another trigger it is another event", async () => {
       const { auth } = SAMPLES.find(({ name }) => name === "stripe")!;
       const code = `async function execute() { return Svc.App.V3.Actions.response({ status: 201, headers: { "X-Run": String(Math.random()) }, body: "done" }); }`;
       const { id } = await makeAction(service, { method: "POST", path: "events/a", auth }, { code });
@@ -56,7 +56,7 @@ describe("requests to HTTP triggers, as events", () => {
       expect((await post("events/a", body, headers)).headers["svc-replayed"], "a day later").to.equal(undefined);
     });
 
-    it("run again after a failure, and after an answer that was not 2xx", async () => {
+    it("run again after a failure, and after a response that was not 2xx", async () => {
       const code = `async function execute({ payload }) {
         const { fails } = payload.request.body;
         if (fails === "throw") throw new Error("the author's message");
@@ -74,7 +74,7 @@ describe("requests to HTTP triggers, as events", () => {
       expect([repeat.http, repeat.json, repeat.headers["svc-replayed"]]).to.deep.equal([200, "well", "true"]);
     });
 
-    it("at once run once: the others wait for the first", async () => {
+    it("that are sent concurrently run once: the others wait for the first", async () => {
       const code =
         "async function execute() { await new Promise((end) => setTimeout(end, 300)); return Math.random(); }";
       const where = { method: "POST", path: "together", auth: NONE, idempotencyHeader: "X-Event" } as const;
@@ -85,7 +85,7 @@ describe("requests to HTTP triggers, as events", () => {
       expect(await runsOf(id)).to.equal(1);
     });
 
-    it("answered immediately are stored before the answer, and found again", async () => {
+    it("that get an immediate response are stored before it, and recognized again", async () => {
       const where = {
         method: "POST",
         path: "later",
@@ -115,7 +115,7 @@ describe("limits of requests to HTTP triggers", () => {
   });
   after(() => service.stop());
 
-  it("are an app's own, apart from those of runs, and count what has brought its proof", async () => {
+  it("belong to an app, separate from those of runs, and count requests that pass the check of the caller", async () => {
     await makeAction(service, { path: "limited", auth: { type: "basic", setting: "__login" } });
     const path = `/h/${service.appId}/limited`;
     const headers = { authorization: `Basic ${Buffer.from("a:b").toString("base64")}` };
@@ -131,7 +131,7 @@ describe("limits of requests to HTTP triggers", () => {
     expect(run.http).to.equal(200);
   });
 
-  it("bound one address, whatever becomes of its requests", async () => {
+  it("limit one address, whatever happens to its requests", async () => {
     const began = performance.now();
     const statuses: number[] = [];
     // The limit regains a request every two seconds: a slow machine sends more before one is refused.

@@ -46,9 +46,9 @@ describe("requests to HTTP triggers", () => {
   });
   after(() => service.stop());
 
-  describe("proofs", () => {
+  describe("the check of the caller", () => {
     for (const [at, sample] of SAMPLES.entries()) {
-      it(`a ${sample.name} signature lets the request in, and nothing else does`, async () => {
+      it(`accepts a request with a ${sample.name} signature, and no other`, async () => {
         const path = `signed/${at}`;
         const { id } = await makeAction(service, { method: "POST", path, auth: sample.auth }, { code: COUNT });
         const url = `${service.url}/h/${service.appId}/${path}`;
@@ -82,7 +82,7 @@ describe("requests to HTTP triggers", () => {
       });
     }
 
-    it("a signature covers the raw body: 1 MB, compressed, and bytes that are no text", async () => {
+    it("includes the raw body in a signature: 1 MB, compressed, and bytes that are no text", async () => {
       const github = SAMPLES.find(({ name }) => name === "hmac in hex")!;
       await makeAction(service, { method: "POST", path: "raw", auth: github.auth }, { code: COUNT });
       const { createHmac } = await import("node:crypto");
@@ -98,7 +98,7 @@ describe("requests to HTTP triggers", () => {
       expect([large.http, large.json.status]).to.deep.equal([413, "PAYLOAD_TOO_LARGE"]);
     });
 
-    it("an unset, empty or other setting refuses every request; a new one counts at once", async () => {
+    it("rejects every request if the setting is missing, empty or invalid; a new value applies at once", async () => {
       const auth = { type: "basic", setting: "__login" } as const;
       await makeAction(service, { path: "basic", auth });
       const login = (text: string) => ({ authorization: `Basic ${Buffer.from(text).toString("base64")}` });
@@ -122,7 +122,7 @@ describe("requests to HTTP triggers", () => {
       expect(json.request.headers).to.not.have.property("authorization");
     });
 
-    it("a bearer token is an API token of this app that may run", async () => {
+    it("accepts as a bearer token only an API token of this app that may run actions", async () => {
       await makeAction(service, { path: "bearer", auth: { type: "bearer" } });
       const status = async (token: string) =>
         (await live("bearer", { headers: { authorization: `Bearer ${token}` } })).http;
@@ -142,7 +142,7 @@ describe("requests to HTTP triggers", () => {
       expect(json.request.headers).to.not.have.property("authorization");
     });
 
-    it("a secret is the last segment of the address, hidden from the action, and replaced at once", async () => {
+    it("uses the last segment of the URL as a secret, which the action does not see, and which can be replaced at once", async () => {
       const { id, action } = await makeAction(service, { path: "secret/:x", auth: { type: "secret" } });
       const url = action.endpoints[0].url as string;
       const secret = url.split("/").at(-1)!;
@@ -173,7 +173,7 @@ describe("requests to HTTP triggers", () => {
       expect(refused.body.status).to.equal("TRIGGER_NOT_ALLOWED");
     });
 
-    it("a secret's address goes before a pattern that would take it for a value", async () => {
+    it("prefers the URL of a secret to a pattern that would match it as a value", async () => {
       const { action } = await makeAction(
         service,
         { path: "both", auth: { type: "secret" } },
@@ -188,7 +188,7 @@ describe("requests to HTTP triggers", () => {
       expect((await live("both/other")).json).to.equal("value");
     });
 
-    it("only callers who may edit the action read its addresses", async () => {
+    it("shows an action's URLs only to callers who may edit the action", async () => {
       const { id } = await makeAction(service, { path: "shown", auth: { type: "secret" } });
       const reader = await scopedToken("read");
       const read = await service.rest("GET", `${actions}/${id}`, { as: reader });
@@ -199,7 +199,7 @@ describe("requests to HTTP triggers", () => {
     });
   });
 
-  describe("answers", () => {
+  describe("responses", () => {
     let serial = 0;
     const answerOf = async (code: string, sent?: Sent, where: object = {}): Promise<Received> => {
       serial += 1;
@@ -208,7 +208,7 @@ describe("requests to HTTP triggers", () => {
     };
     const respond = (options: string) => `async function execute() { return Svc.App.V3.Actions.response(${options}); }`;
 
-    it("are the result as JSON, 204 for undefined, and never a stranger's markup on the service's origin", async () => {
+    it("are the result as JSON, 204 for undefined, and never HTML of others on the service's origin", async () => {
       const json = await answerOf("async function execute() { return { a: [1, null] }; }");
       expect([json.http, json.json]).to.deep.equal([200, { a: [1, null] }]);
       const nothing = await answerOf("async function execute() {}");
@@ -256,7 +256,7 @@ describe("requests to HTTP triggers", () => {
       expect(dropped.headers["content-security-policy"]).to.equal("sandbox allow-scripts allow-forms");
     });
 
-    it("fail with a fault of the author's options in the run, and with no word of the author's outside", async () => {
+    it("fail if the author's options are invalid, and show nothing of the author's error outside", async () => {
       const FAULTS = [
         "{ status: 99 }",
         "{ status: '200' }",
@@ -273,7 +273,7 @@ describe("requests to HTTP triggers", () => {
       }
     });
 
-    it("come from the action's own call alone: a result that looks like one is a result", async () => {
+    it("are set only by the action's own call: a result that looks like one is a normal result", async () => {
       const echo = "async function execute({ payload }) { return payload.request.body; }";
       const type = { "content-type": "application/json" };
       for (const forged of ['{"status":302,"redirect":"https://evil.example"}', '{"response 0":{"status":302}}']) {
@@ -282,7 +282,7 @@ describe("requests to HTTP triggers", () => {
       }
     });
 
-    it("hold no secret in headers, body or redirect", async () => {
+    it("contain no secret in headers, body or redirect", async () => {
       await settings({ __leak: "a-secret-that-must-not-leave" });
       const places = [
         "{ headers: { 'X-A': s } }",
@@ -377,7 +377,7 @@ describe("requests to HTTP triggers", () => {
       }
     });
 
-    it("are kept with the run, whose mode is on-demand, and can be replayed", async () => {
+    it("are stored with the run, whose mode is on-demand, and can be replayed", async () => {
       const { id } = await makeAction(
         service,
         { method: "POST", path: "replayed", auth: NONE },

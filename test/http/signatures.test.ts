@@ -40,12 +40,12 @@ const sampleOf = (name: string): Sample => SAMPLES.find((one) => one.name === na
 describe("signatures of webhooks", () => {
   for (const sample of SAMPLES) {
     describe(sample.name, () => {
-      it("are accepted over the bytes as sent", () => {
+      it("are accepted for the bytes as sent", () => {
         for (const body of BODIES)
           expect(accepts(sample, sample.make(body, URL, NOW)), body.slice(0, 20)).to.equal(true);
       });
 
-      it(`are refused after each of ${MUTATIONS} mutations`, () => {
+      it(`are rejected after each of ${MUTATIONS} mutations`, () => {
         const signed = sample.make(BODIES[0]!, URL, NOW);
         const places = ["body", ...sample.signed, ...(sample.auth.scheme === "twilio" ? ["url"] : [])];
         const mutation = fc.record({
@@ -79,7 +79,7 @@ describe("signatures of webhooks", () => {
         );
       });
 
-      it("are refused without their headers, with another key and without one", () => {
+      it("are rejected without their headers, with another key and without one", () => {
         const signed = sample.make(BODIES[0]!, URL, NOW);
         for (const name of sample.signed) {
           const { [name]: _, ...headers } = signed.headers;
@@ -97,7 +97,7 @@ describe("signatures of webhooks", () => {
       });
 
       if (sample.isTimed) {
-        it("are refused when their time is too far away, in the past and in the future", () => {
+        it("are rejected if their time is too far away, in the past and in the future", () => {
           const signed = sample.make(BODIES[0]!, URL, NOW);
           for (const skew of [-300, -1, 0, 1, 300])
             expect(accepts(sample, signed, NOW + skew), `${skew}`).to.equal(true);
@@ -178,7 +178,7 @@ describe("signatures of webhooks", () => {
     });
   });
 
-  it("take keys of strings only, at most two", () => {
+  it("can have keys that are strings only, at most two", () => {
     const cases: [unknown, string[]][] = [
       ["a", ["a"]],
       [
@@ -201,7 +201,7 @@ describe("signatures of webhooks", () => {
     for (const [setting, keys] of cases) expect(keysOf(setting), JSON.stringify(setting)).to.deep.equal(keys);
   });
 
-  it("name the event where its sender does", () => {
+  it("return the ID of the event if the sender has one", () => {
     const headers: Record<string, string> = {
       "webhook-id": "standard",
       "x-github-delivery": "github",

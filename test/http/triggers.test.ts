@@ -24,8 +24,8 @@ describe("HTTP triggers", () => {
   });
   after(() => service.stop());
 
-  describe("addresses", () => {
-    it("answer the live version, with a pattern's parameters", async () => {
+  describe("URLs", () => {
+    it("run the live version, with the pattern's parameters", async () => {
       await makeAction(service, { method: "GET", path: "orders/:id", auth: NONE });
       const { http, json } = await live("orders/7?a=1&b=2&a=3");
       expect(http).to.equal(200);
@@ -37,7 +37,7 @@ describe("HTTP triggers", () => {
       expect(json.request.requestId).to.match(/^[0-9a-f-]{36}$/);
     });
 
-    it("prefer literal segments from left to right, whatever order they were made in", async () => {
+    it("prefer literal segments from left to right, in any order of creation", async () => {
       const code = (said: string) => `async function execute() { return "${said}"; }`;
       await makeAction(service, { path: ":any/fixed", auth: NONE }, { code: code("parameter first") });
       await makeAction(service, { path: "best/:any", auth: NONE }, { code: code("literal first") });
@@ -65,7 +65,7 @@ describe("HTTP triggers", () => {
       [`values/${"x".repeat(1_025)}`, "a value of more than 1,024 characters matches nothing", 404],
       ["a/b/c/d/e/f/g/h/i/j", "more segments than a pattern can have match nothing", 404],
     ];
-    it("decode paths once", async () => {
+    it("are decoded once", async () => {
       await makeAction(service, { path: "values/:v", auth: NONE });
       for (const [path, what, http, params] of PATHS) {
         const answer = await live(path);
@@ -75,7 +75,7 @@ describe("HTTP triggers", () => {
       }
     });
 
-    it("have literal segments of any script, in either Unicode form", async () => {
+    it("can have literal segments of any script, in either Unicode form", async () => {
       await makeAction(service, { path: "grüße/日本", auth: NONE });
       const decomposed = encodeURIComponent("gru\u0308ße");
       expect((await live(`${encodeURIComponent("grüße")}/${encodeURIComponent("日本")}`)).http).to.equal(200);
@@ -96,7 +96,7 @@ describe("HTTP triggers", () => {
       expect(Number(head.headers["content-length"])).to.be.greaterThan(0);
     });
 
-    it("of all methods leave those with a trigger of their own to it", async () => {
+    it("for all methods leave a method to the trigger that names it", async () => {
       const code = (said: string) =>
         `async function execute({ payload }) { return "${said} " + payload.request.method; }`;
       await makeAction(service, { path: "any", auth: NONE }, { code: code("any") });
@@ -129,7 +129,7 @@ describe("HTTP triggers", () => {
   });
 
   describe("drafts", () => {
-    it("answer editors by header, and by cookie from the service's own pages only", async () => {
+    it("run for editors by header, and by cookie only from the service's own pages", async () => {
       await makeAction(service, { path: "drafted", auth: { type: "basic", setting: "__never" } }, { publish: false });
       const path = `/h/${service.appId}/draft/drafted`;
       const { editor, admin, api, live: visitor, viewer } = service.tokens;
@@ -147,7 +147,7 @@ describe("HTTP triggers", () => {
       expect(await status({ cookie })).to.equal(401);
     });
 
-    it("run the draft, and show the action neither the credential nor a cookie", async () => {
+    it("run the draft, and show the action neither the token nor a cookie", async () => {
       await makeAction(service, { path: "hidden", auth: NONE }, { publish: false });
       const { json } = await draft("hidden", {
         headers: { authorization: "Bearer other", cookie: "a=b", "X-Own": "1" },
@@ -158,7 +158,7 @@ describe("HTTP triggers", () => {
     });
   });
 
-  it("stand beside jitterSeconds, which is for schedules", async () => {
+  it("can have jitterSeconds beside, which applies to schedules", async () => {
     const scheduled = { triggers: [{ trigger: "schedule" }], frequency: "0 9 * * *" };
     const made = await create("jitter", [], { ...scheduled, jitterSeconds: 120 });
     expect([made.http, made.body.action.jitterSeconds]).to.deep.equal([201, 120]);
@@ -236,7 +236,7 @@ describe("HTTP triggers", () => {
       ["an unknown way to respond", { path: "a", auth: NONE, respond: "later" }, "where.respond"],
       ["a faulty header", { path: "a", auth: NONE, idempotencyHeader: "a b" }, "where.idempotencyHeader"],
     ];
-    it("names each fault of a trigger by its path", async () => {
+    it("names each error of a trigger by its path", async () => {
       for (const [what, where, path] of FAULTS) {
         const { http: code, body } = await create("faulty", http(where));
         expect([code, body.status], what).to.deep.equal([400, "TRIGGERS_INVALID"]);
@@ -247,14 +247,14 @@ describe("HTTP triggers", () => {
       expect(unknown.body.error).to.include("triggers[0].where.metod").and.to.include('"method"');
     });
 
-    it("keeps them to server actions", async () => {
+    it("allows them only on server actions", async () => {
       for (const environment of ["client", "any"]) {
         const { body } = await create("elsewhere", http({ path: "elsewhere", auth: NONE }), { environment });
         expect(body.status, environment).to.equal("TRIGGER_NOT_ALLOWED");
       }
     });
 
-    it("refuses two triggers with one pattern and method, parameters' names aside, before later faults", async () => {
+    it("rejects two triggers with one pattern and method, with any names of parameters, before later errors", async () => {
       const twice = [...http({ path: "one/:a", auth: NONE }), ...http({ path: "one/:b", auth: NONE })];
       expect((await create("twice", twice)).body.status).to.equal("TRIGGERS_INVALID");
       await makeAction(service, { method: "POST", path: "clash/:a", auth: NONE });
@@ -275,7 +275,7 @@ describe("HTTP triggers", () => {
       }
     });
 
-    it("refuses one of two concurrent saves, and at publish what another live version has", async () => {
+    it("rejects one of two concurrent saves, and at publish a path that another live version has", async () => {
       for (let round = 0; round < 5; round += 1) {
         const where = { path: `race/${round}`, auth: NONE };
         const both = await Promise.all(["a", "b"].map((side) => create(`race-${round}-${side}`, http(where))));
@@ -290,7 +290,7 @@ describe("HTTP triggers", () => {
       expect((await service.rest("POST", `${actions}/${second.id}/publish`)).http).to.equal(200);
     });
 
-    it("lets two actions exchange their addresses in one import, and keeps triggers in versions and exports", async () => {
+    it("lets two actions swap their paths in one import, and keeps triggers in versions and exports", async () => {
       const of = (path: string) => http({ method: "PUT", path, auth: { type: "secret" }, respond: "immediately" });
       await create("swap-a", of("swap/a"));
       await create("swap-b", of("swap/b"));
@@ -314,7 +314,7 @@ describe("HTTP triggers", () => {
       expect(refused.body.faults[0]).to.include({ status: "TRIGGERS_INVALID", name: "swap-c" });
     });
 
-    it("restores a version only while its address is free", async () => {
+    it("restores a version only while its path is free", async () => {
       const { id } = await makeAction(service, { path: "restored", auth: NONE }, { publish: false });
       const update = (path: string) =>
         service.rest("PUT", `${actions}/${id}`, { body: { triggers: http({ path, auth: NONE }) } });
@@ -328,7 +328,7 @@ describe("HTTP triggers", () => {
       expect((await restore()).body.status).to.equal("RESTORE_FAILED");
     });
 
-    it("is the same over GraphQL, which has them typed", async () => {
+    it("is the same over GraphQL, with typed fields", async () => {
       const where = {
         method: "POST",
         path: "typed/:id",

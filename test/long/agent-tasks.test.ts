@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { AGENT_SCOPES, runTasks } from "../../bench/agent/bench.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-describe("A coding agent", function () {
+describe("a coding agent", function () {
   this.timeout(600_000);
   let service: TestService;
   before(async () => {

@@ -52,7 +52,7 @@ const CASES: readonly Case[] = [
 ];
 
 describeWhereInstalled("the alerting rules in promtool", () => {
-  it("are rules, and fire for series as Prometheus scrapes them", async () => {
+  it("are valid rules, and fire for series as Prometheus scrapes them", async () => {
     const folder = mkdtempSync(join(tmpdir(), "svc-rules-"));
     try {
       await run(PROMTOOL, ["check", "rules", RULES]);

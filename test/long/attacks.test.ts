@@ -40,7 +40,7 @@ const BLOBS = body(`
   for (let n = 0; n < 300; n += 1) kept.push(new Blob([new Uint8Array(10 * 1_024 * 1_024).fill(n)]));
   await new Promise((resolve) => setTimeout(resolve, 2_000));
   return kept.length`);
-describe("an attack by one app, or by nobody in particular, beside a neighbour", () => {
+describe("an attack by one app, or without a credential, beside a neighbour", () => {
   let service: ServiceProcess;
   let url: string;
   let neighbour: Neighbour;

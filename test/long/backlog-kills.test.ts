@@ -33,7 +33,7 @@ const ODD = `
 describe(`${DEEP} runs in the queue`, function () {
   this.timeout(1_200_000);
 
-  it(`each come to one end while runners are killed ${KILLS} times, and what is left is cancelled at once`, async () => {
+  it(`each end once while runners are killed ${KILLS} times, and the rest is cancelled at once`, async () => {
     const database = await freshDatabase();
     const folder = mkdtempSync(join(tmpdir(), "svc-backlog-"));
     const { appId, tokens } = await firstCredentials(database.url, folder);

@@ -35,7 +35,7 @@ async function filled(depth: number) {
 }
 
 describe("a queue of 100,000 runs", () => {
-  it("costs a claim at most one and a half times as much as one of some hundred", async () => {
+  it("costs a claim at most one and a half times as much as a queue of some hundred", async () => {
     const small = await filled(ROUNDS + 100);
     const deep = await filled(DEEP);
     const times = new Map([

@@ -38,7 +38,7 @@ const things = async (url: string) =>
     )
   ).map(({ name }) => name);
 
-describe("a file that calls itself a backup", function () {
+describe("a file that claims to be a backup", function () {
   this.timeout(180_000);
   let folder: string;
   let original: FreshDatabase;
@@ -85,7 +85,7 @@ describe("a file that calls itself a backup", function () {
   const summary = (change: (said: Said) => void) => said("summary.json", change);
   const table = (all: Said, name: string) => all.tables.find((one: Said) => one.name === name);
 
-  it("is judged before anything is touched where its names are SQL, or no names at all", async () => {
+  it("is checked before anything is changed if its names are SQL, or invalid", async () => {
     const sql = 'run"; DROP TABLE app; --';
     const changes: ((said: Said) => void)[] = [
       (all) => (table(all, "app").name = sql),
@@ -109,7 +109,7 @@ describe("a file that calls itself a backup", function () {
     expect(await things(place.url)).to.deep.equal([]);
   });
 
-  it("leaves nothing behind where its contents do not fit, and removes what it had put into the store", async () => {
+  it("leaves nothing if its contents do not fit, and removes files that it had put into the store", async () => {
     const blob = { name: `blobs/${"a".repeat(32)}/00000001`, content: Buffer.from("x") };
     const ahead = (name: string, part: Part) => (all: Part[]) =>
       all.flatMap((one) => (one.name === name ? [part, one] : [one]));
@@ -129,7 +129,7 @@ describe("a file that calls itself a backup", function () {
     expect(filesUnder(join(folder, "data", "media"))).to.deep.equal([]);
   });
 
-  it("is not written over what is there, unless that is said; then all is as before where it fails", async () => {
+  it("does not overwrite existing data unless requested; after a failure everything is as before", async () => {
     const other = await freshDatabase();
     try {
       await query(other.url, "INSERT INTO organization (name) VALUES ('mine')");
@@ -155,7 +155,7 @@ describe("a file that calls itself a backup", function () {
     }
   });
 
-  it("may have tables of other programs beside the service's, which are left out and named", async () => {
+  it("may contain tables of other programs, which are left out and named", async () => {
     const own = await freshDatabase();
     const to = { url: place.url, dataDir: join(folder, "data"), warnings: [] as string[] };
     try {

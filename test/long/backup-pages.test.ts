@@ -64,7 +64,7 @@ describe("the pages on watching and backup", function () {
       expect(printed).to.match(/^svc_runs_total\{[^}]*outcome="completed"\} [1-9]/m);
     });
 
-    it("has a doctor who finds nothing wrong", async () => {
+    it("has a doctor that finds no fault", async () => {
       expect(await operator.paste("npm run --silent doctor"))
         .to.contain("ok ")
         .and.not.contain("WRONG");
@@ -112,7 +112,7 @@ describe("the pages on watching and backup", function () {
       return operator.paste(`exec /bin/sh -c '${command.replaceAll("'", `'\\''`)}'`, environment);
     }
 
-    it("makes the folders and a key that only the service's user can read", async () => {
+    it("creates the folders and a key that only the service's user can read", async () => {
       const values = { "/etc/svc": inFolder("etc/svc"), "/backups": backups() };
       await operator.paste(filled(makeKey!, values));
       const modes = await operator.paste(

@@ -106,7 +106,7 @@ describe("a backup of a gigabyte", function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("is made in little memory while the service writes, and shows one moment", async () => {
+  it("uses little memory while the service writes, and has the state of one moment", async () => {
     let over = false;
     let sent = 0;
     const failed: number[] = [];
@@ -139,7 +139,7 @@ describe("a backup of a gigabyte", function () {
   if (versions.length === 0)
     process.stderr.write("not tried, for no other PostgreSQL is here: a restore into another version\n");
   for (const version of versions) {
-    it(`is restored into PostgreSQL ${version} in little memory, and answers as before`, async () => {
+    it(`is restored into PostgreSQL ${version} with little memory, and the service responds as before`, async () => {
       const place = await startVersion(version);
       const dataDir = join(folder, `data-${version}`);
       try {
@@ -172,7 +172,7 @@ describe("a backup of other kinds", function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("takes files out of a bucket, and puts them into one, beside those that are there", async () => {
+  it("reads files from a bucket, and writes them into one with other files", async () => {
     const s3 = await startS3();
     const bucket = `s3://media/one?endpoint=${s3.url}`;
     const service = await startTestService({ ROLES: "api", MEDIA_URL: bucket });
@@ -203,7 +203,7 @@ describe("a backup of other kinds", function () {
   });
 
   for (const last of ["Foundation1763600000000", "KeptScripts1763600140000", "BoundsChecked1763600180100"]) {
-    it(`of a schema that ended with ${last} is brought up to this one's`, async () => {
+    it(`of a schema that ended with ${last} is migrated to the current one`, async () => {
       const [old, place] = [await emptyDatabase(), await emptyDatabase()];
       try {
         const time = (name: string) => Number(name.slice(-13));

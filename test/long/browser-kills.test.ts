@@ -16,7 +16,7 @@ describe("a browser whose processes die", () => {
   });
   afterEach(() => browsers.stop());
 
-  it("is back within two seconds when it is killed as a whole", async () => {
+  it("is replaced within two seconds after it is killed as a whole", async () => {
     const { run: lost, begun } = hangingRun(browsers);
     await begun;
     process.kill(browsers.pid()!, "SIGKILL");
@@ -26,7 +26,7 @@ describe("a browser whose processes die", () => {
     expect(performance.now() - lostAt).to.be.below(BACK_MS);
   });
 
-  it("lets no run wait for a renderer that died while its page was made", async () => {
+  it("does not make a run wait for a renderer that died while its page was created", async () => {
     const { longestMs } = await amidDyingRenderers(browsers, 40);
     expect(longestMs).to.be.below(GIVEN_UP_MS);
   });

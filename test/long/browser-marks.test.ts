@@ -4,7 +4,7 @@ import { MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "../attacks/marked-page.js";
 
 for (const mode of MODES) {
-  describe(`each mark that a run leaves in mode ${mode} of its own`, () => {
+  describe(`each trace that a run leaves in its own sandbox, mode ${mode}`, () => {
     let page: MarkedPage;
 
     before(async () => {
@@ -26,7 +26,7 @@ for (const mode of MODES) {
       return [...(await look(parts.slice(0, middle), left)), ...(await look(parts.slice(middle), left))];
     }
 
-    it("is none that the next run in the same page reads", async () => {
+    it("is not visible to the next run in the same page", async () => {
       const left: string[] = [];
       let kept = 0;
       const objects = await page.objects();

@@ -61,7 +61,7 @@ describe("the browser's own processes", () => {
   afterEach(() => browsers.stop());
 
   for (const [what, code] of Object.entries(SINKS)) {
-    it(`hold no more than their limit of ${what}: the run that fills them is ended, and no other`, async () => {
+    it(`have a limit of ${what}: the run that fills them is ended, and no other`, async () => {
       const group = browsers.pid()!;
       let peak = 0;
       let over = false;
@@ -92,7 +92,7 @@ describe("the browser's own processes", () => {
 
 describe("the memory of a run that fills it with objects", () => {
   for (const mode of MODES) {
-    it(`is bounded in mode ${mode}, long as the collector looks at them, and no other run is lost`, async () => {
+    it(`is limited in mode ${mode}, even if garbage collection takes long, and no other run is lost`, async () => {
       const browsers = testBrowsers();
       await browsers.start();
       try {
@@ -138,12 +138,12 @@ describe("the memory of a run", function () {
     ["strings", "const kept = []; for (let i = 0; ; i += 1) kept.push(('x' + i).repeat(1e6).toUpperCase());"],
   ];
   for (const [title, code, mode] of FILLS) {
-    it(`ends a run that fills it with ${title}, saying so, and no other`, () =>
+    it(`is limited: a run that fills it with ${title} ends with that error, and no other run ends`, () =>
       expectEndedByMemory(browsers, code, mode));
   }
 
   for (const mode of MODES) {
-    it(`counts nothing of earlier runs for a run in mode ${mode}`, async () => {
+    it(`does not include memory of earlier runs in mode ${mode}`, async () => {
       const code = `const execute = async () => {
         const kept = []; for (let i = 0; i < 30; i += 1) kept.push(new Uint8Array(1e7).fill(1));
         for (const end = Date.now() + 250; Date.now() < end; ) await 0;

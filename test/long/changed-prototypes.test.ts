@@ -74,7 +74,7 @@ const source = (holders: string, instead: string, end: string) => `
     ${end};
   };`;
 
-describe("what a run changes of the language's own objects", function () {
+describe("changes of the language's own objects by a run", function () {
   this.timeout(180_000);
   let host: ReachableHost;
   let browsers: Browsers;
@@ -95,7 +95,7 @@ describe("what a run changes of the language's own objects", function () {
 
   for (const mode of MODES) {
     for (const [what, holders] of Object.entries(HOLDERS)) {
-      it(`keeps no run in mode ${mode} from telling what it printed and how it ended: ${what}`, async () => {
+      it(`do not prevent a run in mode ${mode} from reporting its console and its result: ${what}`, async () => {
         for (const [title, instead] of Object.entries(INSTEAD)) {
           const said: string[] = [];
           const onConsole = ({ text }: ConsoleLine) => void said.push(text);
@@ -112,7 +112,7 @@ describe("what a run changes of the language's own objects", function () {
   }
 
   for (const [what, holders] of Object.entries(HOLDERS)) {
-    it(`has what a run borrows of its thread work or fail, and the run go on: ${what}`, async () => {
+    it(`let platform objects work or fail, and the run continues: ${what}`, async () => {
       for (const [title, instead] of Object.entries(INSTEAD)) {
         for (const use of BORROWED) {
           const said: string[] = [];

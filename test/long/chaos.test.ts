@@ -8,7 +8,7 @@ import type { Loss } from "../harness/gateway.js";
 import { WAIT_LIMIT_MS } from "../harness/unrest.js";
 
 describe("three instances with 200 schedules that fire each second", () => {
-  it("account for every tick once while one is killed each second and PostgreSQL is restarted ten times", async () => {
+  it("have one row for every tick while one is killed each second and PostgreSQL is restarted ten times", async () => {
     const losses = Array<Loss>(10).fill("SIGINT");
     const outcome = await chaos({
       roles: Array(3).fill(EVERYTHING),
@@ -33,10 +33,10 @@ const KILL_EVERY = 5;
 const LOSS_EVERY = 25;
 const WAYS: Loss[] = ["SIGINT", "failed over", "SIGQUIT", "cut off", "SIGKILL"];
 
-describe(`three processes for calls, two schedulers and three runners under load, for ${MINUTES} minutes`, function () {
+describe(`three API processes, two schedulers and three runners under load, for ${MINUTES} minutes`, function () {
   this.timeout(MINUTES * 60_000 + 1_200_000);
 
-  it("lose nothing and double nothing while they, their browsers and PostgreSQL go at random", async () => {
+  it("lose nothing and do nothing twice while they, their browsers and PostgreSQL are killed at random", async () => {
     const hook = await startAlertHook();
     const outcome = await chaos({
       roles: ["api", "api", "api", "scheduler", "scheduler", "runner", "runner", "runner"],

@@ -100,7 +100,7 @@ describe("the page on containers", function () {
     expect(up).to.equal("docker compose up --detach --build");
   });
 
-  it("starts the API by the image's command, healthy by the image's check", async () => {
+  it("starts the API with the image's command, healthy by the image's check", async () => {
     const environment = environmentOf("api", port);
     api = await operator.start(quoted(commandOf("CMD")), environment);
     const check = quoted(commandOf("HEALTHCHECK .* CMD"));
@@ -112,7 +112,7 @@ describe("the page on containers", function () {
     expect(elsewhere).to.equal("unhealthy");
   });
 
-  it("makes the first app by the page's command, and a runner container runs its actions", async () => {
+  it("creates the first app with the page's command, and a runner container runs its actions", async () => {
     const environment = environmentOf("api", port);
     const bootstrap = filled(bootstrapLine!, { "docker compose run --rm api ": "" });
     expect(lastLine(await operator.paste(bootstrap, environment)).setupLink).to.contain("http://localhost:4000/");
@@ -127,7 +127,7 @@ describe("the page on containers", function () {
     await expectContent(url, token, content);
   });
 
-  it("writes a backup by the upgrade page's commands, which another machine restores", async () => {
+  it("writes a backup with the commands of the upgrade page, which another machine restores", async () => {
     const environment = environmentOf("api", port);
     const [makeKey, backup, copy] = blocksIn("docs/operate/upgrading.md", "sh", 13)[2]!.trim().split("\n");
     const data = environment["DATA_DIR"]!;

@@ -89,7 +89,7 @@ describe("a million entries beside a thousand", function () {
   });
   after(() => fixture.stop());
 
-  it("one by its id takes at most half as long again", async () => {
+  it("one by its ID takes at most half as long again", async () => {
     const byId = (key: DataSourceKey, count: number) => (n: number) =>
       fixture.reads.findById(key, idIn(key, count, n), fixture.reader());
     const figures = await inTurns(ROUNDS, byId(many, MANY), byId(few, FEW));
@@ -97,7 +97,7 @@ describe("a million entries beside a thousand", function () {
     expect(figures.ratio).to.be.below(1.5);
   });
 
-  it("an insert and an update take at most half as long again, with their events, tally and trail", async () => {
+  it("an insert and an update take at most half as long again, with events, counts and audit log", async () => {
     const sourceOf = async (key: DataSourceKey) => {
       const sql = `SELECT ${FIELDS} FROM data_source WHERE id = $1`;
       return (await rows<StoredDataSource>(fixture.db, sql, [key.id]))[0]!;
@@ -130,7 +130,7 @@ describe("a million entries beside a thousand", function () {
     expect(updates.ratio).to.be.below(1.5);
   });
 
-  it("those of a value in an indexed column take at most half as long again", async () => {
+  it("those with a value in an indexed column take at most half as long again", async () => {
     const byEmail = (key: DataSourceKey, count: number) => (n: number) =>
       find(key, { where: { Email: `u${(n * 7_919) % count}@example.com` }, limit: 1 });
     const figures = await inTurns(ROUNDS, byEmail(many, MANY), byEmail(few, FEW));
@@ -151,7 +151,7 @@ describe("a million entries beside a thousand", function () {
     expect(figures.ratio).to.be.below(1.5);
   });
 
-  it("counting takes less than 50 ms, or says about, near the truth", async () => {
+  it("counting takes less than 50 ms, or returns an estimate near the real number", async () => {
     const cases: [where: object | null, truth: number][] = [
       [null, MANY],
       [{ Email: "u5@example.com" }, 1],
@@ -173,7 +173,7 @@ describe("a million entries beside a thousand", function () {
     }
   });
 
-  it("ten entries over HTTP come at half the rate of a bare handler with the same SQL, or faster", async () => {
+  it("ten entries over HTTP arrive at half the rate of a bare handler with the same SQL, or faster", async () => {
     const pool = new Pool({ connectionString: fixture.database.url, max: 6 });
     const app = fastify();
     const query = { where: { Age: { $gte: 0 } }, limit: 10 };

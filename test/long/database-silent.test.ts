@@ -9,8 +9,8 @@ import { until } from "../harness/until.js";
 /** Longer than the longest statement plus the silence limit. */
 const ANSWER_LIMIT_MS = 50_000;
 
-describe("a connection to the database without anything to do", () => {
-  it("stays, however long it is silent: the next statement need not open one", async () => {
+describe("a connection to the database that is idle", () => {
+  it("stays open, however long it is idle: the next statement need not open one", async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.url, 1);
     const pid = async () => (await db.query("SELECT pg_backend_pid() AS pid"))[0].pid;
@@ -22,7 +22,7 @@ describe("a connection to the database without anything to do", () => {
   });
 });
 
-describe("a database that falls silent without a word", () => {
+describe("a database that stops responding", () => {
   let proxy: CuttingProxy;
   let service: TestService;
 
@@ -40,7 +40,7 @@ describe("a database that falls silent without a word", () => {
 
   const ready = async () => (await fetch(`${service.url}/health/ready`)).ok;
 
-  it("lets no caller wait without bound: 503, not ready, and well again with new connections", async () => {
+  it("makes no caller wait without limit: 503, not ready, and healthy again with new connections", async () => {
     const ask = () => service.rest("GET", `/v3/apps/${service.appId}/actions`);
     expect((await ask()).http).to.equal(200);
     proxy.silence();

@@ -30,7 +30,7 @@ async function killWatchdogOf(postmaster: number): Promise<void> {
 describe("the embedded PostgreSQL after a fault", () => {
   const cluster = postgresOwners();
 
-  it("is reached by its port where the path to its socket is too long for one", async () => {
+  it("is reached by its port if the path to its socket is too long", async () => {
     const dataDir = join(cluster.folder, "d".repeat(80));
     const postgres = await startEmbeddedPostgres({ dataDir, log: silent });
     const rows = await query(postgres.socketUrl, "SELECT inet_server_addr() AS address").finally(postgres.stop);
@@ -38,7 +38,7 @@ describe("the embedded PostgreSQL after a fault", () => {
     expect(rows).to.deep.equal([{ address: "127.0.0.1" }]);
   });
 
-  it("takes over from an owner that was killed with its watchdog: the server left behind is stopped, what was committed is there", async () => {
+  it("replaces an owner that was killed with its watchdog: the remaining server is stopped, committed data is there", async () => {
     const killed = await cluster.start();
     await query(killed.said.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
     const orphan = postmasterPid(cluster.dataDir);
@@ -50,7 +50,7 @@ describe("the embedded PostgreSQL after a fault", () => {
     expect(await query(next.said.url!, "SELECT count(*)::int AS n FROM kept")).to.deep.equal([{ n: 2 }]);
   });
 
-  it("recovers what was committed when the server was killed with its owner, whose socket is gone", async () => {
+  it("recovers committed data after the server was killed with its owner, whose socket is gone", async () => {
     const killed = await cluster.start();
     await query(killed.said.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
     process.kill(postmasterPid(cluster.dataDir), "SIGKILL");
@@ -61,14 +61,14 @@ describe("the embedded PostgreSQL after a fault", () => {
     expect(sockets).to.deep.equal([`.s.PGSQL.${new URL(next.said.url!).port}`]);
   });
 
-  it("takes the place of a lock whose pid belongs to another process by now", async () => {
+  it("ignores a lock whose pid now belongs to another process", async () => {
     await mkdir(cluster.dataDir);
     await writeFile(join(cluster.dataDir, "service.lock"), JSON.stringify({ pid: process.pid, startTicks: "1" }));
     const { said } = await cluster.start();
     expect(said.url).to.be.a("string");
   });
 
-  it("starts beside a pid file whose number belongs to another program by now", async () => {
+  it("starts beside a pid file whose number now belongs to another program", async () => {
     const first = await cluster.start();
     process.kill(postmasterPid(cluster.dataDir), "SIGKILL");
     await endOwner(first, "SIGKILL");
@@ -87,7 +87,7 @@ describe("the embedded PostgreSQL after a fault", () => {
     expect(rows).to.deep.equal([{ name: "kept" }]);
   });
 
-  it("makes the cluster anew when the first start was cut short", async () => {
+  it("creates the cluster again if the first start was interrupted", async () => {
     await mkdir(join(cluster.dataDir, "postgres.new/base"), { recursive: true });
     const { said } = await cluster.start();
     expect(await query(said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);

@@ -57,7 +57,7 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
 }
 
 describe("an import of a million rows of CSV", () => {
-  it("takes less than 1.5 times COPY and 60 s, and holds less than 150 MB", async () => {
+  it("takes less than 1.5 times COPY and 60 s, and uses less than 150 MB", async () => {
     const service = startProcess({ ROLES: "api" });
     try {
       const url = await service.ready();

@@ -43,7 +43,7 @@ async function request(url: string, token: string, path: string, body: unknown):
 }
 
 describe("imports and commits under kill -9 of the service and of PostgreSQL", () => {
-  it(`are all or nothing in ${2 * ROUNDS} rounds, with events for exactly what was committed`, async () => {
+  it(`are applied completely or not at all in ${2 * ROUNDS} rounds, with events for exactly the committed data`, async () => {
     const postgres = await startRestartablePostgres();
     const dataDir = mkdtempSync(join(tmpdir(), "svc-entry-kills-"));
     await migrate(postgres.url);

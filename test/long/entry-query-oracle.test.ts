@@ -8,7 +8,7 @@ const QUERIES = 20_000;
 const PIPELINES = 3_000;
 const FRESH = Math.floor(Math.random() * 2 ** 31);
 
-describe("the query language beside its oracles, at length", function () {
+describe("the query language beside its references, at length", function () {
   this.timeout(0);
   let database: ConnectedClient;
   let client: Client;
@@ -23,7 +23,7 @@ describe("the query language beside its oracles, at length", function () {
     ["a fixed seed", 2_026],
     [`seed ${FRESH}`, FRESH],
   ] as const) {
-    it(`finds what sift finds, ${QUERIES.toLocaleString("en")} queries of ${name}`, async () => {
+    it(`finds what sift finds, in ${QUERIES.toLocaleString("en")} queries of ${name}`, async () => {
       const { wrong, queries, pairs, likeMingo } = await compareWheres(client, QUERIES, seed);
       console.log(
         `      ${queries} queries, ${pairs} answers, ${likeMingo.length} as mingo where sift reads an index otherwise`,
@@ -32,7 +32,7 @@ describe("the query language beside its oracles, at length", function () {
       expect(likeMingo.length).to.be.below(pairs / 500);
     });
 
-    it(`aggregates as mingo does, ${PIPELINES.toLocaleString("en")} pipelines of ${name}`, async () => {
+    it(`aggregates as mingo does, in ${PIPELINES.toLocaleString("en")} pipelines of ${name}`, async () => {
       const { wrong } = await compareAggregates(client, PIPELINES, seed);
       expect(wrong).to.deep.equal([]);
     });

@@ -7,7 +7,7 @@ import { failureOf, resultOf } from "../engine/browser/support.js";
 /** As much as the next run needs too: both together exceed the limit of a page. */
 const MUCH = "for (let at = 0; at < 34; at += 1) kept.push(make('x'.repeat(1e7) + at));";
 
-describe("runs that follow one another on a thread with fetch and fill memory", () => {
+describe("consecutive runs on a thread with fetch that fill memory", () => {
   const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();
 
   for (const [what, make] of [
@@ -16,7 +16,7 @@ describe("runs that follow one another on a thread with fetch and fill memory", 
     ["blobs", "(text) => new Blob([text])"],
     ["keys", "() => crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256', length: 8e7 }, true, ['sign'])"],
   ] as const) {
-    it(`have their memory, whatever the last has left in ${what}`, async () => {
+    it(`have their full memory, whatever the previous run has left in ${what}`, async () => {
       const source = execute(
         `${MUCH.replace("34", what === "blobs" ? "8" : "34")} return kept.length`,
         `globalThis.kept = []; const make = ${make}`,
@@ -27,7 +27,7 @@ describe("runs that follow one another on a thread with fetch and fill memory", 
   }
 
   // Chromium ends a page with realm code if V8 reports the end of a garbage collection in steps (chromium-flags.ts).
-  it("fail as ever where they fill the memory, and the next is unharmed", async () => {
+  it("fail as usual if they fill the memory, and the next run is not affected", async () => {
     for (const fill of [
       "new Array(1e5).fill(1.5)",
       "new Uint8Array(1e7).fill(1)",
@@ -39,7 +39,7 @@ describe("runs that follow one another on a thread with fetch and fill memory", 
     }
   });
 
-  it("are begun anew in a worker where their page ends before anybody has heard of them, and never afterwards", async () => {
+  it("are repeated in a worker if their page crashes before they had an effect, and never afterwards", async () => {
     const fill = "for (;;) kept.push(new Array(1e5).fill(1.5))";
     for (const trace of ["console.log('once')", "await fetch(url + '/once')", ASK]) {
       const said: string[] = [];

@@ -22,10 +22,10 @@ const NETWORK = Object.fromEntries(
   ),
 );
 
-describe("README's start", function () {
+describe("the start of README", function () {
   this.timeout(1_200_000);
 
-  it("has two commands, and one click on the link that they print signs a person in", async () => {
+  it("has two commands, and one click on the printed link signs a person in", async () => {
     const [start = ""] = blocksIn("README.md", "sh", 6);
     const commands = start
       .trim()

@@ -18,7 +18,7 @@ const WAIT_MAX_MS = 2_000;
 /** Other load shows in runs without a flood: the limit allows this multiple of the longest of them. */
 const SLOWER_MAX = 40;
 
-describe("the neighbour of a flood of the browser's own process", () => {
+describe("runs beside a flood of the browser's main process", () => {
   let browsers: Browsers;
 
   beforeEach(async () => {
@@ -29,7 +29,7 @@ describe("the neighbour of a flood of the browser's own process", () => {
 
   for (const [what, code, places] of FLOODS) {
     for (const [where, put] of PLACES.filter(([place]) => places.includes(place))) {
-      it(`loses no run and waits no longer than the watch takes, which ends ${what} from ${where}`, async () => {
+      it(`are not lost and wait no longer than the detection takes, which ends ${what} from ${where}`, async () => {
         const { outcome, lost, longest, quiet } = await besideFlood(browsers, put(code));
         expect(lost).to.equal(0);
         expect(outcome.ok ? "it went through" : outcome.error.message).to.match(FLOOD_ENDED);
@@ -40,11 +40,11 @@ describe("the neighbour of a flood of the browser's own process", () => {
 
   for (const [where, put] of CHANNEL_PLACES) {
     for (const code of CHANNEL_FLOODS) {
-      it(`loses no run beside channels from ${where}, which are refused: ${code}`, () =>
+      it(`are not lost beside channels from ${where}, which are rejected: ${code}`, () =>
         expectRefused(browsers, put(code)));
     }
   }
   for (const [where, put] of CHANNEL_PLACES.slice(0, 2)) {
-    it(`loses no run beside locks from ${where}, which are refused`, () => expectRefused(browsers, put(LOCK_FLOOD)));
+    it(`are not lost beside locks from ${where}, which are rejected`, () => expectRefused(browsers, put(LOCK_FLOOD)));
   }
 });

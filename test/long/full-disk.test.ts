@@ -46,7 +46,7 @@ function fill(folder: string): () => void {
   return () => rmSync(file);
 }
 
-describe("PostgreSQL's disk when it is full", function () {
+describe("a full disk of PostgreSQL", function () {
   this.timeout(180_000);
   let folder: string;
   let disk: string;
@@ -98,7 +98,7 @@ describe("PostgreSQL's disk when it is full", function () {
       execFile(process.execPath, ["--no-node-snapshot", DOCTOR], { env }, (_error, stdout) => resolve(stdout));
     });
 
-  it("is named by /health/ready, by answers, metrics and the doctor, and all are well once there is room", async () => {
+  it("is reported by /health/ready, by responses, metrics and the doctor, and all are healthy when there is space again", async () => {
     const { appId, tokens } = service.credentials();
     const save = (name: string) =>
       fetch(`${url}/v1/apps/${appId}/settings`, {

@@ -179,7 +179,7 @@ describe("five hundred hostile documents", function () {
     return { times: times.sort((one, other) => one - other), slow };
   }
 
-  it(`of one sender are each answered within ${ANSWER_MS} ms, somebody else beside them too; memory grows by less than ${KEPT_BYTES / 2 ** 20} MB while they come, and stays there`, async () => {
+  it(`of one sender each get a response within ${ANSWER_MS} ms, and so do others; memory grows by less than ${KEPT_BYTES / 2 ** 20} MB while they arrive, and stays there`, async () => {
     for (const way of [overHttp, overSocket]) for (const make of KINDS) await way(make(10_000));
     const before = await settledMemoryOf(service);
     const grown: number[] = [];

@@ -34,7 +34,7 @@ async function sendRaw(service: TestService, root: string, name: string, bytes: 
   return { http: response.status, body: (await response.json()) as { error: string; files: { id: number }[] } };
 }
 
-describe("hostile files by the hundred", () => {
+describe("hundreds of malicious files", () => {
   let service: TestService;
   let media: Media;
   let browser: Browser;
@@ -47,7 +47,7 @@ describe("hostile files by the hundred", () => {
     await service.stop();
   });
 
-  it("are kept under names of the service's own or refused in words, and leave no process and no other file", async () => {
+  it("are stored under the service's own names or rejected with an explanation, and leave no process and no other file", async () => {
     const files = await hostileMatrix();
     const answers: Record<number, number> = {};
     const folderId = await media.folder("open");
@@ -73,7 +73,7 @@ describe("hostile files by the hundred", () => {
     expect((await service.rest("GET", "/health/ready")).http).to.equal(200);
   }).timeout(900_000);
 
-  it("are sent as what no browser runs, under names that are one, without what pictures told of their makers", async () => {
+  it("are sent with types that no browser runs, under safe names, without metadata of pictures", async () => {
     const { files } = (await media.rest("GET", "/files?limit=1000")).body;
     for (const { id, name, size, contentType } of files) {
       expect(name, JSON.stringify(name)).to.match(/^[^/\\\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]{1,255}$/u);
@@ -156,7 +156,7 @@ describe("hostile files by the hundred", () => {
     }).timeout(120_000);
   }
 
-  it("have no title and no origin of the service's in a browser that opens them", async () => {
+  it("have no title and no origin of the service in a browser that opens them", async () => {
     const { files } = (await media.rest("GET", "/files?limit=1000")).body;
     const page = await browser.newPage();
     for (const { url, name } of files) {
@@ -169,8 +169,8 @@ describe("hostile files by the hundred", () => {
   }).timeout(120_000);
 });
 
-describe("the memory of a service that meets hostile files", () => {
-  it("stays where it was: what decodes them is thrown away", async () => {
+describe("the memory of a service that receives malicious files", () => {
+  it("does not grow: the process that decodes them is replaced", async () => {
     const process_: ServiceProcess = startProcess({ ROLES: "api" });
     const url = await process_.ready();
     const { appId, tokens } = process_.credentials();

@@ -94,7 +94,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     rmSync(media, { recursive: true, force: true });
   });
 
-  it("accept as many as the app's limit in total, and another app's event runs before the flood's backlog", async () => {
+  it("are accepted up to the app's limit in total, and another app's event runs before the flood's backlog", async () => {
     const [flooded, neighbour] = [await createHook(), await createHook()];
     const begun = performance.now();
     const answers = await Promise.all(Array.from({ length: SENT }, (_, at) => post(flooded.path, at)));
@@ -111,7 +111,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     expect(count).to.equal(countOf(answers, 202));
   });
 
-  it("bound one address in each process, and one body in both", async () => {
+  it("are limited for one address in each process, and for one body in both", async () => {
     const refusing = new Set<number>();
     let accepted = 0;
     for (let sent = 0; refusing.size < 2 && sent < FROM_ONE_ADDRESS_MAX; sent += 100) {
@@ -134,7 +134,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     }
   });
 
-  it(`keep the newest ${HTTP_EVENTS_KEPT} events of an action, and those of others`, async () => {
+  it(`leave the newest ${HTTP_EVENTS_KEPT} events of an action, and those of others`, async () => {
     const [flooded, other] = [await createHook(), await createHook()];
     await db.query("DELETE FROM http_event");
     const fill = `INSERT INTO http_event (action_id, key, run_id, created_at)

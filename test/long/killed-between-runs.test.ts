@@ -18,7 +18,7 @@ const CODE = `async function execute({ payload: { url } }) {
   return (await fetch(url + "/read")).text();
 }`;
 
-describe("a browser that is killed right after an answer", function () {
+describe("a browser that is killed right after a result", function () {
   this.timeout(120_000);
   let host: Server;
   let payload: string;

@@ -57,7 +57,7 @@ describe("a service with 512 MB of heap", () => {
     expect(megabytes).to.be.below(PEAK_MAX_MB);
   }
 
-  it("answers pages of results of 6 MB, a hundred at once, or asks to come again", async () => {
+  it("returns pages of results of 6 MB, a hundred at once, or 503 with Retry-After", async () => {
     const answers = await many(100, () => post(LOGS, { limit: 12 }));
     expect(answers.filter(({ http }) => http === 200).length).to.be.above(0);
     for (const { http, bytes } of answers)
@@ -68,7 +68,7 @@ describe("a service with 512 MB of heap", () => {
     await expectAlive();
   });
 
-  it("answers sixty aliases of the log, twenty documents at once", async () => {
+  it("returns sixty aliases of the log, twenty documents at once", async () => {
     const aliases = Array.from({ length: 60 }, (_, at) => `a${at}: actionLogs(appId: 1) { logs { data } }`);
     const answers = await many(20, () => post("/graphql", { query: `{ ${aliases.join(" ")} }` }));
     for (const { bytes } of answers) expect(bytes).to.be.below(17e6);
@@ -85,7 +85,7 @@ describe("a service with 512 MB of heap", () => {
       }),
     );
 
-  it("answers the same on thirty sockets", async () => {
+  it("returns the same on thirty sockets", async () => {
     const clients = sockets(30);
     const query = "{ a: actionLogs(appId: 1) { logs { data } } b: actionLogs(appId: 1) { logs { data } } }";
     await Promise.all(
@@ -100,7 +100,7 @@ describe("a service with 512 MB of heap", () => {
     await expectAlive();
   });
 
-  it("writes an event of 6 MB as often as there is room, for 400 subscriptions that each say it in words of their own", async () => {
+  it("sends an event of 6 MB as often as memory allows, to 400 subscriptions with different documents", async () => {
     const clients = sockets(20);
     const ready = new Set<number>();
     const done = new Set<number>();
@@ -126,7 +126,7 @@ describe("a service with 512 MB of heap", () => {
     await expectAlive();
   });
 
-  it("hands on results of 6 MB, ten at once", async () => {
+  it("returns results of 6 MB, ten at once", async () => {
     const action = { name: "large", code: RETURNS, active: true, triggers: [{ trigger: "manual" }] };
     expect((await post("/v3/apps/1/actions", action)).http).to.equal(201);
     const answers = await many(10, () => post("/v3/apps/1/actions/large/runWithResult", {}));
@@ -135,7 +135,7 @@ describe("a service with 512 MB of heap", () => {
     await expectAlive();
   });
 
-  it("is silent for nobody's hundred documents", async () => {
+  it("responds to each of a hundred documents", async () => {
     const query = `{ __schema { types { ${Array.from({ length: 1_600 }, (_, at) => `a${at}: description`).join(" ")} } } }`;
     for (const { http, bytes } of await many(100, () => post("/graphql", { query }, null))) {
       expect([http, bytes < 200]).to.deep.equal([200, true]);

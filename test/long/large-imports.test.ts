@@ -22,7 +22,7 @@ describe("large commits and imports", () => {
   const entries = (many: number, size: number) =>
     Array.from({ length: many }, (_, n) => ({ data: { n, text: `"[{,é\\${n}`.padEnd(size, "x") } }));
 
-  it("take 100,000 entries in a body above 1 MB, all of them or none", async () => {
+  it("accept 100,000 entries in a body above 1 MB, all of them or none", async () => {
     const commit = { entries: entries(100_000, 60), append: true };
     const { http, body } = await service.rest("POST", `${base}/List/commit?by=name`, { body: commit });
     expect([http, body]).to.deep.equal([200, { inserted: 100_000, updated: 0, deleted: 0 }]);

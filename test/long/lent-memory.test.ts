@@ -24,7 +24,7 @@ function renderersMegabytes(group: number): number {
   return (pages.reduce((sum, count) => sum + count, 0) * 4_096) / 1024 / 1024;
 }
 
-describe("what a realm has given to its thread's objects", function () {
+describe("objects that a realm has passed to its thread", function () {
   this.timeout(180_000);
   let host: ReachableHost;
   before(async () => {
@@ -35,7 +35,7 @@ describe("what a realm has given to its thread's objects", function () {
   });
   after(() => host.stop());
 
-  it("is held for no longer than its thread, which a few runs of much are enough to end", async () => {
+  it("are kept no longer than the thread, which is replaced after a few large runs", async () => {
     const code = `const execute = async () => {
       const kept = [];
       for (let count = 0; count < 8; count += 1) kept.push(new Headers({ name: "x".repeat(1e6) }), new Blob(["y".repeat(1e6)]));

@@ -181,7 +181,7 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
     });
   }
 
-  it("is dropped in under ten seconds, and nobody's runs get slower by it", async () => {
+  it("is deleted in under ten seconds, and no run gets slower by it", async () => {
     const beside = await runsBeside(large);
     const { runs } = beside;
     // The first ones create browser pages.

@@ -9,7 +9,7 @@ import { type CuttingProxy, startCuttingProxy } from "../harness/cutting-proxy.j
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-describe("a run that was taken by a statement whose answer was lost", () => {
+describe("a run whose claim was committed but whose response was lost", () => {
   let proxy: CuttingProxy;
   let service: TestService;
   let actionId: number;
@@ -37,7 +37,7 @@ describe("a run that was taken by a statement whose answer was lost", () => {
     expect(entry).to.deep.include({ type: "app.task.completed", result: { data: 7, success: true } });
   }
 
-  it("is begun all the same when it came from the queue", async () => {
+  it("is started anyway if it came from the queue", async () => {
     // Only the claim of this run returns its payload.
     proxy.loseAnswer({ with: "the payload of a run" });
     const queued = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
@@ -47,7 +47,7 @@ describe("a run that was taken by a statement whose answer was lost", () => {
     expect(proxy.answersLost()).to.equal(1);
   });
 
-  it("is begun all the same when it was to start at once, and who asks again with its key gets its result", async () => {
+  it("is started anyway if it was to start at once, and a repeat with its key gets its result", async () => {
     const headers = { "Idempotency-Key": "once" };
     proxy.loseAnswer({ to: "INSERT INTO run" });
     const first = await service.rest("POST", "/v3/apps/1/actions/seven/runWithResult", { headers });
@@ -59,7 +59,7 @@ describe("a run that was taken by a statement whose answer was lost", () => {
   });
 });
 
-describe("a run that this process holds and does not perform", () => {
+describe("a run that this process holds and does not execute", () => {
   const holder = randomUUID();
   const underWay = new Map<number, unknown>();
   let database: ConnectedDatabase;
@@ -86,13 +86,13 @@ describe("a run that this process holds and does not perform", () => {
   const state = async () => (await db.query("SELECT state FROM run WHERE id = $1", [id]))[0].state;
   const NOTHING = { lost: 0, queuedAgain: 0 };
 
-  it("goes back to the queue at the second look, when no answer can bring it any more", async () => {
+  it("returns to the queue at the second check, if no response can bring it any more", async () => {
     expect(await lostClaims.settle()).to.deep.equal(NOTHING);
     expect(await lostClaims.settle()).to.deep.equal({ lost: 0, queuedAgain: 1 });
     expect(await state()).to.equal("queued");
   });
 
-  it("stays, however often it is looked at, while the answer that brings it is on its way, and afterwards", async () => {
+  it("stays while the response that brings it is still in transit, however often it is checked, and afterwards", async () => {
     const { promise, resolve } = Promise.withResolvers<number>();
     const taking = lostClaims.track(promise, (run) => underWay.set(run, {}));
     for (let look = 0; look < 3; look += 1) expect(await lostClaims.settle()).to.deep.equal(NOTHING);
@@ -102,7 +102,7 @@ describe("a run that this process holds and does not perform", () => {
     expect(await state()).to.equal("running");
   });
 
-  it("ends as lost, and never begins again, when it was performed and its end could not be written", async () => {
+  it("ends as lost, and never starts again, if it was executed and its end could not be written", async () => {
     lostClaims.addUnwritten(id);
     expect(await lostClaims.settle()).to.deep.equal({ lost: 1, queuedAgain: 0 });
     const [{ name }] = await db.query("SELECT data->'error'->>'name' AS name FROM execution_log WHERE run_id = $1", [

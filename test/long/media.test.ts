@@ -81,7 +81,7 @@ describe("media under load", () => {
   });
   afterEach(() => service?.clean());
 
-  it("a file of 100 MB costs under 30 MB of memory", async () => {
+  it("a file of 100 MB uses under 30 MB of memory", async () => {
     await start();
     expect(await sendLarge(url, appId, token, 5)).to.equal(201);
     const before = ownMemory(service.pid);
@@ -130,7 +130,7 @@ describe("media under load", () => {
   });
 
   for (const kind of ["folder", "bucket"] as const) {
-    it(`uploads into a ${kind} that kill -9 cuts leave nothing, and show nothing by half, once the service is up again`, async () => {
+    it(`uploads into a ${kind} that kill -9 interrupts leave nothing, and show no partial file after the restart`, async () => {
       const s3 = kind === "bucket" ? await startS3() : null;
       const bucket = { bucket: "media", prefix: "", endpoint: s3?.url ?? null, region: "eu-west-1" };
       const environment = s3 ? { MEDIA_URL: `s3://media?endpoint=${s3.url}&region=eu-west-1`, ...S3_KEYS } : {};
@@ -199,8 +199,8 @@ describe("media under load", () => {
   }
 });
 
-describe("damaged pictures by the hundred", () => {
-  it("are kept clean or refused in words: none takes the process, none tells where it was taken", async () => {
+describe("hundreds of damaged pictures", () => {
+  it("are stored without metadata or rejected with an explanation: none kills the process, none reveals its location", async () => {
     const service = await startTestService({ ROLES: "api", MEDIA_QUOTA_MB: "0" });
     const media = mediaOf(service);
     const answers: Record<number, number> = {};

@@ -17,7 +17,7 @@ const BATCH_EVERY_MS = 500;
 const KILLS = 20;
 
 describe("messages under kill -9", () => {
-  it("arrive at most once each, none is lost before it was tried, and the outbox tells of all", async () => {
+  it("arrive at most once each, none is lost before its first try, and the outbox has all of them", async () => {
     const [database, server] = await Promise.all([freshDatabase(), startMailServer()]);
     const dataDir = mkdtempSync(join(tmpdir(), "svc-messages-"));
     const { appId, tokens } = await firstCredentials(database.url, dataDir);

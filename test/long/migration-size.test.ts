@@ -109,7 +109,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     };
   }
 
-  it(`changes under its callers: none waits for ${WAIT_MAX_MS} ms, what is not a run is never refused, and no row is lost`, async () => {
+  it(`is migrated under load: no caller waits for ${WAIT_MAX_MS} ms, only runs may be rejected, and no row is lost`, async () => {
     await call("POST", `/v1/apps/${appId}/publish`);
     for (const fields of SUBJECTS) {
       const body = { ...fields, code: "async function execute() { return 1; }", active: true };

@@ -7,7 +7,8 @@ import { MATRIX, matrixOf } from "../engine/browser/alike/values.js";
 describe("all samples in a network isolate", () => {
   const { expectAlike } = networkIsolateComparison();
 
-  it("have values of every kind converted alike, wherever they are passed", () => expectAlike(MATRIX));
-  it("have WebCrypto read values of every kind alike", () => expectAlike(matrixOf(CRYPTO_TAKERS), CRYPTO_BEFORE));
-  it("read bodies of every kind alike, in every state", () => expectAlike(BODY_STATES));
+  it("have values of every kind converted in the same way, wherever they are passed", () => expectAlike(MATRIX));
+  it("have WebCrypto read values of every kind in the same way", () =>
+    expectAlike(matrixOf(CRYPTO_TAKERS), CRYPTO_BEFORE));
+  it("have bodies of every kind read in the same way, in every state", () => expectAlike(BODY_STATES));
 });

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { evil, evilCode, INDEX, many, type Saves, startSaves, zeros } from "../attacks/npm-saves.js";
 import type { Published } from "../harness/npm-registry.js";
 
-describe("A hostile package that takes long", () => {
+describe("a malicious package that takes long", () => {
   let saves: Saves;
 
   before(async () => {
@@ -40,13 +40,13 @@ describe("A hostile package that takes long", () => {
     ],
   ];
   for (const [what, words, published] of REFUSED) {
-    it(`${what} is refused within its limits`, async () => {
+    it(`${what} is rejected within its limits`, async () => {
       saves.registry.publish(published());
       await saves.refused(words);
     });
   }
 
-  it("is refused where the app's scripts take as much as they may", async () => {
+  it("is rejected if the app's scripts have reached their maximum size", async () => {
     const { service, registry } = saves;
     const body = { name: "holder", code: "async function execute() {}" };
     const { action } = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body })).body;
@@ -65,7 +65,7 @@ describe("A hostile package that takes long", () => {
     expect(error).to.match(/"evil" does not fit.*256 MB/);
   });
 
-  it("that needs packages without end is refused", async () => {
+  it("with endless dependencies is rejected", async () => {
     const { registry } = saves;
     registry.instead = (request, response) => {
       const name = decodeURIComponent(request.url!.slice(1));
@@ -77,7 +77,7 @@ describe("A hostile package that takes long", () => {
     await saves.refused(/needs more than 200 packages/);
   });
 
-  it("of a registry that never answers, or byte by byte, is refused with 503, and others are served meanwhile", async () => {
+  it("of a registry that never responds, or byte by byte, is rejected with 503, and others are served meanwhile", async () => {
     const { registry, service } = saves;
     for (const answer of ["silence", "bytes"]) {
       const timers: NodeJS.Timeout[] = [];

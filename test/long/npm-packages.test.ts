@@ -118,7 +118,7 @@ async function startHost(): Promise<Server> {
   return host;
 }
 
-describe("Popular packages", () => {
+describe("popular packages", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;
@@ -146,7 +146,7 @@ describe("Popular packages", () => {
   const nameOf = (dependency: string) => dependency.replaceAll(/\W/g, "-");
 
   for (const [dependency, body, expected] of WORKS) {
-    it(`${dependency} computes in a server action and in a page`, async () => {
+    it(`${dependency} works in a server action and in a page`, async () => {
       const actions = `/v3/apps/${service.appId}/actions`;
       const code = `async function execute({ payload: { url } }) { ${body} }`;
       const data = {
@@ -174,7 +174,7 @@ describe("Popular packages", () => {
   }
 
   for (const [dependency, reason] of CANNOT) {
-    it(`${dependency} is refused in words`, async () => {
+    it(`${dependency} is rejected with an explanation`, async () => {
       const data = { name: nameOf(dependency), code: "async function execute() {}", dependencies: [dependency] };
       const { http, body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: data });
       console.log(`      ${body.error}`);

@@ -25,7 +25,7 @@ describe("odd values in every place of a request, at length", function () {
   });
   after(() => service.stop());
 
-  it(`no 5xx in ${REQUESTS} requests`, async () => {
+  it(`cause no 5xx in ${REQUESTS} requests`, async () => {
     const draw = numbersFrom(20_000);
     for (let sent = 0; sent < REQUESTS; ) {
       const { found, count } = await fuzz(service, document, schema, () => drawn(draw));

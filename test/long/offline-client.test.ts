@@ -13,7 +13,7 @@ const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView
 const noting = (text: string) =>
   `async function execute() { (window.ran ??= new Set()).add(${JSON.stringify(text)}); }`;
 
-describe("An open page whose network is gone for 30 s", () => {
+describe("an open page without a network for 30 s", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;
@@ -48,7 +48,7 @@ describe("An open page whose network is gone for 30 s", () => {
       return isDeepStrictEqual(await page.evaluate("[...window.ran].sort()"), expected);
     }, 40_000);
 
-  it("runs what is published within 2 s while the network is there", async () => {
+  it("runs a published action within 2 s while it has a network", async () => {
     await post(`/v1/apps/${service.appId}/publish`);
     const master = await published("first");
     await page.goto(`${network.url}/apps/${service.appId}`);
@@ -61,7 +61,7 @@ describe("An open page whose network is gone for 30 s", () => {
     await service.rest("DELETE", `${actions()}/${master}`);
   });
 
-  it("runs what was changed, added and removed meanwhile, and that alone", async () => {
+  it("runs what was changed, added and removed in the meantime, and nothing else", async () => {
     await post(`/v1/apps/${service.appId}/publish`);
     const [changed, removed, unpublished] = [await published("old"), await published("gone"), await published("over")];
     await page.goto(`${network.url}/apps/${service.appId}`);

@@ -10,7 +10,7 @@ describe("the log of a process", () => {
   const linesOf = (message: string) => service.log.filter(({ msg }) => msg === message);
   afterEach(() => service.clean());
 
-  it("logs an outage in one line at its start and one at its end", async () => {
+  it("has one line at the start of an outage and one at its end", async () => {
     const postgres = await startRestartablePostgres();
     try {
       service = startProcess({

@@ -57,7 +57,7 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
     expect(entries).to.deep.equal({ n: 120, runs: 120 });
   });
 
-  it("hears notices: an entry reaches who subscribed", async () => {
+  it("receives notifications: an entry reaches its subscriber", async () => {
     const socket = service.socket();
     const next = socket.iterate({ query: `subscription { actionLogAdded(appId: ${service.appId}) { type } }` }).next();
     await new Promise<void>((resolve) => {
@@ -78,7 +78,7 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
     await socket.dispose();
   });
 
-  it("makes indexes, keeps settings, and runs what data sources are asked", async () => {
+  it("creates indexes, stores settings, and answers queries on data sources", async () => {
     const base = `/v1/apps/${service.appId}/data-sources`;
     const made = await service.rest("POST", base, {
       body: { name: "Seats", columns: [], indexes: [{ columns: ["Seat"], unique: true }], entries: [{ Seat: "A1" }] },
@@ -90,14 +90,14 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
     expect(found.body.entries.length).to.equal(1);
   });
 
-  it("does not start where it is led to the pooler alone, and says what is wanting", async () => {
+  it("does not start if it only has the pooler, and reports what is missing", async () => {
     const wrong = startTestService({ ROLES: "api" }, (url) => pooler.way(url));
     expect(await wrong.catch((error: Error) => error.message)).to.match(
       /^DATABASE_URL points to a connection pooler: DATABASE_DIRECT_URL/,
     );
   });
 
-  it("is ready all the while, and the pooler is what carried the plain statements", async () => {
+  it("is ready all the time, and the pooler has carried the plain statements", async () => {
     expect((await service.rest("GET", "/health/ready", { as: null })).body).to.deep.equal({ status: "READY" });
     const admin = new Client({ connectionString: pooler.way(service.databaseUrl.replace(/\/[^/]*$/, "/pgbouncer")) });
     await admin.connect();

@@ -78,7 +78,7 @@ describe("the service on other versions of PostgreSQL", function () {
   after(() => rmSync(folder, { recursive: true, force: true }));
 
   for (const version of VERSIONS.keys()) {
-    it(`does what its tests say on PostgreSQL ${version}`, async () => {
+    it(`passes its tests on PostgreSQL ${version}`, async () => {
       const bin = join(folder, "node_modules", `pg${version}`, "native/bin");
       const settings = ["max_connections=300", "synchronous_commit=off", "full_page_writes=off"];
       const server = await startVersion(version, bin, settings);

@@ -127,7 +127,7 @@ describe("the page on proxies", function () {
       });
       after(() => proxy?.stop());
 
-      it("answers the page's check over HTTP/2", async () => {
+      it("passes the page's check over HTTP/2", async () => {
         expect(readFileSync(join(operator.folder, PAGE), "utf8")).to.contain(`curl -s https://${HOST}/health/ready`);
         expect(await statusOf("/health/ready")).to.equal("200 2");
       });
@@ -144,7 +144,7 @@ describe("the page on proxies", function () {
         expect(printed).to.match(new RegExp(`^30[18] https://${HOST}(?::${proxy.https})?/studio$`));
       });
 
-      it("passes websockets on", async () => {
+      it("forwards websockets", async () => {
         const options: WebSocket.ClientOptions & { servername: string } = {
           ca: readFileSync(proxy.authority),
           servername: HOST,
@@ -161,7 +161,7 @@ describe("the page on proxies", function () {
         await closed;
       });
 
-      it("passes uploads and downloads of 3 MB on", async () => {
+      it("forwards uploads and downloads of 3 MB", async () => {
         const files = `https://${HOST}/v1/apps/1/media/files`;
         const auth = `--fail-with-body -H 'Auth-token: ${token}'`;
         const sent = JSON.parse(await curl(`${auth} -F file=@${operator.folder}/large.bin ${files}`));
@@ -169,7 +169,7 @@ describe("the page on proxies", function () {
         await operator.paste("cmp large.bin returned.bin");
       });
 
-      it("tells the service the visitor's address, and none that a visitor invents", async () => {
+      it("gives the service the visitor's address, and none that a visitor invents", async () => {
         const printed = await curl(
           `--fail-with-body -H 'Auth-token: ${token}' -H 'X-Forwarded-For: 192.0.2.7' -H 'Content-Type: application/json' -d '{"kind": "api", "name": "${name}"}' https://${HOST}/v1/apps/1/tokens`,
         );

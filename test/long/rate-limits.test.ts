@@ -96,7 +96,7 @@ describe("the rate limits in real time", () => {
     expect(Math.min(...spans)).to.be.at.least(WINDOW_MS);
   }
 
-  it("never pass 60, 30 and 10 in any 60 s", async () => {
+  it("never exceed 60, 30 and 10 in any 60 s", async () => {
     const actions = `/v3/apps/${appId}/actions`;
     await Promise.all([
       hold(60, "GET", actions),

@@ -34,13 +34,13 @@ describe("the memory of runs in realms", () => {
   });
   after(() => browsers.stop());
 
-  it("is bounded for one that fills it with objects", async () => {
+  it("is limited for a run that fills it with objects", async () => {
     const code = "const execute = async () => { const kept = []; for (;;) kept.push(new Array(1e6).fill({})); }";
     expect((await failureOf(browsers, code, here)).cause).to.equal("memory");
     expect(await resultOf(browsers, "const execute = async () => 1", here)).to.equal(1);
   });
 
-  it("is each run's own: what earlier ones held is not counted", async () => {
+  it("is counted for each run: memory of earlier ones does not count", async () => {
     const code = `const execute = async () => {
       const kept = []; for (let i = 0; i < 30; i += 1) kept.push(new Uint8Array(1e7).fill(1));
       for (const end = Date.now() + 250; Date.now() < end; ) await 0;
@@ -51,7 +51,7 @@ describe("the memory of runs in realms", () => {
     }
   });
 
-  it("is not that of quick ones before it, whatever these left in their global scope", async () => {
+  it("does not include that of earlier quick runs, whatever they left in their global scope", async () => {
     const code = "var left = new Uint8Array(3e7).fill(1); const execute = async () => left.length";
     for (let count = 0; count < 60; count += 1) {
       expect(await resultOf(browsers, code, { mode: undefined })).to.equal(3e7);

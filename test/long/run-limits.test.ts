@@ -58,7 +58,7 @@ async function filled(keys: number, ofOne: number) {
 }
 
 describe("limits of an action's runs", () => {
-  it("cost as much with 100,000 keys, and 100,000 runs that wait for one, as with some", async () => {
+  it("cost as much with 100,000 keys, and 100,000 runs that wait for one, as with a few", async () => {
     const [small, large] = [await filled(100, 100), await filled(MANY, MANY)];
     const times = new Map([
       [small, [] as number[]],
@@ -87,7 +87,7 @@ describe("limits of an action's runs", () => {
     expect(after).to.be.below(before * 1.5);
   });
 
-  it("hold over two processes of which one is killed: no two runs of a key at once, and each to its end", async () => {
+  it("apply over two processes of which one is killed: no two runs of a key at once, and each ends", async () => {
     const database = await freshDatabase();
     const folder = mkdtempSync(join(tmpdir(), "svc-limits-"));
     const { tokens } = await firstCredentials(database.url, folder);
@@ -129,7 +129,7 @@ describe("limits of an action's runs", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("keep a flood of 5,000 debounced events one row, and queue what `queue` may and no more", async () => {
+  it("keep a flood of 5,000 debounced events one row, and queue no more than allowed", async () => {
     const service = await startTestService({ ROLES: "api", QUEUE_MAX_PER_APP: "200" });
     const debounce = { delayMs: 60_000, maxWaitMs: 60_000, manual: false };
     const concurrency = { policy: "queue", limit: 1, key: null } as const;

@@ -55,7 +55,7 @@ async function claim(db: DataSource): Promise<number> {
 
 const median = (samples: readonly number[]) => [...samples].sort((a, b) => a - b)[samples.length >> 1]!;
 
-describe("schedules in number", () => {
+describe("many schedules", () => {
   let database: FreshDatabase;
   let db: DataSource;
   let appId: number;
@@ -85,7 +85,7 @@ describe("schedules in number", () => {
     expect((await db.query("SELECT count(*) FROM run WHERE state = 'queued'"))[0].count).to.equal(1_000);
   });
 
-  it("that are not due add less than 5% to what claiming 100 others costs, 100,000 of them, and nothing to memory", async () => {
+  it("that are not due add less than 5% to the cost of claiming 100 others, 100,000 of them, and nothing to memory", async () => {
     const other = await freshDatabase();
     const otherDb = await openDatabase(other.url);
     await prepare(otherDb, 0);

@@ -33,5 +33,5 @@ describe("the scan of large results", function () {
     });
   }
 
-  it(`says what its oracle says of ${GENERATED} generated texts`, () => expectSameVerdicts(GENERATED));
+  it(`agrees with its reference on ${GENERATED} generated texts`, () => expectSameVerdicts(GENERATED));
 });

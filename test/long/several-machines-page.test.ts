@@ -74,7 +74,7 @@ describe("the page on several machines", function () {
     return `${reads}\n${filled(command, { "npm start": `PORT=${port} npm start` })}`;
   }
 
-  it("makes the key, the file of variables and the first app on one machine", async () => {
+  it("creates the key, the file of variables and the first app on one machine", async () => {
     const commands = filled(once!, {
       "postgres://svc:password@db/svc": database.url,
       [`s3://${BUCKET}?region=eu-central-1`]: `s3://${BUCKET}?region=eu-central-1&endpoint=${s3.url}`,
@@ -104,7 +104,7 @@ describe("the page on several machines", function () {
     }
   });
 
-  it("serves at one API what the other one saved, files included, and runs actions on the runner", async () => {
+  it("serves at one API what the other one saved, with files, and runs actions on the runner", async () => {
     content = await createContent(urlOf(0), token);
     await expectContent(urlOf(0), token, content);
     await expectContent(urlOf(1), token, content);
@@ -139,13 +139,13 @@ describe("the page on several machines", function () {
     }, 60_000);
   });
 
-  it("has a doctor who finds nothing wrong on a machine of the page", async () => {
+  it("has a doctor that finds no fault on a machine of the page", async () => {
     const [reads] = each!.trim().split("\n");
     const printed = await readers[0]!.paste(`${reads}\nROLES=api npm run --silent doctor`);
     expect(printed).to.contain("ok ").and.not.contain("WRONG");
   });
 
-  it("refuses an API with another media store, as the page says", async () => {
+  it("rejects an API with another media store, as the page says", async () => {
     const command = filled(commandOf("api", await freePort()), { "set +a": "set +a && unset MEDIA_URL" });
     const fault = await readers[1]!.start(command).then(
       () => "it started",
