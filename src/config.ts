@@ -1,4 +1,4 @@
-/** The sole reader of process.env. Turns it into a Config, or names every faulty variable at once. */
+/** Reads the environment variables into a Config. Reports all faulty variables together. No other file reads process.env. */
 import { resolve } from "node:path";
 import { type OpenIdProvider, readOpenIdProviders } from "./config/open-id.js";
 import type { Bucket } from "./config/values.js";
@@ -15,7 +15,10 @@ export interface Config {
   trustProxy: number | string[] | false;
   /** The address that people and browsers use, without a closing slash; unset: http://HOST:PORT. */
   publicUrl: string | null;
-  /** An origin of its own for the pages that run authors' code; null: they share the service's, sandboxed there as here. */
+  /**
+   * Separate origin for the pages that run authors' code; null if they use the service's own origin. They are sandboxed
+   * in both cases.
+   */
   runtimeUrl: string | null;
   /** null: the embedded PostgreSQL under `dataDir`. */
   databaseUrl: string | null;
@@ -25,7 +28,10 @@ export interface Config {
   dataDir: string;
   roles: ReadonlySet<Role>;
   chromePath: string | null;
-  /** `ws:` and `wss:` URLs of browsers that others started, used instead of one of our own; may hold credentials. */
+  /**
+   * `ws:` and `wss:` URLs of running browsers, which replace the browser that the service would start. The URLs may
+   * contain credentials.
+   */
   browserWsEndpoints: readonly string[];
   /** The local address at which the browsers' ways out listen, and under which those browsers reach it. */
   egressProxyHost: string;

@@ -1,7 +1,7 @@
 /**
  * Page of an app at `/apps/:id` (live) and `/apps/:id/viewer`. Each load of a page receives its own session
- * (api/author-document.ts): an anonymous visitor's, or the viewer session of a signed-in editor. No page sets or needs
- * a cookie.
+ * (api/author-document.ts): the session of an anonymous visitor, or the viewer session of a signed-in editor. No page
+ * sets or needs a cookie.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError, STATUS } from "../errors.js";

@@ -1,11 +1,11 @@
 /**
- * The document of every page that runs authors' code: its content security policy and its data. Knows no route and no
+ * The document of every page that runs authors' code: its content security policy and its data. Reads no route and no
  * cookie.
  *
- * `sandbox` without `allow-same-origin` gives the document an opaque origin: it reaches no cookie, storage, worker or
- * page of the service, and no request of it counts as the service's own. Its session is the runtime token that it
- * receives here, of one app, for drafts or live versions. Code in the document can read that token, so it is the least
- * that the page needs.
+ * `sandbox` without `allow-same-origin` gives the document an opaque origin: the document cannot use cookies, storage,
+ * workers or pages of the service, and its requests do not count as requests of the service's own pages. The document
+ * receives a runtime token of one app, for drafts or for live versions. All code in the document can read the token, so
+ * the token has only the rights that the page needs.
  */
 import { randomBytes } from "node:crypto";
 import { envScript, type RuntimeEnv, scriptLiteral } from "../rules/env-script.js";

@@ -1,4 +1,7 @@
-/** Origin of the pages that run authors' code, and how a signed-in editor gets there: the service's own origin, or only RUNTIME_URL. */
+/**
+ * Origin of the pages that run authors' code: the service's own origin, or RUNTIME_URL if it is set. Also moves
+ * signed-in editors to that origin.
+ */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { PageSession, PageSessions, Preview } from "../operations/client/page-sessions.js";

@@ -1,7 +1,7 @@
 /**
  * Feeds the HTTP parser of each connection one request at a time, so that a pipelined request waits as bytes in the
- * socket until the one before it has been answered. Without it Node parses and dispatches all that a client sends
- * ahead.
+ * socket until the one before it has been answered. Without this, Node would parse and start all requests that a client
+ * sends in one go.
  */
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";

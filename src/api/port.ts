@@ -59,7 +59,10 @@ const isForm = ({ headers, url = "" }: IncomingMessage): boolean =>
   (headers["content-type"]?.toLowerCase().startsWith("multipart/form-data") ?? false) ||
   /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/(?:import|commit)(?:\?|$)/.test(url);
 
-/** Node has one limit for all requests, which is set to the limit for forms. This check ends other requests after their own limit. */
+/**
+ * Ends requests that take too long to arrive. Node has one limit for all requests, which is set to the long limit for
+ * forms; other requests have a shorter limit.
+ */
 function timed({ handle, refuse }: Pick<FrontDoor, "handle" | "refuse">, limitMs: number): RequestListener {
   const late = Object.assign(new Error("the request did not arrive in time"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
   return (request, response) => {

@@ -17,8 +17,9 @@ const KEYS_SWEPT = 1_000;
 
 export interface Turns {
   /**
-   * Runs the work in the key's turn: at once, unless the key rests or others are waiting. At most `most` milliseconds
-   * count for work of limited size: a longer time is due to the machine, such as a garbage collection.
+   * Runs the work when it is the key's turn: immediately, unless the key must pause or others are waiting. At most
+   * `most` milliseconds count for work of limited size, because a longer time comes from the machine, for example from a
+   * garbage collection.
    * @throws RATE_LIMIT_EXCEEDED if too much work of that key is waiting; errors of the work
    */
   take<T>(key: string, work: () => T, most?: number): Promise<T>;

@@ -15,7 +15,7 @@ interface BuiltPage {
   next: string[];
   /** Files of the parts that its script loads later, by the part's name. The script preloads them. */
   parts: Record<string, string[]>;
-  /** What it asks the service first, and what more in a browser in which an author is signed in. */
+  /** Requests that the page sends first, and further ones if an author is signed in. */
   asks: { all: string[]; signedIn: string[] };
   style: string | null;
 }

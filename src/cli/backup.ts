@@ -1,4 +1,7 @@
-/** `npm run backup -- FILE`: everything that the service keeps, as one file, while it runs. Its last line is JSON. */
+/**
+ * `npm run backup -- FILE`: writes all data of the service into one file while the service runs. The last line of its
+ * output is JSON.
+ */
 import "reflect-metadata";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";

@@ -41,8 +41,8 @@ export interface CommandDatabase {
 const LOG = () => pino({ level: "warn" }, pino.destination(2));
 
 /**
- * Lets `work` use the address of the database that the service uses, as it is: DATABASE_DIRECT_URL's or DATABASE_URL's, else that of the
- * embedded one that a service is running on DATA_DIR, else of that one started for the while.
+ * Calls `work` with the URL of the service's database: DATABASE_DIRECT_URL, or DATABASE_URL, or the embedded database in
+ * DATA_DIR. If no service is running the embedded database, it is started for the duration of `work`.
  */
 export async function withDatabaseUrl<T>(config: Config, work: (url: string) => Promise<T>): Promise<T> {
   const { databaseUrl, databaseDirectUrl, dataDir } = config;

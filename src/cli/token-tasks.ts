@@ -70,7 +70,10 @@ function readCredential(kind: CredentialKind, values: Values): NewCredential {
   };
 }
 
-/** The database holds apps and people to their ids; in words it is said here. */
+/**
+ * Checks that the app and the person exist, to report a clear error. The database would reject a wrong ID with a less
+ * clear one.
+ */
 async function checkNamed(db: DataSource, { appId, personId, runId }: NewCredential): Promise<void> {
   const exists = async (sql: string, parameters: unknown[]) => (await rows(db, sql, parameters)).length > 0;
   if (appId && !(await exists("SELECT 1 FROM app WHERE id = $1", [appId]))) {

@@ -16,7 +16,7 @@ const REQUESTS = values.integer(0, 100_000);
 const MAIL_SERVER = /^smtps?:\/\/([^/?#\s@]+@)?[^/?#\s@]+\/?$/;
 const MAIL_SENDER = /^([^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/;
 
-/** What the reference says about a variable; both in Markdown. */
+/** Texts of a variable for the reference page, in Markdown. */
 export interface Description {
   meaning: string;
   /** Its default. */

@@ -1,6 +1,6 @@
 /**
- * Parses the text of a large client run report. Its result stays text, so that it is never parsed into two million
- * objects. Runs on a thread.
+ * Parses the text of a large client run report. The result stays JSON text: parsing it could create two million objects.
+ * Runs in a worker thread.
  */
 import { JSON_MAX_DEPTH } from "../limits.js";
 import { holdsInfinity, isObject } from "./described.js";
@@ -12,10 +12,10 @@ export const ERROR_CHARACTERS = { name: 255, message: 10_000, stack: 50_000 } as
 /** Members of a report that stay JSON text: the run's own data. */
 const DATA_MEMBERS = ["payload", "result"];
 
-/** Maximum fields of an error that are read: known ones, and unknown ones that are rejected. */
+/** Maximum fields of `error` that are read: the known fields, and unknown ones, for which the report is rejected. */
 const ERROR_FIELDS_MAX = 20;
 
-/** Only such a text can have a number beyond a double. */
+/** Matches every text that can contain a number above the range of a double; other texts need no further check. */
 const MAY_BE_HUGE = /[eE]\+?\d{3}|\d{100}/;
 
 export type LargeReport =

@@ -8,7 +8,7 @@ import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
 const DATA_MAX_DEPTH = 100;
 
-/** Types of the service's own entries: a caller's event would look like a run. */
+/** Prefix of types that only the service writes. A caller's event with this prefix would look like a run. */
 const OWN_TYPES = "app.task.";
 
 const IDS = ["userId", "dataSourceId", "dataSourceEntryId", "sessionId", "appNotificationId"] as const;

@@ -98,7 +98,7 @@ function headerEntries(value: unknown): [string, unknown][] {
   });
 }
 
-/** Headers besides the message's own, `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
+/** Reads additional mail headers, given as `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
 export function emailHeaders(value: unknown): Record<string, string> {
   if (value === undefined || value === null) return {};
   const input = headerEntries(value);

@@ -1,4 +1,7 @@
-/** Packages that need Node, and alternatives for actions, which the error for such a package names. */
+/**
+ * npm packages that need Node, each with a replacement that works in actions. The error for the package suggests the
+ * replacement.
+ */
 
 const PACKAGE_ALTERNATIVES: Readonly<Record<string, string>> = {
   "aws-sdk": "aws4fetch",

@@ -218,8 +218,8 @@ export const namesRequests = (code: string): boolean =>
 export const importName = (dependency: string): string => dependency.replace(/(?<=[^/@])@[^/]*/, "");
 
 /**
- * True if code may use the client library, beside the namespaces of packages that work without it. Searching for the word is enough,
- * because code reaches the library only by it.
+ * True if code may use the client library. Namespaces of packages that work without the library do not count. A search
+ * for the word `Svc` is enough, because code has no other name for the library.
  */
 export function needsLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): boolean {
   if (!code.includes("Svc")) return false;

@@ -66,8 +66,8 @@ export const listState = (items: readonly StatedTag[]): string =>
   );
 
 /**
- * Checks a change of an item that has no read of its own: the state is the item's `updatedAt`, or that of a list with
- * the item.
+ * Checks the precondition of a change to an item that is only readable in a list. The tag is the item's `updatedAt`, or
+ * that of the list.
  * @param item undefined if it is not in the list
  * @throws RESOURCE_CHANGED with the current item
  */

@@ -1,6 +1,6 @@
 /**
- * What an author may set of how an action runs: how many of its runs at once, runs that follow each other closely as
- * one, and for how long. When such a field is at fault, in words, and the form it is kept in.
+ * Validates the run limits of an action: `concurrency` (runs at the same time), `debounce` (merges runs that follow each
+ * other closely) and `timeoutMs`. Returns the fault of a field as text, and the form in which a field is stored.
  */
 import type { Concurrency, ConcurrencyPolicy, Debounce } from "../data/action-types.js";
 import {

@@ -1,8 +1,9 @@
 /**
  * A cron expression as a plain English sentence: "At 09:30, Monday through Friday".
  *
- * cronstrue describes how an expression is written, which is wrong for some spellings: `0 0 *\/1 * 1` fires daily and reads
- * "only on Monday". This file therefore gives it the values that each field stands for, in the forms that it reads rightly.
+ * cronstrue describes how an expression is written, which is wrong for some spellings: `0 0 *\/1 * 1` fires daily and
+ * reads "only on Monday". This file therefore rewrites each field as its list of values, in a form that cronstrue
+ * describes correctly.
  */
 import cronstrue from "cronstrue";
 import { type CronFields, firesEveryDay, parseCron } from "./cron-grammar.js";

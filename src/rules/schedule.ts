@@ -1,5 +1,5 @@
 /**
- * Accepted cron expressions and time zones, and the ticks that follow from them. Pure: reads no clock and no row.
+ * Validates cron expressions and time zones, and computes their ticks. Pure: reads no clock and no database.
  *
  * croner matches an expression against a wall clock without clock changes; this file maps each match to the zone:
  * - A single time of day (`30 2 * * *`) fires once on every day that the zone has. If the clock skips it, it fires when
@@ -23,8 +23,8 @@ export interface ScheduleFault {
 }
 
 /**
- * Intl takes abbreviations, any case and ICU's own inventions, and answers with another name than it was asked for, so
- * it cannot say whether a name is spelled rightly: `time-zone-links.json` has the IANA names beside its own.
+ * Names of time zones. Intl accepts abbreviations, any case and names that only ICU has, and may return another name
+ * than it received, so it cannot check the spelling. `time-zone-links.json` has the IANA names that Intl does not list.
  */
 const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("timeZone"), ...links, "UTC"]);
 

@@ -1,4 +1,7 @@
-/** `$filters` on values in memory, as entry-query/filters.ts has them of PostgreSQL. Takes what that language's judge has passed. */
+/**
+ * Evaluates `$filters` on values in memory, with the same results as the SQL of entry-query/filters.ts. Expects a
+ * `where` that entry-query/judge.ts has validated.
+ */
 import { decimalText, equalTexts, foldCase, holdsText } from "./comparable-text.js";
 import { isObject } from "./described.js";
 import { type FoundValue, isScalar, type ValueTest } from "./scope-values.js";

@@ -1,6 +1,6 @@
 /**
- * The tests of a `where` on one document in memory, as PostgreSQL makes them of an entry (entry-query): on values found by a path, arrays
- * on the way looked through. Takes what that language's judge has passed.
+ * Evaluates the operators of a `where` on one document in memory, with the same results as the SQL of entry-query. A
+ * path also finds values inside arrays. Expects a `where` that entry-query/judge.ts has validated.
  */
 import { isDeepStrictEqual } from "node:util";
 import { holdsText } from "./comparable-text.js";
@@ -30,7 +30,7 @@ function childValue(value: FoundValue, name: string): FoundValue {
   return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** What stands at the path; of arrays on the way, at the path in each element. */
+/** Returns the values at the path. If the path leads through an array, returns the values of each element. */
 export function valuesAt(document: FoundValue, segments: readonly string[], looks: LookBudget): FoundValue[] {
   let found = [document];
   for (const [at, name] of segments.entries()) {
@@ -96,7 +96,7 @@ const oneOf = (expected: unknown): ValueTest => {
   return (value) => tests.some((test) => test(value));
 };
 
-/** `$exists: false` is what is left of `$exists: true`. */
+/** Operators by name. `$exists: false` has no entry: it is the negation of `$exists: true`. */
 export const SCOPE_OPERATORS: Readonly<Record<string, Operator>> = {
   $eq: ofElements(equalsTest),
   $ne: { ...ofElements(equalsTest), negated: true },

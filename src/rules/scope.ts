@@ -1,4 +1,7 @@
-/** Whom a notification is for: a `where` on the app's user, or a list of them of which one must fit. Pure; knows no user's source. */
+/**
+ * Recipients of a notification: a `where` on the app's users, or a list of which one must match. Pure: receives the
+ * user's values.
+ */
 
 import { isObject, nestsDeeperThan } from "./described.js";
 import { parsePath } from "./entry-query/path.js";

@@ -184,8 +184,8 @@ const destinationOf = ({ sealed: _sealed, value: _value, ...destination }: Bindi
   JSON.stringify(Object.entries(destination).sort());
 
 /**
- * The first sealed key whose change requires its value, which the list does not carry; null if there is none. A key that is missing in the
- * list stays sealed.
+ * Returns the first sealed key whose change needs the secret value again, if the new list lacks that value; null if
+ * there is none. A key that is missing in the new list stays sealed.
  */
 export function keyWithoutValue(
   before: readonly SecretBinding[],

@@ -1,10 +1,11 @@
 /**
- * Finds an app's underscore settings that are secrets, each with its key (contract, section 6).
+ * Finds the secrets in an app's private and protected settings, each with the setting's key (contract, section 6).
  *
- * Values that rarely occur by chance count wherever they are: strings of 8 characters and more, numbers of 8 digits and more. Shorter
- * ones ("eu", "live", 443) are in many legitimate results. Such a string counts only if it is the whole of a protected setting, and only
- * as the whole of a string. A single word of letters under 16 characters in a private setting is no secret. A part of a structured value
- * counts if it is secret by itself and has 16 characters: shorter ones are words of the structure.
+ * Values that rarely occur by chance count wherever they are: strings of 8 characters and more, numbers of 8 digits and
+ * more. Shorter ones ("eu", "live", 443) are in many legitimate results. A shorter string counts only if it is the whole
+ * value of a protected setting, and only where it is a whole string. In a private setting, a single word of letters
+ * under 16 characters is no secret. A part of a structured value counts from 16 characters: shorter parts are often
+ * field names.
  */
 
 import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../limits.js";
@@ -110,8 +111,8 @@ function* secretsIn(setting: unknown, tier: SettingTier): Generator<string> {
 }
 
 /**
- * The secrets of one setting, each once. Of the setting of language models only its key is one: code never gets that setting, and names
- * of models and the provider's address stand in answers, errors and log events.
+ * Yields each secret of one setting once. In the setting of language models, only the API key is a secret: answers,
+ * errors and log events contain the names of models and the provider's URL.
  */
 export function secretsOfSetting(name: string, input: unknown): NamedSecret[] {
   const setting = name === AI_SETTING && isObject(input) ? input["key"] : input;

@@ -73,7 +73,7 @@ export const serverActionView = (settings: SettingEntries): SettingsView =>
 
 /**
  * The underscore settings of one app fit in 100 KB of JSON in UTF-8 (specification, Limits and Other rules 3).
- * @param json of what {@link serverActionView} gives
+ * @param json JSON of the result of {@link serverActionView}
  * @throws ActionError EXECUTION_FAILED
  */
 export function checkUnderscoreSize(json: string): void {

@@ -1,4 +1,7 @@
-/** Which ticks a schedule owes between the one it was waiting for and now, and which of them come too late. Pure; keeps no row. */
+/**
+ * Computes the ticks of a schedule that are due: those that still start a run, and those that were missed. Pure: reads
+ * no database.
+ */
 import { createHash } from "node:crypto";
 import { nextRuns } from "./schedule.js";
 
@@ -43,7 +46,7 @@ export function jitterOffset(actionId: number, jitterSeconds: number | null): nu
   return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * ((jitterSeconds ?? 0) * 1_000 + 1));
 }
 
-/** What is owed at `now` by a schedule that was waiting for `waiting`, which is not after `now`. */
+/** Returns the due ticks from `waiting`, the next tick that the schedule has stored, until `now`. */
 export function ticksOwed(frequency: string, timezone: string, waiting: Date, now: Date): OwedTicks {
   const tickAfter = (tick: Date) => nextTick(frequency, timezone, tick);
   const inTime = now.getTime() - TICK_LATE_MS;

@@ -1,4 +1,4 @@
-/** What a caller may give as `triggers`, and the form they are kept in. */
+/** Validates the field `triggers` of an action, and converts triggers to the form in which they are stored. */
 import type { AnalyticsWhere, Environment, HttpWhere, LogWhere, Trigger, TriggerType } from "../data/action-types.js";
 import { describeValue, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
 import { HTTP_WHERE_FIELDS, httpWhereFault, repeatedRouteFault, storedHttpWhere } from "./http/where.js";

@@ -52,13 +52,19 @@ export const LOG_EVENT_TYPES: readonly string[] = [
   "ai.embeddings",
 ];
 
-/** Type equality, and the data source where the filter names one. The caller has narrowed to the action's own app. */
+/**
+ * True if the event has the filter's type, and its data source if the filter has one. The caller has already selected
+ * events of the action's app.
+ */
 export function matchesLog(where: LogWhere, entry: LogSubject): boolean {
   if (where.type !== entry.type) return false;
   return where.dataSourceId === undefined || where.dataSourceId === entry.dataSourceId;
 }
 
-/** Type equality, and every field that the filter's `data` names; a filter that came by GraphQL has null where it names none. */
+/**
+ * True if the event has the filter's type and all fields of the filter's `data`. Filters from GraphQL have null for
+ * fields that are not set.
+ */
 export function matchesAnalytics(where: AnalyticsFilter, event: AnalyticsSubject): boolean {
   if (where.type !== event.type) return false;
   return (where.data ?? null) === null || containsFilter(event.data, where.data);

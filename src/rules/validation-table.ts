@@ -1,4 +1,7 @@
-/** The specification's validation table (Errors, Validation) as an order: of several faults that hold at once the first here is reported. */
+/**
+ * Order of the validation errors in the specification (Errors, Validation). If an action has several faults, the first
+ * in this list is reported.
+ */
 import type { Status } from "../errors.js";
 
 /** The last rows are the contract's (section 4), which come after the specification's. */

@@ -1,4 +1,7 @@
-/** What an app's setting says of codes by which its users prove an address, and what a page may ask of them. Pure. */
+/**
+ * Validates the app's setting for verification codes, which prove that a user has an e-mail address or a phone number,
+ * and the requests of pages for codes. Pure.
+ */
 
 import { ActionError } from "../errors.js";
 import { describeValue, isObject, kindOf } from "./described.js";
@@ -26,7 +29,10 @@ export interface VerificationRules {
   text: string;
 }
 
-/** What a page asks: a code to an address, or to that of the user who is signed in, `code` null; or whether a code is right. */
+/**
+ * Request of a page. With `code` null, a code is sent to the address, or to the address of the signed-in user. Otherwise
+ * the code is checked.
+ */
 export interface VerificationRequest {
   by: VerifiedBy;
   /** null: the second factor of the user who is signed in. */

@@ -1,6 +1,7 @@
 /**
- * A clock that runs `rate` times as fast as the real one from `began` on, the same in every process with both arguments. It starts three
- * days back, so that it stays behind the database's clock: schedules write no tick before that clock has reached it.
+ * Clock that runs `rate` times as fast as the real clock, starting at `began`. All processes with the same two arguments
+ * have the same time. The clock starts three days in the past, so that it stays behind the database's clock, which
+ * schedules wait for before they write a tick.
  */
 import type { Clock } from "../../src/service/plan.js";
 

@@ -1,4 +1,7 @@
-/** Execution log entries without runs, written with their notifications like at the end of a run, so that many are cheap. */
+/**
+ * Writes many entries of the execution log without runs, with the same notifications as at the end of a run. That is
+ * much faster than real runs.
+ */
 import type { Client } from "pg";
 import { LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
 

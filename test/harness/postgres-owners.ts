@@ -1,4 +1,7 @@
-/** Processes that own an embedded PostgreSQL each, for tests that end them in different ways and check what they leave. */
+/**
+ * Starts processes that each own an embedded PostgreSQL, for tests that end the processes in different ways and check
+ * the files and processes that remain.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";

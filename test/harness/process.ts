@@ -1,4 +1,7 @@
-/** The service as users start it: a separate process, with its signals, its output, and the processes that it leaves. */
+/**
+ * Starts the service like users do, as a separate process. Tests can send signals to it, read its output, and find the
+ * processes that it leaves behind.
+ */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";

@@ -23,7 +23,7 @@ export interface RemoteChromium {
   endpoint: string;
   /** The same with the random path of this start. */
   socketUrl: string;
-  /** Number of its contexts, besides its own. */
+  /** Number of browser contexts, not counting the default context. */
   contexts(): Promise<number>;
   running(): boolean;
   /** kill -9 to all its processes. */

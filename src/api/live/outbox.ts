@@ -2,7 +2,10 @@
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
-/** Messages that are written to the socket at once. The rest waits here, where sockets share its parts. */
+/**
+ * Maximum bytes that are passed to the socket before it has sent them. Later messages wait in the outbox, where sockets
+ * share the memory of equal messages.
+ */
 const HANDED_OVER_BYTES = 64 * 1024;
 const WAITING_MESSAGES = 1_000;
 const WAITING_LENGTH = 16 * 1024 * 1024;

@@ -42,7 +42,10 @@ export class ModuleFinder {
     return found === null ? null : join(folder, found);
   }
 
-  /** The entry and all that it imports, by path. Imports without a file are left to the service, which names their line. */
+  /**
+   * Returns the texts of the entry and of all modules that it imports, by path. Imports without a file stay, so that the
+   * service reports them with their line.
+   */
   follow(entry: string): Map<string, string> {
     const texts = new Map<string, string>();
     const open = [entry];

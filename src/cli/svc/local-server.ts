@@ -88,7 +88,7 @@ async function untilReady(url: string, failed: Promise<never>, over: AbortSignal
   }
 }
 
-/** Keeps the end of what the service writes, for the message if it fails. */
+/** Stores the end of the service's output, for the error message if the start fails. */
 function collectOutput(child: ChildProcess): () => string {
   let output = "";
   for (const stream of [child.stdout, child.stderr])

@@ -249,11 +249,10 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     },
 
     /**
-     * Returns the token's caller; null when the token is unknown, revoked or expired. Makes no query for a token that
-     * the service cannot have issued, or that was unknown a moment ago.
-     * @param address where the token was sent from; unknown tokens are counted by it
-     * @throws RATE_LIMIT_EXCEEDED for a token that was never valid here, from an address that sent too many unknown
-     *   ones
+     * Returns the token's caller; null when the token is unknown, revoked or expired. The database is not queried for a
+     * malformed token, or for one that was unknown a moment ago.
+     * @param address network address of the sender, by which unknown tokens are counted
+     * @throws RATE_LIMIT_EXCEEDED for a token that was never valid here, from an address that sent too many unknown ones
      */
     async resolve(token: string, address?: string): Promise<Caller | null> {
       if (!isWellFormedToken(token)) return null;

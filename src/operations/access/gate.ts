@@ -125,8 +125,8 @@ export function createGate(options: {
   const existingApps = new LRUCache<number, true>({ max: EXISTING_MAX, ttl: EXISTING_MS });
 
   /**
-   * Counts one request in the app's window. Visitors may use all of it. If they used more than their share, requests with
-   * the app's own credentials get that much beyond the limit, so that visitors cannot lock out editors and backends.
+   * Counts one request in the app's rate window. Visitors can use the whole window. The part above their share is added
+   * to the limit of the app's own credentials, so that visitors cannot lock out editors and backends.
    */
   async function countIn(
     visitor: Visitor,

@@ -1,4 +1,7 @@
-/** Delays refusals for missing credentials: the first ones of an address are sent at once, and later ones after a wait. */
+/**
+ * Delays refusals for missing credentials: the first few responses to a network address are sent immediately, later ones
+ * after a delay.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 

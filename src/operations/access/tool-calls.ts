@@ -5,7 +5,7 @@ import { type AuditFact, recordChange } from "../records/audit.js";
 import type { AccessGate, Visitor } from "./gate.js";
 
 const NAME_MAX_CHARACTERS = 100;
-/** No tool has more arguments. The caller chooses the names of unknown ones. */
+/** Maximum argument names in an audit entry. No tool has more arguments; a caller can send any number of unknown ones. */
 const NAMES_MAX = 20;
 /** Arguments that name a resource. All others are recorded by name only, because values may be secrets. */
 const NAMING_ARGUMENTS = ["action", "name", "runId", "dataSource", "actionId", "page"];

@@ -50,8 +50,8 @@ export interface AccessPage {
 }
 
 /*
- * $1 the organization, $2 true if the reader administers the service. Entries of an organization are its own and those
- * of its members' accounts. Failed sign-ins belong to no person and are visible to administrators of the service only.
+ * $1 the organization, $2 true if the reader administers the service. An organization sees its own entries and those of
+ * its members' accounts. Failed sign-ins have no person: only administrators of the service see them.
  */
 const LIST = `
   SELECT id, type, organization_id AS "organizationId", person_id AS "userId", subject_id AS "subjectId", address, data,

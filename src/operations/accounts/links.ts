@@ -71,7 +71,8 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
     },
 
     /**
-     * Uses the link up. Pass the executor of the transaction that the link permits: the link stays valid if that fails.
+     * Marks the link as used. Pass the executor of the transaction that does the work of the link: if the transaction
+     * fails, the link stays valid.
      * @throws REQUEST_INVALID if it is not a string; LINK_EXPIRED if it is unknown, of another kind, used, revoked or
      *   expired
      */

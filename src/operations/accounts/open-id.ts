@@ -1,7 +1,7 @@
 /**
- * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). An identity is
- * the issuer and `sub`. It belongs to the account that its first sign-in created, or to the account from whose session
- * it was linked. The e-mail address never links it.
+ * Sign-in at OpenID providers (authorization code flow with PKCE, state and nonce, by openid-client). An identity is the
+ * issuer and `sub`. The identity belongs to the account that its first sign-in created, or to the account that linked it
+ * in a session. An equal e-mail address never links an identity to an account.
  */
 import * as client from "openid-client";
 import type { DataSource, EntityManager } from "typeorm";

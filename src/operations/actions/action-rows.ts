@@ -156,8 +156,8 @@ export const nameTaken = (name: string) =>
   new ActionError("NAME_ALREADY_EXISTS", `name must be unique in the app; another action is named ${name}`);
 
 /**
- * Turns the database's unique violation of a name into the specified error. `write` must be of one row that is new or
- * locked, so that it can only wait for the index of names.
+ * Replaces the database error of a repeated name by NAME_ALREADY_EXISTS. `write` must write one new or locked row, so
+ * that the statement can only wait for the index of names.
  */
 export async function uniquelyNamed<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
   try {

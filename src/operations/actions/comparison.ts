@@ -26,7 +26,10 @@ interface State {
   input: ActionInput;
 }
 
-/** A version from before `access` keeps the current value when it is restored, so it does not differ there. */
+/**
+ * Versions that are older than the field `access` keep the action's current `access` when they are restored, so a
+ * comparison shows no difference there.
+ */
 const asRestored = (version: ActionInput, { access }: ActionInput): ActionInput => ({
   ...version,
   access: version.access ?? access,

@@ -105,7 +105,10 @@ export function createActionValidation(options: {
     return validatedAction;
   }
 
-  /** Reports the fault that comes first in the table: names and addresses of other actions come early. */
+  /**
+   * Of several faults, reports the first in the validation table. A name or an address that another action uses comes
+   * early there.
+   */
   async function withTaken(
     manager: EntityManager,
     addressScope: { appId: number; exceptId: number | null; rewritten: readonly number[] },

@@ -38,7 +38,10 @@ export function createRestoring(options: {
 }) {
   const { db, judgement, masters, log, show, lockMaster } = options;
 
-  /* A valid snapshot can become invalid: a package may have left the catalogue. That is not a fault of the request. */
+  /*
+   * Validates the snapshot by today's rules. A package may have left the catalogue since the snapshot was taken; the
+   * error then says so, because the request itself is valid.
+   */
   async function validateVersion(
     manager: EntityManager,
     row: ActionRow,

@@ -1,4 +1,7 @@
-/** Exports and imports an app's actions as one document. It contains names instead of ids, so it fits any app. */
+/**
+ * Exports and imports an app's actions as one document. The document has names instead of ids, so that any app can
+ * import it.
+ */
 
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";

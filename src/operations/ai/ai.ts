@@ -81,7 +81,7 @@ interface ModelRequest {
 
 const usageOf = (answer: AiAnswer): TokenUsage | null => ("usage" in answer ? answer.usage : null);
 
-/** Tokens that count to the day's limit: what the provider says, else what was expected. */
+/** Tokens that count towards the daily limit: the provider's count, or the expected number if the provider gives none. */
 function usedTokens(answer: AiAnswer, expected: number): number {
   const { inputTokens = 0, outputTokens = 0 } = usageOf(answer) ?? {};
   return inputTokens + outputTokens || expected;

@@ -70,7 +70,10 @@ export function createAlertDelivery(options: {
   const { db, settings, connections, allowHttp, log } = options;
   const inHand = createInHand(DELIVERY_SLOTS);
 
-  /** @throws REQUEST_INVALID that names the setting and what it lacks */
+  /**
+   * Reads the URL and secret from the app's setting. @throws REQUEST_INVALID with the name of the setting and the
+   * missing part
+   */
   async function readDestination(appId: number, setting: string, channel: AlertChannel): Promise<AlertDestination> {
     const value = (await settings.backend(appId)).get(setting);
     return alertDestination(setting, value, channel, { allowHttp });

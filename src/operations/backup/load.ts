@@ -1,6 +1,6 @@
 /**
- * Writes the contents of a backup into a database with the backup's schema and no rows, all of it or nothing. Names of
- * tables come from the database; names in the file are only looked up among them.
+ * Writes the contents of a backup into a database that has the backup's schema and no rows. If one part fails, nothing
+ * is written. Table names come from the database; names in the file only select among them.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -187,7 +187,7 @@ export class ArchiveLoader {
     throw foreignArchive("it says nothing of its end");
   }
 
-  /** Checks that the file has what its summary says, and every file of the apps. */
+  /** Checks that the counts in the summary match the loaded rows, and that no media file is missing. */
   private async check({ rows: text, blobs, lostBlobs, sequences }: BackupSummary): Promise<void> {
     const { client } = this.options;
     for (const { name } of this.tables) {

@@ -15,7 +15,10 @@ export interface Table {
 /** Ids from `low` up to but not including `high`; null: no bound. */
 export type PartitionBounds = [low: number | null, high: number | null];
 
-/** Name of a table, column or sequence of the service. Other names belong to other programs and are left out. */
+/**
+ * Shape of the names of the service's tables, columns and sequences. Tables of other programs have other names and are
+ * not backed up.
+ */
 const NAME = /^[a-z][a-z0-9_]{0,62}$/;
 export const isName = (value: unknown): value is string => typeof value === "string" && NAME.test(value);
 

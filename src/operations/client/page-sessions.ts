@@ -1,9 +1,9 @@
 /**
- * Sessions of pages that run an app's actions: a visitor's of the live app, an editor's of the viewer or a debug page.
+ * Sessions of pages that run an app's actions: live pages of visitors, and the viewer and debug pages of editors.
  *
- * A page never has the session in which it was opened. It only has a token of its app, for drafts or live versions,
- * which all code in the page can read. The token ends soon, with the right by which it was created, and with the
- * sign-in.
+ * A page never receives the person's own session. It receives a token of its app, for drafts or for live versions, which
+ * all code in the page can read. The token expires soon. It also ends when the person signs out or loses the right to
+ * open the page.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";

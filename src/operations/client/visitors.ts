@@ -129,7 +129,7 @@ export function createVisitors(options: {
       return isListed;
     },
 
-    /** The listed origins of an app that is known to exist. Their state is that of the app. */
+    /** Returns the listed origins of an existing app. Their `updatedAt` is that of the app. */
     async origins(appId: number): Promise<ListedOrigins> {
       const [app] = await rows<StoredOrigins>(db, ORIGINS, [appId]);
       return toListedOrigins(app!);

@@ -165,7 +165,7 @@ export function createOutbox(db: DataSource) {
       await rows(executor, `SELECT pg_notify('${MESSAGE_CHANNEL}', '')`);
     },
 
-    /** Claims up to `count` due messages. @param held apps with messages in progress here, and their numbers */
+    /** Claims up to `count` due messages. @param held number of messages in progress in this process, by app */
     async claim(
       holder: string,
       {

@@ -5,7 +5,10 @@ import type { ClaimedMessage, MessageStatus, Recipient, Settlement } from "./out
 
 const NAMED_RECIPIENTS = 10;
 
-/** Emitter of a status event. The cause of the message stays the cause, so that chains of runs are counted through it. */
+/**
+ * Emitter of a status event. The event has the same cause as the message, so that the limit on chains of runs also
+ * counts runs that messages start.
+ */
 export const emitterOf = ({ runId, personId }: Pick<ClaimedMessage, "runId" | "personId">): Emitter => ({
   kind: "api",
   credentialId: 0,

@@ -40,7 +40,7 @@ const NEW_COLUMNS = `
 /*
  * $1 app, $2 data source, $3 added entries, $4 added bytes, $5 bulk, $6 inserted ids, $7 replaced entries, $8 audit
  * entry, null for none, $9 the person, $10 the credential. The row with the counts is locked before the change gets its
- * number: a reader of one change knows all earlier ones.
+ * number. A reader that sees one change therefore also sees all changes with lower numbers.
  */
 const UPDATE_SOURCE_SIZE = `
   WITH tally AS (
@@ -177,7 +177,10 @@ export class EntryChange {
   }
 }
 
-/** Error for values that must be unique. It names no values, and only columns that the writer may access. */
+/**
+ * Error for a repeated value of a unique index. The message has no values, and only those columns that the writer may
+ * access.
+ */
 function duplicateOf(source: StoredDataSource, { mayName }: EntryWriter, index: string | undefined): ActionError {
   const columns = uniqueColumns(source, source.indexes, index);
   if (!columns?.every((column) => mayName(source, column))) return new ActionError("ENTRY_ALREADY_EXISTS");

@@ -65,7 +65,7 @@ const SELECT_CHANGED_ENTRIES = `
          WHERE old.was IS DISTINCT FROM new.is_now)`;
 
 /**
- * @param requested `onlyVisible`: leaves out entries whose visible columns and order are unchanged
+ * @param requested with `onlyVisible`, entries whose visible columns and order are unchanged are left out
  * @returns null if there are more than fit into one message
  */
 export async function readDifferences(

@@ -1,7 +1,7 @@
 /**
- * Sends changes of a data source's entries to its subscribers, each under its current rights. A subscriber learns
- * nothing of changes that it cannot see: it gets no message, and no position that would count them. A subscription ends
- * with an error when the data source or the right is gone, and gets a `reset` when its rights change.
+ * Sends changes of a data source's entries to its subscribers, each under its current rights. A subscriber receives no
+ * message and no position for changes that it cannot see. The subscription ends with an error when the data source is
+ * deleted or the caller loses the right to read. When the rights change, the subscriber receives a `reset`.
  */
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";

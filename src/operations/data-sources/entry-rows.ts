@@ -52,8 +52,8 @@ export function entriesOf(
 const FEW = 16;
 
 /**
- * Returns the first rows of a select that fit into PAGE_MAX_BYTES, at least one. Texts are only decompressed here, so
- * that sorting does not carry them.
+ * Returns the first rows of a select that fit into PAGE_MAX_BYTES, at least one. PostgreSQL decompresses the texts after
+ * sorting, so that it sorts small rows.
  * @param select of `rowColumns` and `more`, in order
  * @param limit of the select
  */

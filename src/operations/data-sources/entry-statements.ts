@@ -1,4 +1,7 @@
-/** Statements that write entries, each for many rows at once. Every one names app and data source. */
+/**
+ * SQL that inserts, updates and deletes entries in batches. Every statement has the IDs of the app and of the data
+ * source in its condition.
+ */
 import { type Executor, rows } from "../../data/database.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
@@ -144,7 +147,7 @@ export async function removeEntries(
 export interface DeletedEntries {
   count: number;
   bytes: number;
-  /** Earlier states as JSON; null if there are more than `room`. */
+  /** States of the removed entries as JSON; null if they exceed `room`. */
   images: string[] | null;
 }
 

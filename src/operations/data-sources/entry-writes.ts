@@ -22,7 +22,8 @@ export interface EntryTarget {
 }
 
 /**
- * The entry as its writer can see it: what the rules let it read, and otherwise the columns that it has just written.
+ * Returns the entry as its writer may see it: all readable columns if the rules let the writer read the entry, otherwise
+ * only the columns of this write.
  * @param written columns that the caller passed
  */
 export function viewFor(

@@ -65,8 +65,8 @@ export function createSignInAttempts({ db }: { db: Database }) {
 
   return {
     /**
-     * Runs `attempt`. If it returns false, counts a failure of its address, and of its address with the guessed name.
-     * An attempt that throws, for example for lack of capacity, does not count.
+     * Runs `attempt`. If `attempt` returns false, counts a failure for the network address, and one for the address with
+     * the guessed name. An attempt that throws, for example because of a full queue, does not count.
      * @param guessed names the guessed user, in one or several forms
      * @param total failures from all addresses together, after which each address has one attempt; for secrets that are
      *   short enough to be guessed from many addresses. An address without a failure is never locked out.

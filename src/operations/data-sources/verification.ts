@@ -1,6 +1,7 @@
 /**
- * `Svc.Session.verify`: sends a code to an address of the app's users; the person with the code is signed in as that user. It does the same
- * work for an address that no user has, so that callers cannot learn which addresses exist. Sends nothing itself.
+ * `Svc.Session.verify`: sends a code to an address of the app's users; the person with the code is signed in as that
+ * user. For an address that no user has, the same work is done, so that callers cannot find out which addresses exist.
+ * Other modules send the message.
  */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";

@@ -1,6 +1,6 @@
 /**
- * Table of the addresses at which HTTP triggers answer: one row for each trigger of each draft and live version. Its
- * key lets each address of an app belong to one trigger, even with concurrent saves and publications.
+ * Table of the paths of HTTP triggers: one row for each trigger of each draft and live version. The primary key gives
+ * each path of an app to one trigger, even if two actions are saved or published at the same time.
  */
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";

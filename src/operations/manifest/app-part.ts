@@ -1,4 +1,7 @@
-/** The app's own properties in a manifest. Its name and starting page are not among them: they belong to one app. */
+/**
+ * The app's own properties in a manifest. The name and the starting page are left out, because they differ between the
+ * apps that a manifest is applied to.
+ */
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";

@@ -175,7 +175,10 @@ export function createFolders(options: {
     if (!grants.isTrusted && folder === null && isEmpty) throw grants.refusal();
   }
 
-  /** Returns the folder that a request names. For callers under access rules, a text that is no id is a folder that they may not see. */
+  /**
+   * Returns the folder that a request names. Callers under access rules get the same error for a text that is no id as
+   * for a folder that they may not see.
+   */
   function namedFolder(grants: MediaGrants, value: unknown, field?: string): number | null {
     try {
       return folderIdIn(value, field);

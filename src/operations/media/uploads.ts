@@ -1,6 +1,6 @@
 /**
  * Uploads: reserves quota, receives bytes, checks them and puts them into the store. Then one transaction creates all
- * files of the request, and their events. An upload that fails before leaves nothing.
+ * files of the request and their log events. An upload that fails earlier leaves no file.
  */
 import { createReadStream } from "node:fs";
 import type { Logger } from "pino";

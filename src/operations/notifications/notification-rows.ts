@@ -17,7 +17,7 @@ export interface Notification {
   orderAt: string | null;
   pushNotification: PushWish | null;
   publishedAt: string | null;
-  /** Its position among the app's published ones; null while unpublished. */
+  /** Position among the app's published notifications; null until it is published. */
   cursor: number | null;
   /** True if the reader has read it. */
   readStatus: boolean;
@@ -161,7 +161,7 @@ export async function publish(
   return (await rows(executor, PUBLISH, [appId, id, from, now])).length > 0;
 }
 
-/** Removes it from the published ones; devices that have not received it will not receive it. */
+/** Takes a published notification back. Devices that have not received it yet never receive it. */
 export async function withdrawNotification(
   executor: Executor,
   id: number,

@@ -266,7 +266,7 @@ export function createPackages(options: PackagesOptions) {
     stop: bundler.stop,
     bundleSource: bundler.bundleSource,
 
-    /** Importable packages of a run, as expressions by name. Unresolved ones are undefined there. */
+    /** Packages that a run can import, as JavaScript expressions by name: `undefined` for unresolved packages. */
     imports(
       dependencies: readonly string[],
       knownAssets: readonly StoredAsset[],

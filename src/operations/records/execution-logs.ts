@@ -221,7 +221,10 @@ export function createLogs(db: DataSource) {
     return (await preparedRows<{ id: number }>(db, "entry-by-run", byEntry, [runId]))[0]?.id ?? null;
   }
 
-  /** A page of a list, with one further row if there is one. There are few distinct statements, and each is planned once. */
+  /**
+   * Reads a page of a list and one row more, which shows whether a next page exists. The few distinct statements are
+   * prepared, so that each is planned once.
+   */
   async function pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
     const text = `${sql} LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
     return preparedRows<Row>(db, statementName(text), text, [...parameters, limit + 1, offset]);

@@ -31,7 +31,10 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
   const visitors = bucketOf(INTAKE_VISITORS_SHARE);
   const addresses = bucketOf(INTAKE_ADDRESS_SHARE);
   const quotaMegabytes = (share: number) => (quotaBytes * share) / 2 ** 20;
-  /** Key of the shared quota: visitors use up neither the quota of the app's own credentials nor that of another address. */
+  /**
+   * Key of the shared quota. Visitors have a quota for each network address, separate from that of the app's own
+   * credentials.
+   */
   const addressOf = ({ address, credentialId }: Sender) =>
     address === undefined ? `credential ${credentialId}` : addressBlock(address);
 

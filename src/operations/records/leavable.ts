@@ -1,6 +1,9 @@
 /** Async iterables that their reader can leave while they wait. A plain generator notices that only when the awaited value arrives. */
 
-/** Yields the values of `make`. When its reader leaves, `left` aborts, and `make` must stop waiting. */
+/**
+ * Makes an async iterable whose generator stops when the reader leaves: the signal that `make` receives is then aborted,
+ * and the generator must stop waiting.
+ */
 export function createLeavable<T>(
   make: (left: AbortSignal) => AsyncGenerator<T, void, void>,
 ): AsyncGenerator<T, void, void> {

@@ -92,7 +92,7 @@ export function createLogEvents({
     return stored;
   }
 
-  /** Only events of runs can cut off a chain: others need no transaction of their own. */
+  /** Only events of runs can exceed the limit on chains of runs. Other events need no transaction. */
   function storeEvent(event: NewEvent, executor?: Executor): Promise<StoredEvent | undefined> {
     if (executor) return storeIn(executor, event);
     return event.runId === null ? eventBatches.add(event) : db.transaction((manager) => storeIn(manager, event));

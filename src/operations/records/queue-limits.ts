@@ -11,8 +11,8 @@ import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP } from "../../limits.js";
 export const QUEUED_CHANNEL = "svc_queued";
 
 /**
- * A runner starts most runs of its own callers within this time. After it, it announces the others to all runners, and
- * their callers also follow the log, which has the outcomes of other processes.
+ * Delay after which a runner offers a waiting run of its own caller to all runners. Most runs have started by then. The
+ * caller then follows the log, which also has the outcomes of other processes.
  */
 export const ANNOUNCE_AFTER_MS = 100;
 const ANNOUNCED_MAX = 1_000;
@@ -53,8 +53,8 @@ export interface QueueDepth {
 }
 
 /**
- * Maximum of queued runs of one app if so many are queued in total: a tenth of what is free, and at least QUEUE_MIN_PER_APP. Ten apps that
- * fill the queue thus leave capacity for any other.
+ * Maximum queued runs of one app when `queued` runs are queued in total: a tenth of the free capacity, at least
+ * QUEUE_MIN_PER_APP. Ten apps that fill the queue therefore leave capacity for all others.
  */
 export function queueShare(queued: number, { max, maxPerApp }: QueueBounds): number {
   const tenthOfFree = Math.floor((max - queued) / 10);

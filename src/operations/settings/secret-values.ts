@@ -1,6 +1,6 @@
 /**
- * Values of an app's settings that count as secrets: current ones, recently replaced ones, and without private settings
- * that the author marked as not secret. Decrypts nothing itself.
+ * Values of an app's settings that count as secrets: current and recently replaced values. Private settings that the
+ * author marked as not secret do not count. The settings module decrypts the values.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -10,7 +10,7 @@ import { secretsFault, secretsOfSetting, sizeOfSecrets } from "../../rules/secre
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
 import { tierOf } from "../../rules/setting-tiers.js";
 
-/** A setting as stored: encrypted bytes can only be decrypted in their own app and under their own key. */
+/** Row of a setting. Encrypted values are bound to the app and the setting's key: elsewhere they cannot be decrypted. */
 export interface StoredSetting {
   key: string;
   value: string | null;

@@ -56,8 +56,8 @@ export interface PromotionResult {
 const TAG_SEPARATOR = ".";
 
 /**
- * The tags of the app's own manifest, out of tags of both. Empty if the source stage has changed since every tag: the promotion is then
- * rejected.
+ * Returns those expected tags that belong to the app's own manifest. The result is empty if the source stage has changed
+ * since all of the tags; the promotion is then rejected.
  */
 const ownTags = (precondition: ExpectedTags, ofOther: string): ExpectedTags =>
   precondition?.flatMap((tag) => {
@@ -134,9 +134,10 @@ export function createPromotions(options: { db: DataSource; manifests: Manifests
     },
 
     /**
-     * Brings the definitions of `fromAppId` to the app. Settings that have a value keep it.
+     * Copies the definitions of the app `fromAppId` to the target app. Settings that have a value keep that value.
      * @param precondition tags of the definitions of both apps that the promotion may start from
-     * @throws REQUEST_INVALID if the apps are no stages of one another; MANIFEST_CHANGED; errors of manifests and of `may`
+     * @throws REQUEST_INVALID if the apps are no stages of one another; MANIFEST_CHANGED; errors of manifests and of
+     *   `may`
      */
     async promote(
       caller: Caller,

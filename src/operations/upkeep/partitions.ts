@@ -14,8 +14,9 @@ const ROWS_MAX = 50_000_000;
 const PARTITIONS_AHEAD = 2;
 const DAY_MS = 86_400_000;
 /**
- * Maximum wait for a lock. Other statements wait behind such a wait, so each is given up soon, and all are tried again. All waits of one
- * attempt together take less than the second after which PostgreSQL looks for deadlocks, so that it never ends a request for one.
+ * Maximum wait for a lock. Other statements queue behind a waiting lock, so the wait is short and the whole attempt is
+ * repeated. All waits of one attempt together stay under one second, after which PostgreSQL would check for deadlocks
+ * and could end a request.
  */
 const LOCK_LIMIT_MS = 30;
 const ATTEMPTS = 60;

@@ -1,4 +1,4 @@
-/** Names of columns, and which ones are added to a data source. */
+/** Checks the names of columns, and finds the columns that entries add to a data source. */
 
 import { ActionError } from "../../errors.js";
 import { describeValue, unstorableAt } from "../described.js";

@@ -85,7 +85,10 @@ export function testsAsWhere(tests: ColumnTests): Record<string, unknown> | null
   return conditions.length === 0 ? null : { $and: conditions };
 }
 
-/** The whole column that a key of a where names; null for a field of the entry itself, a part of a column, or an invalid path. */
+/**
+ * Returns the column if the key of a `where` is the name of a whole column; null for a field of the entry itself, a path
+ * into a column, or an invalid path.
+ */
 export function columnNamed(key: string): string | null {
   try {
     const path = parsePath(key, "where", { entry: "e" });

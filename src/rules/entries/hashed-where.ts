@@ -17,8 +17,8 @@ function comparedText(condition: unknown): string | undefined {
 }
 
 /**
- * Extracts comparisons of hashed columns from a where; null if there are none. In any other place such a column counts
- * as absent.
+ * Extracts the comparisons of hashed columns from a `where`; null if there are none. In all other conditions, a hashed
+ * column counts as absent.
  * @throws REQUEST_INVALID for other conditions
  */
 export function splitHashed(where: unknown, hashed: readonly string[]): HashedWhere | null {

@@ -4,7 +4,7 @@ import { nestsDeeperThan } from "../described.js";
 
 type Values = Record<string, string | string[]>;
 
-/** Repeated names become arrays. A name such as `__proto__` is a name like any other. */
+/** Converts pairs to an object. The values of a repeated name become an array. `__proto__` becomes an ordinary property. */
 export function valuesOf(pairs: Iterable<readonly [string, string]>): Values {
   const values = new Map<string, string | string[]>();
   for (const [name, value] of pairs) {
