@@ -1,7 +1,8 @@
 /** The upgrade to data sources with `isUsers`: which ones it marks, and where it records that. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { bringSchema, MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
+import { bringSchema, migrate, openDatabase } from "../../src/data/database.js";
+import { MIGRATIONS } from "../../src/data/migrations.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 
 const UPGRADE = "AppUsers1764000400000";

@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { bringSchema, MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
+import { bringSchema, migrate, openDatabase } from "../../src/data/database.js";
+import { MIGRATIONS } from "../../src/data/migrations.js";
 import { emptyDatabase } from "../harness/postgres.js";
 
 const FOLDER = fileURLToPath(new URL("../../../migrations/", import.meta.url));

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { DataSource } from "typeorm";
-import { MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
+import { migrate, openDatabase } from "../../src/data/database.js";
+import { MIGRATIONS } from "../../src/data/migrations.js";
 import { createLogs } from "../../src/operations/records/execution-logs.js";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";

@@ -1,7 +1,8 @@
 /** Upgrades without downtime: the schema stays compatible with processes of the previous release, which run until they are replaced. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { bringSchema, MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
+import { bringSchema, migrate, openDatabase } from "../../src/data/database.js";
+import { MIGRATIONS } from "../../src/data/migrations.js";
 import { LAST_OF_RELEASE_BEFORE, versionOf } from "../../src/data/schema-guard.js";
 import { BROWSER_HOLDER } from "../../src/operations/runs/run-repository.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";

@@ -3,7 +3,8 @@
  * this release. A failure leaves the database as it was. No other process changes the schema meanwhile.
  */
 import type { Client } from "pg";
-import { bringCurrentSchema, bringSchema, MIGRATIONS, withSchemaLock } from "../../data/database.js";
+import { bringCurrentSchema, bringSchema, withSchemaLock } from "../../data/database.js";
+import { MIGRATIONS } from "../../data/migrations.js";
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { Secret } from "../../engine/archive/sealing.js";
 import { readArchive } from "../../engine/archive.js";
