@@ -1,9 +1,9 @@
 /** TypeScript in Studio's editor for actions: completions, diagnostics, and that all code of the documents has none. */
 import { globSync, readFileSync } from "node:fs";
 import { expect } from "chai";
-import { bodyOf } from "../../src/cli/svc/action-file.js";
 import { declarationsOf } from "../../src/engine/bundler/declarations.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
+import { bodyOf } from "../../src/engine/bundler/project/action-file.js";
 import packages from "../../src/rules/packages.json" with { type: "json" };
 import { type Finding, isFault, textOf } from "../../src/web/studio/actions/code-findings.js";
 import { actionTypes, COMPILER_OPTIONS, loosened } from "../../src/web/studio/actions/code-types.js";

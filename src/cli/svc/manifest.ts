@@ -1,8 +1,9 @@
 /** The manifest as the command line handles it: its items by kind and name, and the difference between two of them. */
 import { createTwoFilesPatch } from "diff";
-import { bodyOf } from "./action-file.js";
+import type { Item } from "../../engine/bundler/project/action-config.js";
+import { bodyOf } from "../../engine/bundler/project/action-file.js";
 
-export type Item = Record<string, unknown>;
+export type { Item };
 
 /** Only the parts that the command line reads; the service checks the rest. */
 export interface Manifest {

@@ -1,5 +1,6 @@
 /** The commands of `svc`, their options, and how a result or failure becomes output and an exit code. */
 import { Command, CommanderError } from "commander";
+import { ProjectFault } from "../../engine/bundler/fault.js";
 import { addCheck } from "./commands/check.js";
 import { addData } from "./commands/data.js";
 import { addDevelop } from "./commands/develop.js";
@@ -14,6 +15,12 @@ import { completionScript } from "./completion.js";
 import { CliError, EXIT } from "./failure.js";
 import { Output } from "./output.js";
 import { type GlobalOptions, type Run, Session, type Surroundings } from "./session.js";
+
+function failureOf(error: unknown): CliError {
+  if (error instanceof CliError) return error;
+  const { message } = error as Error;
+  return new CliError(error instanceof ProjectFault ? message : `unexpected: ${message}`);
+}
 
 /** The program with all its commands. @param onExit receives the exit code of a command that sets one */
 export function createProgram(surroundings: Surroundings, onExit: (code: number) => void): Command {
@@ -86,7 +93,7 @@ export async function runSvc(args: readonly string[], surroundings: Surroundings
     return code;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.wrongUse;
-    const failure = error instanceof CliError ? error : new CliError(`unexpected: ${(error as Error).message}`);
+    const failure = failureOf(error);
     const isJson = args.includes("--json");
     new Output(isJson, surroundings, surroundings.env).failure(failure.message, failure.details);
     return failure.exitCode;

@@ -13,15 +13,14 @@ import {
 } from "node:fs";
 import { dirname, join, sep } from "node:path";
 import { isDeepStrictEqual } from "node:util";
+import { bodyOf, joinFile, linesOfBody } from "../../engine/bundler/project/action-file.js";
+import { projectPaths, type ReadFile, testFiles } from "../../engine/bundler/project/action-modules.js";
+import { ProjectReader, readConfigOf } from "../../engine/bundler/project/project-reader.js";
 import { ENTRY_FILES, isSourcePath } from "../../rules/action-source.js";
-import { readActionConfig } from "./action-config.js";
-import { bodyOf, joinFile, linesOfBody } from "./action-file.js";
-import { ModuleFinder, projectPaths, type ReadFile, sourceFiles, testFiles } from "./action-modules.js";
 import type { Target } from "./config.js";
 import { CliError, wrongUse } from "./failure.js";
 import { differences, type Item, type Manifest, type Source, sourceOf } from "./manifest.js";
 
-const MANIFEST_VERSION = 1;
 const ENTRIES = Object.values(ENTRY_FILES).flat();
 const TYPES_FILE = "svc.d.ts";
 const STATE_FOLDER = ".svc";
@@ -37,22 +36,9 @@ const pretty = (value: unknown): string => `${JSON.stringify(value, null, 2)}\n`
 /** A name as the name of one file on every system. */
 const fileNameOf = (name: string): string => encodeURIComponent(name).replaceAll(".", "%2E").replaceAll("*", "%2A");
 
-const nameOfFile = (file: string): string => {
-  try {
-    return decodeURIComponent(file);
-  } catch {
-    return file;
-  }
-};
-
 /** One file for each app that the folder is pushed to, such as the stages of one app. */
 const baseFile = ({ url, app }: Target): string =>
   `base-${app}-${createHash("sha256").update(url).digest("hex").slice(0, 8)}.json`;
-
-async function readConfigOf(folder: string, file: string, read: ReadFile): Promise<Item> {
-  const finder = new ModuleFinder(folder, read);
-  return readActionConfig(file, finder, finder.follow(file));
-}
 
 /** True if each field has the value of the item. */
 const isPart = (fields: Item, item: Item): boolean =>
@@ -109,13 +95,12 @@ export class Project {
 
   /** Names of the folders below actions/ that hold an action. */
   actionFolders(): string[] {
-    return this.#list("actions").filter((folder) => this.actionFile(folder) !== null);
+    return this.#reader.actionFolders();
   }
 
   /** Path of an action's file from the root; null if the folder has none. */
   actionFile(folder: string): string | null {
-    const files = ENTRIES.map((file) => `actions/${folder}/${file}`);
-    return files.find((file) => existsSync(this.#path(file))) ?? null;
+    return this.#reader.actionFile(folder);
   }
 
   readText(file: string): string {
@@ -130,6 +115,8 @@ export class Project {
     return readFileSync(file, "utf8");
   };
 
+  readonly #reader = new ProjectReader({ read: this.#read, list: (folder) => this.#list(folder) }, ENTRIES);
+
   /** Path of an action's test, and the files that it needs; null if the action has no test. */
   readTest(folder: string): { test: string; files: Record<string, string> } | null {
     const names = ["action.test.ts", "action.test.js"].map((file) => `actions/${folder}/${file}`);
@@ -138,20 +125,13 @@ export class Project {
   }
 
   /** The `config` of the action in a folder. */
-  async readConfig(folder: string): Promise<Item> {
-    const file = this.actionFile(folder);
-    return file === null ? {} : readConfigOf(`actions/${folder}`, file, this.#read);
+  readConfig(folder: string): Promise<Item> {
+    return this.#reader.readConfig(folder);
   }
 
   async readAction(folder: string): Promise<Item> {
-    const file = this.actionFile(folder);
-    if (file === null) throw wrongUse(`actions/${folder} has none of ${ENTRIES.join(", ")}`);
-    const item = { name: nameOfFile(folder), ...(await this.readConfig(folder)) };
-    const body = bodyOf(this.readText(file));
-    // Plain code needs no building.
-    if (file.endsWith(".js") && !/^[ \t]*(?:import|export)\b/m.test(body)) return { ...item, code: body, source: null };
-    const language = /\.jsx?$/.test(file) ? "javascript" : "typescript";
-    return { ...item, source: { language, files: sourceFiles(`actions/${folder}`, file, this.#read) } };
+    if (this.actionFile(folder) === null) throw wrongUse(`actions/${folder} has none of ${ENTRIES.join(", ")}`);
+    return this.#reader.readAction(folder);
   }
 
   /**
@@ -176,27 +156,13 @@ export class Project {
     return [parts[0], ...placed].join("");
   }
 
-  async readManifest(): Promise<Manifest> {
-    const actions: Item[] = [];
-    for (const folder of this.actionFolders()) actions.push(await this.readAction(folder));
-    return { ...this.readDefinitions(), actions };
+  readManifest(): Promise<Manifest> {
+    return this.#reader.readManifest();
   }
 
   /** The manifest without actions. */
   readDefinitions(): Manifest {
-    const sources = this.#list("data").filter((file) => file.endsWith(".json"));
-    const app = this.#readJson<Item>("app.json");
-    return {
-      version: MANIFEST_VERSION,
-      ...(app && { app }),
-      settings: this.#readJson<Item[]>("settings.json") ?? [],
-      secretBindings: this.#readJson<Item[]>("secret-bindings.json") ?? [],
-      dataSources: sources.map((file) => ({
-        name: nameOfFile(file.slice(0, -".json".length)),
-        ...this.#readJson<Item>("data", file),
-      })),
-      alerts: this.#readJson<Item[]>("alerts.json") ?? [],
-    };
+    return this.#reader.readDefinitions();
   }
 
   async #writeAction(item: Item): Promise<void> {

@@ -5,6 +5,9 @@ export class PackageFault extends Error {
   override readonly name = "PackageFault";
 }
 
+/** A file of a project folder is at fault. The message names the file. */
+export class ProjectFault extends PackageFault {}
+
 /** The machine was too busy to bundle a package. A retry may help. */
 export class BundlerBusyError extends Error {
   override readonly name = "BundlerBusyError";

@@ -5,9 +5,11 @@
 import type { AnyNode, Expression, Property, SpreadElement } from "acorn";
 import { parse } from "acorn";
 import { build, type Loader, type Plugin } from "esbuild";
+import { ProjectFault } from "../fault.js";
 import type { ModuleFinder } from "./action-modules.js";
-import { CliError } from "./failure.js";
-import type { Item } from "./manifest.js";
+
+/** A part of a manifest. The service checks its fields. */
+export type Item = Record<string, unknown>;
 
 const LOADERS: Record<string, Loader> = {
   json: "json",
@@ -64,7 +66,7 @@ async function configScript(entry: string, finder: ModuleFinder, texts: Readonly
         ? `${location.file.replace(`${NAMESPACE}:`, "")}:${location.line}:${location.column + 1}: ${text}`
         : text,
     );
-    throw new CliError(`${entry} does not compile:\n${lines.join("\n")}`);
+    throw new ProjectFault(`${entry} does not compile:\n${lines.join("\n")}`);
   }
 }
 
@@ -187,7 +189,7 @@ class Constants {
   }
 }
 
-/** Returns an empty config if the file exports none. @throws CliError if it is not an object of literals */
+/** Returns an empty config if the file exports none. @throws ProjectFault if it is not an object of literals */
 export async function readActionConfig(
   entry: string,
   finder: ModuleFinder,
@@ -200,9 +202,9 @@ export async function readActionConfig(
     config = new Constants(script).exported("config");
   } catch (error) {
     if (!(error instanceof NotLiteral)) throw error;
-    throw new CliError(`config of ${entry} must be made of literals and constants (got ${error.message})`);
+    throw new ProjectFault(`config of ${entry} must be made of literals and constants (got ${error.message})`);
   }
   if (typeof config === "object" && config !== null && !Array.isArray(config))
     return JSON.parse(JSON.stringify(config)) as Item;
-  throw new CliError(`config of ${entry} must be an object`);
+  throw new ProjectFault(`config of ${entry} must be an object`);
 }

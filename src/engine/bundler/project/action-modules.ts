@@ -1,8 +1,7 @@
 /** Files of an action in a project folder: follows imports from the action's file, and names each file as `source` does. Builds nothing. */
 import { dirname, join } from "node:path/posix";
-import { PackageFault } from "../../engine/bundler/fault.js";
-import { fileAt, fileByAlias, isRelative, tsconfigOf } from "../../engine/bundler/source-modules.js";
-import { CliError } from "./failure.js";
+import { PackageFault, ProjectFault } from "../fault.js";
+import { fileAt, fileByAlias, isRelative, tsconfigOf } from "../source-modules.js";
 
 /** Returns the text of a file by its path from the project's root; null if there is none. */
 export type ReadFile = (path: string) => string | null;
@@ -65,14 +64,20 @@ export class ModuleFinder {
 /** Folders of a project whose files several actions may import. */
 const isShared = (path: string): boolean => path.startsWith("lib/") || path.startsWith("actions/");
 
-/** Name of a project's file in the `source` of the action in `folder`. @throws CliError if no source may have it */
+/** Name of a project's file in the `source` of the action in `folder`. @throws ProjectFault if no source may have it */
 function sourcePath(folder: string, path: string): string {
   if (path.startsWith(`${folder}/`)) return path.slice(folder.length + 1);
   if (isShared(path) || path === TSCONFIG) return path;
-  throw new CliError(`${path} cannot be imported: modules that actions share belong in lib/`);
+  throw new ProjectFault(`${path} cannot be imported: modules that actions share belong in lib/`);
 }
 
-/** @param folder of the action, such as `actions/hello` @throws CliError */
+/** Adds the file to a fault that names none. */
+const namingFile = (file: string, error: unknown): unknown =>
+  error instanceof PackageFault && !(error instanceof ProjectFault)
+    ? new ProjectFault(`${file}: ${error.message}`)
+    : error;
+
+/** @param folder of the action, such as `actions/hello` @throws ProjectFault */
 export function sourceFiles(folder: string, entry: string, read: ReadFile): Record<string, string> {
   const files = new Map<string, { path: string; text: string }>();
   try {
@@ -82,17 +87,16 @@ export function sourceFiles(folder: string, entry: string, read: ReadFile): Reco
     for (const [path, text] of texts) {
       const name = sourcePath(folder, path);
       const other = files.get(name);
-      if (other) throw new CliError(`${entry} imports ${other.path} and ${path}; rename one of them`);
+      if (other) throw new ProjectFault(`${entry} imports ${other.path} and ${path}; rename one of them`);
       files.set(name, { path, text });
     }
   } catch (error) {
-    if (error instanceof PackageFault) throw new CliError(`${entry}: ${error.message}`);
-    throw error;
+    throw namingFile(entry, error);
   }
   return Object.fromEntries([...files].map(([name, { text }]) => [name, text]));
 }
 
-/** Files of a test and all that it imports, by their paths in the project. @param folder of the action @throws CliError */
+/** Files of a test and all that it imports, by their paths in the project. @param folder of the action @throws ProjectFault */
 export function testFiles(folder: string, test: string, read: ReadFile): Record<string, string> {
   try {
     const finder = new ModuleFinder(folder, read);
@@ -105,8 +109,7 @@ export function testFiles(folder: string, test: string, read: ReadFile): Record<
       [TSCONFIG]: JSON.stringify({ compilerOptions: { baseUrl: base, paths: Object.fromEntries(paths) } }),
     };
   } catch (error) {
-    if (error instanceof PackageFault) throw new CliError(`${test}: ${error.message}`);
-    throw error;
+    throw namingFile(test, error);
   }
 }
 

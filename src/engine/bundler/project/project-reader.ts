@@ -1,0 +1,111 @@
+/** Reads a project folder into a manifest. The command line reads files of a disk, the service those of a git repository. Writes nothing. */
+import { ProjectFault } from "../fault.js";
+import { type Item, readActionConfig } from "./action-config.js";
+import { bodyOf } from "./action-file.js";
+import { ModuleFinder, type ReadFile, sourceFiles } from "./action-modules.js";
+
+const MANIFEST_VERSION = 1;
+
+/** Files of a project, by their paths from its root. */
+export interface ProjectFiles {
+  read: ReadFile;
+  /** Names of files and folders in a folder, sorted; empty if there is no such folder. */
+  list(folder: string): string[];
+}
+
+/** The definitions that a project folder has. The service checks the rest. */
+export interface ProjectManifest {
+  version: number;
+  app?: Item;
+  settings: Item[];
+  secretBindings: Item[];
+  dataSources: Item[];
+  actions?: Item[];
+  alerts: Item[];
+}
+
+const nameOfFile = (file: string): string => {
+  try {
+    return decodeURIComponent(file);
+  } catch {
+    return file;
+  }
+};
+
+/** The `config` of an action's file. @throws ProjectFault */
+export async function readConfigOf(folder: string, file: string, read: ReadFile): Promise<Item> {
+  const finder = new ModuleFinder(folder, read);
+  return readActionConfig(file, finder, finder.follow(file));
+}
+
+export class ProjectReader {
+  readonly #files: ProjectFiles;
+  readonly #entries: readonly string[];
+
+  /** @param entries names of the files that can define an action */
+  constructor(files: ProjectFiles, entries: readonly string[]) {
+    this.#files = files;
+    this.#entries = entries;
+  }
+
+  #readJson<T>(path: string): T | undefined {
+    const text = this.#files.read(path);
+    if (text === null) return undefined;
+    try {
+      return JSON.parse(text) as T;
+    } catch (error) {
+      throw new ProjectFault(`${path} is not JSON: ${(error as Error).message}`);
+    }
+  }
+
+  /** Names of the folders below actions/ that hold an action. */
+  actionFolders(): string[] {
+    return this.#files.list("actions").filter((folder) => this.actionFile(folder) !== null);
+  }
+
+  /** Path of an action's file from the root; null if the folder has none. */
+  actionFile(folder: string): string | null {
+    const paths = this.#entries.map((file) => `actions/${folder}/${file}`);
+    return paths.find((path) => this.#files.read(path) !== null) ?? null;
+  }
+
+  async readConfig(folder: string): Promise<Item> {
+    const file = this.actionFile(folder);
+    return file === null ? {} : readConfigOf(`actions/${folder}`, file, this.#files.read);
+  }
+
+  /** @throws ProjectFault if the folder holds no action */
+  async readAction(folder: string): Promise<Item> {
+    const file = this.actionFile(folder);
+    if (file === null) throw new ProjectFault(`actions/${folder} has none of ${this.#entries.join(", ")}`);
+    const item = { name: nameOfFile(folder), ...(await this.readConfig(folder)) };
+    const body = bodyOf(this.#files.read(file)!);
+    // Plain code needs no building.
+    if (file.endsWith(".js") && !/^[ \t]*(?:import|export)\b/m.test(body)) return { ...item, code: body, source: null };
+    const language = /\.jsx?$/.test(file) ? "javascript" : "typescript";
+    return { ...item, source: { language, files: sourceFiles(`actions/${folder}`, file, this.#files.read) } };
+  }
+
+  async readManifest(): Promise<ProjectManifest> {
+    const actions: Item[] = [];
+    for (const folder of this.actionFolders()) actions.push(await this.readAction(folder));
+    return { ...this.readDefinitions(), actions };
+  }
+
+  /** The manifest without actions. */
+  readDefinitions(): ProjectManifest {
+    const sources = this.#files.list("data").filter((file) => file.endsWith(".json"));
+    const app = this.#readJson<Item>("app.json");
+    return {
+      version: MANIFEST_VERSION,
+      ...(app && { app }),
+      settings: this.#readJson<Item[]>("settings.json") ?? [],
+      secretBindings: this.#readJson<Item[]>("secret-bindings.json") ?? [],
+      dataSources: sources.map((file) => ({
+        name: nameOfFile(file.slice(0, -".json".length)),
+        ...this.#readJson<Item>(`data/${file}`),
+      })),
+      alerts: this.#readJson<Item[]>("alerts.json") ?? [],
+    };
+  }
+}
