@@ -67,6 +67,7 @@ CREATE TABLE action_version (
   summary json NOT NULL,
   state bytea,
   published_at timestamp with time zone,
+  commit_id text,
   CONSTRAINT action_version_pkey PRIMARY KEY (id),
   CONSTRAINT action_version_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE,
   CONSTRAINT action_version_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE SET NULL
@@ -193,6 +194,31 @@ CREATE TABLE app_editor (
 );
 
 CREATE INDEX app_editor_person ON public.app_editor USING btree (person_id);
+
+CREATE TABLE app_git (
+  app_id bigint NOT NULL,
+  provider text NOT NULL,
+  url text NOT NULL,
+  branch text NOT NULL,
+  folder text NOT NULL,
+  tag_pattern text,
+  prune boolean NOT NULL,
+  username text NOT NULL,
+  sealed_token bytea,
+  sealed_secret bytea NOT NULL,
+  person_id bigint,
+  credential_id bigint,
+  branch_pulls bigint DEFAULT 0 NOT NULL,
+  last_pull json,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT app_git_pkey PRIMARY KEY (app_id),
+  CONSTRAINT app_git_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT app_git_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE SET NULL,
+  CONSTRAINT app_git_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE SET NULL
+);
+
+CREATE INDEX app_git_credential ON public.app_git USING btree (credential_id) WHERE (credential_id IS NOT NULL);
+CREATE INDEX app_git_person ON public.app_git USING btree (person_id) WHERE (person_id IS NOT NULL);
 
 CREATE TABLE app_member (
   app_id bigint NOT NULL,

@@ -70,6 +70,7 @@ export const STATUS = {
   RUN_NOT_CANCELLABLE: { http: 409, message: "the run has ended already" },
   ENTRY_ALREADY_EXISTS: { http: 409, message: "an entry with the same values already exists" },
   MANIFEST_CHANGED: { http: 409, message: "the app was changed after the manifest that this change started from" },
+  GIT_PULL_FAILED: { http: 409, message: "the repository cannot be read" },
   DATA_SOURCE_NOT_EMPTY: { http: 409, message: "the data source has entries" },
   ENTRY_CHANGED: { http: 409, message: "the entry has changed meanwhile" },
   RESOURCE_CHANGED: { http: 409, message: "the resource was changed after the state that this change started from" },

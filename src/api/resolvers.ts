@@ -16,6 +16,7 @@ import { ClientResolver } from "./graphql/client-resolver.js";
 import { DataSourceResolver } from "./graphql/data-source-resolver.js";
 import { DraftResolver } from "./graphql/draft-resolver.js";
 import { EntryResolver } from "./graphql/entry-resolver.js";
+import { GitResolver } from "./graphql/git-resolver.js";
 import { HistoryResolver } from "./graphql/history-resolver.js";
 import { HttpTriggerResolver } from "./graphql/http-trigger-resolver.js";
 import { LogResolver } from "./graphql/log-resolver.js";
@@ -63,6 +64,7 @@ export function createResolvers(operations: Operations): Resolvers {
     ),
     drafts: new DraftResolver(gate, presets, problems, operations.packages.scripts),
     entries: new EntryResolver(gate, operations.store.entries),
+    git: new GitResolver(gate, operations.git),
     history: new HistoryResolver(gate, { history, replay, statistics, logs }),
     logs: new LogResolver(gate, logs),
     manifests: new ManifestResolver(

@@ -12,6 +12,7 @@ import type { ToolCalls } from "../operations/access/tool-calls.js";
 import type { OpenId } from "../operations/accounts/open-id.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
+import type { GitWebhooks } from "../operations/git/git-webhooks.js";
 import type { HttpTriggers } from "../operations/http/http-triggers.js";
 import type { OAuthServer } from "../operations/oauth/oauth.js";
 import type { StoredScripts } from "../operations/packages/kept-scripts.js";
@@ -34,6 +35,7 @@ import { registerEntryFiles } from "./entry-files.js";
 import { registerEnvScript } from "./env-script-route.js";
 import { errorReply } from "./error-reply.js";
 import { registerFirstPage } from "./first-page.js";
+import { registerGitWebhook } from "./git-webhook.js";
 import { createDocuments, type Documents } from "./graphql/documents.js";
 import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
@@ -89,6 +91,7 @@ export interface ApiOptions {
   /** Which GraphQL documents app users may send. */
   graphqlDocuments: "any" | "persisted";
   httpTriggers: HttpTriggers;
+  gitWebhooks: GitWebhooks;
   log: Logger;
 }
 
@@ -210,6 +213,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerEntryFiles(app, resolvers.entries);
   registerMediaBytes(app, resolvers.media);
   registerDeliveryReports(app, { reports, baseUrl });
+  registerGitWebhook(app, options.gitWebhooks);
   registerHttpTriggers(app, { triggers: httpTriggers, credentials, publicUrl, runtimeUrl });
   registerEnvScript(app, resolvers.settings, callers);
   const pages = registerWebAssets(app, { base: pathBefore(baseUrl) });

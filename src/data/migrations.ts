@@ -77,6 +77,7 @@ import { GrantMakers1766300000000 } from "../../migrations/1766300000000-grant-m
 import { GrantsOfMakers1766300000100 } from "../../migrations/1766300000100-grants-of-makers.js";
 import { PublishedVersions1766400000000 } from "../../migrations/1766400000000-published-versions.js";
 import { TestsRequired1766500000000 } from "../../migrations/1766500000000-tests-required.js";
+import { GitConnections1766600000000 } from "../../migrations/1766600000000-git-connections.js";
 
 export const MIGRATIONS = [
   Foundation1763600000000,
@@ -154,4 +155,5 @@ export const MIGRATIONS = [
   GrantsOfMakers1766300000100,
   PublishedVersions1766400000000,
   TestsRequired1766500000000,
+  GitConnections1766600000000,
 ];

@@ -13,6 +13,7 @@ import { runInBackground } from "../background.js";
 import { BundlerBusyError, PackageFault, UncontainedError } from "./bundler/fault.js";
 import type { Placed, Script } from "./bundler/make-script.js";
 import { memoryOf, processorTimeOf } from "./bundler/process-tree.js";
+import type { RepositoryJob } from "./bundler/project/git-project.js";
 import { APART, lacks, type Room, sandboxesOf, startIn } from "./bundler/room.js";
 import type { SourceJob, SourceScript } from "./bundler/source-script.js";
 
@@ -41,6 +42,8 @@ const EMPTY_JOB: BundleJob = {
 export interface BundleJob {
   /** Builds the source files of an action instead of packages. */
   source?: SourceJob;
+  /** Reads the project of a git repository, whose pack follows, instead of packages. */
+  repository?: RepositoryJob;
   packages: (Placed & { bytes: number })[];
   maxBytes: number;
   /** Empty, or the path of a module in the first package with its leading slash. */
@@ -48,7 +51,11 @@ export interface BundleJob {
 }
 
 /** Response of the process. */
-export type Answer = { script: Script } | { built: SourceScript } | { fault: string; reason?: string };
+export type Answer =
+  | { script: Script }
+  | { built: SourceScript }
+  | { document: string }
+  | { fault: string; reason?: string };
 
 export interface PackageArchive extends Placed {
   /** The gzipped tar file of the registry. */
@@ -217,6 +224,18 @@ export function createBundler(options: {
       if ("fault" in answer && answer.reason)
         log.warn({ reason: answer.reason }, "an action's source could not be built");
       throw new PackageFault("fault" in answer ? answer.fault : "it cannot be built");
+    },
+
+    /**
+     * Reads the manifest of a project in a git repository, out of the pack of one commit.
+     * @throws PackageFault, BundlerBusyError, UncontainedError
+     */
+    async readRepository(repository: RepositoryJob, pack: Buffer): Promise<unknown> {
+      const child = start(await room());
+      const answer = await ask({ packages: [], maxBytes: 0, subpath: "", repository }, [pack], child, bounds);
+      if ("document" in answer) return JSON.parse(answer.document);
+      if ("fault" in answer && answer.reason) log.warn({ reason: answer.reason }, "a repository could not be read");
+      throw new PackageFault("fault" in answer ? answer.fault : "it cannot be read");
     },
 
     /** Ends all build processes. */

@@ -23,6 +23,10 @@ import { createAppVersions } from "./apps/app-versions.js";
 import { createApps } from "./apps/apps.js";
 import { createClients } from "./client/clients.js";
 import { createStore } from "./data-sources/store.js";
+import { createGitConnections } from "./git/git-connections.js";
+import { createGitPulls } from "./git/git-pulls.js";
+import { createGitRepository } from "./git/git-repository.js";
+import { createGitWebhooks } from "./git/git-webhooks.js";
 import { createEndpoints } from "./http/endpoints.js";
 import { createHttpTriggers } from "./http/http-triggers.js";
 import { createProofs } from "./http/proofs.js";
@@ -191,13 +195,30 @@ function integrationsOf(
   return { ...integrations, ai: createAi({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
 }
 
-/** Definitions of apps as documents, and their promotion between apps. */
+/** Git repositories from which apps take their definitions. */
+function gitOf(
+  { config, db, baseUrl, log }: Surroundings,
+  parts: Pick<Parameters<typeof createGitConnections>[0], "settings" | "credentials"> &
+    Pick<Parameters<typeof createGitPulls>[0], "manifests" | "publishing"> &
+    Pick<Parameters<typeof createGitWebhooks>[0], "gate"> &
+    Parameters<typeof createGitRepository>[0],
+) {
+  const connections = createGitConnections({ db, baseUrl, allowHttp: config.allowPrivateNetwork, ...parts });
+  const pulls = createGitPulls({ connections, readProject: createGitRepository(parts), ...parts });
+  return { connections, pulls, webhooks: createGitWebhooks({ connections, pulls, log, ...parts }) };
+}
+
+/** Definitions of apps as documents, their promotion between apps, and their repositories. */
 function manifestsOf(
-  options: Parameters<typeof createManifests>[0] & Omit<Parameters<typeof createStages>[0], "manifests">,
+  surroundings: Surroundings,
+  options: Parameters<typeof createManifests>[0] &
+    Omit<Parameters<typeof createStages>[0], "manifests"> &
+    Omit<Parameters<typeof gitOf>[1], "manifests">,
 ) {
   const manifests = createManifests(options);
   const stages = createStages({ ...options, manifests });
-  return { manifests, stages, promotions: createPromotions({ ...options, manifests, stages }) };
+  const git = gitOf(surroundings, { ...options, manifests });
+  return { manifests, stages, git, promotions: createPromotions({ ...options, manifests, stages }) };
 }
 
 export async function createOperations(surroundings: Surroundings) {
@@ -220,7 +241,6 @@ export async function createOperations(surroundings: Surroundings) {
   const { userOf } = store.appUsers;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
   const apps = createApps({ db, credentials, organizationOf: people.organizationOf, settings, logEvents, intake });
-  const appVersions = createAppVersions({ db, settings, logEvents, intake, lock: apps.lock });
   const { catalogue, addressed, packages } = dependenciesOf(surroundings, intake);
   const schedule = createSchedule({ db, now, defaultTimezone, measures });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
@@ -241,6 +261,7 @@ export async function createOperations(surroundings: Surroundings) {
   const ofMedia = { ring, instance: lease.holder, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
   const trail: ListTrail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
+  const ofManifests = { db, settings, logEvents, intake, apps, packages, ...store, ...authoring, ...integrations };
   return {
     ...running,
     ...integrations,
@@ -250,9 +271,9 @@ export async function createOperations(surroundings: Surroundings) {
     apps,
     authoring,
     ...triggersByHttp(surroundings, { ...running, ...access, endpoints, intake, settings }),
-    ...manifestsOf({ db, settings, logEvents, intake, apps, credentials, ...store, ...authoring, ...integrations }),
+    ...manifestsOf(surroundings, { ...access, ...ofManifests }),
     actionFeed: createActionFeed({ db, notifications, log }),
-    appVersions,
+    appVersions: createAppVersions({ db, settings, logEvents, intake, lock: apps.lock }),
     trail,
     ...programsOf({ db, gate, credentials }),
     triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),

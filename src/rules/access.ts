@@ -40,6 +40,8 @@ export interface Caller {
   expiresAt: number;
   /** The network address of the request, if there is one. */
   address?: string;
+  /** Hash of the git commit whose definitions are applied; it becomes part of the versions that the change creates. */
+  commit?: string;
   /** An unknown field of the request's body; the operation reports it after all other faults, by `reportUnknownField`. */
   unknownField?: ActionError;
 }
@@ -120,6 +122,9 @@ export const ACCESS_TABLE = {
   readStages: { who: AUTHOR_ROLES, scopes: ["manage"] },
   writeStages: { who: AUTHOR_ROLES, rate: "manage" },
   promote: { who: AUTHOR_ROLES, rate: "manage" },
+  readGit: { who: AUTHOR_ROLES },
+  writeGit: { who: AUTHOR_ROLES, rate: "manage" },
+  pullGit: { who: AUTHOR_ROLES, rate: "publish" },
   publishAction: { who: AUTHOR_ROLES, scopes: ["publish"], rate: "publish" },
   unpublishAction: { who: AUTHOR_ROLES, scopes: ["publish"], rate: "publish" },
   runAction: { who: RUN_CALLERS, scopes: ["run"], rate: "run" },
@@ -224,6 +229,9 @@ export const RESOURCE_ADDED_BY: Record<Operation, "nothing" | "rows" | "runs"> =
   readStages: "nothing",
   writeStages: "rows",
   promote: "rows",
+  readGit: "nothing",
+  writeGit: "rows",
+  pullGit: "rows",
   publishAction: "rows",
   unpublishAction: "nothing",
   runAction: "runs",

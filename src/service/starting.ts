@@ -184,7 +184,8 @@ export class Starting {
     const ofApi = { openId, toolCalls, oauth, refusalDelay, rooms, resolvers, sessions, reports, scripts };
     const { appExists } = gate;
     const addresses = { baseUrl, publicUrl, runtimeUrl };
-    const api = await createApi({ ...shared, ...ofApi, httpTriggers, ...addresses, appExists });
+    const { webhooks: gitWebhooks } = operations.git;
+    const api = await createApi({ ...shared, ...ofApi, httpTriggers, gitWebhooks, ...addresses, appExists });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };

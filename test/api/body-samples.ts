@@ -162,6 +162,8 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   },
   [`PUT ${APP}/manifest`]: { body: { version: 1 } },
   [`POST ${APP}/stages`]: { body: { name: "sample", expiresInHours: 1 } },
+  [`PUT ${APP}/git`]: { body: { provider: "github", url: "https://git.example/a/b", prune: false } },
+  [`POST ${APP}/git/pull`]: { body: { ref: "refs/heads/main" } },
   [`POST ${APP}/promotions`]: { body: { fromAppId: "{stage}" } },
   // WebAuthn's own JSON.
   "POST /v1/auth/passkeys": FREE,

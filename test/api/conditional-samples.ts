@@ -139,6 +139,12 @@ const bindings: Make = async (service) => {
   return { ids: {}, updatedAt: headers.get("etag")!.slice(1, -1) };
 };
 
+const git: Make = async (service) => {
+  const connection = { provider: "github", url: `https://git.example/${nextName()}` };
+  const { updatedAt } = (await ask(service, "PUT", `${APP}/git`, connection)).body.git;
+  return { ids: {}, updatedAt };
+};
+
 /** A person of the first organization with a role there and one on the app. */
 const person = async (
   service: TestService,
@@ -258,6 +264,8 @@ export const REST_CHANGES: Record<string, RestChange> = {
   [`POST ${V1}/settings`]: { make: settings, body: { a: "changed" } },
   [`DELETE ${V1}/settings`]: { make: settings, body: { keys: ["a"] } },
   [`POST ${V1}/settings/secure`]: { make: settings, body: { settingKey: "c", value: "kept" } },
+  [`PUT ${V1}/git`]: { make: git, body: { provider: "gitea", url: "https://git.example/a/b" } },
+  [`DELETE ${V1}/git`]: { make: git },
   [`PUT ${V1}/secret-bindings`]: { make: bindings, body: { bindings: [] } },
   [`DELETE ${V1}/editors`]: { make: appMember, body: ({ userId }) => ({ userId }), list: `${V1}/editors` },
   [`DELETE ${V1}/tokens/:tokenId`]: { make: token, list: `${V1}/tokens` },
@@ -304,6 +312,12 @@ export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
   endAuthSession: { make: session, owner: "", call: "id: $id" },
   removePasskey: { make: passkey, owner: "", call: "id: $id" },
   removeAuthIdentity: { make: identity, owner: "", call: "id: $id" },
+  connectGit: {
+    make: git,
+    call: 'data: { provider: "gitea", url: "https://git.example/a/b" }',
+    selection: " { webhookSecret }",
+  },
+  disconnectGit: { make: git, call: "" },
   setSecretBindings: { make: bindings, call: "bindings: []", selection: " { updatedAt }" },
   updateAction: { make: action, call: 'id: $id, data: { description: "b" }', selection: ID },
   removeAction: { make: action, call: "id: $id" },
@@ -353,6 +367,7 @@ export const STATELESS_MUTATIONS = [
   "removeStage",
   "promote",
   "rollbackPromotion",
+  "pullGit",
   // Members of a set, added and removed one by one: a repeat changes nothing.
   ...["addEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
   // The caller's own account and sessions.

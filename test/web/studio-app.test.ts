@@ -9,6 +9,7 @@ import { expect } from "chai";
 import type { Browser, ElementHandle, HTTPRequest, Page } from "puppeteer";
 import { dataOf } from "../../src/web/studio/actions/draft.js";
 import { draftFrom, TEMPLATES } from "../../src/web/studio/actions/templates.js";
+import { startGitServer } from "../harness/git-server.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
@@ -293,6 +294,31 @@ describe("Studio's pages of an app", () => {
     await studio.button("Delete", "//dialog");
     await page.waitForFunction(`!document.querySelector('${list("Stages")}').textContent.includes("branch")`);
     expect((await service.rest("GET", `/v1/apps/${id}/stages`)).body.stages).to.have.length(1);
+  });
+
+  it("connects a git repository, shows the secret of its webhook once, and pulls after a review", async () => {
+    const server = await startGitServer();
+    const commit = server.commit({ "actions/from-git/action.js": "async function execute() {\n  return 1;\n}\n" });
+    await part("Git repository");
+    await studio.replace('[placeholder="https://github.com/example/shop"]', server.url);
+    await studio.button("Connect the repository");
+    await page.waitForFunction(
+      '/shown only now: [\\w-]{43}$/.test(document.querySelector(".app-part [role=status]")?.textContent)',
+    );
+    await studio.button("Review changes of main");
+    await page.waitForFunction('/createdaction from-git/.test(document.querySelector(".records")?.textContent)');
+    await studio.button("Pull");
+    const short = commit.slice(0, 7);
+    await page.waitForFunction(
+      `document.querySelector(".app-part").textContent.includes("refs/heads/main at ${short}")`,
+    );
+    const { actions } = (await service.rest("GET", `/v3/apps/${service.appId}/actions`)).body;
+    expect(actions.map(({ name }: { name: string }) => name)).to.include("from-git");
+    await studio.button("Disconnect the repository");
+    await studio.button("Disconnect", "//dialog");
+    await page.waitForSelector(studio.withText("button", "Connect the repository"));
+    expect((await service.rest("GET", app("/git"))).body).to.deep.equal({ git: null });
+    await server.stop();
   });
 
   it("has templates that the service takes as they stand", async () => {

@@ -136,6 +136,7 @@ describe("Studio's pages of people", () => {
       "Tokens",
       "Versions",
       "Stages",
+      "Git repository",
       "Import and export",
       "General",
     ]);

@@ -22,6 +22,7 @@ import { ClientResolver } from "./client-resolver.js";
 import { DataSourceResolver } from "./data-source-resolver.js";
 import { DraftResolver } from "./draft-resolver.js";
 import { EntryResolver } from "./entry-resolver.js";
+import { GitResolver } from "./git-resolver.js";
 import { HistoryResolver } from "./history-resolver.js";
 import { HttpTriggerResolver } from "./http-trigger-resolver.js";
 import { LogResolver } from "./log-resolver.js";
@@ -58,6 +59,7 @@ const CLASSES = {
   dataSources: DataSourceResolver,
   drafts: DraftResolver,
   entries: EntryResolver,
+  git: GitResolver,
   history: HistoryResolver,
   logs: LogResolver,
   manifests: ManifestResolver,

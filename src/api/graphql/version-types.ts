@@ -28,6 +28,11 @@ abstract class VersionHeadType {
     description: "Person who caused the version; null if no person did.",
   })
   user: Person | null;
+  @Field(() => String, {
+    nullable: true,
+    description: "Hash of the git commit that the version came from; null for other changes.",
+  })
+  commit?: string;
 }
 
 @ObjectType("ActionVersionSummary", { description: "Version of an action in a list." })

@@ -8,6 +8,7 @@ import { bindingRoutes } from "./binding-routes.js";
 import { clientRoutes } from "./client-routes.js";
 import { dataSourceRoutes } from "./data-source-routes.js";
 import { draftRoutes } from "./draft-routes.js";
+import { gitRoutes } from "./git-routes.js";
 import { historyRoutes } from "./history-routes.js";
 import { manifestRoutes } from "./manifest-routes.js";
 import { mediaRoutes } from "./media-routes.js";
@@ -34,6 +35,7 @@ export const ROUTES: readonly Route[] = [
   ...draftRoutes,
   ...manifestRoutes,
   ...stageRoutes,
+  ...gitRoutes,
   ...settingRoutes,
   ...appRoutes,
   ...visitorRoutes,

@@ -84,6 +84,7 @@ const OTHERS: readonly (readonly [route: string, meaning: string, page: string])
   ["GET /v1/apps/{appId}/env.js", "Returns a script with the public settings", "pages.md"],
   ["GET /v3/apps/{appId}/actions/{id}/compile", "Returns the script of a client action", "pages.md"],
   ["POST /v1/apps/{appId}/communicate/events", "Receives delivery reports", "messages.md"],
+  ["POST /v1/apps/{appId}/git/webhook", "Receives pushes of a git server", "git.md"],
   ["GET /schemas/manifest.json", "Returns the JSON Schema of the manifest", "manifest.md"],
   ["/h/{appId}/{path}", "Runs an HTTP trigger, with its method", "http-triggers.md"],
   ["POST /mcp", "Calls a tool", "agents.md"],

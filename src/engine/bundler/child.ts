@@ -11,6 +11,7 @@ import { isDeclaration } from "./declarations.js";
 import { PackageFault } from "./fault.js";
 import { FileTree } from "./file-tree.js";
 import { makeScript } from "./make-script.js";
+import { readRepository } from "./project/git-project.js";
 import { makeSourceScript } from "./source-script.js";
 
 /** Declarations that are larger than this are left out. */
@@ -24,8 +25,9 @@ async function standardInput(): Promise<Buffer> {
 
 async function answerTo(input: Buffer): Promise<Answer> {
   const start = 4 + input.readUInt32BE();
-  const { packages, maxBytes, subpath, source } = JSON.parse(String(input.subarray(4, start))) as BundleJob;
+  const { packages, maxBytes, subpath, source, repository } = JSON.parse(String(input.subarray(4, start))) as BundleJob;
   if (source) return { built: await makeSourceScript(source) };
+  if (repository) return { document: await readRepository(repository, input.subarray(start)) };
   const tree = new FileTree();
   let offset = start;
   let unpacked = 0;

@@ -72,7 +72,7 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
       const row = Object.assign(new ActionRow(), { appId, masterId: null, actionVersion: "v3" });
       await store(manager, row, judged);
       const { id: actionId, name } = row;
-      await recordVersion(manager, log, row, { occasion: "create", personId: caller.personId });
+      await recordVersion(manager, log, row, { ...caller, occasion: "create" });
       const entry = { appId, type: "appAction.v3.create", actionId, data: { name } };
       await recordChange(manager, caller, entry, scriptsAdded(row, []));
       return row;
@@ -86,7 +86,7 @@ export function createMasters({ log, endpoints }: { log: Logger; endpoints: Endp
         await checkTotal(manager, row.appId, judged.input, row.id);
       await store(manager, row, judged);
       const { appId, id: actionId } = row;
-      await recordVersion(manager, log, row, { occasion: "update", personId: caller.personId });
+      await recordVersion(manager, log, row, { ...caller, occasion: "update" });
       const entry = { appId, type: "appAction.v3.update", actionId, data: { fields } };
       await recordChange(manager, caller, entry, scriptsAdded(row, before));
       return row;

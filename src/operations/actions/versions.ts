@@ -8,6 +8,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { type Person, personJson } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
 import { type ActionInput, presentSource } from "../../rules/action-input.js";
 import { shownSource } from "../../rules/action-source.js";
 import type { AddressAssets } from "../../rules/packages.js";
@@ -39,6 +40,8 @@ interface VersionHead {
   createdAt: string;
   userId: number | null;
   user: Person | null;
+  /** Hash of the git commit that the state came from; absent for other changes. */
+  commit?: string;
 }
 
 export interface VersionSummary extends VersionHead {
@@ -76,7 +79,7 @@ function snapshotOf(row: ActionRow, occasion: SnapshotOccasion, productionTaskId
 /* Stores the scripts that it uses, which stay as long as the snapshot. */
 const INSERT_SNAPSHOT = `
   WITH version AS (
-    INSERT INTO action_version (action_id, person_id, summary, data, state) VALUES ($1, $2, $3, $4, $6) RETURNING id),
+    INSERT INTO action_version (action_id, person_id, summary, data, state, commit_id) VALUES ($1, $2, $3, $4, $6, $7) RETURNING id),
   used AS (
     INSERT INTO kept_script_use (sha256, action_version_id) SELECT sha256, id FROM version, unnest($5::text[]) AS sha256)
   SELECT id FROM version`;
@@ -92,12 +95,12 @@ const DELETE_OLD_VERSIONS = `
   DELETE FROM action_version WHERE action_id = $1 AND id <=
     (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_KEPT} LIMIT 1)`;
 
-async function writeSnapshot(
-  manager: EntityManager,
-  row: ActionRow,
-  occasion: SnapshotOccasion,
-  personId: number | null,
-) {
+/** The change behind a snapshot, and its author. */
+interface Origin extends Pick<Caller, "personId" | "commit"> {
+  occasion: SnapshotOccasion;
+}
+
+async function writeSnapshot(manager: EntityManager, row: ActionRow, { occasion, personId, commit }: Origin) {
   const production = await productionOf(manager, row.id);
   const snapshot = snapshotOf(row, occasion, production?.id ?? null);
   const { name, description, active, environment, frequency } = row;
@@ -109,6 +112,7 @@ async function writeSnapshot(
     JSON.stringify(snapshot),
     storedScripts(row.assets),
     stateOf(row),
+    commit ?? null,
   ]);
   await rows(manager, DELETE_OLD_VERSIONS, [row.id]);
   return version!.id;
@@ -124,11 +128,12 @@ export async function recordVersion(
   manager: EntityManager,
   log: Logger,
   row: ActionRow,
-  { occasion, personId }: { occasion: SnapshotOccasion; personId: number | null },
+  origin: Origin,
 ): Promise<number | null> {
   try {
-    return await manager.transaction((savepoint) => writeSnapshot(savepoint, row, occasion, personId));
+    return await manager.transaction((savepoint) => writeSnapshot(savepoint, row, origin));
   } catch (error) {
+    const { occasion } = origin;
     // Not the error itself: it contains the statement's parameters with the code.
     log.error({ actionId: row.id, occasion, reason: (error as Error).message }, "a snapshot could not be taken");
     return null;
@@ -153,18 +158,19 @@ export async function wasPublished(manager: EntityManager, master: ActionRow): P
   return (await rows(manager, WAS_PUBLISHED, [master.id, stateOf(master)])).length > 0;
 }
 
-const VERSION_HEAD_COLUMNS = `version.id, version.created_at AS "createdAt", version.person_id AS "userId",
+const VERSION_HEAD_COLUMNS = `version.id, version.created_at AS "createdAt", version.person_id AS "userId", version.commit_id AS "commitId",
   ${personJson("person")} AS "user"`;
 const FROM_VERSIONS = "FROM action_version version LEFT JOIN person ON person.id = version.person_id";
 
-type VersionHeadRow = Omit<VersionHead, "createdAt"> & { createdAt: Date };
+type VersionHeadRow = Omit<VersionHead, "createdAt" | "commit"> & { createdAt: Date; commitId: string | null };
 type StoredSummary = Omit<VersionSummary, keyof VersionHead | "publishedAt">;
 
-const headOf = ({ id, createdAt, userId, user }: VersionHeadRow): VersionHead => ({
+const headOf = ({ id, createdAt, userId, user, commitId }: VersionHeadRow): VersionHead => ({
   id,
   createdAt: createdAt.toISOString(),
   userId,
   user,
+  ...(commitId !== null && { commit: commitId }),
 });
 
 /** One version of an action. @throws VERSION_NOT_FOUND */

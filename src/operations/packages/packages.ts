@@ -265,6 +265,7 @@ export function createPackages(options: PackagesOptions) {
     scripts,
     stop: bundler.stop,
     bundleSource: bundler.bundleSource,
+    readRepository: bundler.readRepository,
 
     /** Packages that a run can import, as JavaScript expressions by name: `undefined` for unresolved packages. */
     imports(

@@ -113,7 +113,7 @@ export const CompareCopies: Document<CompareCopiesQuery, CompareCopiesQueryVaria
   "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment Side on ActionConfiguration{name description active source{language files}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareCopies($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...Diff}}";
 
 export const ListVersions: Document<ListVersionsQuery, ListVersionsQueryVariables> =
-  "query ListVersions($appId:Int!$id:Int!$offset:Int){history:actionVersions(appId:$appId actionId:$id offset:$offset){versions{id createdAt action name active publishedAt user{firstName lastName}}pagination{hasMore}}}";
+  "query ListVersions($appId:Int!$id:Int!$offset:Int){history:actionVersions(appId:$appId actionId:$id offset:$offset){versions{id createdAt action name active publishedAt commit user{firstName lastName}}pagination{hasMore}}}";
 
 export const CompareVersion: Document<CompareVersionQuery, CompareVersionQueryVariables> =
   "fragment HttpWhere on TriggerWhere{method path auth{type setting scheme toleranceSeconds header algorithm encoding prefix timestampHeader}cors{origins}respond idempotencyHeader}fragment Side on ActionConfiguration{name description active source{language files}environment triggers{trigger where{type dataSourceId data ...HttpWhere}}dependencies frequency timezone access concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs jitterSeconds integrationOrigins}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...Diff}}";
@@ -276,6 +276,18 @@ export const Promote: Document<PromoteMutation, PromoteMutationVariables> =
 
 export const RollbackPromotion: Document<RollbackPromotionMutation, RollbackPromotionMutationVariables> =
   "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation RollbackPromotion($appId:Int!$id:Int!){rolledBack:rollbackPromotion(appId:$appId id:$id){plan{...ManifestPlanParts}}}";
+
+export const ReadGit: Document<ReadGitQuery, ReadGitQueryVariables> =
+  "query ReadGit($appId:Int!){git:gitConnection(appId:$appId){provider url branch folder tagPattern prune username hasToken webhookUrl updatedAt lastPull{ref commit published error at}}}";
+
+export const ConnectGit: Document<ConnectGitMutation, ConnectGitMutationVariables> =
+  "mutation ConnectGit($appId:Int!$data:GitInput!$ifUpdatedAt:DateTime){connected:connectGit(appId:$appId data:$data ifUpdatedAt:$ifUpdatedAt){webhookSecret}}";
+
+export const DisconnectGit: Document<DisconnectGitMutation, DisconnectGitMutationVariables> =
+  "mutation DisconnectGit($appId:Int!$ifUpdatedAt:DateTime){disconnected:disconnectGit(appId:$appId ifUpdatedAt:$ifUpdatedAt)}";
+
+export const PullGit: Document<PullGitMutation, PullGitMutationVariables> =
+  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation PullGit($appId:Int!$plan:Boolean!){pulled:pullGit(appId:$appId plan:$plan){commit plan{...ManifestPlanParts}}}";
 
 export const CreateApp: Document<CreateAppMutation, CreateAppMutationVariables> =
   "mutation CreateApp($data:CreateAppInput!){created:createApp(data:$data){id}}";
@@ -735,6 +747,28 @@ export type Environment =
   | 'client'
   /** The action runs on the server. */
   | 'server';
+
+/** Git repository to connect. */
+export type GitInput = {
+  /** Branch whose commits become drafts; main by default. */
+  branch?: string | null | undefined;
+  /** Folder of the project in the repository; the root by default. */
+  folder?: string | null | undefined;
+  /** True to replace the secret of the webhook; false by default. */
+  newSecret?: boolean | null | undefined;
+  /** Kind of the git server: github, gitlab or gitea; required. */
+  provider?: string | null | undefined;
+  /** True to remove parts of the app that the repository does not have; false by default. */
+  prune?: boolean | null | undefined;
+  /** Tags that publish, with * for any characters, such as v*; null for none, the default. */
+  tagPattern?: string | null | undefined;
+  /** Access token that may read the repository; null removes it, and without the field it stays. */
+  token?: string | null | undefined;
+  /** The https URL of the repository; required. */
+  url?: string | null | undefined;
+  /** User name that is sent with the token; git by default. */
+  username?: string | null | undefined;
+};
 
 /** Proof that requests to an HTTP trigger must bring. */
 export type HttpAuthInput = {
@@ -1458,7 +1492,7 @@ export type ListVersionsQueryVariables = Exact<{
 }>;
 
 
-export type ListVersionsQuery = { history: { versions: Array<{ id: number, createdAt: string, action: string, name: string, active: boolean, publishedAt: string | null, user: { firstName: string, lastName: string } | null }>, pagination: { hasMore: boolean } } };
+export type ListVersionsQuery = { history: { versions: Array<{ id: number, createdAt: string, action: string, name: string, active: boolean, publishedAt: string | null, commit: string | null, user: { firstName: string, lastName: string } | null }>, pagination: { hasMore: boolean } } };
 
 export type CompareVersionQueryVariables = Exact<{
   appId: number;
@@ -1944,6 +1978,38 @@ export type RollbackPromotionMutationVariables = Exact<{
 
 
 export type RollbackPromotionMutation = { rolledBack: { plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } } };
+
+export type ReadGitQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ReadGitQuery = { git: { provider: string, url: string, branch: string, folder: string, tagPattern: string | null, prune: boolean, username: string, hasToken: boolean, webhookUrl: string, updatedAt: string, lastPull: { ref: string, commit: string | null, published: Array<string>, error: string | null, at: string } | null } };
+
+export type ConnectGitMutationVariables = Exact<{
+  appId: number;
+  data: GitInput;
+  ifUpdatedAt?: string | null | undefined;
+}>;
+
+
+export type ConnectGitMutation = { connected: { webhookSecret: string | null } };
+
+export type DisconnectGitMutationVariables = Exact<{
+  appId: number;
+  ifUpdatedAt?: string | null | undefined;
+}>;
+
+
+export type DisconnectGitMutation = { disconnected: boolean };
+
+export type PullGitMutationVariables = Exact<{
+  appId: number;
+  plan: boolean;
+}>;
+
+
+export type PullGitMutation = { pulled: { commit: string, plan: { created: Array<{ kind: string, name: string }>, changed: Array<{ kind: string, name: string }>, removed: Array<{ kind: string, name: string }>, missing: Array<{ kind: string, name: string }> | null } } };
 
 export type CreateAppMutationVariables = Exact<{
   data: CreateAppInput;

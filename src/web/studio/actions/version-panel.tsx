@@ -98,6 +98,11 @@ export function VersionPanel(props: VersionPanelProps) {
                     live {ago(one.publishedAt)}
                   </span>
                 )}
+                {one.commit && (
+                  <span className="chip" title={`Commit ${one.commit}`}>
+                    {one.commit.slice(0, 7)}
+                  </span>
+                )}
                 <span className="hint">{one.user ? `${one.user.firstName} ${one.user.lastName}` : ""}</span>
               </button>
             </li>

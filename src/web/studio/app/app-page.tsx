@@ -10,6 +10,7 @@ import type { PageProps } from "../shell/page-props.js";
 import { APP_PARTS, type AppPart, isAppPart } from "../shell/views.js";
 import { AppVersionsPage } from "./app-versions-page.js";
 import { AuditPage } from "./audit-page.js";
+import { GitPage } from "./git-page.js";
 import { StagesPage } from "./stages-page.js";
 import { TokensPage } from "./tokens-page.js";
 import { TransferPage } from "./transfer-page.js";
@@ -83,6 +84,7 @@ const PARTS: Record<AppPart, ComponentType<PageProps>> = {
   audit: AuditPage,
   versions: AppVersionsPage,
   stages: StagesPage,
+  git: GitPage,
   transfer: TransferPage,
 };
 

@@ -27,6 +27,7 @@ const PARTS: Readonly<Record<AppPart, string>> = {
   audit: "operate/people",
   versions: "guides/publish-and-roll-back",
   stages: "reference/stages",
+  git: "reference/git",
   transfer: "reference/manifest",
 };
 

@@ -30,6 +30,7 @@ import type {
   ReadAuditQuery,
   ReadCallsQuery,
   ReadConnectionsQuery,
+  ReadGitQuery,
   ReadOrganizationAuditQuery,
   ReadRunQuery,
   ReadSettingsQuery,
@@ -125,6 +126,8 @@ export type AuditEntry = ReadAuditQuery["audit"]["entries"][number];
 export type AppVersion = ListAppVersionsQuery["history"]["versions"][number];
 
 export type Stage = ListStagesQuery["stages"][number];
+
+export type GitConnection = NonNullable<ReadGitQuery["git"]>;
 
 export type Promotion = ListStagesQuery["promotions"][number];
 

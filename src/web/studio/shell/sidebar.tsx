@@ -4,6 +4,7 @@ import Bell from "lucide-react/icons/bell";
 import BookOpen from "lucide-react/icons/book-open";
 import CalendarClock from "lucide-react/icons/calendar-clock";
 import Database from "lucide-react/icons/database";
+import FolderGit from "lucide-react/icons/folder-git";
 import GitBranch from "lucide-react/icons/git-branch";
 import History from "lucide-react/icons/history";
 import House from "lucide-react/icons/house";
@@ -47,6 +48,7 @@ const ICONS: Record<SidebarLink, ComponentType<{ size?: number; "aria-hidden"?: 
   "app/tokens": KeyRound,
   "app/versions": History,
   "app/stages": GitBranch,
+  "app/git": FolderGit,
   "app/transfer": ArrowLeftRight,
   "app/general": Settings,
 };

@@ -44,6 +44,7 @@ export const APP_PARTS = {
   audit: "Audit log",
   versions: "Versions",
   stages: "Stages",
+  git: "Git repository",
   transfer: "Import and export",
 } as const;
 
@@ -71,6 +72,7 @@ export const SIDEBAR: readonly { label: string | null; links: readonly SidebarLi
       "app/tokens",
       "app/versions",
       "app/stages",
+      "app/git",
       "app/transfer",
       "app/general",
     ],

@@ -1,0 +1,31 @@
+/** POST `/v1/apps/:appId/git/webhook`: receives pushes of a git server, whose signature is their only credential. */
+import type { Readable } from "node:stream";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { GitWebhooks } from "../operations/git/git-webhooks.js";
+import { readBytes } from "./bodies.js";
+import { toId } from "./rest/request.js";
+
+export function registerGitWebhook(app: FastifyInstance, webhooks: GitWebhooks): void {
+  app.register(async (scope) => {
+    // The signature covers the raw bytes, whatever their content type.
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser("*", (request: FastifyRequest, payload: Readable) => readBytes(request, payload));
+    scope.post<{ Params: { appId: string } }>(
+      "/v1/apps/:appId/git/webhook",
+      {
+        config: { ownCredentials: true },
+        onRequest: async ({ context, params }) => webhooks.countAddress(context.address, toId(params.appId)),
+      },
+      async ({ context, params, headers, body }, reply) => {
+        reply.header("cache-control", "no-store");
+        const answer = await webhooks.receive(toId(params.appId), {
+          address: context.address,
+          header: (name) => (typeof headers[name] === "string" ? headers[name] : undefined),
+          body: (body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0),
+          urls: [],
+        });
+        return reply.code(answer.status === "ACCEPTED" ? 202 : 200).send(answer);
+      },
+    );
+  });
+}

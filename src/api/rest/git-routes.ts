@@ -1,0 +1,50 @@
+/** Git connections over REST: routes of the REST table. */
+import { createHash } from "node:crypto";
+import type { GitConnection } from "../../operations/git/git-connections.js";
+import { flatShape } from "../../rules/unknown-fields.js";
+import type { RestRequest } from "./request.js";
+import type { Route } from "./route.js";
+
+const GIT = "/v1/apps/:appId/git";
+
+const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
+
+/** A response with the connection. The last pull does not affect the state that `If-Match` compares. */
+const withGit = <T extends object>(q: RestRequest, { updatedAt, lastPull }: GitConnection, answer: T): T =>
+  q.at({ updatedAt }, answer, lastPull && digestOf(JSON.stringify(lastPull)));
+
+export const gitRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: GIT,
+    answer: async ({ git }, q) => {
+      const found = await git.gitConnection(q.context, q.id("appId"));
+      return found ? withGit(q, found, { git: found }) : { git: null };
+    },
+  },
+  {
+    method: "PUT",
+    path: GIT,
+    answer: async ({ git }, q) => {
+      const connected = await git.connectGit(q.context, q.id("appId"), q.body, q.ifMatch());
+      return withGit(q, connected.git, connected);
+    },
+  },
+  {
+    method: "DELETE",
+    path: GIT,
+    answer: async ({ git }, q) => {
+      await git.disconnectGit(q.context, q.id("appId"), q.ifMatch());
+      return { status: "GIT_DISCONNECTED" };
+    },
+  },
+  {
+    method: "POST",
+    path: `${GIT}/pull`,
+    stateless: true,
+    answer: async ({ git }, q) => {
+      const { ref } = q.object(flatShape(["ref"]));
+      return { pull: await git.pullGit(q.context, q.id("appId"), ref, q.flag("plan")) };
+    },
+  },
+];

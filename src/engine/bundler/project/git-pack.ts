@@ -1,0 +1,188 @@
+/**
+ * Reads the objects of a git pack (gitformat-pack) into memory, within limits. Packs of a shallow clone have all their objects,
+ * whole or as a difference to another object of the pack.
+ */
+import { createHash } from "node:crypto";
+import { inflateSync } from "node:zlib";
+import { PackageFault } from "../fault.js";
+
+const OBJECTS_MAX = 100_000;
+/** Limit of all unpacked objects together. */
+const UNPACKED_MAX_BYTES = 64 * 1024 * 1024;
+const HASH_BYTES = 20;
+const HEADER_BYTES = 12;
+const CHUNK_MAX_BYTES = 16 * 1024;
+const CHUNK_MIN_BYTES = 64;
+const DIFFERENCE = 7;
+const TYPES: Readonly<Record<number, ObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };
+
+export type ObjectType = "commit" | "tree" | "blob" | "tag";
+
+export interface GitObject {
+  type: ObjectType;
+  content: Buffer;
+}
+
+/** Objects by their hash, in lower-case hexadecimal digits. */
+export type GitObjects = ReadonlyMap<string, GitObject>;
+
+interface Difference {
+  base: string;
+  content: Buffer;
+}
+
+const broken = (reason: string) => new PackageFault(`the repository's pack cannot be read: ${reason}`);
+
+const hashOf = ({ type, content }: GitObject): string =>
+  createHash("sha1").update(`${type} ${content.length}\0`).update(content).digest("hex");
+
+/** Reads numbers and bytes one after the other. @throws PackageFault behind the end */
+class Reader {
+  at = 0;
+
+  constructor(private readonly bytes: Buffer) {}
+
+  byte(): number {
+    const value = this.bytes[this.at];
+    if (value === undefined) throw broken("it ends too early");
+    this.at += 1;
+    return value;
+  }
+
+  take(count: number): Buffer {
+    if (this.at + count > this.bytes.length) throw broken("it ends too early");
+    this.at += count;
+    return this.bytes.subarray(this.at - count, this.at);
+  }
+
+  /** A number in groups of seven bits, the lowest first, after `bits` that are known already. */
+  number(first: number, bits: number): number {
+    let value = first & (2 ** bits - 1);
+    let factor = 2 ** bits;
+    for (let byte = first; byte & 0x80; factor *= 128) {
+      byte = this.byte();
+      value += (byte & 0x7f) * factor;
+      if (value > UNPACKED_MAX_BYTES) throw broken("an object is too large");
+    }
+    return value;
+  }
+
+  get rest(): Buffer {
+    return this.bytes.subarray(this.at);
+  }
+
+  get isAtEnd(): boolean {
+    return this.at === this.bytes.length;
+  }
+}
+
+/** Unpacks the next object. */
+function inflated(reader: Reader, size: number): Buffer {
+  const chunkSize = Math.min(Math.max(size, CHUNK_MIN_BYTES), CHUNK_MAX_BYTES);
+  try {
+    const result = inflateSync(reader.rest, { info: true, maxOutputLength: Math.max(size, 1), chunkSize });
+    const { buffer, engine } = result as unknown as { buffer: Buffer; engine: { bytesWritten: number } };
+    reader.at += engine.bytesWritten;
+    if (buffer.length === size) return buffer;
+  } catch {
+    // The same fault as for a wrong size.
+  }
+  throw broken("an object cannot be unpacked");
+}
+
+/** Applies a difference to its base. @throws PackageFault */
+function applied(base: Buffer, content: Buffer, budget: (bytes: number) => void): Buffer {
+  const reader = new Reader(content);
+  const baseSize = reader.number(reader.byte(), 7);
+  const size = reader.number(reader.byte(), 7);
+  if (baseSize !== base.length) throw broken("a difference has another base");
+  budget(size);
+  const result = Buffer.alloc(size);
+  let filled = 0;
+  while (!reader.isAtEnd) {
+    const command = reader.byte();
+    let part: Buffer;
+    if (command & 0x80) {
+      let [offset, length] = [0, 0];
+      for (let bit = 0; bit < 4; bit += 1) if (command & (1 << bit)) offset += reader.byte() * 256 ** bit;
+      for (let bit = 0; bit < 3; bit += 1) if (command & (0x10 << bit)) length += reader.byte() * 256 ** bit;
+      if (length === 0) length = 0x10000;
+      if (offset + length > base.length) throw broken("a difference copies from behind its base");
+      part = base.subarray(offset, offset + length);
+    } else {
+      if (command === 0) throw broken("a difference has an unknown command");
+      part = reader.take(command);
+    }
+    if (filled + part.length > size) throw broken("a difference is longer than it states");
+    filled += part.copy(result, filled);
+  }
+  if (filled !== size) throw broken("a difference is shorter than it states");
+  return result;
+}
+
+/** Number of objects that a pack states. */
+function countIn(pack: Buffer): number {
+  if (pack.length < HEADER_BYTES + HASH_BYTES || pack.toString("latin1", 0, 4) !== "PACK")
+    throw broken("it is no pack");
+  const end = pack.length - HASH_BYTES;
+  const digest = createHash("sha1").update(pack.subarray(0, end)).digest();
+  if (!digest.equals(pack.subarray(end))) throw broken("its checksum is not right");
+  const version = pack.readUInt32BE(4);
+  if (version !== 2) throw broken(`its version is ${version}`);
+  const count = pack.readUInt32BE(8);
+  if (count > OBJECTS_MAX) throw new PackageFault(`the repository has more than ${OBJECTS_MAX} files and folders`);
+  return count;
+}
+
+/** @throws PackageFault for a pack that is broken or too large */
+export function readPack(pack: Buffer): GitObjects {
+  const count = countIn(pack);
+  let total = 0;
+  const budget = (bytes: number) => {
+    total += bytes;
+    if (total > UNPACKED_MAX_BYTES)
+      throw new PackageFault(`the repository unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
+  };
+  const objects = new Map<string, GitObject>();
+  /** Differences by the hash of their base. */
+  const waiting = new Map<string, Difference[]>();
+  const reader = new Reader(pack.subarray(HEADER_BYTES, pack.length - HASH_BYTES));
+  for (let index = 0; index < count; index += 1) {
+    const first = reader.byte();
+    const kind = (first >> 4) & 7;
+    const size = reader.number((first & 0x0f) | (first & 0x80), 4);
+    budget(size);
+    const base = kind === DIFFERENCE ? reader.take(HASH_BYTES).toString("hex") : null;
+    const content = inflated(reader, size);
+    if (base !== null) {
+      waiting.set(base, [...(waiting.get(base) ?? []), { base, content }]);
+      continue;
+    }
+    const type = TYPES[kind];
+    if (type === undefined) throw broken(`it has an object of the kind ${kind}`);
+    objects.set(hashOf({ type, content }), { type, content });
+  }
+  resolve(objects, waiting, budget);
+  return objects;
+}
+
+/** Adds the objects that the pack has as differences. */
+function resolve(
+  objects: Map<string, GitObject>,
+  waiting: Map<string, Difference[]>,
+  budget: (bytes: number) => void,
+): void {
+  const open = [...objects.keys()].filter((hash) => waiting.has(hash));
+  for (let hash = open.pop(); hash !== undefined; hash = open.pop()) {
+    const { type, content } = objects.get(hash)!;
+    const differences = waiting.get(hash) ?? [];
+    waiting.delete(hash);
+    for (const difference of differences) {
+      const object = { type, content: applied(content, difference.content, budget) };
+      const found = hashOf(object);
+      objects.set(found, object);
+      if (waiting.has(found)) open.push(found);
+    }
+  }
+  if (waiting.size > 0) throw broken("the base of a difference is missing");
+}

@@ -1,0 +1,153 @@
+/** The project folder of a commit: the files of a repository that a project can have, and their manifest. Executes nothing. */
+import { PackageFault, ProjectFault } from "../fault.js";
+import { type GitObjects, type ObjectType, readPack } from "./git-pack.js";
+import { type ProjectFiles, type ProjectManifest, ProjectReader } from "./project-reader.js";
+
+/** The part of a repository to read. */
+export interface RepositoryJob {
+  /** Hash of the commit, or of a tag that names one. */
+  commit: string;
+  /** Folder of the project, such as `apps/shop`; empty for the root. */
+  folder: string;
+  /** Names of the files that can define an action. */
+  entries: readonly string[];
+}
+
+/** Folders and files of a project; the rest of a repository is not read. */
+const FOLDERS: readonly string[] = ["actions", "data", "lib"];
+const FILES: readonly string[] = ["alerts.json", "app.json", "secret-bindings.json", "settings.json", "tsconfig.json"];
+const FILES_MAX = 5_000;
+const DEPTH_MAX = 16;
+const TAGS_MAX = 5;
+const DOCUMENT_MAX_BYTES = 10 * 1024 * 1024;
+const HASH_BYTES = 20;
+const SUBMODULE = "160000";
+const LINK = "120000";
+const TREE = "40000";
+const LFS_POINTER = "version https://git-lfs.github.com/spec/v1";
+
+interface TreeEntry {
+  mode: string;
+  name: string;
+  hash: string;
+}
+
+const broken = (reason: string) => new PackageFault(`the repository cannot be read: ${reason}`);
+
+function contentOf(objects: GitObjects, hash: string, type: ObjectType): Buffer {
+  const found = objects.get(hash);
+  if (found?.type !== type) throw broken(`its ${type} ${hash} is missing`);
+  return found.content;
+}
+
+/** Value of a header line of a commit or tag. */
+function headerOf(content: Buffer, name: string): string {
+  const line = content
+    .toString("latin1")
+    .split("\n", 20)
+    .find((one) => one.startsWith(`${name} `));
+  const hash = line?.slice(name.length + 1) ?? "";
+  if (!/^[0-9a-f]{40}$/.test(hash)) throw broken(`an object has no ${name}`);
+  return hash;
+}
+
+/** Entries of a folder. @throws PackageFault */
+function entriesOf(content: Buffer): TreeEntry[] {
+  const entries: TreeEntry[] = [];
+  for (let at = 0; at < content.length; ) {
+    const space = content.indexOf(0x20, at);
+    const end = content.indexOf(0, at);
+    if (space < 0 || end < space || end + 1 + HASH_BYTES > content.length) throw broken("a folder has a broken entry");
+    const name = content.toString("utf8", space + 1, end);
+    const isOdd = name === "" || name === "." || name === ".." || /[/\\]/.test(name);
+    if (isOdd) throw broken("a folder has an entry with a name that is not allowed");
+    const hash = content.toString("hex", end + 1, end + 1 + HASH_BYTES);
+    entries.push({ mode: content.toString("latin1", at, space), name, hash });
+    at = end + 1 + HASH_BYTES;
+  }
+  return entries;
+}
+
+/** The root folder of the commit. */
+function rootOf(objects: GitObjects, commit: string): string {
+  let hash = commit;
+  for (let tags = 0; objects.get(hash)?.type === "tag" && tags < TAGS_MAX; tags += 1)
+    hash = headerOf(objects.get(hash)!.content, "object");
+  return headerOf(contentOf(objects, hash, "commit"), "tree");
+}
+
+/** Hashes of files by their paths. */
+function filesBelow(objects: GitObjects, root: string, folder: string): Map<string, string> {
+  const files = new Map<string, string>();
+  const walk = (tree: string, parent: string, depth: number) => {
+    if (depth > DEPTH_MAX) throw new ProjectFault(`${parent} is nested deeper than ${DEPTH_MAX} folders`);
+    for (const { mode, name, hash } of entriesOf(contentOf(objects, tree, "tree"))) {
+      const path = parent + name;
+      if (parent === "" && !(mode === TREE ? FOLDERS : FILES).includes(name) && !isLink(mode, name)) continue;
+      if (mode === TREE) walk(hash, `${path}/`, depth + 1);
+      else files.set(path, checkedFile(path, mode, hash));
+      if (files.size > FILES_MAX) throw new PackageFault(`the project has more than ${FILES_MAX} files`);
+    }
+  };
+  let tree = root;
+  for (const segment of folder === "" ? [] : folder.split("/")) {
+    const found = entriesOf(contentOf(objects, tree, "tree")).find(({ name }) => name === segment);
+    if (found?.mode !== TREE) throw new PackageFault(`the repository has no folder ${folder}`);
+    tree = found.hash;
+  }
+  walk(tree, "", 0);
+  return files;
+}
+
+/** True for a link or submodule in the place of a project's folder or file. */
+const isLink = (mode: string, name: string): boolean =>
+  (mode === LINK || mode === SUBMODULE) && (FOLDERS.includes(name) || FILES.includes(name));
+
+function checkedFile(path: string, mode: string, hash: string): string {
+  if (mode === LINK) throw new ProjectFault(`${path} is a symbolic link, which a project cannot have`);
+  if (mode === SUBMODULE) throw new ProjectFault(`${path} is a submodule, which a project cannot have`);
+  return hash;
+}
+
+function textOf(objects: GitObjects, path: string, hash: string): string {
+  const found = objects.get(hash);
+  if (found?.type !== "blob") throw new ProjectFault(`${path} is missing in the repository, or larger than 1 MB`);
+  let text: string;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(found.content);
+  } catch {
+    throw new ProjectFault(`${path} is not UTF-8 text`);
+  }
+  if (text.startsWith(LFS_POINTER)) throw new ProjectFault(`${path} is stored in Git LFS, which is not supported`);
+  return text;
+}
+
+function projectOf(objects: GitObjects, hashes: ReadonlyMap<string, string>): ProjectFiles {
+  const folders = new Map<string, Set<string>>();
+  for (const path of hashes.keys()) {
+    const [top, second] = path.split("/");
+    if (second !== undefined) folders.set(top!, (folders.get(top!) ?? new Set()).add(second));
+  }
+  return {
+    read(path) {
+      const hash = hashes.get(path);
+      return hash === undefined ? null : textOf(objects, path, hash);
+    },
+    list: (folder) => [...(folders.get(folder) ?? [])].sort(),
+  };
+}
+
+/** The manifest of the project, as JSON. @throws PackageFault */
+export async function readRepository({ commit, folder, entries }: RepositoryJob, pack: Buffer): Promise<string> {
+  const objects = readPack(pack);
+  const hashes = filesBelow(objects, rootOf(objects, commit), folder);
+  if (hashes.size === 0) {
+    const place = folder === "" ? "the root of the repository" : folder;
+    throw new PackageFault(`${place} holds no project: it has none of ${[...FOLDERS, ...FILES].join(", ")}`);
+  }
+  const manifest: ProjectManifest = await new ProjectReader(projectOf(objects, hashes), entries).readManifest();
+  const document = JSON.stringify(manifest);
+  if (Buffer.byteLength(document) > DOCUMENT_MAX_BYTES)
+    throw new PackageFault(`the definitions are larger than ${DOCUMENT_MAX_BYTES / 2 ** 20} MB`);
+  return document;
+}

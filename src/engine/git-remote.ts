@@ -1,0 +1,182 @@
+/**
+ * Reads refs and one commit of a git repository over HTTP: protocol version 2 of git (gitprotocol-v2), without history. The caller
+ * sends the requests.
+ */
+
+const TYPE = "application/x-git-upload-pack";
+const VERSION = { "git-protocol": "version=2" };
+const FLUSH = "0000";
+const DELIMITER = "0001";
+const LENGTH_DIGITS = 4;
+/** Larger files are left out by servers that can filter. */
+const FILTER = "filter blob:limit=1m";
+const REFS_MAX = 1_000;
+const REASON_MAX_CHARACTERS = 300;
+/** Channels of a packfile section. */
+const [PACK_CHANNEL, ERROR_CHANNEL] = [1, 3];
+
+/** The repository cannot be read; the message is for editors. */
+export class GitRemoteFault extends Error {
+  override readonly name = "GitRemoteFault";
+}
+
+export interface GitRequest {
+  method: "GET" | "POST";
+  /** Follows the address of the repository. */
+  path: string;
+  headers: Record<string, string>;
+  body: Buffer | null;
+}
+
+export interface GitResponse {
+  status: number;
+  /** Names in lower case. */
+  headers: Readonly<Record<string, string>>;
+  body: Buffer;
+}
+
+export type SendGit = (request: GitRequest) => Promise<GitResponse>;
+
+/** A branch or tag. */
+export interface GitRef {
+  name: string;
+  /** Hash of the commit; for a tag with a message, of the commit that it names. */
+  commit: string;
+  /** Hash that the name stands for. */
+  target: string;
+}
+
+/** Part of a response: a line's bytes, or the end of a section. */
+type Packet = Buffer | "flush" | "delimiter" | "end";
+
+const packet = (line: string): string =>
+  (Buffer.byteLength(line) + LENGTH_DIGITS).toString(16).padStart(LENGTH_DIGITS, "0") + line;
+
+const printable = (bytes: Buffer): string =>
+  bytes
+    .toString("utf8")
+    .replace(/[^\x20-\x7e]+/g, " ")
+    .trim()
+    .slice(0, REASON_MAX_CHARACTERS);
+
+/** @throws GitRemoteFault */
+function packetsIn(body: Buffer): Packet[] {
+  const packets: Packet[] = [];
+  for (let at = 0; at < body.length; ) {
+    const digits = body.toString("latin1", at, at + LENGTH_DIGITS);
+    const length = /^[0-9a-f]{4}$/i.test(digits) ? Number.parseInt(digits, 16) : -1;
+    if (length < 0 || length === 3 || at + length > body.length) {
+      throw new GitRemoteFault("the response is not that of a git server");
+    }
+    if (length > 3) packets.push(body.subarray(at + LENGTH_DIGITS, at + length));
+    else packets.push(length === 0 ? "flush" : length === 1 ? "delimiter" : "end");
+    at += Math.max(length, LENGTH_DIGITS);
+  }
+  return packets;
+}
+
+const lineOf = (one: Packet): string | null =>
+  typeof one === "string" ? null : one.toString("utf8").replace(/\n$/, "");
+
+/** @throws GitRemoteFault for an error that the server states */
+function checkError(packets: readonly Packet[]): void {
+  const stated = packets.find(
+    (one): one is Buffer => typeof one !== "string" && one.toString("latin1", 0, 4) === "ERR ",
+  );
+  if (stated) throw new GitRemoteFault(`the server refuses: ${printable(stated.subarray(4))}`);
+}
+
+/** @throws GitRemoteFault */
+function checkStatus({ status, headers }: GitResponse, type: string): void {
+  if (status === 401 || status === 403) {
+    throw new GitRemoteFault(`the server does not accept the token, or there is none (${status})`);
+  }
+  if (status === 404)
+    throw new GitRemoteFault("there is no repository at this URL, or the token may not read it (404)");
+  if (status !== 200) throw new GitRemoteFault(`the server answered with the status ${status}`);
+  const [media = ""] = (headers["content-type"] ?? "").split(";");
+  if (media.trim().toLowerCase() !== type) throw new GitRemoteFault("the response is not that of a git server");
+}
+
+/** Capabilities of the server by name. */
+async function capabilitiesOf(send: SendGit): Promise<Map<string, string>> {
+  const path = "/info/refs?service=git-upload-pack";
+  const response = await send({ method: "GET", path, headers: VERSION, body: null });
+  checkStatus(response, `${TYPE}-advertisement`);
+  const packets = packetsIn(response.body);
+  checkError(packets);
+  const lines = packets.map(lineOf).filter((line) => line !== null);
+  if (!lines.includes("version 2")) throw new GitRemoteFault("the server does not speak version 2 of git's protocol");
+  return new Map(
+    lines.map((line) => {
+      const [name = "", ...rest] = line.split("=");
+      return [name, rest.join("=")];
+    }),
+  );
+}
+
+async function command(send: SendGit, head: readonly string[], lines: readonly string[]): Promise<Packet[]> {
+  const text = (some: readonly string[]) => some.map((line) => packet(`${line}\n`)).join("");
+  const body = Buffer.from(text(head) + DELIMITER + text(lines) + FLUSH);
+  const headers = { ...VERSION, "content-type": `${TYPE}-request`, accept: `${TYPE}-result` };
+  const response = await send({ method: "POST", path: "/git-upload-pack", headers, body });
+  checkStatus(response, `${TYPE}-result`);
+  const packets = packetsIn(response.body);
+  checkError(packets);
+  return packets;
+}
+
+function refOf(line: string): GitRef | null {
+  const [target = "", name = "", ...attributes] = line.split(" ");
+  if (!/^[0-9a-f]{40}$/.test(target) || name === "") return null;
+  const peeled = attributes.find((one) => /^peeled:[0-9a-f]{40}$/.test(one))?.slice("peeled:".length);
+  return { name, target, commit: peeled ?? target };
+}
+
+/** The bytes of the packfile section. @throws GitRemoteFault */
+function packIn(packets: readonly Packet[]): Buffer {
+  const start = packets.findIndex((one) => lineOf(one) === "packfile");
+  if (start < 0) throw new GitRemoteFault("the server sent no files");
+  const parts: Buffer[] = [];
+  for (const one of packets.slice(start + 1)) {
+    if (typeof one === "string") continue;
+    if (one[0] === ERROR_CHANNEL) throw new GitRemoteFault(`the server refuses: ${printable(one.subarray(1))}`);
+    if (one[0] === PACK_CHANNEL) parts.push(one.subarray(1));
+  }
+  return Buffer.concat(parts);
+}
+
+export interface GitRemote {
+  /** Finds one ref by its full name, such as `refs/heads/main`. @throws GitRemoteFault */
+  find(name: string): Promise<GitRef>;
+  /** The pack of a commit with all its files, and without its history. @throws GitRemoteFault */
+  fetch(ref: GitRef): Promise<Buffer>;
+}
+
+/** @throws GitRemoteFault, and errors of `send` */
+export async function openGitRemote(send: SendGit): Promise<GitRemote> {
+  const capabilities = await capabilitiesOf(send);
+  const features = (capabilities.get("fetch") ?? "").split(" ");
+  if (!capabilities.has("ls-refs") || !features.includes("shallow")) {
+    throw new GitRemoteFault("the server cannot send one commit without its history");
+  }
+  const format = capabilities.get("object-format");
+  if (format !== undefined && format !== "sha1") {
+    throw new GitRemoteFault("the repository uses SHA-256 hashes, which are not supported");
+  }
+  const headOf = (name: string) => [`command=${name}`, ...(format === undefined ? [] : [`object-format=${format}`])];
+  return {
+    async find(name) {
+      const packets = await command(send, headOf("ls-refs"), ["peel", `ref-prefix ${name}`]);
+      const refs = packets.slice(0, REFS_MAX).map((one) => refOf(lineOf(one) ?? ""));
+      const found = refs.find((ref) => ref?.name === name);
+      if (!found) throw new GitRemoteFault(`the repository has no ${name}`);
+      return found;
+    },
+    async fetch({ target }) {
+      const filter = features.includes("filter") ? [FILTER] : [];
+      const lines = ["no-progress", ...filter, "deepen 1", `want ${target}`, "done"];
+      return packIn(await command(send, headOf("fetch"), lines));
+    },
+  };
+}

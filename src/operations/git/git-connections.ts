@@ -1,0 +1,230 @@
+/** Connections of apps to git repositories: stores them with their sealed secrets, and finds the person who connected. Reads no repository. */
+import { randomBytes } from "node:crypto";
+import type { DataSource, EntityManager } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import { type GitFields, type GitInput, readGitInput } from "../../rules/git-input.js";
+import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
+import { highestOf, type Role } from "../../rules/roles.js";
+import type { Credentials } from "../access/credentials.js";
+import { recordChange } from "../records/audit.js";
+import { lockApp, type Settings } from "../settings/settings.js";
+
+const SECRET_BYTES = 32;
+/** Names under which the token and the webhook's secret are sealed. */
+const [TOKEN, SECRET] = ["git token", "git webhook"];
+
+/** Outcome of the last pull. */
+export interface LastPull {
+  ref: string;
+  /** Null if the repository could not be read. */
+  commit: string | null;
+  /** Names of the actions that a tag published. */
+  published: string[];
+  /** Null if the pull succeeded. */
+  error: string | null;
+  /** ISO 8601. */
+  at: string;
+}
+
+/** A connection as editors see it. */
+export interface GitConnection extends GitFields {
+  hasToken: boolean;
+  /** Address that receives the git server's webhook. */
+  webhookUrl: string;
+  /** Person who connected the repository, and whose rights a pull needs. */
+  userId: number | null;
+  lastPull: LastPull | null;
+  /** ISO 8601. */
+  updatedAt: string;
+}
+
+/** A connection after a change, with the webhook's secret if it is new. */
+export interface GitConnected {
+  git: GitConnection;
+  webhookSecret: string | null;
+}
+
+export interface GitTarget {
+  appId: number;
+  precondition?: ExpectedTags;
+}
+
+/** A connection as stored. */
+export interface GitRow extends GitFields {
+  sealedToken: Buffer | null;
+  sealedSecret: Buffer;
+  personId: number | null;
+  credentialId: number | null;
+  lastPull: LastPull | null;
+  updatedAt: Date;
+}
+
+const FIND = `
+  SELECT provider, url, branch, folder, tag_pattern AS "tagPattern", prune, username, sealed_token AS "sealedToken",
+         sealed_secret AS "sealedSecret", person_id AS "personId", credential_id AS "credentialId", last_pull AS "lastPull",
+         updated_at AS "updatedAt"
+    FROM app_git WHERE app_id = $1`;
+
+const WRITE = `
+  INSERT INTO app_git (app_id, provider, url, branch, folder, tag_pattern, prune, username, sealed_token, sealed_secret, person_id,
+                       credential_id, updated_at)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, date_trunc('milliseconds', clock_timestamp()))
+  ON CONFLICT (app_id) DO UPDATE SET provider = excluded.provider, url = excluded.url, branch = excluded.branch,
+    folder = excluded.folder, tag_pattern = excluded.tag_pattern, prune = excluded.prune, username = excluded.username,
+    sealed_token = excluded.sealed_token, sealed_secret = excluded.sealed_secret, person_id = excluded.person_id,
+    credential_id = excluded.credential_id,
+    updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "app_git.updated_at")}`;
+
+const RIGHTS = `
+  SELECT is_administrator AS "isAdministrator", ARRAY(
+           SELECT role FROM app_role WHERE app_role.person_id = person.id AND app_role.app_id = $2) AS roles
+    FROM person WHERE id = $1`;
+
+export type GitConnections = ReturnType<typeof createGitConnections>;
+
+export function createGitConnections(options: {
+  db: DataSource;
+  settings: Pick<Settings, "sealFor" | "unsealFor">;
+  credentials: Pick<Credentials, "issue">;
+  baseUrl: string;
+  /** True if repositories may have http URLs (ALLOW_PRIVATE_NETWORK). */
+  allowHttp: boolean;
+}) {
+  const { db, settings, credentials, baseUrl, allowHttp } = options;
+
+  async function find(executor: Executor, appId: number): Promise<GitRow | null> {
+    const [row] = await rows<GitRow>(executor, FIND, [appId]);
+    return row ?? null;
+  }
+
+  function viewOf(appId: number, row: GitRow): GitConnection {
+    const { sealedToken, sealedSecret: _, credentialId: __, personId, updatedAt, ...fields } = row;
+    return {
+      ...fields,
+      hasToken: sealedToken !== null,
+      webhookUrl: `${baseUrl}/v1/apps/${appId}/git/webhook`,
+      userId: personId,
+      updatedAt: updatedAt.toISOString(),
+    };
+  }
+
+  function checkState(appId: number, row: GitRow | null, precondition: ExpectedTags): void {
+    if (row) requireCurrent(viewOf(appId, row), precondition);
+    else if (precondition) throw new ActionError("RESOURCE_CHANGED", "no repository is connected");
+  }
+
+  /** The token to store. The stored token stays only for the same repository: no editor can send it to another server. */
+  async function tokenFor(manager: EntityManager, appId: number, input: GitInput, before: GitRow | null) {
+    if (input.token === null) return null;
+    if (input.token !== undefined) return settings.sealFor(manager, appId, TOKEN, input.token);
+    if (!before?.sealedToken) return null;
+    if (before.url === input.url) return before.sealedToken;
+    throw new ActionError("REQUEST_INVALID", "token is required with another url: pass it, or null for none");
+  }
+
+  /** A credential without a usable token: it names the connection as the author of its changes. */
+  async function credentialFor(manager: EntityManager, { personId }: Caller): Promise<number> {
+    return (await credentials.issue({ kind: "editor", personId, name: "git" }, manager)).id;
+  }
+
+  const revoke = async (manager: EntityManager, id: number | null): Promise<void> => {
+    if (id !== null) await rows(manager, "UPDATE credential SET revoked_at = now() WHERE id = $1", [id]);
+  };
+
+  return {
+    /** Resolves to null if no repository is connected. */
+    async get(appId: number): Promise<GitConnection | null> {
+      const row = await find(db.manager, appId);
+      return row && viewOf(appId, row);
+    },
+
+    row: (appId: number): Promise<GitRow | null> => find(db.manager, appId),
+
+    /** Connects a repository, or changes the connection. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+    async connect(caller: Caller, { appId, precondition }: GitTarget, body: unknown): Promise<GitConnected> {
+      const input = readGitInput(body, allowHttp);
+      return db.transaction(async (manager) => {
+        await lockApp(manager, appId);
+        const before = await find(manager, appId);
+        checkState(appId, before, precondition);
+        const token = await tokenFor(manager, appId, input, before);
+        const secret = before && !input.newSecret ? null : randomBytes(SECRET_BYTES).toString("base64url");
+        const sealedSecret =
+          secret === null ? before!.sealedSecret : await settings.sealFor(manager, appId, SECRET, secret);
+        await revoke(manager, before?.credentialId ?? null);
+        const credentialId = await credentialFor(manager, caller);
+        const { provider, url, branch, folder, tagPattern, prune, username } = input;
+        const values = [appId, provider, url, branch, folder, tagPattern, prune, username, token, sealedSecret];
+        await rows(manager, WRITE, [...values, caller.personId, credentialId]);
+        const data = { url, branch, folder, tagPattern, prune, newSecret: secret !== null };
+        await recordChange(manager, caller, { appId, type: "app.git.connect", data });
+        return { git: viewOf(appId, (await find(manager, appId))!), webhookSecret: secret };
+      });
+    },
+
+    /** @throws NOT_FOUND if no repository is connected, RESOURCE_CHANGED */
+    async disconnect(caller: Caller, { appId, precondition }: GitTarget): Promise<void> {
+      await db.transaction(async (manager) => {
+        await lockApp(manager, appId);
+        const before = await find(manager, appId);
+        checkState(appId, before, precondition);
+        if (!before) throw new ActionError("NOT_FOUND", "no repository is connected");
+        await rows(manager, "DELETE FROM app_git WHERE app_id = $1", [appId]);
+        await revoke(manager, before.credentialId);
+        await recordChange(manager, caller, { appId, type: "app.git.disconnect", data: { url: before.url } });
+      });
+    },
+
+    /** Resolves to null for a repository without a token. */
+    tokenOf: async (appId: number, { sealedToken }: GitRow): Promise<string | null> =>
+      sealedToken && settings.unsealFor(appId, TOKEN, sealedToken),
+
+    secretOf: (appId: number, { sealedSecret }: GitRow): Promise<string> =>
+      settings.unsealFor(appId, SECRET, sealedSecret),
+
+    /** The person who connected the repository, with the current rights on this app and no other. @throws FORBIDDEN */
+    async callerOf(appId: number, { personId, credentialId }: GitRow): Promise<Caller> {
+      const [found] = await rows<{ isAdministrator: boolean; roles: Role[] }>(db, RIGHTS, [personId, appId]);
+      const role = found && highestOf(found.roles);
+      if (!found || credentialId === null || !(role || found.isAdministrator))
+        throw new ActionError("FORBIDDEN", "the person who connected the repository has no right on the app any more");
+      return {
+        credentialId,
+        kind: found.isAdministrator ? "admin" : "editor",
+        ...{ personId, appId: null, roles: new Map(role ? [[appId, role]] : []), organizations: new Map() },
+        ...{
+          scopes: null,
+          runId: null,
+          runDepth: 0,
+          debugs: null,
+          copy: "master",
+          expiresAt: Number.POSITIVE_INFINITY,
+        },
+      };
+    },
+
+    /** Starts a pull of the branch. @returns its number: a later pull has a higher one */
+    async startBranchPull(appId: number): Promise<number> {
+      const sql =
+        "UPDATE app_git SET branch_pulls = branch_pulls + 1 WHERE app_id = $1 RETURNING branch_pulls AS number";
+      const [row] = await rows<{ number: number }>(db, sql, [appId]);
+      if (!row) throw new ActionError("NOT_FOUND", "no repository is connected");
+      return Number(row.number);
+    },
+
+    /** Locks the connection until the end of the transaction. @throws MANIFEST_CHANGED if a later pull of the branch has started */
+    async checkBranchPull(manager: EntityManager, appId: number, number: number): Promise<void> {
+      const sql = "SELECT FROM app_git WHERE app_id = $1 AND branch_pulls = $2 FOR UPDATE";
+      const found = await rows(manager, sql, [appId, number]);
+      if (found.length === 0)
+        throw new ActionError("MANIFEST_CHANGED", "a later pull has started, or the repository was disconnected");
+    },
+
+    /** Stores the outcome; nothing if the repository was disconnected. */
+    async recordPull(appId: number, pull: LastPull): Promise<void> {
+      await rows(db, "UPDATE app_git SET last_pull = $2 WHERE app_id = $1", [appId, JSON.stringify(pull)]);
+    },
+  };
+}

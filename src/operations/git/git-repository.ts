@@ -1,0 +1,80 @@
+/** Fetches the project of a branch or tag: over the addresses that requests of actions may use, and read in the bundler's sandbox. */
+import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
+import { GitRemoteFault, openGitRemote, type SendGit } from "../../engine/git-remote.js";
+import { OutgoingError, type OutgoingSender, RunBudget } from "../../engine/outgoing.js";
+import { ActionError } from "../../errors.js";
+import { ENTRY_FILES } from "../../rules/action-source.js";
+import type { GitFields } from "../../rules/git-input.js";
+import { normalOrigin } from "../../rules/integration-origins.js";
+import type { Packages } from "../packages/packages.js";
+
+const REQUEST_LIMIT_MS = 30_000;
+/** Limit of all requests of one pull. */
+const PULL_LIMIT_MS = 60_000;
+const RETRY_SECONDS = 5;
+const REASON_MAX_CHARACTERS = 500;
+
+/** Definitions of a commit. */
+export interface GitProject {
+  commit: string;
+  document: unknown;
+}
+
+/** The error that callers receive; other errors stay. */
+function failureOf(error: unknown): unknown {
+  if (error instanceof BundlerBusyError || error instanceof UncontainedError) {
+    const message = `the repository cannot be read now: ${error.message}`;
+    return new ActionError("OVERLOADED", message, { retryAfter: RETRY_SECONDS });
+  }
+  const isFault = error instanceof GitRemoteFault || error instanceof OutgoingError || error instanceof PackageFault;
+  if (isFault) return new ActionError("GIT_PULL_FAILED", error.message.slice(0, REASON_MAX_CHARACTERS).toWellFormed());
+  const isLate = error instanceof DOMException && error.name === "TimeoutError";
+  if (isLate) return new ActionError("GIT_PULL_FAILED", `the server took longer than ${PULL_LIMIT_MS / 1_000} s`);
+  return error;
+}
+
+export type ReadGitProject = ReturnType<typeof createGitRepository>;
+
+export function createGitRepository({
+  outgoing,
+  packages,
+}: {
+  outgoing: OutgoingSender;
+  packages: Pick<Packages, "readRepository">;
+}) {
+  function senderTo(appId: number, { url, username }: GitFields, token: string | null): SendGit {
+    const origin = normalOrigin(new URL(url))!;
+    const basic = token === null ? null : `Basic ${Buffer.from(`${username}:${token}`).toString("base64")}`;
+    const scope = {
+      pool: `${appId} git`,
+      budget: new RunBudget(),
+      mayUse: (one: string) => one === origin,
+      originOf: normalOrigin,
+      // The commit is requested from the server that named it.
+      hasCredential: true,
+      signal: AbortSignal.timeout(PULL_LIMIT_MS),
+    };
+    return ({ method, path, headers, body }) =>
+      outgoing.send(
+        {
+          ...{ url: new URL(url + path), method, body, timeoutMs: REQUEST_LIMIT_MS },
+          headers: { ...headers, ...(basic !== null && { authorization: basic }), "user-agent": "git/svc-app-actions" },
+        },
+        scope,
+      );
+  }
+
+  /** @throws GIT_PULL_FAILED, OVERLOADED */
+  return async (appId: number, fields: GitFields, token: string | null, ref: string): Promise<GitProject> => {
+    try {
+      const remote = await openGitRemote(senderTo(appId, fields, token));
+      const found = await remote.find(ref);
+      const pack = await remote.fetch(found);
+      const entries = Object.values(ENTRY_FILES).flat();
+      const job = { commit: found.commit, folder: fields.folder, entries };
+      return { commit: found.commit, document: await packages.readRepository(job, pack) };
+    } catch (error) {
+      throw failureOf(error);
+    }
+  };
+}

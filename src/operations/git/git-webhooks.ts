@@ -1,0 +1,108 @@
+/** Webhooks of git servers: verifies the signature before any other work, then pulls the branch or tag in the background. */
+import type { Logger } from "pino";
+import { runInBackground } from "../../background.js";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { ActionError, tooOften } from "../../errors.js";
+import { RATE_WINDOW_MS } from "../../limits.js";
+import { addressBlock } from "../../rules/address-block.js";
+import { takenRef } from "../../rules/git-input.js";
+import { isFromGitServer, pushedRef } from "../../rules/git-webhook.js";
+import type { SignedRequest } from "../../rules/http/signatures.js";
+import type { AccessGate } from "../access/gate.js";
+import type { GitConnections } from "./git-connections.js";
+import type { GitPulls } from "./git-pulls.js";
+
+/** Requests of one network address to the webhook of one app, per RATE_WINDOW_MS. */
+const REQUESTS_PER_ADDRESS_MAX = 120;
+/** Pulls of one app that wait. */
+const WAITING_MAX = 20;
+
+export interface GitWebhookRequest extends SignedRequest {
+  address: string | undefined;
+}
+
+export type GitWebhookAnswer = { status: "ACCEPTED" | "IGNORED" };
+
+export type GitWebhooks = ReturnType<typeof createGitWebhooks>;
+
+export function createGitWebhooks(options: {
+  connections: GitConnections;
+  pulls: GitPulls;
+  gate: Pick<AccessGate, "enterTrigger" | "recheck">;
+  log: Logger;
+}) {
+  const { connections, pulls, gate, log } = options;
+  const addresses = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: RATE_WINDOW_MS });
+  /** Refs that wait for their pull, by app. */
+  const waiting = new Map<number, Set<string>>();
+
+  async function pull(appId: number, ref: string): Promise<void> {
+    // The connection, the person's rights and the branch are read when it is this pull's turn.
+    const row = await connections.row(appId);
+    const taken = row && takenRef(ref, row);
+    if (!taken) return;
+    const caller = await connections.callerOf(appId, row);
+    const may = (operation: Parameters<AccessGate["recheck"]>[1]) => gate.recheck(caller, operation, appId);
+    await pulls.pullInTurn(caller, row, taken, { appId, isPlan: false, may });
+  }
+
+  /** A failure is stored with the connection, or in the log: nobody awaits it. */
+  async function tryPull(appId: number, ref: string): Promise<void> {
+    try {
+      await pull(appId, ref);
+    } catch (error) {
+      const { status = null, message } = error as { status?: string; message: string };
+      log.warn({ appId, ref, status, reason: message }, "a pull after a webhook failed");
+      if (status !== "FORBIDDEN") return;
+      const at = new Date().toISOString();
+      await connections.recordPull(appId, { ref, commit: null, published: [], error: message, at });
+    }
+  }
+
+  async function work(appId: number, refs: Set<string>): Promise<void> {
+    try {
+      for (let [ref] = refs; ref !== undefined; [ref] = refs) {
+        refs.delete(ref);
+        await tryPull(appId, ref);
+      }
+    } finally {
+      waiting.delete(appId);
+    }
+  }
+
+  /** Starts the pull, or lets it wait; a ref waits once. @throws RATE_LIMIT_EXCEEDED */
+  function schedule(appId: number, ref: string): void {
+    const known = waiting.get(appId);
+    if (!known) {
+      const refs = new Set([ref]);
+      waiting.set(appId, refs);
+      runInBackground(work(appId, refs));
+      return;
+    }
+    if (known.size >= WAITING_MAX && !known.has(ref))
+      throw tooOften(`${WAITING_MAX} pulls of this app wait already`, RATE_WINDOW_MS / 1_000);
+    known.add(ref);
+  }
+
+  return {
+    /** Counts a request by its network address, before its body is read. @throws RATE_LIMIT_EXCEEDED */
+    countAddress(address: string | undefined, appId: number): void {
+      const wait = addresses.take(`${appId} ${addressBlock(address ?? "")}`);
+      if (wait > 0) throw tooOften("too many requests from this address", wait);
+    },
+
+    /** @throws SIGNATURE_INVALID also for an app without a connection; RATE_LIMIT_EXCEEDED, OVERLOADED */
+    async receive(appId: number, request: GitWebhookRequest): Promise<GitWebhookAnswer> {
+      const row = appId === 0 ? null : await connections.row(appId);
+      const isSigned = row && isFromGitServer(row.provider, request, await connections.secretOf(appId, row));
+      if (!isSigned) throw new ActionError("SIGNATURE_INVALID");
+      const ref = pushedRef(request.body);
+      const taken = ref === null ? null : takenRef(ref, row);
+      if (!taken) return { status: "IGNORED" };
+      const { address } = request;
+      await gate.enterTrigger({ caller: null, ...(address !== undefined && { address }) }, appId);
+      schedule(appId, taken.ref);
+      return { status: "ACCEPTED" };
+    },
+  };
+}

@@ -1,0 +1,170 @@
+/** A git connection as editors write it, and the refs that it takes. Reads no repository. */
+import { isSourcePath } from "./action-source.js";
+import { isObject } from "./described.js";
+import { refuseField } from "./fields.js";
+import { normalOrigin } from "./integration-origins.js";
+import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
+
+export const GIT_PROVIDERS = ["github", "gitlab", "gitea"] as const;
+export type GitProvider = (typeof GIT_PROVIDERS)[number];
+
+const URL_MAX_CHARACTERS = 500;
+const REF_MAX_CHARACTERS = 200;
+const CREDENTIAL_MAX_CHARACTERS = 1_000;
+const BRANCHES = "refs/heads/";
+const TAGS = "refs/tags/";
+/** Servers accept any user name beside an access token. */
+const USERNAME = "git";
+
+/** Fields that callers read back. */
+export interface GitFields {
+  provider: GitProvider;
+  /** Address of the repository, without a slash at its end. */
+  url: string;
+  branch: string;
+  /** Folder of the project in the repository; empty for the root. */
+  folder: string;
+  /** Tags that publish, such as `v*`; null: no tag does. */
+  tagPattern: string | null;
+  /** True to remove parts of the app that the repository does not have. */
+  prune: boolean;
+  /** User name that is sent with the token. */
+  username: string;
+}
+
+export interface GitInput extends GitFields {
+  /** Access token; null: none; undefined: the stored token stays. */
+  token: string | null | undefined;
+  /** True to replace the secret of the webhook. */
+  newSecret: boolean;
+}
+
+const READ_ONLY = ["lastPull", "hasToken", "webhookUrl", "userId", "updatedAt"];
+
+/** Names of git-check-ref-format, without those that need quoting. */
+const isRefName = (name: string): boolean =>
+  name.length <= REF_MAX_CHARACTERS &&
+  /^[\w@+.-][\w@+./-]*$/.test(name) &&
+  !name.startsWith("-") &&
+  !/\.\.|\/\/|@\{|\/\.|\.\/|[./]$|\.lock$/.test(name) &&
+  !name.startsWith(".");
+
+function readUrl(value: unknown, allowHttp: boolean): string {
+  const expected = `the ${allowHttp ? "https or http" : "https"} URL of a repository without credentials, query and fragment`;
+  if (typeof value !== "string" || value.length > URL_MAX_CHARACTERS) return refuseField("url", expected, value);
+  const url = /[\s\\@?#]/.test(value) ? null : URL.parse(value);
+  const origin = url && normalOrigin(url);
+  const isAllowed = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");
+  const path = url?.pathname.replace(/\/$/, "") ?? "";
+  if (!origin || !isAllowed || path === "" || path.endsWith("/")) return refuseField("url", expected, value);
+  return origin + path;
+}
+
+function readText(value: unknown, field: string, expected: string, isValid: (text: string) => boolean): string {
+  if (typeof value === "string" && isValid(value)) return value;
+  return refuseField(field, expected, value);
+}
+
+const isHeaderText = (text: string): boolean =>
+  text.length >= 1 && text.length <= CREDENTIAL_MAX_CHARACTERS && /^[\x21-\x7e]+$/.test(text);
+
+function readFlag(value: unknown, field: string): boolean {
+  return typeof value === "boolean" ? value : refuseField(field, "true or false", value);
+}
+
+/** The token is not repeated in an error. */
+function readToken(token: unknown, expected: string): string | null | undefined {
+  if (token === undefined || token === null) return token;
+  if (typeof token === "string" && isHeaderText(token)) return token;
+  return refuseField("token", `${expected}, or null`, typeof token === "string" ? "another text" : token);
+}
+
+/** @param allowHttp true if http URLs are valid (ALLOW_PRIVATE_NETWORK) @throws REQUEST_INVALID naming the field */
+export function readGitInput(body: unknown, allowHttp: boolean): GitInput {
+  if (!isObject(body)) return refuseField("the git connection", "an object", body);
+  const { provider, branch = "main", tagPattern = null, prune = false, newSecret = false, token } = body;
+  const { username = USERNAME } = body;
+  const folder = body["folder"] ?? "";
+  if (!GIT_PROVIDERS.includes(provider as GitProvider)) refuseField("provider", GIT_PROVIDERS.join(", "), provider);
+  const isCredential = `1 to ${CREDENTIAL_MAX_CHARACTERS} visible ASCII characters`;
+  const input: GitInput = {
+    provider: provider as GitProvider,
+    url: readUrl(body["url"], allowHttp),
+    branch: readText(branch, "branch", "the name of a branch", isRefName),
+    folder: readText(
+      folder,
+      "folder",
+      "a path of folders such as apps/shop, or empty",
+      (text) => text === "" || isSourcePath(text),
+    ),
+    tagPattern:
+      tagPattern === null
+        ? null
+        : readText(tagPattern, "tagPattern", "the name of a tag, with * for any characters, or null", (text) =>
+            isRefName(text.replaceAll("*", "x")),
+          ),
+    prune: readFlag(prune, "prune"),
+    username: readText(
+      username,
+      "username",
+      `${isCredential} without a colon`,
+      (text) => isHeaderText(text) && !text.includes(":"),
+    ),
+    token: readToken(token, isCredential),
+    newSecret: readFlag(newSecret, "newSecret"),
+  };
+  const names = ["provider", "url", "branch", "folder", "tagPattern", "prune", "username", "token", "newSecret"];
+  refuseUnknownFields(body, flatShape(names, READ_ONLY));
+  return input;
+}
+
+/** True if the name fits the pattern, in which `*` stands for any characters. */
+export function fitsPattern(name: string, pattern: string): boolean {
+  const [first = "", ...rest] = pattern.split("*");
+  const last = rest.pop();
+  if (last === undefined) return name === pattern;
+  if (!name.startsWith(first) || name.length < first.length + last.length || !name.endsWith(last)) return false;
+  let at = first.length;
+  for (const part of rest) {
+    const found = name.indexOf(part, at);
+    if (found < 0 || found + part.length > name.length - last.length) return false;
+    at = found + part.length;
+  }
+  return true;
+}
+
+/** A branch or tag that a connection takes. */
+export interface TakenRef {
+  ref: string;
+  publishes: boolean;
+}
+
+export const branchRef = ({ branch }: Pick<GitFields, "branch">): TakenRef => ({
+  ref: BRANCHES + branch,
+  publishes: false,
+});
+
+/** Returns null for a ref that the connection does not take. */
+export function takenRef(
+  ref: string,
+  { branch, tagPattern }: Pick<GitFields, "branch" | "tagPattern">,
+): TakenRef | null {
+  if (ref === BRANCHES + branch) return { ref, publishes: false };
+  const tag = ref.startsWith(TAGS) ? ref.slice(TAGS.length) : "";
+  if (tag === "" || tagPattern === null || !isRefName(tag) || !fitsPattern(tag, tagPattern)) return null;
+  return { ref, publishes: true };
+}
+
+/** @throws REQUEST_INVALID for a ref that no connection takes */
+export function checkRefText(ref: unknown): void {
+  if (ref !== undefined && ref !== null && typeof ref !== "string") refuseField("ref", "a branch or tag", ref);
+}
+
+/** The ref of `POST …/git/pull`. @throws REQUEST_INVALID */
+export function readPullRef(ref: unknown, fields: Pick<GitFields, "branch" | "tagPattern">): TakenRef {
+  if (ref === undefined || ref === null) return branchRef(fields);
+  const taken = typeof ref === "string" ? takenRef(ref, fields) : null;
+  if (taken) return taken;
+  const tags = fields.tagPattern === null ? "" : `, or ${TAGS}${fields.tagPattern}`;
+  return refuseField("ref", `${branchRef(fields).ref}${tags}`, ref);
+}

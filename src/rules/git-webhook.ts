@@ -1,0 +1,40 @@
+/** Webhooks of git servers: their signatures, and the ref that a push has changed. Reads no database. */
+import { timingSafeEqual } from "node:crypto";
+import { isObject } from "./described.js";
+import type { GitProvider } from "./git-input.js";
+import { isSigned, type SignatureAuth, type SignedRequest } from "./http/signatures.js";
+
+/** Hash in the event of a branch or tag that was removed. */
+const REMOVED = /^0+$/;
+const REF_MAX_CHARACTERS = 300;
+
+const SIGNED_BY: Record<Exclude<GitProvider, "gitlab">, Omit<SignatureAuth, "setting">> = {
+  github: { type: "signature", scheme: "github" },
+  gitea: { type: "signature", scheme: "hmac", header: "X-Gitea-Signature" },
+};
+
+/** GitLab sends the secret itself. Compares in constant time. */
+function hasToken({ header }: SignedRequest, secret: string): boolean {
+  const [input, wanted] = [Buffer.from(header("x-gitlab-token") ?? ""), Buffer.from(secret)];
+  return input.length === wanted.length && timingSafeEqual(input, wanted);
+}
+
+/** True if the request comes from the git server. */
+export function isFromGitServer(provider: GitProvider, request: SignedRequest, secret: string): boolean {
+  if (provider === "gitlab") return hasToken(request, secret);
+  return isSigned(request, [secret], { ...SIGNED_BY[provider], setting: "" }, Date.now() / 1_000);
+}
+
+/** The branch or tag that a push has set; null for other events, and for one that was removed. */
+export function pushedRef(body: Uint8Array): string | null {
+  let event: unknown;
+  try {
+    event = JSON.parse(Buffer.from(body).toString("utf8"));
+  } catch {
+    return null;
+  }
+  if (!isObject(event)) return null;
+  const { ref, after } = event;
+  if (typeof ref !== "string" || ref.length > REF_MAX_CHARACTERS || typeof after !== "string") return null;
+  return REMOVED.test(after) ? null : ref;
+}

@@ -1,0 +1,239 @@
+/** Git repository of the app: the connection, its webhook, and pulls of the branch after a review. */
+import { type FormEvent, useCallback, useState } from "react";
+import { ConnectGit, DisconnectGit, PullGit, ReadGit } from "../documents.js";
+import { ago, exact } from "../shared/format.js";
+import type { GitConnection, ManifestPlan } from "../shared/model.js";
+import { useLoaded } from "../shared/use-loaded.js";
+import type { PageProps } from "../shell/page-props.js";
+import { isEmptyPlan, PlanList } from "./manifest-plan.js";
+
+const PROVIDERS: readonly [provider: string, label: string][] = [
+  ["github", "GitHub"],
+  ["gitlab", "GitLab"],
+  ["gitea", "Gitea"],
+];
+
+const EMPTY = {
+  provider: "github",
+  url: "",
+  branch: "main",
+  folder: "",
+  tagPattern: "",
+  prune: false,
+  username: "git",
+};
+
+interface Fields {
+  provider: string;
+  url: string;
+  branch: string;
+  folder: string;
+  /** Empty: no tag publishes. */
+  tagPattern: string;
+  prune: boolean;
+  username: string;
+  /** Empty: the stored token stays. */
+  token: string;
+}
+
+const fieldsOf = (git: GitConnection | null): Fields => {
+  const { provider, url, branch, folder, tagPattern, prune, username } = git ?? EMPTY;
+  return { provider, url, branch, folder, tagPattern: tagPattern ?? "", prune, username, token: "" };
+};
+
+const TEXTS: readonly [
+  field: "url" | "branch" | "folder" | "tagPattern" | "username",
+  label: string,
+  example: string,
+][] = [
+  ["url", "URL of the repository", "https://github.com/example/shop"],
+  ["branch", "Branch that becomes the drafts", "main"],
+  ["folder", "Folder of the project", "empty for the root"],
+  ["tagPattern", "Tags that publish", "v*"],
+  ["username", "User name for the token", "git"],
+];
+
+interface ConnectionFormProps {
+  git: GitConnection | null;
+  busy: boolean;
+  connect: (fields: Fields) => Promise<boolean>;
+}
+
+function ConnectionForm({ git, busy, connect }: ConnectionFormProps) {
+  const [fields, setFields] = useState(() => fieldsOf(git));
+  const change = (part: Partial<Fields>) => setFields((old) => ({ ...old, ...part }));
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    if (await connect(fields)) change({ token: "" });
+  };
+  return (
+    <form className="binding-form" aria-label="Git repository" onSubmit={(event) => void submit(event)}>
+      <label>
+        Git server
+        <select value={fields.provider} onChange={({ target }) => change({ provider: target.value })}>
+          {PROVIDERS.map(([provider, label]) => (
+            <option key={provider} value={provider}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </label>
+      {TEXTS.map(([field, label, example]) => (
+        <label key={field}>
+          {label}
+          <input
+            autoComplete="off"
+            placeholder={example}
+            value={fields[field]}
+            onChange={({ target }) => change({ [field]: target.value })}
+          />
+        </label>
+      ))}
+      <label>
+        Access token
+        <input
+          type="password"
+          autoComplete="new-password"
+          placeholder={git?.hasToken ? "stored; enter another one to replace it" : "none, for a public repository"}
+          value={fields.token}
+          onChange={({ target }) => change({ token: target.value })}
+        />
+      </label>
+      <label className="row">
+        <input type="checkbox" checked={fields.prune} onChange={({ target }) => change({ prune: target.checked })} />
+        Remove what the repository does not have
+      </label>
+      <p className="row">
+        <button type="submit" className="primary" disabled={busy || fields.url.trim() === ""}>
+          {git ? "Save the connection" : "Connect the repository"}
+        </button>
+      </p>
+    </form>
+  );
+}
+
+function LastPull({ pull }: { pull: NonNullable<GitConnection["lastPull"]> }) {
+  const { ref, commit, published, error, at } = pull;
+  return (
+    <p role="status">
+      <span title={exact(at)}>{ago(at)}</span>: {ref}
+      {commit && (
+        <>
+          {" "}
+          at <code title={commit}>{commit.slice(0, 7)}</code>
+        </>
+      )}
+      {published.length > 0 && `, published ${published.join(", ")}`}
+      {error && <span className="fault"> {error}</span>}
+    </p>
+  );
+}
+
+interface WebhookProps {
+  url: string;
+  /** Null if it is not new. */
+  secret: string | null;
+  busy: boolean;
+  renew: () => void;
+}
+
+function Webhook({ url, secret, busy, renew }: WebhookProps) {
+  return (
+    <>
+      <h3>Webhook</h3>
+      <p className="hint">Add it to the repository for pushes and tags, with the content type application/json.</p>
+      <p>
+        <code>{url}</code>
+      </p>
+      {secret !== null && (
+        <p role="status">
+          Secret, shown only now: <code>{secret}</code>
+        </p>
+      )}
+      <p className="row">
+        <button type="button" disabled={busy} onClick={renew}>
+          New secret
+        </button>
+      </p>
+    </>
+  );
+}
+
+/** Data of the page, and its changes. */
+function useGit({ api, appId, ask, actions, reloadApps }: PageProps) {
+  const read = useCallback(() => api.ask(ReadGit, { appId }), [api, appId]);
+  const { value, fault, busy, change } = useLoaded(api, read);
+  const [secret, setSecret] = useState<string | null>(null);
+  const [plan, setPlan] = useState<ManifestPlan | null>(null);
+  const git = value?.git ?? null;
+
+  const connect = async ({ tagPattern, token, ...fields }: Fields, newSecret = false): Promise<boolean> => {
+    const pattern = tagPattern.trim() === "" ? null : tagPattern.trim();
+    const data = { ...fields, tagPattern: pattern, newSecret, ...(token !== "" && { token }) };
+    const done = await change(() => api.ask(ConnectGit, { appId, data, ifUpdatedAt: git?.updatedAt ?? null }));
+    if (done?.connected.webhookSecret) setSecret(done.connected.webhookSecret);
+    return done !== null;
+  };
+  const disconnect = async () => {
+    const text = "Definitions and versions stay. The token and the secret of the webhook are deleted.";
+    if (!(await ask({ title: "Disconnect the repository?", text, yes: "Disconnect", danger: true }))) return;
+    await change(() => api.ask(DisconnectGit, { appId, ifUpdatedAt: git?.updatedAt ?? null }));
+    setSecret(null);
+    setPlan(null);
+  };
+  const review = async () => {
+    setPlan(null);
+    const done = await change(() => api.ask(PullGit, { appId, plan: true }));
+    if (done) setPlan(done.pulled.plan);
+  };
+  const pull = async () => {
+    const done = await change(() => api.ask(PullGit, { appId, plan: false }));
+    setPlan(null);
+    if (done) await Promise.all([actions.reload(), reloadApps()]);
+  };
+  return { isRead: value !== null, git, fault, busy, secret, plan, connect, disconnect, review, pull };
+}
+
+export function GitPage(props: PageProps) {
+  const { isRead, git, fault, busy, secret, plan, connect, disconnect, review, pull } = useGit(props);
+  return (
+    <>
+      <p className="hint">
+        A push to the branch becomes the drafts of this app: all of the commit, or nothing. A tag that matches publishes
+        the actions that it changes.
+      </p>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      {isRead && <ConnectionForm key={git?.updatedAt ?? "new"} {...{ git, busy, connect }} />}
+      {git && (
+        <>
+          <Webhook
+            {...{ url: git.webhookUrl, secret, busy }}
+            renew={() => void connect({ ...fieldsOf(git), token: "" }, true)}
+          />
+          <h3>Pull</h3>
+          {git.lastPull ? <LastPull pull={git.lastPull} /> : <p className="hint">No pull yet.</p>}
+          <p className="row">
+            <button type="button" disabled={busy} onClick={() => void review()}>
+              Review changes of {git.branch}
+            </button>
+            <button type="button" className="quiet danger-text" disabled={busy} onClick={() => void disconnect()}>
+              Disconnect the repository
+            </button>
+          </p>
+          {plan && isEmptyPlan(plan) && <p className="hint">The app has everything of the branch already.</p>}
+          {plan && <PlanList plan={plan} label="Changes of the pull" />}
+          {plan && !isEmptyPlan(plan) && (
+            <p className="row">
+              <button type="button" className="primary" disabled={busy} onClick={() => void pull()}>
+                Pull
+              </button>
+              <span className="hint">It publishes nothing.</span>
+            </p>
+          )}
+        </>
+      )}
+    </>
+  );
+}

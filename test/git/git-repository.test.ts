@@ -1,0 +1,203 @@
+/** Packs and responses of git servers that are broken, hostile or too large; patterns of tags; addresses that a pull may not reach. */
+import { createHash } from "node:crypto";
+import { deflateSync } from "node:zlib";
+import { expect } from "chai";
+import { readRepository } from "../../src/engine/bundler/project/git-project.js";
+import { openGitRemote, type SendGit } from "../../src/engine/git-remote.js";
+import { createGitRepository } from "../../src/operations/git/git-repository.js";
+import { createOutgoingSender } from "../../src/operations/requests/requests.js";
+import { fitsPattern, readGitInput, takenRef } from "../../src/rules/git-input.js";
+
+const TYPES = { commit: 1, tree: 2, blob: 3, tag: 4 } as const;
+const ENTRIES = ["action.ts", "action.js"];
+
+interface Item {
+  type: keyof typeof TYPES | "difference" | "unknown";
+  content: Buffer;
+  base?: string;
+  /** Size that the pack states, if not that of the content. */
+  size?: number;
+}
+
+const hashOf = (type: string, content: Buffer): string =>
+  createHash("sha1").update(`${type} ${content.length}\0`).update(content).digest("hex");
+
+function number(value: number): Buffer {
+  const bytes: number[] = [];
+  for (let rest = value; ; rest = Math.floor(rest / 128)) {
+    bytes.push((rest % 128) + (rest >= 128 ? 128 : 0));
+    if (rest < 128) return Buffer.from(bytes);
+  }
+}
+
+function headOf(kind: number, size: number): Buffer {
+  const rest = Math.floor(size / 16);
+  const first = Buffer.from([(rest > 0 ? 128 : 0) | (kind << 4) | (size % 16)]);
+  return rest > 0 ? Buffer.concat([first, number(rest)]) : first;
+}
+
+function packOf(items: readonly Item[], count = items.length): Buffer {
+  const head = Buffer.alloc(12);
+  head.write("PACK", "latin1");
+  head.writeUInt32BE(2, 4);
+  head.writeUInt32BE(count, 8);
+  const parts = items.map(({ type, content, base, size = content.length }) => {
+    const kind = type === "difference" ? 7 : type === "unknown" ? 5 : TYPES[type];
+    const named = base === undefined ? Buffer.alloc(0) : Buffer.from(base, "hex");
+    return Buffer.concat([headOf(kind, size), named, deflateSync(content)]);
+  });
+  const body = Buffer.concat([head, ...parts]);
+  return Buffer.concat([body, createHash("sha1").update(body).digest()]);
+}
+
+const blob = (content: string | Buffer): Item => ({ type: "blob", content: Buffer.from(content) });
+const tree = (entries: readonly [mode: string, name: string, hash: string][]): Item => ({
+  type: "tree",
+  content: Buffer.concat(
+    entries.flatMap(([mode, name, hash]) => [Buffer.from(`${mode} ${name}\0`), Buffer.from(hash, "hex")]),
+  ),
+});
+const hash = ({ type, content }: Item): string => hashOf(type, content);
+const commitOf = (root: Item): Item => ({
+  type: "commit",
+  content: Buffer.from(`tree ${hash(root)}\nauthor a\n\nb\n`),
+});
+
+/** A commit with `settings.json`, or the entries of its root. */
+function repository(text: string | Buffer, entries?: [string, string, string][]) {
+  const file = blob(text);
+  const root = tree(entries ?? [["100644", "settings.json", hash(file)]]);
+  const commit = commitOf(root);
+  return { file, root, commit, items: [commit, root, file] };
+}
+
+const read = (commit: string, pack: Buffer, folder = "") => readRepository({ commit, folder, entries: ENTRIES }, pack);
+
+async function faultOf(work: Promise<unknown>): Promise<string> {
+  try {
+    await work;
+  } catch (error) {
+    return (error as Error).message;
+  }
+  throw new Error("nothing was thrown");
+}
+
+describe("git repositories", () => {
+  it("reads objects that a pack has whole, and as differences to others", async () => {
+    const { file, root, commit, items } = repository('[{"key":"a","value":1}]');
+    const whole = JSON.parse(await read(hash(commit), packOf(items)));
+    expect(whole.settings).to.deep.equal([{ key: "a", value: 1 }]);
+    // The file as a copy of the first 12 bytes of another, and an insert; the base stands behind it.
+    const base = blob('[{"key":"a",xxxxxxxxxxxxxxxx');
+    const rest = Buffer.from('"value":1}]');
+    const content = Buffer.concat([
+      number(base.content.length),
+      number(file.content.length),
+      Buffer.from([0x90, 12, rest.length]),
+      rest,
+    ]);
+    const difference: Item = { type: "difference", base: hash(base), content };
+    expect(await read(hash(commit), packOf([commit, difference, root, base]))).to.equal(JSON.stringify(whole));
+    const tag: Item = { type: "tag", content: Buffer.from(`object ${hash(commit)}\ntype commit\n`) };
+    expect(await read(hash(tag), packOf([tag, ...items]))).to.equal(JSON.stringify(whole));
+  });
+
+  it("rejects broken and oversized packs in words", async () => {
+    const { commit, items, file, root } = repository("[]");
+    const id = hash(commit);
+    const changed = packOf(items);
+    changed[20]! ^= 1;
+    const zeros = blob(Buffer.alloc(48 * 2 ** 20));
+    const base = blob("base");
+    const delta = (...bytes: number[]): Item => ({ type: "difference", base: hash(base), content: Buffer.from(bytes) });
+    const huge = Buffer.concat([number(4), number(2 ** 26), Buffer.from([0x90, 1])]);
+    const cases: [pack: Buffer, fault: RegExp][] = [
+      [Buffer.from("no pack"), /it is no pack/],
+      [changed, /its checksum is not right/],
+      [packOf(items, 4), /it ends too early/],
+      [packOf([], 2_000_000_000), /more than 100000 files/],
+      [packOf([{ ...file, size: 1 }, commit, root]), /an object cannot be unpacked/],
+      [packOf([{ ...file, size: 2 ** 30 }, commit, root]), /an object is too large/],
+      [packOf([zeros, zeros]), /unpacks to more than 64 MB/],
+      [packOf([{ type: "unknown", content: Buffer.from("x") }]), /an object of the kind 5/],
+      [packOf([{ ...delta(4, 1, 1, 65), base: "0".repeat(40) }]), /the base of a difference is missing/],
+      [packOf([base, delta(5, 1, 1, 65)]), /another base/],
+      [packOf([base, delta(4, 1, 0)]), /an unknown command/],
+      [packOf([base, delta(4, 2, 1, 65)]), /shorter than it states/],
+      [packOf([base, delta(4, 1, 2, 65, 65)]), /longer than it states/],
+      [packOf([base, delta(4, 9, 0x90, 9)]), /from behind its base/],
+      [packOf([base, { type: "difference", base: hash(base), content: huge }]), /unpacks to more than 64 MB/],
+      [packOf([root, file]), /its commit [0-9a-f]{40} is missing/],
+      [packOf([commit, file]), /its tree [0-9a-f]{40} is missing/],
+    ];
+    for (const [pack, fault] of cases) expect(await faultOf(read(id, pack))).to.match(fault);
+  });
+
+  it("rejects names and kinds of files that lead out of a project", async () => {
+    const of = async (entries: [string, string, string][]) => {
+      const { commit, items } = repository("[]", entries);
+      return faultOf(read(hash(commit), packOf(items)));
+    };
+    const id = hash(blob("[]"));
+    for (const name of ["..", ".", "", "a/b", "a\\b"])
+      expect(await of([["100644", name, id]])).to.match(/a name that is not allowed/);
+    expect(await of([["120000", "settings.json", id]])).to.equal(
+      "settings.json is a symbolic link, which a project cannot have",
+    );
+    expect(await of([["160000", "actions", id]])).to.equal("actions is a submodule, which a project cannot have");
+    expect(await of([["100644", "settings.json", "0".repeat(40)]])).to.match(/settings\.json is missing/);
+    const { commit, items } = repository(Buffer.from([0xff, 0xfe]));
+    expect(await faultOf(read(hash(commit), packOf(items)))).to.equal("settings.json is not UTF-8 text");
+    // A folder that contains itself cannot be made: its hash depends on its content. Deep ones can.
+    let [folder, all] = [tree([["100644", "x.ts", id]]), [blob("[]")]];
+    for (let depth = 0; depth < 20; depth += 1) {
+      all = [...all, folder];
+      folder = tree([["40000", "lib", hash(folder)]]);
+    }
+    const deep = commitOf(folder);
+    expect(await faultOf(read(hash(deep), packOf([...all, folder, deep])))).to.match(/nested deeper than 16 folders/);
+  });
+
+  it("rejects responses that are not those of a git server", async () => {
+    const packet = (text: string) => (text.length + 4).toString(16).padStart(4, "0") + text;
+    const advertisement = (...lines: string[]) => `${lines.map((line) => packet(`${line}\n`)).join("")}0000`;
+    const server =
+      (body: string, { status = 200, type = "application/x-git-upload-pack-advertisement" } = {}): SendGit =>
+      async () => ({ status, headers: { "content-type": type }, body: Buffer.from(body) });
+    const cases: [send: SendGit, fault: RegExp][] = [
+      [server("", { status: 500 }), /the status 500/],
+      [server("", { status: 404 }), /no repository at this URL/],
+      [server("<html>", { type: "text/html" }), /not that of a git server/],
+      [server("zzzz"), /not that of a git server/],
+      [server("ffffabc"), /not that of a git server/],
+      [server(advertisement("# service=git-upload-pack")), /does not speak version 2/],
+      [server(advertisement("version 2", "ls-refs")), /one commit without its history/],
+      [server(advertisement("version 2", "ls-refs", "fetch=shallow", "object-format=sha256")), /SHA-256/],
+      [server(packet("ERR go away\u001b[31m")), /^the server refuses: go away \[31m$/],
+    ];
+    for (const [send, fault] of cases) expect(await faultOf(openGitRemote(send))).to.match(fault);
+  });
+
+  it("reaches no private address, and no http URL, unless the operator allows it", async () => {
+    expect(() => readGitInput({ provider: "github", url: "http://git.example/a" }, false)).to.throw(/the https URL/);
+    const outgoing = createOutgoingSender({ allowPrivateNetwork: false, egressAddress: null });
+    const project = createGitRepository({ outgoing, packages: { readRepository: async () => ({}) } });
+    for (const host of ["127.0.0.1", "10.0.0.1", "169.254.169.254", "[::1]", "localhost"]) {
+      const input = readGitInput({ provider: "github", url: `https://${host}/a/b` }, false);
+      expect(await faultOf(project(1, input, "token", "refs/heads/main")), host).to.match(/has no public address/);
+    }
+    await outgoing.close();
+  });
+
+  it("matches tags by their pattern", () => {
+    const fits = ["v*:v1", "v*:v", "*:a", "v*.*:v1.2", "a*a:aa", "v1:v1", "release/*:release/1", "*b*b*:abab"];
+    const others = ["v*:x1", "a*a:a", "v1:v10", "v1:av1", "v*.*:v1", "*b*b*:ab", "ab*bc:abc"];
+    const test = (pair: string) => fitsPattern(pair.split(":")[1]!, pair.split(":")[0]!);
+    expect([fits.filter((one) => !test(one)), others.filter(test)]).to.deep.equal([[], []]);
+    const fields = { branch: "main", tagPattern: "v*" };
+    expect(takenRef("refs/tags/v1", fields)).to.deep.equal({ ref: "refs/tags/v1", publishes: true });
+    for (const ref of ["refs/tags/v1 x", "refs/tags/v..", "refs/heads/main2", "refs/tags/", "refs/heads/v1"])
+      expect(takenRef(ref, fields), ref).to.equal(null);
+    expect(takenRef("refs/tags/v1", { ...fields, tagPattern: null })).to.equal(null);
+  });
+});

@@ -1,0 +1,333 @@
+/** An app connected to a git repository: pulls, webhooks, tags that publish, and the rights and secrets of the connection. */
+import { createHmac } from "node:crypto";
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { hashToken, newToken } from "../../src/operations/access/tokens.js";
+import { type GitServer, startGitServer } from "../harness/git-server.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const TOKEN = "token-that-nobody-reads";
+
+const actionFile = (value: number): string =>
+  `import { defineAction } from "svc";\nimport { twice } from "../../lib/twice";\n\n` +
+  `export const config = defineAction({ description: "value ${value}" });\n\n` +
+  `export async function execute(): Promise<number> {\n  return twice(${value});\n}\n`;
+
+const project = (value: number, more: Record<string, string> = {}): Record<string, string> => ({
+  "README.md": "not a part of the project",
+  "lib/twice.ts": "export const twice = (value: number): number => value * 2;\n",
+  "actions/first/action.ts": actionFile(value),
+  "actions/second/action.js": "async function execute() {\n  return 2;\n}\n",
+  "data/rooms.json": JSON.stringify({ name: "rooms", columns: ["Name"] }),
+  "settings.json": JSON.stringify([{ key: "title", value: "Shop" }]),
+  ...more,
+});
+
+describe("git connections", () => {
+  let service: TestService;
+  let server: GitServer;
+
+  before(async () => {
+    server = await startGitServer();
+    service = await startTestService({ ROLES: "api", ALLOW_PRIVATE_NETWORK: "1" });
+    await service.rest("POST", path("/publish"));
+  });
+  after(async () => {
+    await service.stop();
+    await server.stop();
+  });
+  beforeEach(() => {
+    server.token = null;
+    server.requests.length = 0;
+    server.onRequest = async () => undefined;
+  });
+
+  const path = (rest: string, app = service.appId) => `/v1/apps/${app}${rest}`;
+  const fields = () => ({ provider: "github", url: server.url, tagPattern: "v*" });
+  const connect = (body: object = fields()) => service.rest("PUT", path("/git"), { body });
+  const pull = (query = "", body?: object) => service.rest("POST", path(`/git/pull${query}`), { body });
+  const lastPull = async () => (await service.rest("GET", path("/git"))).body.git.lastPull;
+  const actions = async () => (await service.rest("GET", path("/actions").replace("v1", "v3"))).body.actions;
+  const idOf = async (name: string): Promise<number> =>
+    (await actions()).find((one: { name: string }) => one.name === name).id;
+  const versions = async (name: string) =>
+    (await service.rest("GET", `/v3/apps/${service.appId}/actions/${await idOf(name)}/versions`)).body.versions;
+  /** The webhook as GitHub sends it. */
+  const webhook = (secret: string, body: object, headers: Record<string, string> = {}) => {
+    const text = JSON.stringify(body);
+    const signature = `sha256=${createHmac("sha256", secret).update(text).digest("hex")}`;
+    return service.rest("POST", path("/git/webhook"), {
+      as: null,
+      body: text,
+      headers: { "x-hub-signature-256": signature, ...headers },
+    });
+  };
+  const pushed = (ref: string) => ({ ref, after: "1".repeat(40), repository: { full_name: "any/thing" } });
+
+  it("pulls a branch into drafts with the commit in their versions, and plans without a change", async () => {
+    const commit = server.commit(project(1));
+    server.token = TOKEN;
+    const connected = await connect({ ...fields(), token: TOKEN });
+    expect(connected.http, JSON.stringify(connected.body)).to.equal(200);
+    expect(connected.body.webhookSecret).to.match(/^[\w-]{43}$/);
+    const planned = await pull("?plan=true");
+    expect(planned.http, JSON.stringify(planned.body)).to.equal(200);
+    expect(planned.body.pull.plan.created.map((one: { name: string }) => one.name)).to.have.members([
+      ...["title", "rooms", "first", "second"],
+    ]);
+    expect(await actions()).to.have.length(0);
+    expect(await lastPull()).to.equal(null);
+    const pulled = await pull();
+    expect(pulled.body.pull).to.deep.include({ ref: "refs/heads/main", commit, published: [] });
+    expect(await lastPull()).to.deep.include({ ref: "refs/heads/main", commit, published: [], error: null });
+    for (const name of ["first", "second"]) expect((await versions(name))[0]).to.deep.include({ commit });
+    const [first] = (await actions()).filter((one: { name: string }) => one.name === "first");
+    expect(first).to.deep.include({ description: "value 1" });
+    expect((await service.rest("GET", path("/settings"))).body).to.deep.equal({ title: "Shop" });
+    expect(server.requests.every((one) => one.endsWith("version=2"))).to.equal(true);
+    // A save in Studio has no commit.
+    await service.rest("PUT", `/v3/apps/${service.appId}/actions/${await idOf("second")}`, {
+      body: { description: "x" },
+    });
+    expect((await versions("second"))[0]).not.to.have.property("commit");
+    const { entries } = (await service.rest("GET", path("/audit"))).body;
+    expect(entries.map((one: { type: string }) => one.type)).to.include.members(["app.git.connect", "app.git.pull"]);
+  });
+
+  it("never returns the token or the secret, and does not send the token to another repository", async () => {
+    const { body } = await connect({ ...fields(), token: TOKEN });
+    expect(body).to.deep.include({ webhookSecret: null });
+    expect(body.git).to.deep.include({ hasToken: true, username: "git" });
+    const read = JSON.stringify((await service.rest("GET", path("/git"))).body);
+    const audit = JSON.stringify((await service.rest("GET", path("/audit"))).body);
+    expect(read + audit).not.to.include(TOKEN);
+    const elsewhere = await connect({ ...fields(), url: `${server.url}x` });
+    expect([elsewhere.http, elsewhere.body.error]).to.deep.equal([
+      400,
+      "token is required with another url: pass it, or null for none",
+    ]);
+    const stored = await rows<{ token: Buffer }>(service.db, "SELECT sealed_token AS token FROM app_git");
+    expect(stored[0]!.token.includes(Buffer.from(TOKEN))).to.equal(false);
+    const removed = await connect({ ...fields(), token: null });
+    expect(removed.body.git.hasToken).to.equal(false);
+    const renewed = await connect({ ...fields(), newSecret: true });
+    expect(renewed.body.webhookSecret).to.be.a("string");
+  });
+
+  it("applies all of a commit or nothing, and names the file or field at fault", async () => {
+    const before = JSON.stringify(await actions());
+    const faulty: [files: Record<string, string>, status: string, error: RegExp][] = [
+      [
+        { "actions/third/action.ts": "export const config = defineAction({ a: " },
+        "GIT_PULL_FAILED",
+        /actions\/third\/action\.ts/,
+      ],
+      [{ "actions/third/action.ts": "export const x = 1;" }, "REQUEST_INVALID", /actions\[2\]/],
+      [{ "settings.json": "{" }, "GIT_PULL_FAILED", /settings\.json is not JSON/],
+      [{ "lib/other.ts": "->../../../etc/passwd" }, "GIT_PULL_FAILED", /lib\/other\.ts is a symbolic link/],
+      [{ data: "->/etc" }, "GIT_PULL_FAILED", /data is a symbolic link/],
+      [
+        { "lib/twice.ts": "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n" },
+        "GIT_PULL_FAILED",
+        /lib\/twice\.ts is stored in Git LFS/,
+      ],
+      [
+        { "lib/twice.ts": "x".repeat(2 ** 20 + 1) },
+        "GIT_PULL_FAILED",
+        /lib\/twice\.ts is missing .* or larger than 1 MB/,
+      ],
+    ];
+    for (const [files, status, error] of faulty) {
+      const all = project(5, files);
+      if ("data" in files) delete all["data/rooms.json"];
+      const commit = server.commit(all);
+      const { http, body } = await pull();
+      expect([http >= 400 && http < 500, body.status, body.error]).to.deep.equal([true, status, body.error]);
+      expect(JSON.stringify(body)).to.match(error);
+      expect((await lastPull()).error, commit).to.equal(body.error);
+    }
+    expect(JSON.stringify(await actions())).to.equal(before);
+    server.commit({ "README.md": "no project" });
+    expect((await pull()).body.error).to.match(/^the root of the repository holds no project/);
+  });
+
+  it("takes a folder of the repository, and prunes only if asked", async () => {
+    const inFolder = Object.fromEntries(Object.entries(project(2)).map(([name, text]) => [`apps/shop/${name}`, text]));
+    delete inFolder["apps/shop/actions/second/action.js"];
+    server.commit(inFolder);
+    await connect({ ...fields(), folder: "apps/shop" });
+    expect((await pull("?plan=true")).body.pull.plan.removed).to.deep.equal([]);
+    await connect({ ...fields(), folder: "apps/shop", prune: true });
+    const { plan } = (await pull()).body.pull;
+    expect(plan.removed).to.deep.equal([{ kind: "action", name: "second" }]);
+    await connect({ ...fields(), folder: "apps/none" });
+    expect((await pull()).body.error).to.equal("the repository has no folder apps/none");
+    await connect();
+  });
+
+  it("publishes by a tag that matches, with and without a message, and by no other ref", async () => {
+    const first = server.commit(project(3));
+    server.tag("v1", first);
+    const published = await pull("", { ref: "refs/tags/v1" });
+    expect(published.http, JSON.stringify(published.body)).to.equal(200);
+    expect(published.body.pull).to.deep.include({ commit: first, published: ["first", "second"] });
+    const second = server.commit(project(4));
+    server.tag("v2", second, "with a message");
+    // Only the action that differs from its live version is published.
+    expect((await pull("", { ref: "refs/tags/v2" })).body.pull).to.deep.include({
+      commit: second,
+      published: ["first"],
+    });
+    const live = `/v3/apps/${service.appId}/actions/${await idOf("first")}/diff`;
+    expect((await service.rest("GET", live)).body.diff.changes).to.deep.equal([]);
+    for (const ref of ["refs/tags/other", "refs/heads/next", "main", "", "refs/tags/v1\nx"])
+      expect((await pull("", { ref })).body.error, String(ref)).to.match(
+        /^ref must be refs\/heads\/main, or refs\/tags\/v\*/,
+      );
+    expect((await pull("", { ref: "refs/tags/v9" })).body.error).to.equal("the repository has no refs/tags/v9");
+  });
+
+  it("pulls after a signed webhook, ignores other events, and rejects every other signature", async () => {
+    const { webhookSecret } = (await connect({ ...fields(), newSecret: true })).body;
+    const commit = server.commit(project(6));
+    const accepted = await webhook(webhookSecret, pushed("refs/heads/main"));
+    expect([accepted.http, accepted.body]).to.deep.equal([202, { status: "ACCEPTED" }]);
+    await until(async () => (await lastPull()).commit === commit);
+    server.tag("v3", commit);
+    await webhook(webhookSecret, pushed("refs/tags/v3"));
+    const last = await until(async () => ((await lastPull()).ref === "refs/tags/v3" ? lastPull() : null));
+    expect(last).to.deep.include({ commit, error: null, published: ["first"] });
+    const sent = server.requests.length;
+    const ignored = [
+      pushed("refs/heads/other"),
+      { ...pushed("refs/heads/main"), after: "0".repeat(40) },
+      { zen: "ping" },
+      [],
+    ];
+    for (const event of ignored) {
+      const { http, body } = await webhook(webhookSecret, event);
+      expect([http, body]).to.deep.equal([200, { status: "IGNORED" }]);
+    }
+    const main = pushed("refs/heads/main");
+    const refused = [
+      await webhook("another secret", main),
+      await webhook(webhookSecret, main, { "x-hub-signature-256": "" }),
+      await webhook(webhookSecret, main, { "x-hub-signature-256": "sha256=00", "x-gitlab-token": webhookSecret }),
+      await service.rest("POST", path("/git/webhook", 999_999), { as: null, body: main }),
+    ];
+    for (const { http, body } of refused) expect([http, body.status]).to.deep.equal([401, "SIGNATURE_INVALID"]);
+    expect(server.requests).to.have.length(sent);
+  });
+
+  it("verifies the webhooks of GitLab and Gitea as those send them", async () => {
+    const event = pushed("refs/heads/other");
+    const gitlab = (await connect({ ...fields(), provider: "gitlab", newSecret: true })).body.webhookSecret;
+    const token = (value: string) => webhook("x", event, { "x-gitlab-token": value });
+    expect([(await token(gitlab)).http, (await token(`${gitlab}x`)).http, (await token("")).http]).to.deep.equal([
+      200, 401, 401,
+    ]);
+    const gitea = (await connect({ ...fields(), provider: "gitea", newSecret: true })).body.webhookSecret;
+    const signature = (key: string) => createHmac("sha256", key).update(JSON.stringify(event)).digest("hex");
+    const signed = (key: string) => webhook("x", event, { "x-gitea-signature": signature(key) });
+    expect([(await signed(gitea)).http, (await signed(gitlab)).http]).to.deep.equal([200, 401]);
+  });
+
+  it("lets only the newest of several pulls of a branch apply", async () => {
+    await connect();
+    const old = server.commit(project(7));
+    const arrived = Promise.withResolvers<void>();
+    const isFree = Promise.withResolvers<void>();
+    server.onRequest = async () => {
+      arrived.resolve();
+      await isFree.promise;
+    };
+    const first = pull();
+    await arrived.promise;
+    // Another process has started a later pull.
+    await rows(service.db, "UPDATE app_git SET branch_pulls = branch_pulls + 1");
+    isFree.resolve();
+    const { http, body } = await first;
+    expect([http, body.status]).to.deep.equal([409, "MANIFEST_CHANGED"]);
+    expect((await versions("first"))[0].commit).not.to.equal(old);
+    expect((await pull()).body.pull.commit).to.equal(old);
+  });
+
+  it("pulls with the rights that the person who connected has now", async () => {
+    const person = { firstName: "Ada", lastName: "Lovelace", email: "ada@example.com" };
+    const { user } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
+    const token = newToken("editor");
+    const issue = "INSERT INTO credential (kind, hash, person_id) VALUES ('editor', $1, $2)";
+    await rows(service.db, issue, [hashToken(token), user.id]);
+    const member = path(`/members/${user.id}`);
+    await service.rest("PUT", member, { as: "admin", body: { role: "reader" } });
+    for (const [method, rest] of [
+      ["GET", "/git"],
+      ["PUT", "/git"],
+      ["DELETE", "/git"],
+      ["POST", "/git/pull"],
+    ] as const)
+      expect(
+        (await service.rest(method, path(rest), { as: token, ...(method !== "GET" && { body: fields() }) })).body
+          .status,
+        rest,
+      ).to.equal("FORBIDDEN");
+    await service.rest("PUT", member, { as: "admin", body: { role: "editor" } });
+    const connected = await service.rest("PUT", path("/git"), { as: token, body: { ...fields(), newSecret: true } });
+    expect(connected.body.git.userId).to.equal(user.id);
+    server.commit(project(8));
+    await service.rest("PUT", member, { as: "admin", body: { role: "reader" } });
+    await webhook(connected.body.webhookSecret, pushed("refs/heads/main"));
+    const { error } = await until(async () => {
+      const last = await lastPull();
+      return last.commit === null || last.error !== null ? last : null;
+    });
+    expect(error).to.equal("permission denied");
+    expect((await versions("first"))[0]).not.to.deep.include({ description: "value 8" });
+  });
+
+  it("explains a repository that cannot be read, and keeps what the app has", async () => {
+    await connect({ ...fields(), token: null });
+    server.token = TOKEN;
+    expect((await pull()).body.error).to.equal("the server does not accept the token, or there is none (401)");
+    server.token = null;
+    await connect({ ...fields(), url: `${server.url}/none`, token: null });
+    expect((await pull()).body).to.deep.include({ status: "GIT_PULL_FAILED" });
+    await connect({ ...fields(), url: `${service.url}/graphql`, token: null });
+    expect((await pull()).body).to.deep.include({ status: "GIT_PULL_FAILED" });
+    await connect({ ...fields(), branch: "none" });
+    expect((await pull()).body.error).to.equal("the repository has no refs/heads/none");
+  });
+
+  it("rejects input by the path of its field, and disconnects", async () => {
+    const bad: [body: unknown, error: RegExp][] = [
+      [[], /^the git connection must be an object/],
+      [{}, /^provider must be github, gitlab, gitea/],
+      [{ ...fields(), url: "ssh://git.example/a" }, /^url must be the https or http URL/],
+      [{ ...fields(), url: "https://user:secret@git.example/a" }, /^url must be/],
+      [{ ...fields(), url: "https://git.example" }, /^url must be/],
+      [{ ...fields(), branch: "../x" }, /^branch must be the name of a branch/],
+      [{ ...fields(), branch: "-x" }, /^branch must be/],
+      [{ ...fields(), folder: "../x" }, /^folder must be a path/],
+      [{ ...fields(), tagPattern: "v*\n" }, /^tagPattern must be/],
+      [{ ...fields(), prune: 1 }, /^prune must be true or false/],
+      [{ ...fields(), username: "a:b" }, /^username must be/],
+      [{ ...fields(), token: "a\r\nx-y: z" }, /^token must be .* \(got "another text"\)$/],
+      [{ ...fields(), tokens: "a" }, /tokens .*token/],
+    ];
+    for (const [body, error] of bad) {
+      const { http, body: answer } = await service.rest("PUT", path("/git"), { body });
+      expect([http, answer.status], JSON.stringify(body)).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(answer.error).to.match(error);
+    }
+    const query = `query ($appId: Int!) { gitConnection(appId: $appId) { url hasToken lastPull { error } } }`;
+    const { data } = await service.graphql(query, { appId: service.appId });
+    expect(data.gitConnection).to.deep.include({ url: server.url, hasToken: false });
+    expect((await service.rest("DELETE", path("/git"))).body).to.deep.equal({ status: "GIT_DISCONNECTED" });
+    expect((await service.rest("GET", path("/git"))).body).to.deep.equal({ git: null });
+    for (const answer of [await service.rest("DELETE", path("/git")), await pull()])
+      expect([answer.http, answer.body.status]).to.deep.equal([404, "NOT_FOUND"]);
+    const open = "SELECT FROM credential WHERE name = 'git' AND revoked_at IS NULL";
+    expect(await rows(service.db, open)).to.have.length(0);
+  });
+});
