@@ -186,7 +186,7 @@ describe("the page on several machines", function () {
       return (await Promise.all(samples)).flat();
     }
 
-    it("has targets that answer, and rules of which none fires while all machines are well", async () => {
+    it("has targets that respond, and rules of which none fires while all machines are healthy", async () => {
       const before = await scrape();
       expect(before.filter(({ name }) => name === "svc_database_up").map(({ value }) => value)).to.deep.equal([
         1, 1, 1, 1,
@@ -199,7 +199,7 @@ describe("the page on several machines", function () {
       expect(firing.map(({ alert }) => alert).filter((alert) => alert !== "SvcEventLoopLate")).to.deep.equal([]);
     });
 
-    it("has an expression for ticks due in a minute that Prometheus parses, of a metric that a scheduler has", async () => {
+    it("has a valid expression for ticks due in a minute, of a metric that a scheduler has", async () => {
       const [expression] = blocksIn(PAGE, "text", 1);
       parseExpression(expression!.trim());
       const [metric] = /svc_\w+/.exec(expression!)!;

@@ -27,7 +27,7 @@ describe("the time of a failed sign-in", () => {
   });
   after(() => service.stop());
 
-  it("does not tell an unknown account, or one without a passphrase, from a wrong passphrase", async () => {
+  it("does not reveal an unknown account, or one without a passphrase", async () => {
     const { email } = await signedInPerson(service);
     let address = 0;
     async function timed(account: string): Promise<number> {

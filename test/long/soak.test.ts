@@ -33,7 +33,7 @@ interface Answer {
   body: any;
 }
 
-describe("a service that runs for long", () => {
+describe("a service that runs for a long time", () => {
   let service: ServiceProcess;
   let url: string;
   let apps: number[] = [];
@@ -114,7 +114,7 @@ describe("a service that runs for long", () => {
     await service.clean();
   });
 
-  it(`performs ${RUNS} runs of ${APPS} apps, each once, and grows by less than a fifth after the first 500`, async () => {
+  it(`executes ${RUNS} runs of ${APPS} apps, each once, and grows by less than a fifth after the first 500`, async () => {
     const samples: number[] = [];
     // In rounds, so that no app has two runs at once: the number of pages for concurrent runs varies.
     for (let first = 0; first < RUNS; first += CALLERS) {

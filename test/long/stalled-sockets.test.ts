@@ -35,7 +35,7 @@ describe("200 sockets that stop reading", () => {
 
   const emit = () => addLogEntry(db, 1, { filler: "x".repeat(ENTRY_CHARACTERS) });
 
-  it("cost the service less than 100 MB and are gone within 30 s, while those that read get every entry", async () => {
+  it("cost the service less than 100 MB and are closed within 30 s, while sockets that read get every entry", async () => {
     const url = await service.listening();
     const { tokens } = service.credentials();
     const open = () => followLogs(url, tokens.editor, 1);

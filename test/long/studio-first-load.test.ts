@@ -12,7 +12,7 @@ const USABLE_MS = 1_500;
 const LIST_MS = 2_500;
 const ROUNDS = 5;
 
-describe("Studio on a slow line", () => {
+describe("Studio on a slow connection", () => {
   let service: TestService;
   let browser: Browser;
   let actionId: number;
@@ -57,7 +57,7 @@ describe("Studio on a slow line", () => {
     expect(ms).to.be.below(USABLE_MS);
   });
 
-  it("shows Home within 1.5 s, and lists and code that can be changed within 2.5 s", async () => {
+  it("shows Home within 1.5 s, and lists and editable code within 2.5 s", async () => {
     const page = await browser.newPage();
     await page.goto(`${service.url}/studio`);
     await studioPage(page).signIn(service.tokens.editor);

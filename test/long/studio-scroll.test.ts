@@ -116,7 +116,7 @@ describe("Studio with a hundred thousand rows", function () {
     expect(await longest()).to.be.at.most(TASK_MAX_MS);
   });
 
-  it("stays live while a run prints ten thousand lines: the last is in sight, and no task takes longer", async () => {
+  it("stays live while a run prints ten thousand lines: the last one is visible, and no task takes longer", async () => {
     await studio.open(`${service.appId}/actions/${actionId}`);
     await page.waitForSelector(".code-editor .view-line");
     await page.waitForSelector(".payload .primary:enabled");

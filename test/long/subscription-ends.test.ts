@@ -6,7 +6,7 @@ import { expect } from "chai";
 const MATRIX = "dist/test/service/subscription-ends.test.js";
 
 describe("a subscription that loses its right", () => {
-  it("ends within a second, whichever it is and however the right is lost", async () => {
+  it("ends within a second, for each subscription and each way to lose the right", async () => {
     const flags = ["--no-node-snapshot", "--enable-source-maps", "node_modules/mocha/bin/mocha.js"];
     const mocha = spawn(process.execPath, [...flags, MATRIX], {
       env: { ...process.env, ENDS_WITHIN_MS: "1000", ALL_SAMPLES: "1" },

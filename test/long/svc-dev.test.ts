@@ -50,7 +50,7 @@ describe("svc dev without a server", function () {
     await second.end();
   });
 
-  it("starts a project again whose service was thrown away", async () => {
+  it("starts a project again whose service was deleted", async () => {
     const other = projects.newFolder();
     const first = projects.start(other, ["dev", "--throw-away"], {}, true);
     await ready(first);
@@ -71,7 +71,7 @@ describe("svc dev without a server", function () {
     expect([code, err]).to.match(/^2,error --throw-away is not possible/);
   });
 
-  it("runs tests in a service of their own, without a token or another service, and leaves nothing", async () => {
+  it("runs tests in a temporary service, without a token or another service, and leaves nothing", async () => {
     const other = projects.newFolder();
     await projects.json(other, ["init", "--url", "http://127.0.0.1:9", "--app", "7"]);
     const services = () => readdirSync(tmpdir()).filter((name) => name.startsWith("svc-test-server-"));
@@ -86,7 +86,7 @@ describe("svc dev without a server", function () {
     expect([interrupted.child.exitCode, services()]).to.deep.equal([1, before[0]]);
   });
 
-  it("starts none in a folder with files that is no project", async () => {
+  it("starts no service in a folder with files that is no project", async () => {
     const other = mkdtempSync(join(tmpdir(), "svc-full-"));
     writeFileSync(join(other, "notes.txt"), "");
     const { code, err } = await projects.svc(other, ["dev"]);

@@ -40,7 +40,7 @@ interface Served {
   relieve(): Promise<void>;
 }
 
-describe("this release and the one before it on one database, under load", function () {
+describe("this release and the previous one on one database, under load", function () {
   this.timeout(1_800_000);
   let release: Release;
   let database: FreshDatabase;
@@ -184,7 +184,7 @@ describe("this release and the one before it on one database, under load", funct
     }
   }
 
-  it("fail no call, lose nothing and double nothing, from the schema's change to the way back", async () => {
+  it("fail no call, lose nothing and do nothing twice, from the schema's change to the way back", async () => {
     const first = await launch(release.root);
     ({
       appId,

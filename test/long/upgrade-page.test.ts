@@ -70,7 +70,7 @@ describe("the page on upgrading", function () {
     for (const one of [first!, second!, third!, home]) one.leave();
   });
 
-  describe("of one process", () => {
+  describe("with one process", () => {
     let content: Content;
     let token: string;
     let port: number;
@@ -83,7 +83,7 @@ describe("the page on upgrading", function () {
       await stop(one);
     }
 
-    it("names the release before, which gets data and is copied", async () => {
+    it("starts from the previous release, which gets data and is copied", async () => {
       const { version } = JSON.parse(git("show", `${releaseBefore}:package.json`));
       expect(await releaseOf(first!)).to.deep.equal([version, releaseBefore]);
       port = await freePort();
@@ -97,7 +97,7 @@ describe("the page on upgrading", function () {
       await home.paste("cp -a first second && rm -r second/.data second/data-before-the-upgrade && cp -a second third");
     });
 
-    it("brings this release, with the same data, which backs itself up while it runs", async () => {
+    it("leads to this release, with the same data, with a backup while it runs", async () => {
       publish(thisRelease);
       await expectServed(upgrade!, async () => {
         expect(await releaseOf(first!)).to.deep.equal([serviceVersion(), thisRelease]);
@@ -106,17 +106,17 @@ describe("the page on upgrading", function () {
       });
     });
 
-    it("goes back to the release before, which runs with the newer schema", async () => {
+    it("leads back to the previous release, which runs with the newer schema", async () => {
       await expectServed(filled(back!, { $OLD_COMMIT: releaseBefore }));
     });
 
-    it("goes back to the copied data", async () => {
+    it("leads back to the copied data", async () => {
       await first!.paste(putBack!);
       await expectServed("npm start");
     });
   });
 
-  describe("of two machines on one database", () => {
+  describe("with two machines on one database", () => {
     let server: Server;
     let variables: Record<string, string>;
     let content: Content;
@@ -146,7 +146,7 @@ describe("the page on upgrading", function () {
     const stopAt = (at: 0 | 1) => stop(running.get([second!, third!][at]!)!);
     const expectContentAt = (at: 0 | 1) => expectContent(urlOf(ports[at]!), token, content);
 
-    it("writes the database of the release before into a file", async () => {
+    it("writes the database of the previous release into a file", async () => {
       await second!.paste("npm run bootstrap", { ...NETWORK, ...variables });
       token = tokenOf(second!);
       await startAt(0, "npm start");
@@ -181,7 +181,7 @@ describe("the page on upgrading", function () {
       for (const at of [0, 1] as const) await stopAt(at);
     });
 
-    it("restores the file into an empty database, for the release before", async () => {
+    it("restores the file into an empty database, for the previous release", async () => {
       const restored = new URL(server.url);
       restored.pathname = "/restored";
       const admin = new Client({ connectionString: server.url });

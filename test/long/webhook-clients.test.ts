@@ -213,7 +213,7 @@ describe("webhooks of the senders' libraries", () => {
         ...more,
       });
 
-      it("are accepted, and the action gets the body byte for byte", async () => {
+      it("are accepted, and the action gets the unchanged body", async () => {
         for (const text of TEXTS) {
           // A form encoding has three to nine characters for one.
           const signed = await client.sign(
@@ -226,7 +226,7 @@ describe("webhooks of the senders' libraries", () => {
         }
       });
 
-      it(`are refused after each of ${MUTATIONS} mutations, and no run is written`, async () => {
+      it(`are rejected after each of ${MUTATIONS} mutations, and no run is written`, async () => {
         const signed = await client.sign(event());
         const before = await runs();
         const mutation = fc.record({
@@ -269,7 +269,7 @@ describe("webhooks of the senders' libraries", () => {
         expect(await runs()).to.equal(before);
       });
 
-      it("run once when they are delivered again, with another signature too", async () => {
+      it("run once when they are delivered again, also with another signature", async () => {
         const id = `evt_${randomUUID()}`;
         const first = await deliver(await client.sign(event({ id })));
         const before = await runs();
@@ -279,7 +279,7 @@ describe("webhooks of the senders' libraries", () => {
       });
 
       if (client.isTimed) {
-        it("are accepted by clocks that differ by minutes, and refused beyond, both ways", async () => {
+        it("are accepted if clocks differ by minutes, and rejected beyond, in both directions", async () => {
           for (const skew of [-240, 240]) {
             expect((await deliver(await client.sign(event({ time: now() + skew })))).http, `${skew}`).to.equal(200);
           }

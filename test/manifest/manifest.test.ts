@@ -5,7 +5,7 @@ import { rows } from "../../src/data/database.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { CODE, NAMED, NOTHING, SAME, WHOLE } from "./samples.js";
 
-describe("manifest", () => {
+describe("the manifest", () => {
   let service: TestService;
 
   before(async () => {
@@ -23,7 +23,7 @@ describe("manifest", () => {
   };
   const get = (app: string) => service.rest("GET", `${app}/manifest`, { as: "admin" });
 
-  it("is read, written to an empty app and read again as it was", async () => {
+  it("is read, written to an empty app and read again unchanged", async () => {
     const app = await newApp();
     const first = await put(app, WHOLE);
     expect(first.body).to.deep.equal({ plan: NAMED });
@@ -38,7 +38,7 @@ describe("manifest", () => {
     expect((await put(other, again.body)).body).to.deep.equal({ plan: SAME });
   });
 
-  it("has its types at an address: settings, columns and what Svc offers, for who may read the manifest", async () => {
+  it("comes with types at an address: settings, columns and Svc, for callers who may read the manifest", async () => {
     const app = await newApp();
     await put(app, {
       version: 1,
@@ -60,7 +60,7 @@ describe("manifest", () => {
     expect((await fetch(`${service.url}${app}/svc.d.ts`)).status).to.equal(401);
   });
 
-  it("is applied from the state that If-Match names, and with a plan changes nothing", async () => {
+  it("is applied if If-Match has the current state, and changes nothing with a plan", async () => {
     const app = await newApp();
     const tag = (await get(app)).headers.get("etag")!;
     const plan = await put(app, WHOLE, { query: "?plan=true", tag });
@@ -75,7 +75,7 @@ describe("manifest", () => {
     expect((await put(app, WHOLE, { tag: "*" })).body).to.deep.equal({ plan: SAME });
   });
 
-  it("leaves what it does not name, and removes it with prune, but never a data source with entries", async () => {
+  it("keeps items that it does not contain, and removes them with prune, but never a data source with entries", async () => {
     const app = await newApp();
     await put(app, WHOLE);
     expect((await put(app, { version: 1 })).body).to.deep.equal({ plan: NOTHING });
@@ -101,7 +101,7 @@ describe("manifest", () => {
     expect((await get(app)).body).to.deep.equal({ ...empty, secretBindings: [] });
   });
 
-  it("keeps columns that entries brought unless it prunes", async () => {
+  it("keeps columns that entries added unless it prunes", async () => {
     const app = await newApp();
     await put(app, { version: 1, dataSources: [{ name: "d", columns: ["A"] }] });
     await service.rest("POST", `${app}/data-sources/d/entries`, { as: "admin", body: { B: 1 } });
@@ -113,7 +113,7 @@ describe("manifest", () => {
     expect((await get(app)).body.dataSources[0].columns).to.deep.equal(["A"]);
   });
 
-  it("reports every fault by its path, and then changes nothing", async () => {
+  it("reports every error by its path, and then changes nothing", async () => {
     const app = await newApp();
     const before = (await get(app)).body;
     const [nightly, plain] = WHOLE.actions;
@@ -172,7 +172,7 @@ describe("manifest", () => {
     expect((await get(app)).body).to.deep.equal(before);
   });
 
-  it("is refused with a path for every odd document, and never with 500", async () => {
+  it("is rejected with a path for every invalid document, and never with 500", async () => {
     const app = await newApp();
     const deep = JSON.parse(`${"[".repeat(600)}${"]".repeat(600)}`);
     const odd: unknown[] = [
@@ -219,7 +219,7 @@ describe("manifest", () => {
     expect([body.faults[0].path, body.error.includes('"actions"')]).to.deep.equal(["action", true]);
   });
 
-  it("validates by the very schema that it publishes", async () => {
+  it("is validated by the schema that the service publishes", async () => {
     const schema = await service.rest("GET", "/schemas/manifest.json", { as: null });
     expect(schema.http).to.equal(200);
     const ajv = new Ajv2020({ strict: false });
@@ -248,7 +248,7 @@ describe("manifest", () => {
     }
   });
 
-  it("never holds values of private and protected settings, and keeps those that are set", async () => {
+  it("never contains values of private and protected settings, and keeps existing ones", async () => {
     const app = await newApp();
     await put(app, WHOLE);
     const settings = { _token: "tok-secret-1", __stripe: "sk-secret-2", _mailFrom: "shown-3" };
@@ -264,7 +264,7 @@ describe("manifest", () => {
     expect([details._token.secret, details._mailFrom.secret]).to.deep.equal([true, false]);
   });
 
-  it("publishes nothing, and leaves one entry of its own in the trail", async () => {
+  it("publishes nothing, and writes one entry to the audit log", async () => {
     const app = await newApp();
     const id = Number(app.split("/").at(-1));
     await service.rest("POST", `${app}/publish`, { as: "admin" });
@@ -275,7 +275,7 @@ describe("manifest", () => {
     expect(entries[0]).to.deep.include({ type: "app.manifest.apply", data: { created: 12, changed: 2, removed: 0 } });
   });
 
-  it("refuses a unique index that existing entries contradict, and then changes nothing", async () => {
+  it("is rejected with a unique index that existing entries contradict, and then changes nothing", async () => {
     const app = await newApp();
     await put(app, { version: 1, dataSources: [{ name: "d", columns: ["A"] }] });
     for (let n = 0; n < 2; n += 1)
@@ -294,7 +294,7 @@ describe("manifest", () => {
     expect(indexes).to.have.length(0);
   });
 
-  it("holds one of two that start from the same state, whole, whatever is edited beside it", async () => {
+  it("applies one of two documents that start from the same state, completely, with any edits beside it", async () => {
     const app = await newApp();
     await put(app, WHOLE);
     const read = await get(app);
@@ -352,7 +352,7 @@ describe("manifest", () => {
     expect(stale.errors?.[0].extensions.status).to.equal("MANIFEST_CHANGED");
   });
 
-  it("takes a document of many megabytes and refuses one above 32 MB", async () => {
+  it("can have many megabytes, and is rejected above 32 MB", async () => {
     const app = await newApp();
     const code = `${CODE}\n//${"x".repeat(900_000)}`;
     const actions = Array.from({ length: 12 }, (_, n) => ({ name: `big${n}`, code }));
@@ -363,7 +363,7 @@ describe("manifest", () => {
     expect((await put(app, large)).body.status).to.equal("PAYLOAD_TOO_LARGE");
   });
 
-  it("is refused whole where the caller may not change one of its parts", async () => {
+  it("is rejected as a whole if the caller may not change one of its parts", async () => {
     const app = await newApp();
     const tokenWith = async (scopes: string[]): Promise<string> => {
       const body = { kind: "api", name: scopes.join("-"), scopes };

@@ -26,7 +26,7 @@ const CALLS: Record<MediaRight, (media: Media, at: { folderId: number; fileId: n
 };
 const RIGHTS = Object.keys(CALLS) as MediaRight[];
 
-describe("media: who may", () => {
+describe("media: access", () => {
   let service: TestService;
   let editor: Media;
   const tokens = new Map<Who, string | null>();
@@ -110,7 +110,7 @@ describe("media: who may", () => {
     });
   }
 
-  it("means by the user whom the page signed in by an entry, and that entry's columns", async () => {
+  it("tests the columns of the entry that is signed in to the page", async () => {
     const { folderId, fileId } = await folderWith([{ type: ["read"], allow: { user: { Role: { equals: "staff" } } } }]);
     const root = `/v1/apps/${service.appId}`;
     const source = await service.rest("POST", `${root}/data-sources`, {
@@ -148,7 +148,7 @@ describe("media: who may", () => {
     }
   });
 
-  it("takes a file's own rules, else those of the nearest folder that has any", async () => {
+  it("uses a file's own rules, otherwise those of the nearest folder that has any", async () => {
     const { folderId } = await folderWith([{ type: ["read"], allow: "all" }]);
     const inner = await editor.folder("inner", folderId);
     const file = await editor.upload("f", "x", { folderId: String(inner) });
@@ -165,7 +165,7 @@ describe("media: who may", () => {
     expect((await nobody.contents(file.id)).status, "none of its own").to.equal(401);
   });
 
-  it("lets a move give no right that the file or folder did not grant before", async () => {
+  it("rejects a move that gives a right that the file or folder did not grant before", async () => {
     const source = await folderWith([{ type: ["update", "create"], allow: "all" }]);
     const target = await folderWith([{ type: ["create", "read", "delete"], allow: "all" }]);
     const alike = await folderWith([{ type: ["create", "update"], allow: "all" }]);
@@ -184,7 +184,7 @@ describe("media: who may", () => {
     expect((await caller("nobody").contents(source.fileId)).status).to.equal(401);
   });
 
-  it("shows in lists what may be read, and neither more nor how much more there is", async () => {
+  it("lists what may be read, without revealing the number of others", async () => {
     const { folderId, fileId } = await folderWith([{ type: ["read"], allow: "all" }]);
     const hidden = await editor.upload("hidden", "x", { folderId: String(folderId) });
     await editor.rest("PUT", `/files/${hidden.id}/accessRules`, []);
@@ -195,7 +195,7 @@ describe("media: who may", () => {
     expect(search.status).to.equal("UNAUTHORIZED");
   });
 
-  it("refuses others alike whether or not a file or folder is there", async () => {
+  it("gives the same rejection whether or not a file or folder exists", async () => {
     const { folderId, fileId } = await folderWith([]);
     for (const who of RULED) {
       const answers = await Promise.all(
@@ -214,7 +214,7 @@ describe("media: who may", () => {
     }
   });
 
-  it("lets nobody whom rules are about read or write them", async () => {
+  it("lets pages and app users neither read nor write rules", async () => {
     const { folderId, fileId } = await folderWith([{ type: [...RIGHTS], allow: "all" }]);
     for (const who of RULED) {
       for (const path of [`/files/${fileId}/accessRules`, `/folders/${folderId}/accessRules`]) {
@@ -224,7 +224,7 @@ describe("media: who may", () => {
     }
   });
 
-  it("changes rules from the state that If-Match names while more requests wait than the pool has connections", async () => {
+  it("changes rules if If-Match has the current state, also with more waiting requests than connections", async () => {
     const { folderId, fileId } = await folderWith([]);
     for (const path of [`/folders/${folderId}/accessRules`, `/files/${fileId}/accessRules`]) {
       const tag = (await editor.rest("GET", path)).headers.get("etag")!;
@@ -242,7 +242,7 @@ describe("media: who may", () => {
     }
   });
 
-  it("lets nobody delete a folder that holds what its own rules keep", async () => {
+  it("lets no caller delete a folder with a file that its own rules protect", async () => {
     const { folderId, fileId } = await folderWith([{ type: [...RIGHTS], allow: "all" }]);
     await editor.rest("PUT", `/files/${fileId}/accessRules`, [{ type: ["read"], allow: "all" }]);
     expect((await caller("live").rest("DELETE", `/folders/${folderId}`)).http).to.equal(403);
@@ -250,7 +250,7 @@ describe("media: who may", () => {
     expect((await caller("live").rest("DELETE", `/folders/${folderId}`)).http).to.equal(200);
   });
 
-  it("creates nothing where the right was taken away while the file arrived", async () => {
+  it("creates nothing if the right was removed while the file arrived", async () => {
     const { folderId } = await folderWith([{ type: ["create"], allow: "all" }]);
     const sent = await service.db.transaction(async (manager) => {
       await lockApp(manager, service.appId);
@@ -266,7 +266,7 @@ describe("media: who may", () => {
     ).to.not.include("late");
   });
 
-  it("ends a signed link at its moment, though its signature is right", async () => {
+  it("ends a signed link at its time, although its signature is right", async () => {
     const ring = createKeyRing({ keys: [randomBytes(32)], path: "" });
     const grants = { need: () => undefined };
     const links = createLinks({
@@ -289,7 +289,7 @@ describe("media: who may", () => {
     expect(held).to.deep.equal([true, false]);
   });
 
-  it("lets a file be moved only to where it may be created", async () => {
+  it("lets a file be moved only to a folder where it may be created", async () => {
     const { fileId } = await folderWith([{ type: ["update"], allow: "all" }]);
     const closed = await folderWith([{ type: ["read"], allow: "all" }]);
     const move = (folderId: number | null) => caller("live").rest("PUT", `/files/${fileId}`, { folderId });
@@ -299,7 +299,7 @@ describe("media: who may", () => {
     expect((await move(closed.folderId)).http).to.equal(200);
   });
 
-  it("refuses rules that are none, each by its place", async () => {
+  it("rejects invalid rules, each with its position", async () => {
     const { folderId } = await folderWith([]);
     const faults: [unknown, RegExp][] = [
       [[{ type: ["read"], allow: "everyone" }], /^accessRules\[0\]\.allow must be/],
@@ -329,7 +329,7 @@ describe("media: who may", () => {
     });
     const link = async (body: object = {}) => editor.rest("POST", `/files/${fileId}/link`, body);
 
-    it("give one file's contents to whoever has them, without a token in the address", async () => {
+    it("return one file's contents to everyone who has them, without a token in the URL", async () => {
       const before = Date.now();
       const { body } = await link();
       const after = Date.now();
@@ -346,7 +346,7 @@ describe("media: who may", () => {
       await until(async () => (await fetch(url)).status === 401);
     });
 
-    it("hold for nothing but what was signed", async () => {
+    it("are valid only for what was signed", async () => {
       const { url } = (await link({ expiresIn: 100 })).body;
       const other = await editor.upload("other", "y");
       const later = Number(new URL(url).searchParams.get("expires")) + 1;
@@ -371,7 +371,7 @@ describe("media: who may", () => {
       expect((await fetch(url)).status).to.equal(401);
     });
 
-    it("are made by who may read, for a week at most", async () => {
+    it("are made by callers who may read, for a week at most", async () => {
       for (const expiresIn of [0, -1, 604_801, 1.5, "1h", {}]) {
         const { http, body } = await link({ expiresIn });
         expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);

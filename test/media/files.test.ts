@@ -25,7 +25,7 @@ describe("media: folders and files", () => {
     return row!.bytes;
   };
 
-  it("gives back the very bytes of a file, with their checksum, length and type", async () => {
+  it("returns a file unchanged, with checksum, length and type", async () => {
     const bytes = noise(300_000);
     const { http, body } = await media.send([{ name: "noise.png", bytes, type: "image/png" }]);
     expect(http).to.equal(201);
@@ -48,7 +48,7 @@ describe("media: folders and files", () => {
     expect((await media.rest("GET", `/files/${file.id}`)).body).to.deep.equal({ file });
   });
 
-  it("takes several files and their folder in one form, all of them or none", async () => {
+  it("accepts several files and their folder in one form, all of them or none", async () => {
     const folderId = await media.folder("several");
     const parts = [1, 2, 3].map((n) => ({ name: `n${n}.txt`, bytes: `text ${n}` }));
     const { http, body } = await media.send(parts, { folderId: String(folderId) });
@@ -63,7 +63,7 @@ describe("media: folders and files", () => {
     expect(listing.folder).to.include({ id: folderId, name: "several", parentId: null });
   });
 
-  it("nests folders, finds by name, and refuses what would lie in itself", async () => {
+  it("nests folders, finds by name, and rejects a folder inside itself", async () => {
     const outer = await media.folder("Outer");
     const inner = await media.folder("Inner", outer);
     const file = await media.upload("In_voice 100%.txt", "x", { folderId: String(inner) });
@@ -81,7 +81,7 @@ describe("media: folders and files", () => {
     expect(moved.body.folder).to.include({ id: inner, name: "Moved", parentId: null });
   });
 
-  it("stops two folders that are moved into each other at the same moment", async () => {
+  it("rejects one of two concurrent moves of two folders into each other", async () => {
     const [left, right] = [await media.folder("left"), await media.folder("right")];
     const answers = await Promise.all([
       media.rest("PUT", `/folders/${left}`, { parentId: right }),
@@ -106,7 +106,7 @@ describe("media: folders and files", () => {
     expect((await media.rest("PUT", `/files/${file.id}`, { folderId: null })).body.file.folderId).to.equal(null);
   });
 
-  it("takes what is deleted out of the store, and gives its room back", async () => {
+  it("removes a deleted file from the store, and releases its quota", async () => {
     const [before, used] = [stored().length, await usage()];
     const file = await media.upload("gone.jpg", new Uint8Array(await picture(800, 600).jpeg().toBuffer()));
     expect(stored().length).to.equal(before + 2);
@@ -119,7 +119,7 @@ describe("media: folders and files", () => {
     expect((await media.contents(file.id)).status).to.equal(404);
   });
 
-  it("deletes a folder with all that it holds, however deep", async () => {
+  it("deletes a folder with all its content, at any depth", async () => {
     const [before, used] = [stored().length, await usage()];
     const outer = await media.folder("doomed");
     const inner = await media.folder("inner", outer);
@@ -129,7 +129,7 @@ describe("media: folders and files", () => {
     expect((await media.rest("GET", `?folderId=${inner}`)).body.status).to.equal("FOLDER_NOT_FOUND");
   });
 
-  it("stores mediaFile.create with the file, and an entry of the trail", async () => {
+  it("stores mediaFile.create with the file, and an entry in the audit log", async () => {
     const file = await media.upload("event.txt", "x");
     const [event] = await rows<{ data: object; user_id: number }>(
       service.db,
@@ -142,7 +142,7 @@ describe("media: folders and files", () => {
     expect(entries[0]).to.deep.include({ type: "media.file.create", data: { fileId, name } });
   });
 
-  it("refuses names that are paths or deceive, by the field's name, and never stores by a name", async () => {
+  it("rejects names that are paths or misleading, by the field's name, and never stores under a name", async () => {
     for (const name of ["a/b", "a\\b", "..", ".", "", " ", "a\0b", "x\u202egpj.exe", "a".repeat(256), "a\nb"]) {
       const { http, body } = await media.rest("POST", "/folders", { name });
       expect([name, http, body.status]).to.deep.equal([name, 400, "REQUEST_INVALID"]);
@@ -155,7 +155,7 @@ describe("media: folders and files", () => {
     expect(stored().every((path) => /\/media\/[0-9a-f]{16}\/[0-9a-f]{2}\/[0-9a-f]{32}$/.test(path))).to.equal(true);
   });
 
-  it("names the fault of every odd body, and answers none with a fault of its own", async () => {
+  it("names the error of every invalid body, with no 5xx", async () => {
     const odd = [
       null,
       [],
@@ -181,7 +181,7 @@ describe("media: folders and files", () => {
     expect([nowhere.http, nowhere.body.status]).to.deep.equal([404, "FOLDER_NOT_FOUND"]);
   });
 
-  it("does all but bytes over GraphQL as well", async () => {
+  it("does everything except bytes over GraphQL too", async () => {
     const { appId: app } = service;
     const ask = async (text: string) => {
       const { data, errors } = await service.graphql(`${text}`, {});
@@ -220,7 +220,7 @@ describe("media: folders and files", () => {
     expect(errors?.[0].extensions.status).to.equal("FILE_NOT_FOUND");
   });
 
-  it("keeps the files of one app from another's callers, editors too", async () => {
+  it("hides the files of one app from another app's callers, also from editors", async () => {
     const [other] = await rows<{ id: number }>(
       service.db,
       "INSERT INTO app (organization_id, name) VALUES ($1, 'other') RETURNING id",

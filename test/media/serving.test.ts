@@ -5,7 +5,7 @@ import { type Media, mediaOf, noise, picture } from "./support.js";
 
 const utf8 = (text: string) => new TextEncoder().encode(text);
 
-describe("media: contents as they are served", () => {
+describe("media: delivery of contents", () => {
   let service: TestService;
   let media: Media;
   before(async () => {
@@ -14,7 +14,7 @@ describe("media: contents as they are served", () => {
   });
   after(() => service.stop());
 
-  it("serves parts as asked for, and says what lies behind the end", async () => {
+  it("returns ranges, and an error for a range beyond the end", async () => {
     const bytes = noise(1_000);
     const { id } = await media.upload("r.bin", bytes);
     const cases: [string, number, string | null, Uint8Array | null][] = [
@@ -39,7 +39,7 @@ describe("media: contents as they are served", () => {
     }
   });
 
-  it("answers a condition that holds without the bytes, and a part only of what has not changed", async () => {
+  it("returns no bytes if a condition holds, and a range only of an unchanged file", async () => {
     const { id, checksum } = await media.upload("c.txt", "contents");
     const tag = `"${checksum}"`;
     for (const given of [tag, `W/${tag}`, `"x", ${tag}`, "*"]) {
@@ -54,7 +54,7 @@ describe("media: contents as they are served", () => {
     expect([head.http, head.headers.get("content-length"), head.body]).to.deep.equal([200, "8", ""]);
   });
 
-  it("keeps shared caches from what is behind rules", async () => {
+  it("keeps shared caches from contents with access rules", async () => {
     const { id } = await media.upload("p.txt", "x");
     const cache = async () => (await media.contents(id)).headers.get("cache-control");
     expect(await cache()).to.equal("private, no-cache");
@@ -101,7 +101,7 @@ describe("media: contents as they are served", () => {
     });
   }
 
-  it("sends every kind of contents with the headers under which nothing runs, whatever it is asked for as", async () => {
+  it("sends every kind of contents with headers that run nothing, in any context", async () => {
     const jpeg = new Uint8Array(await picture(20, 20).jpeg().toBuffer());
     const script = utf8("alert(1)");
     for (const [name, bytes] of [
@@ -123,7 +123,7 @@ describe("media: contents as they are served", () => {
     }
   });
 
-  it("shows pictures, sound, film and text, and saves them where that is asked for", async () => {
+  it("shows pictures, sound, video and text, and saves them on request", async () => {
     const shown = [
       ["a.txt", utf8("text"), "text/plain; charset=utf-8"],
       ["a.jpg", new Uint8Array(await picture(20, 20).jpeg().toBuffer()), "image/jpeg"],
@@ -140,7 +140,7 @@ describe("media: contents as they are served", () => {
     }
   });
 
-  it("lets no name break out of its header", async () => {
+  it("lets no name break its header", async () => {
     const name = `q"; filename=x.html; "ü 日本 %41'.txt`;
     const { id } = await media.upload("a.txt", "x", { name });
     const said = (await media.contents(id)).headers.get("content-disposition")!;
@@ -149,7 +149,7 @@ describe("media: contents as they are served", () => {
     );
   });
 
-  it("makes pictures of another width, format and quality, and refuses what is none or too much", async () => {
+  it("returns pictures of another width, format and quality, and rejects invalid or large values", async () => {
     const { id, size } = await media.upload("wide.png", new Uint8Array(await picture(800, 400).png().toBuffer()));
     expect(size).to.deep.equal([800, 400]);
     const answer = await media.contents(id, "?width=200&format=webp&quality=50");

@@ -65,7 +65,7 @@ describe("media: the store", () => {
         return keys.sort();
       };
 
-      it("holds what was uploaded, serves it whole and in parts, and loses it when it is deleted", async () => {
+      it("stores uploads, returns them completely and in ranges, and deletes them", async () => {
         const media = mediaOf(service);
         const bytes = noise(3_000_000);
         const file = await media.upload("a.bin", bytes);
@@ -83,7 +83,7 @@ describe("media: the store", () => {
         ).to.deep.equal([]);
       });
 
-      it("refuses keys that are no keys", async () => {
+      it("rejects invalid keys", async () => {
         for (const key of ["../../etc/passwd", "", "a", "A".repeat(32), `${"a".repeat(31)}/`, `${"a".repeat(32)}\0`]) {
           const refusal = await store.read(key).then(
             () => "read",
@@ -93,7 +93,7 @@ describe("media: the store", () => {
         }
       });
 
-      it("is swept of what the database does not know, and the database of what the store has lost is told, not robbed", async () => {
+      it("removes files that the database does not know; files that the store lost are reported, not removed", async () => {
         const log = pino({ level: "silent" });
         const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
         const reception = createReception(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
@@ -125,7 +125,7 @@ describe("media: the store", () => {
         await store.remove(young);
       });
 
-      it("gives back what a process held that died, and the room for it", async () => {
+      it("releases files of a dead process, and their quota", async () => {
         const log = pino({ level: "silent" });
         const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
         const reception = createReception(join(service.dataDir, "media", "incoming"), new FairSemaphore(1, 1));
@@ -156,7 +156,7 @@ describe("media: the store", () => {
     });
   }
 
-  it("sees its own part alone of a folder that several databases share", async () => {
+  it("sees only its own part of a folder that several databases share", async () => {
     const folder = mkdtempSync(join(tmpdir(), "svc-shared-"));
     const [one, other] = await Promise.all(
       ["a", "b"].map((space) => openBlobStore({ folder, bucket: null, space: space.repeat(16) })),
@@ -173,7 +173,7 @@ describe("media: the store", () => {
     rmSync(folder, { recursive: true });
   });
 
-  it("stops the start and names the variable where an address is none, or its bucket cannot be had", async () => {
+  it("stops the start and names the variable if an address is invalid or its bucket is not available", async () => {
     const wrong = [
       ...["https://bucket/x", "s3://", "s3://UPPER_case!", "s3://key:secret@bucket", "s3://bucket?endpoint=ftp://x"],
       ...["s3://bucket?region=a b", "s3://bucket?unknown=1", "s3://bucket:80/x", "s3://bucket/a\nb", "bucket"],

@@ -10,7 +10,7 @@ import { mediaOf } from "./support.js";
 
 const SETTINGS_KEY = Buffer.alloc(32, 5).toString("base64");
 
-describe("media: a second process with a store of its own", () => {
+describe("media: a second process with another store", () => {
   let service: TestService;
   const folders: string[] = [];
   const second: Service[] = [];
@@ -43,13 +43,13 @@ describe("media: a second process with a store of its own", () => {
     for (const path of folders.splice(0)) rmSync(path, { recursive: true, force: true });
   });
 
-  it("is refused while the first one lives, with both ways out", async () => {
+  it("is rejected while the first one lives, with both solutions", async () => {
     const { name, message } = await refusalOf(startSecond(folder()));
     expect(name).to.equal("StartError");
     expect(message).to.contain("is not the media store").and.to.contain("a shared volume").and.to.contain("MEDIA_URL");
   });
 
-  it("is refused once the first one is gone, as long as its files are in the database", async () => {
+  it("is rejected after the first one has ended, as long as its files are in the database", async () => {
     await mediaOf(service).upload("a-file", "contents");
     await service.stopService();
     await service.db.query("DELETE FROM instance");
@@ -59,7 +59,7 @@ describe("media: a second process with a store of its own", () => {
     await startSecond(moved);
   });
 
-  it("comes up with a shared volume, and serves what was uploaded at the first one", async () => {
+  it("starts with a shared volume, and serves files that were uploaded at the first one", async () => {
     const file = await mediaOf(service).upload("a-file", "contents");
     const dataDir = folder();
     symlinkSync(join(service.dataDir, "media"), join(dataDir, "media"));
@@ -70,12 +70,12 @@ describe("media: a second process with a store of its own", () => {
     expect([answer.status, await answer.text()]).to.deep.equal([200, "contents"]);
   });
 
-  it("comes up where no file is stored and the first one is gone", async () => {
+  it("starts if no file is stored and the first one has ended", async () => {
     await service.stopService();
     await startSecond(folder());
   });
 
-  it("comes up as a scheduler, which then leaves the other store's files alone", async () => {
+  it("starts as a scheduler, which then does not touch files of the other store", async () => {
     const file = await mediaOf(service).upload("a-file", "contents");
     await startSecond(folder(), { ROLES: "scheduler" });
     const [row] = await service.db.query("SELECT count(*)::int AS lost FROM media_blob WHERE lost_at IS NOT NULL");

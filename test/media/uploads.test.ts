@@ -10,7 +10,7 @@ import { filesUnder, type Media, mediaOf, noise } from "./support.js";
 
 const MB = 2 ** 20;
 
-describe("media: uploads that go wrong", () => {
+describe("media: failing uploads", () => {
   let service: TestService;
   let media: Media;
   const stored = () => filesUnder(join(service.dataDir, "media"));
@@ -48,7 +48,7 @@ describe("media: uploads that go wrong", () => {
   const PART = '--cut\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n';
   const answerOf = async (socket: Socket): Promise<string> => String((await once(socket, "data"))[0]);
 
-  it("leave nothing when the connection is cut, whether or not a length was said", async () => {
+  it("leave nothing when the connection is cut, with or without a length", async () => {
     for (const length of [["Content-Length: 2000000"], ["Transfer-Encoding: chunked"]]) {
       const socket = await open([FORM, ...length]);
       const bytes = `${PART}${"x".repeat(200_000)}`;
@@ -61,7 +61,7 @@ describe("media: uploads that go wrong", () => {
     }
   });
 
-  it("of one app leave room for those of another, however many of them trickle", async () => {
+  it("of one app leave capacity for those of another, however many of them are slow", async () => {
     const other = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "Other" } });
     let refused = 0;
     const trickling: Socket[] = [];
@@ -83,7 +83,7 @@ describe("media: uploads that go wrong", () => {
     await until(async () => (await ledger()).blobs === 0 && stored().length === 0);
   });
 
-  it("are refused when the form ends before its last boundary, or has none", async () => {
+  it("are rejected if the form ends before its last boundary, or has none", async () => {
     for (const body of [`${PART}text without an end`, "--cut", "no form at all", `${PART}text\r\n--cut`]) {
       const socket = await open([FORM, `Content-Length: ${body.length}`, "Connection: close"]);
       socket.write(body);
@@ -92,7 +92,7 @@ describe("media: uploads that go wrong", () => {
     }
   });
 
-  it("are refused with a text field or a file name that is not UTF-8", async () => {
+  it("are rejected with a text field or a file name that is not UTF-8", async () => {
     const disposition = (rest: Buffer) =>
       Buffer.concat([Buffer.from("--cut\r\nContent-Disposition: form-data; "), rest]);
     const other = Buffer.from([0xe9]);
@@ -109,7 +109,7 @@ describe("media: uploads that go wrong", () => {
     }
   });
 
-  it("are refused as no form whatever boundary is named, like imports of entries", async () => {
+  it("are rejected as no form with any invalid boundary, like imports of entries", async () => {
     const source = await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body: { name: "rows" } });
     const imports = `/v1/apps/${service.appId}/data-sources/${source.body.dataSource.id}/import`;
     for (const boundary of ["", "; boundary=", '; boundary=""', `; boundary=${"b".repeat(300)}`]) {
@@ -121,7 +121,7 @@ describe("media: uploads that go wrong", () => {
     }
   });
 
-  it("are refused beyond the size of a file, also where a length below it was said or none", async () => {
+  it("are rejected above the size of a file, also with a wrong length or none", async () => {
     const { http, body } = await media.send([{ name: "big", bytes: noise(2 * MB + 1) }]);
     expect([http, body.status]).to.deep.equal([413, "PAYLOAD_TOO_LARGE"]);
     expect(body.error).to.include("2 MB");
@@ -133,7 +133,7 @@ describe("media: uploads that go wrong", () => {
     socket.destroy();
   });
 
-  it("never pass the app's quota, however many come at once", async () => {
+  it("never exceed the app's quota, also when many arrive at once", async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => media.send([{ name: "m", bytes: noise(MB) }])));
     const made = answers.filter(({ http }) => http === 201).length;
     expect(made).to.be.within(8, 10);
@@ -151,7 +151,7 @@ describe("media: uploads that go wrong", () => {
     expect((await ledger()).used).to.equal(4_096);
   });
 
-  it("are all or none: one bad file of three leaves nothing of the others", async () => {
+  it("are stored completely or not at all: one bad file of three leaves nothing of the others", async () => {
     const good = { name: "good", bytes: noise(1_000) };
     const bad = { name: "bad.jpg", bytes: new Uint8Array([0xff, 0xd8, 0xff, 0xe1, 0xff, 0xff, ...noise(100)]) };
     const { http, body } = await media.send([good, bad, good]);
@@ -160,7 +160,7 @@ describe("media: uploads that go wrong", () => {
     expect(stored()).to.deep.equal([]);
   });
 
-  it("leave nothing when the database refuses the last step", async () => {
+  it("leave nothing when the database rejects the last step", async () => {
     await service.db.query("ALTER TABLE media_file ADD CONSTRAINT refused CHECK (name <> 'refused')");
     try {
       const { http, body } = await media.send([{ name: "refused", bytes: "x" }]);
@@ -171,7 +171,7 @@ describe("media: uploads that go wrong", () => {
     }
   });
 
-  it("keep the bytes of a file whose commit was not answered", async () => {
+  it("keep the bytes of a file whose commit got no response", async () => {
     const file = await media.upload("kept", "kept");
     const [row] = await rows<{ key: string }>(service.db, "SELECT blob_key AS key FROM media_file WHERE id = $1", [
       file.id,
@@ -185,7 +185,7 @@ describe("media: uploads that go wrong", () => {
     expect(String(await media.bytes(file.id))).to.equal("kept");
   });
 
-  it("are refused by rights before a byte is stored", async () => {
+  it("are rejected for missing rights before a byte is stored", async () => {
     const socket = await open([FORM, "Content-Length: 1000000"], service.tokens.live);
     socket.write(`${PART}x`);
     expect(await answerOf(socket)).to.match(/^HTTP\/1\.1 403 /);
@@ -193,7 +193,7 @@ describe("media: uploads that go wrong", () => {
     socket.destroy();
   });
 
-  it("give way when the disk is nearly full, and say when to come again", async () => {
+  it("are rejected when the disk is nearly full, with Retry-After", async () => {
     const full = await startTestService({ ROLES: "api", DISK_FREE_MIN_MB: "1000000" });
     try {
       const { http, body, headers } = await mediaOf(full).send([{ name: "a", bytes: "x" }]);

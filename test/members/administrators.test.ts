@@ -55,7 +55,7 @@ describe("administrators and roles over two processes", () => {
   }
   const idsOf = ({ body }: Answer): number[] => body.administrators.map(({ id }: { id: number }) => id);
 
-  it("an administrator adds another, who administers at once in both processes, and removes one", async () => {
+  it("an administrator adds another one, who is active at once in both processes, and removes one", async () => {
     const other = await person("reader");
     expect(stated(await as(other.token, "GET", PATH))).to.deep.equal([403, "FORBIDDEN"]);
     const added = await as(administrator.token, "PUT", `${PATH}/${other.id}`);
@@ -76,7 +76,7 @@ describe("administrators and roles over two processes", () => {
     expect(entries.filter(([type]: [string]) => type === "administrator.create")).to.have.length(1);
   });
 
-  it("the last administrator who can sign in stays, also when two remove each other at once", async () => {
+  it("keep the last administrator who can sign in, also when two remove each other at once", async () => {
     const alone = await as(administrator.token, "DELETE", `${PATH}/${administrator.id}`);
     expect(stated(alone)).to.deep.equal([409, "LAST_ADMINISTRATOR"]);
     const other = await person("admin");
@@ -110,7 +110,7 @@ describe("administrators and roles over two processes", () => {
     }
   });
 
-  it("only a person with an account becomes one; faulty ids are 404", async () => {
+  it("only a person with an account can become one; unknown IDs are 404", async () => {
     const { body } = await as(administrator.token, "POST", "/v1/admin/users", {
       ...{ firstName: "No", lastName: "Account", email: "none@example.com" },
     });
@@ -136,7 +136,7 @@ describe("administrators and roles over two processes", () => {
     expect((await as(someone.token, "GET", "/v1/auth/session")).http).to.equal(401);
   });
 
-  it("a run that an editor started ends when the editor becomes a reader, who reads its result but starts no other", async () => {
+  it("a run that an editor started ends when the editor becomes a reader, who can read its result but start no other", async () => {
     const someone = await person("editor");
     const actions = `/v3/apps/${service.appId}/actions`;
     const { promise: released, resolve: release } = Promise.withResolvers<void>();

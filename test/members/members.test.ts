@@ -20,7 +20,7 @@ describe("members and invitations", () => {
     administrator,
   }));
 
-  it("an administrator of the service makes an organization and owns it", async () => {
+  it("an administrator of the service creates an organization and owns it", async () => {
     const { body, http } = await as(administrator.token, "POST", "/v1/organizations", { name: " Pier " });
     expect(http).to.equal(201);
     expect(body.organization).to.include({ name: "Pier", role: "owner" });
@@ -35,7 +35,7 @@ describe("members and invitations", () => {
     ]);
   });
 
-  it("an invitation makes an account with the role and a session, once", async () => {
+  it("an invitation creates an account with the role and a session, once", async () => {
     const { id } = await organization();
     const email = address();
     const made = await invite(administrator.token, id, { email, role: "operator" });
@@ -71,7 +71,7 @@ describe("members and invitations", () => {
     expect(stated(foreign)).to.deep.equal([404, "APP_NOT_FOUND"]);
   });
 
-  it("a revoked, expired or made-up invitation is 410", async () => {
+  it("a revoked, expired or invented invitation is 410", async () => {
     const { id } = await organization();
     const revoked = await invite(administrator.token, id, { email: address(), role: "reader" });
     const path = `/v1/organizations/${id}/invitations/${revoked.body.invitation.id}`;
@@ -84,7 +84,7 @@ describe("members and invitations", () => {
     expect(stated(await accept("#token=svc_invitation_made-up"))).to.deep.equal([410, "LINK_EXPIRED"]);
   });
 
-  it("faulty invitations are refused by field", async () => {
+  it("invalid invitations are rejected by field", async () => {
     const { id } = await organization();
     for (const [data, field] of [
       [{ role: "reader" }, "email"],
@@ -102,7 +102,7 @@ describe("members and invitations", () => {
     }
   });
 
-  it("an invitation to the address of an account takes nothing over: only its own session accepts, and keeps the higher role", async () => {
+  it("an invitation to the address of an account does not give access to it: only its own session accepts, and keeps the higher role", async () => {
     const one = await organization("One");
     const two = await organization("Two");
     const victim = await join(one.id, "editor");
@@ -129,7 +129,7 @@ describe("members and invitations", () => {
     expect((await rolesAt(members(two.id)))[victim.id]).to.equal("admin");
   });
 
-  it("of two who accept one invitation at once, one joins", async () => {
+  it("one of two concurrent accepts of one invitation joins", async () => {
     const { id } = await organization();
     const { body } = await invite(administrator.token, id, { email: address(), role: "reader" });
     const answers = await Promise.all([accept(body.link), accept(body.link), accept(body.link)]);
@@ -140,7 +140,7 @@ describe("members and invitations", () => {
     expect(Object.keys(await rolesAt(members(id)))).to.have.length(2);
   });
 
-  it("nobody gives, takes or invites above their own role, nor raises themselves", async () => {
+  it("no one can give, take or invite above their own role, nor raise themselves", async () => {
     const { id, appId } = await organization();
     const admin = await join(id, "admin");
     const editor = await join(id, "editor");
@@ -215,7 +215,7 @@ describe("members and invitations", () => {
     expect((await rolesAt(members(two.id)))[victim.id]).to.equal("reader");
   });
 
-  it("the admin of an app invites to that app only", async () => {
+  it("the admin of an app can invite to that app only", async () => {
     const { id, appId } = await organization();
     const admin = await join(id, "admin", appId);
     const invited = await invite(admin.token, id, { email: address(), role: "admin", appId });

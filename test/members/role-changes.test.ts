@@ -83,7 +83,7 @@ describe("members whose roles change", () => {
     expect(stated(await accept(pending.body.link))).to.deep.equal([410, "LINK_EXPIRED"]);
   });
 
-  it("removal from one organization leaves the roles of another", async () => {
+  it("removal from one organization keeps the roles of another", async () => {
     const one = await organization("One");
     const two = await organization("Two");
     const person = await join(one.id, "editor");
@@ -102,7 +102,7 @@ describe("members whose roles change", () => {
     expect((await as(person.token, "GET", `/v3/apps/${two.appId}/actions`)).http).to.equal(401);
   });
 
-  it("a lower role revokes invitations that it could not make", async () => {
+  it("a lower role revokes invitations that it may not make", async () => {
     const { id } = await organization();
     const person = await join(id, "owner");
     const [owner, reader] = await Promise.all([
@@ -114,7 +114,7 @@ describe("members whose roles change", () => {
     expect((await accept(reader.body.link)).http).to.equal(200);
   });
 
-  it("a changed role counts from the next request on, in a running subscription too", async () => {
+  it("a changed role applies from the next request on, also in an active subscription", async () => {
     const { id, appId } = await organization();
     const person = await join(id, "editor");
     const client = service.socket(person.token);
@@ -130,7 +130,7 @@ describe("members whose roles change", () => {
     await client.dispose();
   });
 
-  it("a reset link is for callers who outrank the person in every organization of theirs", async () => {
+  it("a reset link needs a caller with a higher role than the person in each of the person's organizations", async () => {
     const one = await organization("One");
     const two = await organization("Two");
     const owner = await join(one.id, "owner");
@@ -160,7 +160,7 @@ describe("members whose roles change", () => {
     expect(stated(other)).to.deep.equal([403, "FORBIDDEN"]);
   });
 
-  it("a reset link is made on the rights that the database has, not on those of some seconds ago", async () => {
+  it("a reset link is made with the rights in the database, not those of some seconds ago", async () => {
     const { id } = await organization();
     const owner = await join(id, "owner");
     const reader = await join(id, "reader");
@@ -178,7 +178,7 @@ describe("members whose roles change", () => {
     expect(stated(await link(administers.token))).to.deep.equal([403, "FORBIDDEN"]);
   });
 
-  it("a reset link that is made while its person gets a higher role is refused or ends", async () => {
+  it("a reset link that is made while its person gets a higher role is rejected or ends", async () => {
     const { id } = await organization();
     const admin = await join(id, "admin");
     const raised = await Promise.all(Array.from({ length: 6 }, () => join(id, "reader")));
@@ -241,7 +241,7 @@ describe("members whose roles change", () => {
     ]);
   });
 
-  it("a person whom an administrator makes, and editors who are added and removed, are in both audit logs", async () => {
+  it("a person whom an administrator creates, and editors who are added and removed, are in both audit logs", async () => {
     const { id, appId } = await organization();
     const human = { firstName: "Ed", lastName: "Itor", email: address(), organizationId: id };
     const { body } = await as(administrator.token, "POST", "/v1/admin/users", human);

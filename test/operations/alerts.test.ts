@@ -94,7 +94,7 @@ describe("alerts", function () {
   const received = (count: number) =>
     until(() => hook.heard.length >= count).then(() => hook.heard.map(({ body }) => body.text));
 
-  it("tell of the first failure and of the recovery, and not of the ninety-nine between", async () => {
+  it("report the first failure and the recovery, and not the ninety-nine failures between", async () => {
     const id = await create({ actionId: masterId });
     for (let count = 0; count < 50; count += 1) await end("failed");
     await look();
@@ -114,7 +114,7 @@ describe("alerts", function () {
     expect((await service.rest("GET", path(`/${id}`))).body.alert.firing).to.deep.equal([]);
   });
 
-  it("tell of a failure that was over before anybody looked", async () => {
+  it("report a failure that was over before the first check", async () => {
     await create({});
     await end("failed");
     await end("completed");
@@ -125,7 +125,7 @@ describe("alerts", function () {
     ]);
   });
 
-  it("of what goes up and down stop at twelve messages in an hour, and then tell how it stands", async () => {
+  it("that change often send at most twelve messages in an hour, and then the current state", async () => {
     await create({});
     for (let count = 0; count < 20; count += 1) {
       await end("failed");
@@ -141,7 +141,7 @@ describe("alerts", function () {
     expect((await received(13)).at(-1)).to.match(/it failed$/);
   });
 
-  it("are signed over the moment and the body, and bear one id however often they come", async () => {
+  it("have a signature over time and body, and one ID for all tries", async () => {
     await create({});
     hook.answers.push(500);
     await end("failed");
@@ -162,7 +162,7 @@ describe("alerts", function () {
     );
   });
 
-  it("tell within two minutes of a scheduler that is dead, and when one is back", async () => {
+  it("report within two minutes that the scheduler is dead, and when one is back", async () => {
     await create({ name: "no tick", condition: "skipped" });
     await service.db.query("UPDATE schedule SET next_tick = now()");
     moved = 30_000;
@@ -177,7 +177,7 @@ describe("alerts", function () {
     expect((await received(2))[1]).to.contain("is well again");
   });
 
-  it("go by mail where no scheduler lives to send it", async () => {
+  it("are sent by mail even if no scheduler is alive", async () => {
     const server = await startMailServer();
     const smtp = { host: "127.0.0.1", port: server.port, from: "Shop <shop@example.com>" };
     await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __smtp: smtp } });
@@ -192,7 +192,7 @@ describe("alerts", function () {
     await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__smtp"] } });
   });
 
-  it("of an action that is removed are over, and nobody is told that it is well", async () => {
+  it("of a removed action end without a recovery message", async () => {
     const wanted = { name: "gone", triggers: [{ trigger: "manual" }] };
     const [copy] = await publishDirectly(service.db, service.appId, [wanted]);
     await create({});
@@ -209,7 +209,7 @@ describe("alerts", function () {
     expect(hook.heard).to.have.length(1);
   });
 
-  it("tell of a skipped tick with its reason, and of a queue that is old", async () => {
+  it("report a skipped tick with its reason, and an old queue", async () => {
     await create({ name: "ticks", condition: "skipped", actionId: masterId });
     await create({ name: "queue", condition: "queued", minutes: 5 });
     await end("skipped", { trigger: "schedule", reason: "still running" });
@@ -225,7 +225,7 @@ describe("alerts", function () {
     await service.db.query("DELETE FROM run WHERE state = 'queued'");
   });
 
-  it("a change of a rule waits for a check that has stored one of its states, and none of them deadlocks", async () => {
+  it("wait with a change of a rule for a check that has stored one of its states, without a deadlock", async () => {
     const [other] = await publishDirectly(service.db, service.appId, [{ name: "other", triggers: [] }]);
     const id = await create({ failures: 2, of: 2 });
     await end("failed");
@@ -250,7 +250,7 @@ describe("alerts", function () {
       .then(({ check }) => check);
   });
 
-  it("speak Slack's format, in which a name is no mark", async () => {
+  it("use Slack's format, with names escaped", async () => {
     await service.db.query("UPDATE action SET name = '<!channel>' WHERE id = $1", [masterId]);
     await create({ channel: "slack", setting: "__slack" });
     await end("failed");
@@ -262,7 +262,7 @@ describe("alerts", function () {
     expect(hook.heard[0]!.headers["svc-signature"]).to.equal(undefined);
   });
 
-  it("are refused with the field's name where they could not work, and nothing of a setting is said", async () => {
+  it("are rejected with the field's name if they cannot work, without the value of a setting", async () => {
     const base = { name: "x", condition: "failed", channel: "webhook", setting: "__alerts" };
     const refused = async (rule: object) => (await service.rest("POST", path(), { body: { ...base, ...rule } })).body;
     for (const [rule, words] of [
@@ -288,7 +288,7 @@ describe("alerts", function () {
     expect((await refused({ name: "job fails" })).error).to.contain("another alert of this app has it");
   });
 
-  it("are changed, tried and removed over GraphQL as over REST, and only by who edits the app", async () => {
+  it("are changed, tested and removed over GraphQL as over REST, only by callers who edit the app", async () => {
     const id = await create({});
     const app = service.appId;
     const changed = await service.graphql(
@@ -313,7 +313,7 @@ describe("alerts", function () {
 });
 
 describe("alerts to hosts that an app names", () => {
-  it("reach no private address, whatever name it has, and say no more than that", async () => {
+  it("reach no private address, by any name, and report only that", async () => {
     const hook = await startHook();
     const service = await startTestService({ ROLES: "api" });
     try {

@@ -39,7 +39,7 @@ describe("a backlog", () => {
       ({ state, n }: { state: string; n: number }) => `${n} ${state}`,
     );
 
-  it("is cancelled whole: each run ends in one entry with its payload, no other app's and none that runs", async () => {
+  it("is cancelled completely: each run ends in one entry with its payload; runs of other apps and active ones stay", async () => {
     await wait(1, 2_500);
     await wait(2, 3);
     const running = await new RunRepository(db).claim(HOLDER, new Map([[2, 1]]), 1);
@@ -61,7 +61,7 @@ describe("a backlog", () => {
     });
   });
 
-  it("is cancelled of one action alone where it is named, and never of an action of another app", async () => {
+  it("is cancelled for one action only if it is named, and never for an action of another app", async () => {
     await wait(1, 5, { actionId: 1 });
     await wait(1, 7, { actionId: 2 });
     await wait(2, 2, { actionId: 1 });
@@ -71,7 +71,7 @@ describe("a backlog", () => {
     expect([await states(1), await states(2)]).to.deep.equal([["7 cancelled", "5 queued"], ["2 queued"]]);
   });
 
-  it("is told by its number, its bytes and its age, of each app", async () => {
+  it("is reported by number, bytes and age, for each app", async () => {
     await wait(1, 3);
     await db.query("UPDATE run SET queued_at = '2026-01-02T03:04:05Z' WHERE id = 2");
     const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
@@ -81,7 +81,7 @@ describe("a backlog", () => {
     expect((await backlogs.of(1)).runs).to.equal(4);
   });
 
-  it("is bounded in bytes, an app's in a tenth of them, and leaves every app its first few", async () => {
+  it("is limited in bytes, for one app to a tenth, and leaves every app its minimum", async () => {
     await wait(1, QUEUE_MIN_PER_APP, { payload: JSON.stringify({ text: "x".repeat(9_990 / QUEUE_MIN_PER_APP) }) });
     const room = new QueueLimits(db, { ...BOUNDS, maxBytes: 100_000 });
     expect(await room.take(1, 1_000)).to.equal(false);
@@ -90,7 +90,7 @@ describe("a backlog", () => {
     expect(await room.take(2, 9_000)).to.equal(true);
   });
 
-  it("is bounded in the bytes of all apps together", async () => {
+  it("is limited in the bytes of all apps together", async () => {
     await wait(1, 1, { payload: JSON.stringify({ text: "x".repeat(10_000) }) });
     await wait(2, QUEUE_MIN_PER_APP, { payload: "{}" });
     const [{ bytes }] = await db.query("SELECT sum(payload_bytes)::int AS bytes FROM run");
@@ -115,7 +115,7 @@ describe("a backlog", () => {
     }
   });
 
-  it("is full at its number", async () => {
+  it("is full at its maximum number", async () => {
     await wait(1, 150);
     const room = new QueueLimits(db, { max: 10_000, maxPerApp: 152, maxBytes: 2 ** 30 });
     expect(await room.take(1, 2)).to.equal(true);

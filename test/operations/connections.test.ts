@@ -9,7 +9,7 @@ const PAGE = readFileSync(fileURLToPath(new URL("../../../docs/operate/several-m
 describe("the connections of a process", () => {
   const most = (roles: readonly Role[]) => connectionsOf({ roles: new Set(roles) });
 
-  it("are as the page on several machines says", () => {
+  it("have the number of the page on several machines", () => {
     for (const role of ROLES) expect(PAGE, role).to.match(new RegExp(`^\\| \`${role}\` \\| ${most([role])} \\|$`, "m"));
     expect(PAGE).to.contain(`| all three in one process, which share one pool | ${most(ROLES)} |`);
   });

@@ -170,7 +170,7 @@ describe("a dispatcher", () => {
     expect(executed).to.deep.equal([1, 2, 3, 4, 1, 5]);
   });
 
-  it("claims the runs of the app first that has fewer slots", async () => {
+  it("claims the runs of the app with fewer slots first", async () => {
     const { dispatcher, executed, endOne } = startDispatcher(2, [7, 7, 7, 8]);
     await dispatcher.claimQueued();
     expect(executed).to.deep.equal([7, 8]);
@@ -178,7 +178,7 @@ describe("a dispatcher", () => {
     expect(executed).to.deep.equal([7, 8, 7, 7]);
   });
 
-  it("claims a run that was queued as soon as its app may have a slot, and not before", async () => {
+  it("claims a queued run as soon as its app may have a slot, and not before", async () => {
     const { dispatcher, executed, call, write, endOne, statements } = startDispatcher(2);
     void call(1);
     write(1);
@@ -191,7 +191,7 @@ describe("a dispatcher", () => {
     expect(executed).to.deep.equal([1, 2, 1]);
   });
 
-  it("looks again for a run that was queued while it looked", async () => {
+  it("checks again for a run that was queued during a check", async () => {
     const { dispatcher, executed, call, write, endOne, moment } = startDispatcher(2);
     void call(1);
     moment.isLooking = () => {
@@ -255,7 +255,7 @@ describe("a dispatcher", () => {
     expect(statements()).to.equal(0);
   });
 
-  it("claims when a slot is free a run that it found none for, and again if it is asked during a claim", async () => {
+  it("claims when a slot is free a run that it found none for, and again if it is notified during a claim", async () => {
     const full = startDispatcher(1);
     for (const app of [1, 2, 3, 4]) void full.call(app);
     full.write(5);
@@ -288,7 +288,7 @@ describe("a dispatcher", () => {
     expect([await stopping.dispatcher.claimQueued(), stopping.statements()]).to.deep.equal([0, 0]);
   });
 
-  it("passes the outcome of a run to each listener, also of one that runs already, until the listener leaves", async () => {
+  it("passes the result of a run to each listener, also if the run has started already, until the listener leaves", async () => {
     const { dispatcher, call, endOne } = startDispatcher(1);
     const outcomes: Promise<RunOutcome>[] = [];
     const listen = (id: number) => dispatcher.onStart(id, (outcome) => outcomes.push(outcome));
@@ -306,7 +306,7 @@ describe("a dispatcher", () => {
     expect(await Promise.all(outcomes)).to.deep.equal([DONE]);
   });
 
-  it("starts nothing once the time of its stop is over, and aborts what runs", async () => {
+  it("starts nothing after the time of its stop, and aborts active runs", async () => {
     const { dispatcher, executed, signals, answers, call, write } = startDispatcher(2);
     void call(1);
     const slot = dispatcher.slotFor(2, null)!;
@@ -324,7 +324,7 @@ describe("a dispatcher", () => {
     expect(signals[1]!.reason).to.equal("shutdown");
   });
 
-  it("aborts what runs when the time of its stop ends", () => {
+  it("aborts active runs when the time of its stop ends", () => {
     const { dispatcher, signals, call } = startDispatcher(2);
     void call(1);
     const impatience = new AbortController();
@@ -334,7 +334,7 @@ describe("a dispatcher", () => {
     expect(signals[0]!.reason).to.equal("shutdown");
   });
 
-  it("finds runs that its runs wait for although their notice was lost, and aborts runs that it lost", async () => {
+  it("finds runs that its runs wait for although their notification was lost, and aborts runs that it lost", async () => {
     const { dispatcher, executed, signals, answers, call, write } = startDispatcher(1);
     const child = write(1);
     await dispatcher.findAwaited();
@@ -359,7 +359,7 @@ describe("a dispatcher", () => {
     expect(signals[3]!.reason).to.equal(cancellation);
   });
 
-  it("holds the slot of a large result in proportion to its size", () => {
+  it("keeps the slot of a large result in proportion to its size", () => {
     const MB = 2 ** 20;
     const ofLength = (length: number) => coolDownOf({ ok: true, data: "x".repeat(length) });
     expect([0, MB - 1, MB, 3 * MB].map(ofLength)).to.deep.equal([0, 0, 150, 450]);
@@ -367,7 +367,7 @@ describe("a dispatcher", () => {
     expect(coolDownOf({ ok: false, error: { name: "E", message: "x".repeat(2 * MB), stack: "" } })).to.equal(0);
   });
 
-  it("starts nothing where it executes no runs", async () => {
+  it("starts nothing if it executes no runs", async () => {
     const { dispatcher, executed, call } = startDispatcher(0, [1]);
     void call(1);
     await dispatcher.claimQueued();

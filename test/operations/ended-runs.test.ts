@@ -24,7 +24,7 @@ describe("runs that have ended", () => {
   });
   after(() => database.stop());
 
-  it("are not read to find those that nobody performs any longer, nor to count those that are performed", async () => {
+  it("are not read to find abandoned runs or to count active ones", async () => {
     const { db } = database;
     let read = 0;
     const counted = <T>(work: (manager: EntityManager) => Promise<T>) =>

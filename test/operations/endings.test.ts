@@ -44,7 +44,7 @@ describe("runs that end together", () => {
     hosts: at % 3 === 0 ? [`h${at}:443`, 'a "quoted", host'] : [],
   });
 
-  it("have each its state, its hosts and its one entry, and touch their actions", async () => {
+  it("each get their state, hosts and one entry, and update their actions", async () => {
     const ids: number[] = [];
     for (let at = 0; at < 20; at += 1) ids.push(await start(at));
     const ended = await Promise.all(ids.map((id, at) => repository.finish(id, HOLDER, ending(at))));
@@ -63,7 +63,7 @@ describe("runs that end together", () => {
     expect(touched).to.equal(3);
   });
 
-  it("end one by one, too, only for their holder", async () => {
+  it("also end one by one, only for their holder", async () => {
     const id = await start(0, randomUUID());
     expect(await repository.finish(id, HOLDER, ending(0))).to.equal(false);
     expect(await repository.finish(id, null, ending(1))).to.equal(false);
@@ -93,14 +93,14 @@ describe("runs that end together", () => {
     expect(states.map(({ state }: { state: string }) => state)).to.deep.equal(["queued", "running", "completed"]);
   });
 
-  it("are not claimed once they are scheduled runs that are too late", async () => {
+  it("are not claimed if they are scheduled runs that are too late", async () => {
     const [late, ready] = [await start(0, null), await start(1, null)];
     await db.query("UPDATE run SET trigger = 'schedule', queued_at = now() - interval '1 hour' WHERE id = $1", [late]);
     expect((await repository.claim(HOLDER, new Map(), 9))?.id).to.equal(ready);
     expect(await repository.claim(HOLDER, new Map(), 9)).to.equal(null);
   });
 
-  it("end for their holder alone, and once, whoever ends with them", async () => {
+  it("end only for their holder, and once, whichever runs end with them", async () => {
     const [own, foreign, queued] = [await start(0), await start(1, randomUUID()), await start(2, null)];
     const ended = await Promise.all([
       repository.finish(own, HOLDER, ending(0)),
@@ -121,7 +121,7 @@ describe("runs that end together", () => {
     expect(untouched).to.deep.equal([{ last_run_at: null }]);
   });
 
-  it("end where the app's secrets stand as they were judged by, alone and with others", async () => {
+  it("end if the app's secrets are those of the scan, alone and with others", async () => {
     const [{ version }] = await db.query("SELECT secrets_version AS version FROM app WHERE id = $1", [appId]);
     const end = (id: number, secretsVersion: number | null) =>
       repository.finish(id, HOLDER, { ...ending(0), secretsVersion });
@@ -133,7 +133,7 @@ describe("runs that end together", () => {
     expect(entries).to.equal(3);
   });
 
-  it("end although what one of them leaves is refused by the database", async () => {
+  it("end although the database rejects the output of one of them", async () => {
     const ids = [await start(0), await start(2), await start(4)];
     const ended = await Promise.allSettled(
       ids.map((id, at) => repository.finish(id, HOLDER, ending(2 * at, at === 1 ? "no JSON" : "{}"))),
@@ -144,7 +144,7 @@ describe("runs that end together", () => {
   });
 });
 
-describe("the statements of runs that end together", () => {
+describe("the statements that end runs together", () => {
   const sizesOf = async (texts: readonly string[]) => {
     const sizes: number[] = [];
     const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
@@ -168,11 +168,11 @@ describe("the statements of runs that end together", () => {
     return { sizes, atOnce };
   };
 
-  it("are two at once, of at most eight runs each", async () => {
+  it("are two at once, for at most eight runs each", async () => {
     expect(await sizesOf(Array(20).fill("{}"))).to.deep.equal({ sizes: [8, 8, 4], atOnce: 2 });
   });
 
-  it("are shared by entries of up to 64 KiB: a longer one delays no other", async () => {
+  it("are used for entries of up to 64 KiB: a longer one delays no other", async () => {
     expect((await sizesOf(["x".repeat(65_536), "{}", "{}"])).sizes).to.deep.equal([3]);
     expect((await sizesOf(["{}", "x".repeat(65_537), "{}"])).sizes).to.deep.equal([1, 2]);
   });

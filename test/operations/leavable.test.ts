@@ -13,13 +13,13 @@ const numbers = (received: string[]) =>
     }
   });
 
-describe("an iterable that may be left while it waits", () => {
+describe("an iterable that a reader can leave while it waits", () => {
   let received: string[];
   beforeEach(() => {
     received = [];
   });
 
-  it("ends at once when its reader leaves, who waits for the next", async () => {
+  it("ends at once when its reader leaves", async () => {
     const reader = numbers(received);
     expect(await reader.next()).to.deep.equal({ done: false, value: 1 });
     const next = reader.next();
@@ -28,7 +28,7 @@ describe("an iterable that may be left while it waits", () => {
     expect(await next).to.deep.equal({ done: true, value: undefined });
   });
 
-  it("ends the source of what is made of it", async () => {
+  it("ends the source from which it is made", async () => {
     const doubled = createLeavable(async function* (left) {
       for await (const one of leftWith(numbers(received), left)) yield 2 * one;
     });
@@ -39,7 +39,7 @@ describe("an iterable that may be left while it waits", () => {
     expect((await next).done).to.equal(true);
   });
 
-  it("ends by a loop that is left, and by an error of its reader's", async () => {
+  it("ends when a loop is left, and on an error of its reader", async () => {
     for await (const one of numbers(received)) if (one === 1) break;
     expect(received.splice(0)).to.deep.equal(["over"]);
     const reader = numbers(received);

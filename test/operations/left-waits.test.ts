@@ -12,7 +12,7 @@ import { until } from "../harness/until.js";
 const LINGER_MS = 500;
 const FOLLOWED = [LOG_CHANNEL, CONSOLE_CHANNEL];
 
-describe("a wait for a run that is left", () => {
+describe("a wait for a run whose reader leaves", () => {
   let database: ConnectedDatabase;
   let notifications: Notifications;
   let runId: number;
@@ -43,7 +43,7 @@ describe("a wait for a run that is left", () => {
   const isLeft = async () => (await lastAsked()).startsWith("UNLISTEN");
   const isHeard = async () => (await lastAsked()).startsWith("LISTEN");
 
-  it("ends with the reader of the run's lines, though the run prints nothing", async () => {
+  it("ends with the reader of the run's lines, although the run prints nothing", async () => {
     const reader = new RunConsole(database.db, notifications).follow(1, runId);
     const next = reader.next();
     await until(isHeard);
@@ -52,7 +52,7 @@ describe("a wait for a run that is left", () => {
     await until(isLeft);
   });
 
-  it("ends with the caller who would have had its result", async () => {
+  it("ends with the caller who would get its result", async () => {
     const caller = new AbortController();
     const answer = entryOfRun({ logs: createLogs(database.db), notifications }, runId, caller.signal);
     await until(isHeard);

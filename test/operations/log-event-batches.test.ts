@@ -15,7 +15,7 @@ import { publishDirectly } from "../harness/production-copies.js";
 const SHARE = 1_000;
 const UNKNOWN_APP = 999_999;
 
-describe("log events stored together", () => {
+describe("log events that are stored together", () => {
   let database: FreshDatabase;
   let db: DataSource;
   let first: number;
@@ -56,7 +56,7 @@ describe("log events stored together", () => {
   const store = (events: NewEvent[], share = SHARE) =>
     rows<StoredEvent>(db, STORE_EVENTS, eventParameters(events, { share, queuedOf: () => 0 }));
 
-  it("are stored in their order, each with its own data, and start what matches each of them in its own app", async () => {
+  it("are stored in their order, each with its own data, and start what matches in their own app", async () => {
     const events = [event(second, { dataSourceId: 7 }), event(first), event(second, { type: "other" })];
     await store(events);
     const stored = await db.query(
@@ -70,7 +70,7 @@ describe("log events stored together", () => {
     expect(stored).to.deep.equal(expected);
   });
 
-  it("are stored but for one whose app is not there", async () => {
+  it("are stored except one whose app does not exist", async () => {
     const events = [event(first), event(UNKNOWN_APP), event(second)];
     const stored = await store(events);
     expect(new Set(stored.map(({ requestId }) => requestId))).to.deep.equal(
@@ -78,7 +78,7 @@ describe("log events stored together", () => {
     );
   });
 
-  it("start together no more of an app than may wait, whatever another app has waiting", async () => {
+  it("start no more runs of an app than may wait, whatever other apps have waiting", async () => {
     await db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
        SELECT $1, 1, 'production', 'manual', '{}', 'queued' FROM generate_series(1, 17)`,

@@ -32,7 +32,7 @@ describe("pages of a log", () => {
       [appId, entries],
     );
 
-  it("follow one another by their cursor: each entry once, whatever is written meanwhile", async () => {
+  it("follow each other by their cursor: each entry once, whatever is written in the meantime", async () => {
     const { list } = createLogs(db);
     await add(1, 25);
     const seen: number[] = [];
@@ -47,7 +47,7 @@ describe("pages of a log", () => {
     expect(seen).to.deep.equal([...new Set(seen)].sort((a, b) => b - a));
   });
 
-  it("follow one another within a filter, and the last one has no cursor", async () => {
+  it("follow each other within a filter, and the last one has no cursor", async () => {
     const { list } = createLogs(db);
     await db.query("DELETE FROM execution_log");
     await add(1, 30);
@@ -59,7 +59,7 @@ describe("pages of a log", () => {
     expect(first).to.not.have.property("countIsExact");
   });
 
-  it("refuse a cursor that no page gave, and name it", async () => {
+  it("reject an invented cursor, and name it", async () => {
     const { list } = createLogs(db);
     for (const cursor of [
       "5",
@@ -78,7 +78,7 @@ describe("pages of a log", () => {
     }
   });
 
-  it("count one by one up to 10,000, and say about how many beyond, with the word that it is no count", async () => {
+  it("have an exact total up to 10,000, and an estimate beyond, marked as one", async () => {
     const { list } = createLogs(db);
     await db.query("DELETE FROM execution_log");
     await add(1, COUNT_EXACT_MAX);
@@ -93,7 +93,7 @@ describe("pages of a log", () => {
     expect((await list(2, { limit: 1, where: { type: "app.task.failed" } })).count).to.equal(COUNT_EXACT_MAX * 0.4);
   });
 
-  it("read little more than they show, however many entries and partitions there are", async () => {
+  it("read little more than they return, however many entries and partitions there are", async () => {
     await db.query("DELETE FROM execution_log");
     const middles: number[] = [];
     for (let day = 0; day < 4; day += 1) {
@@ -124,7 +124,7 @@ describe("pages of a log", () => {
     }
   });
 
-  it("of the trail follow one another by their cursor too", async () => {
+  it("of the audit log also follow each other by their cursor", async () => {
     for (let at = 0; at < 5; at += 1) await recordChange(db, null, { appId: 1, type: `t${at}`, data: {} });
     const first = await listAudit(db, 1, { limit: 3 });
     const { nextCursor, ...others } = first.pagination;

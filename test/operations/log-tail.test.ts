@@ -14,14 +14,14 @@ import { connectedDatabase } from "../harness/connected-database.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-describe("following execution logs", () => {
+describe("followers of execution logs", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ ROLES: "api" });
   });
   after(() => service.stop());
 
-  it("loses no entry whose reading fails, and keeps the order", async () => {
+  it("lose no entry whose reading fails, and get them in order", async () => {
     const client = service.socket();
     const entries = client.iterate<{ actionLogAdded: { data: { payload: number } } }>({
       query: `subscription { actionLogAdded(appId: ${service.appId}) { data } }`,
@@ -69,8 +69,8 @@ describe("following execution logs", () => {
   });
 });
 
-describe("what is written before the first follower is heard", () => {
-  it("is told once, though its notice comes too", async () => {
+describe("an entry that is written before the first follower listens", () => {
+  it("is sent once, although its notification arrives too", async () => {
     const { db, url, stop } = await connectedDatabase(4);
     const log = pino({ level: "silent" });
     const notifications = createNotifications({ url, channels: [], followed: [LOG_CHANNEL], log });
@@ -114,8 +114,8 @@ describe("what is written before the first follower is heard", () => {
   });
 });
 
-describe("following execution logs over gaps", () => {
-  it("delivers in the order of ids though transactions commit in another, and resumes without loss or repetition", async () => {
+describe("followers of execution logs after gaps", () => {
+  it("get entries in the order of IDs although transactions commit in another, and resume without loss or repetition", async () => {
     const { db, url, stop } = await connectedDatabase(8);
     const log = pino({ level: "silent" });
     const notifications = createNotifications({ url, channels: [], followed: [LOG_CHANNEL], log });
@@ -264,7 +264,7 @@ describe("a follower of execution logs", () => {
     }
   });
 
-  it("that ends while it resumes receives nothing more, and nothing more is read for it", async () => {
+  it("that ends while it resumes receives nothing more, and causes no more reads", async () => {
     const reading = Promise.withResolvers<void>();
     const release = Promise.withResolvers<void>();
     const read: number[] = [];
@@ -298,7 +298,7 @@ describe("a follower of execution logs", () => {
     ["begins", undefined, "newestId"],
     ["resumes", 0, "idsOfApp"],
   ] as const) {
-    it(`whose reading still fails after all attempts as it ${how} ends with an error`, async () => {
+    it(`whose reads still fail after all attempts as it ${how} ends with an error`, async () => {
       const fail = () => Promise.reject(new Error("the database is away"));
       const { write, follow, close } = await tailOver(() => ({ [failing]: fail }), 1);
       try {
@@ -312,7 +312,7 @@ describe("a follower of execution logs", () => {
     });
   }
 
-  it("of a quiet app does not wait for what other apps wrote since its last entry", async () => {
+  it("of a quiet app does not wait for entries of other apps since its last one", async () => {
     const settled: number[] = [];
     const { write, follow, close } = await tailOver((logs) => ({
       idsAfter(id) {

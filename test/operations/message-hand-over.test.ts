@@ -14,7 +14,7 @@ describe("the content of a message", () => {
   });
   after(() => database.stop());
 
-  it("leaves with its holder's lease, and not after it, nor from another process", async () => {
+  it("is sent only during its holder's lease, and not by another process", async () => {
     const { db } = database;
     const outbox = createOutbox(db);
     const [holder, other] = [randomUUID(), randomUUID()];

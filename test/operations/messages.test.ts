@@ -58,7 +58,7 @@ describe("messages", () => {
     return found.map(({ data }) => data);
   };
 
-  it("are sent once each, with what was written filled in, and say so", async () => {
+  it("are sent once each, with their data filled in, and get the status sent", async () => {
     const { http, body } = await send({
       to: [...TO, { email: "bob@example.com", type: "cc" }, { email: "eve@example.com", type: "bcc" }],
       subject: "Order {{order.id}}",
@@ -88,7 +88,7 @@ describe("messages", () => {
     ]);
   });
 
-  it("are kept and not sent where nothing is set that would send them", async () => {
+  it("are stored and not sent if no server or provider is set", async () => {
     await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__smtp"] } });
     const { body } = await send();
     expect(body.status).to.equal("kept");
@@ -100,7 +100,7 @@ describe("messages", () => {
     expect(server.taken).to.deep.equal([]);
   });
 
-  it("that the server refuses for an hour are sent when it takes them, under the same Message-ID", async () => {
+  it("that the server rejects for an hour are sent when it accepts them, with the same Message-ID", async () => {
     const ids = new Set<string>();
     server.manners.onData = ({ messageId }) => {
       ids.add(messageId);
@@ -123,7 +123,7 @@ describe("messages", () => {
     expect(await events("email.delayed", body.id)).to.have.length(1);
   });
 
-  it("that nobody takes for 24 hours have failed, and are tried no more", async () => {
+  it("that no server accepts for 24 hours fail, and are not tried again", async () => {
     await setSmtp({ port: 1 });
     const { body } = await send();
     await tried(body.id, 1);
@@ -133,7 +133,7 @@ describe("messages", () => {
     expect(found.detail).to.contain("ECONNREFUSED");
   });
 
-  it("that the server may have taken are not sent again: the row says unknown", async () => {
+  it("that the server may have accepted are not sent again: their status is unknown", async () => {
     server.manners.onData = () => "take and hang up";
     const { body } = await send();
     expect(await ended(body.id)).to.include({ status: "unknown", attempts: 1 });
@@ -143,7 +143,7 @@ describe("messages", () => {
     expect(server.taken.filter(({ messageId }) => messageId === server.taken[0]!.messageId)).to.have.length(1);
   });
 
-  it("that are unknown wait for a person, who says that they were sent, or has them sent again", async () => {
+  it("that are unknown wait for a person, who marks them as sent or sends them again", async () => {
     server.manners.onData = () => "take and hang up";
     const first = (await send()).body.id;
     await ended(first);
@@ -167,7 +167,7 @@ describe("messages", () => {
     });
   });
 
-  it("whose recipients are refused one by one end for each as the server says", async () => {
+  it("have a result for each recipient as the server decides", async () => {
     const answers: Record<string, number[]> = { "later@example.com": [450, 450], "never@example.com": [550] };
     server.manners.onRecipient = (address) => {
       const code = answers[address]?.shift();
@@ -190,7 +190,7 @@ describe("messages", () => {
     expect(rejected).to.deep.include({ to: ["never@example.com"], recipients: 1 });
   });
 
-  it("that the server rejects start the actions that wait for that", async () => {
+  it("that the server rejects start the actions with that trigger", async () => {
     server.manners.onData = () => ({ code: 550, message: "spam" });
     const [copy] = await publishDirectly(service.db, service.appId, [
       { name: "on-rejected", triggers: [{ trigger: "log", where: { type: "email.rejected" } }] },
@@ -201,7 +201,7 @@ describe("messages", () => {
     expect(started).to.have.length(1);
   });
 
-  it("never show what a server repeats of the app's credentials", async () => {
+  it("never show the app's credentials if a server repeats them", async () => {
     server.manners.auth = { user: "shop", password: "another one" };
     await setSmtp({ user: "shop-user", password: PASSWORD });
     const { body } = await send();
@@ -259,7 +259,7 @@ describe("messages", () => {
     expect(read.data.messages.messages[0].id).to.equal(id);
   });
 
-  it("are never for the token of an app user", async () => {
+  it("cannot be sent with the token of an app user", async () => {
     for (const as of ["live", "viewer"]) {
       expect((await service.rest("POST", path("email"), { body: MAIL, as })).http).to.equal(403);
       expect((await service.rest("GET", path("messages"), { as })).http).to.equal(403);

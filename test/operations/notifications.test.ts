@@ -96,7 +96,7 @@ describe("notifications", function () {
     return received;
   }
 
-  it("are drafts until they are published, and seen by app users only then", async () => {
+  it("are drafts until they are published, and only then visible to app users", async () => {
     const draft = await insert({ data: { title: "a" } });
     expect(draft).to.include({ status: "draft", cursor: null });
     expect(await titles("viewer")).to.deep.equal([]);
@@ -114,7 +114,7 @@ describe("notifications", function () {
     ]);
   });
 
-  it("are for those whom their scope says, and app users write none", async () => {
+  it("are only for users in their scope, and app users cannot write them", async () => {
     const { email, id } = await viewer();
     await published("all");
     await published("mine", { scope: { email } });
@@ -126,7 +126,7 @@ describe("notifications", function () {
     expect((await call("POST", "", { scope: { a: { $b: 1 } } })).error).to.contain("scope.a");
   });
 
-  it("are read by each for itself, one by one or all at once", async () => {
+  it("are marked as read by each user, one by one or all at once", async () => {
     const [first, , third] = [await published("a"), await published("b"), await published("c")];
     const unread = async (as: string) => (await call("GET", "/unread", undefined, as)).count;
     expect(await call("POST", "/read", { ids: [first.id, 2_000_000_000] }, "viewer")).to.deep.equal({ count: 1 });
@@ -163,7 +163,7 @@ describe("notifications", function () {
     expect(await titles("viewer")).to.deep.equal(["later"]);
   });
 
-  it("come to who follows in their order, and to none who is not meant", async () => {
+  it("reach followers in their order, and only those in their scope", async () => {
     const { email } = await viewer();
     const [received, others] = [follow("viewer"), follow(visitor)];
     await published("first");
@@ -177,7 +177,7 @@ describe("notifications", function () {
     expect(others.some(({ data }) => data.title === "mine")).to.equal(false);
   });
 
-  it("are missed by nobody who comes again after a gap and says what it saw last", async () => {
+  it("are not missed by a follower that reconnects and sends its last position", async () => {
     const received = follow("viewer");
     await published("seen");
     await until(() => received.length === 1);
@@ -210,7 +210,7 @@ describe("notifications", function () {
     service.rest(method, `/v1/apps/${service.appId}/push/subscriptions`, { body, as });
   const PUSH = { pushNotification: { payload: { title: "Hello", body: "There", badge: 2 } } };
 
-  it("go to the devices of those whom they are for, encrypted for each, when it is time", async () => {
+  it("are sent to the devices of their users, encrypted for each, at their time", async () => {
     const { email } = await viewer();
     const [mine, other] = [device("mine"), device("other")];
     expect((await devices("POST", mine.subscription)).http).to.equal(201);
@@ -230,7 +230,7 @@ describe("notifications", function () {
     expect(pushed.map(({ url }) => url).sort()).to.deep.equal(["/mine", "/mine", "/other"]);
   });
 
-  it("are dropped with a device that is gone, and tried again where the push service is full", async () => {
+  it("are dropped with a device that no longer exists, and tried again if the push service is busy", async () => {
     const mine = device("gone");
     await devices("POST", mine.subscription);
     answer = 503;
@@ -244,7 +244,7 @@ describe("notifications", function () {
     expect(await rows(service.db, "SELECT FROM push_delivery")).to.deep.equal([]);
   });
 
-  it("are given up after five attempts at a push service that stays full", async () => {
+  it("are given up after five attempts at a push service that stays busy", async () => {
     await devices("POST", device("full").subscription);
     answer = 503;
     await published("a", PUSH);
@@ -267,7 +267,7 @@ describe("notifications", function () {
   /** Attempted once, with a retry due. */
   const waiting = () => rows(service.db, "SELECT FROM push_delivery WHERE attempts = 1 AND holder IS NULL");
 
-  it("are pushed by another process when the one that held them died, and a second takes the place of the first", async () => {
+  it("are sent by another process when theirs died, and the second message replaces the first", async () => {
     await devices("POST", device("left").subscription);
     answer = 429;
     await published("x", PUSH);
@@ -281,7 +281,7 @@ describe("notifications", function () {
     await until(async () => (await rows(service.db, "SELECT FROM push_delivery")).length === 0);
   });
 
-  it("are pushed to nobody any longer once they are taken back", async () => {
+  it("are sent to no further device after they are withdrawn", async () => {
     await devices("POST", device("back").subscription);
     answer = 429;
     const { id } = await published("x", PUSH);
@@ -310,7 +310,7 @@ describe("notifications", function () {
     };
   }
 
-  it("are for who a user is now: in an open page and on a device, after a change of the user and after signing out", async () => {
+  it("are for the current user: in an open page and on a device, after a change of the user and after signing out", async () => {
     const user = await signedIn("Oslo");
     // Starts at the current position: a subscription without one may start too late for the next event.
     const [{ last }] = (await rows<{ last: number }>(
@@ -334,7 +334,7 @@ describe("notifications", function () {
     expect(pushed).to.have.length(3);
   });
 
-  it("are signed by keys that the app keeps, whoever asks, and its owner alone sees a device", async () => {
+  it("are signed by the app's own keys, and only its owner sees a device", async () => {
     const keys = await Promise.all(Array.from({ length: 4 }, async () => (await devices("GET")).body.publicKey));
     expect(new Set(keys).size).to.equal(1);
     const mine = device("a");
@@ -371,7 +371,7 @@ describe("notifications", function () {
     expect(list.data.notifications.entries).to.deep.equal([{ data: { title: "g" }, readStatus: true }]);
   });
 
-  it("have over GraphQL how many there are and whether more follow, of those that the caller may see", async () => {
+  it("have over GraphQL their number and whether more follow, for what the caller may see", async () => {
     for (const status of ["draft", "published", "published"]) {
       const body = { status, data: { title: "one of several" } };
       await service.rest("POST", `/v1/apps/${service.appId}/notifications`, { body });

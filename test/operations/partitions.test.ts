@@ -40,7 +40,7 @@ describe("partitions", () => {
     for (const [index, { low }] of all.slice(1).entries()) expect(low).to.equal(all[index]!.high);
   }
 
-  it("stand ready for two days of rows beyond the last one, in every table, without a gap", async () => {
+  it("are prepared for two days of rows in advance, in every table, without a gap", async () => {
     await write("run", 5_000_000);
     await write("execution_log", 5_000_000);
     await partitions().makeAhead();
@@ -53,7 +53,7 @@ describe("partitions", () => {
     expect(await Promise.all(TABLES.map((table) => partitionsOf(db, table)))).to.deep.equal(before);
   });
 
-  it("take a row however far beyond them its number is", async () => {
+  it("take a row with any number beyond them", async () => {
     await write("run", 900_000_000);
     expect(await db.query("SELECT id FROM run")).to.deep.equal([{ id: 900_000_001 }]);
     await partitions().makeAhead();
@@ -61,7 +61,7 @@ describe("partitions", () => {
     expectWhole(await partitionsOf(db, "run"));
   });
 
-  it("are dropped whole once their newest row is too old, and never with a run that has not ended", async () => {
+  it("are dropped as a whole when their newest row is too old, and never with a run that has not ended", async () => {
     const [first] = await partitionsOf(db, "run");
     await write("run", 10);
     await write("execution_log", 10);
@@ -92,7 +92,7 @@ describe("partitions", () => {
       expectWhole((await partitionsOf(db, table)).with(0, { ...(await partitionsOf(db, table))[0]!, low: null }));
   });
 
-  it("that have left their table are dropped by whoever comes next where a reader kept them, and stand in no backup meanwhile", async () => {
+  it("that are detached are dropped later if a reader delayed this, and are in no backup", async () => {
     const [first] = await partitionsOf(db, "execution_log");
     await write("execution_log", 10);
     await db.query("UPDATE execution_log SET created_at = now() - interval '40 days'");
@@ -124,7 +124,7 @@ describe("partitions", () => {
     expect(await left()).to.equal(0);
   });
 
-  it("leave in one step however many they are: everybody waits, and plans anew, once", async () => {
+  it("are detached in one step, so that others wait, and plan their statements again, only once", async () => {
     for (let day = 1; day <= 12; day += 1) {
       await write("execution_log", day * 250_000);
       await partitions().makeAhead();
@@ -146,7 +146,7 @@ describe("partitions", () => {
     expect(await partitionsOf(db, "execution_log")).to.have.length(old - dropped);
   });
 
-  it("are made beside those who write and change the app: nobody's transaction is ended for it", async () => {
+  it("are created beside writers and changes of apps: no transaction is ended for it", async () => {
     let over = false;
     let written = 0;
     const writer = async () => {

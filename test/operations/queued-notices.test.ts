@@ -75,7 +75,7 @@ describe("a queued run", () => {
     expect(await noticesOf(() => accept("n", null, false))).to.deep.equal([]);
   });
 
-  it("that waited for its own process is announced with the others of its app by one notice", async () => {
+  it("that waited for its own process is announced together with the others of its app", async () => {
     const room = new QueueLimits(db, { max: 100, maxPerApp: 100, maxBytes: 100 });
     const announced = await noticesOf(() => Promise.all([1, 1, 2, 1].map((appId) => room.announce(appId))));
     expect(announced.sort()).to.deep.equal(["1", "2"]);
@@ -88,7 +88,7 @@ describe("a queued run", () => {
     expect(await noticesOf(schedule.claimDue)).to.deep.equal(["1"]);
   });
 
-  it("of a log event is announced, once for each app however many runs it has", async () => {
+  it("of a log event is announced, once for each app for any number of runs", async () => {
     for (const app of [1, 2])
       await publishDirectly(db, app, [{ name: "l", triggers: [{ trigger: "log", where: { type: "t" } }] }]);
     const event = (appId: number) => ({
@@ -99,7 +99,7 @@ describe("a queued run", () => {
     expect((await noticesOf(() => rows(db, STORE_EVENTS, values))).sort()).to.deep.equal(["1", "2"]);
   });
 
-  it("of a process of the release before is announced for any app", async () => {
+  it("of a process of the previous release is announced for any app", async () => {
     expect(await noticesOf(() => db.query("SELECT svc_wake(1)"))).to.deep.equal([""]);
     expect(await noticesOf(() => db.query("SELECT svc_wake_all('{1,2}')"))).to.deep.equal([""]);
     expect(await noticesOf(() => db.query("SELECT svc_wake_all('{}')"))).to.deep.equal([]);

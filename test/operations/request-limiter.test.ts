@@ -31,7 +31,7 @@ describe("requests in progress", () => {
     }
   }
 
-  it("are bounded for a credential, and another credential's begin at once", async () => {
+  it("are limited for a credential, and another credential's start at once", async () => {
     const api = await enter(10, { caller: caller("api", 1), address: "203.0.113.1" });
     const other = await enter(2, { caller: caller("api", 2), address: "203.0.113.1" });
     expect([api.length, other.length]).to.deep.equal([3, 2]);
@@ -42,7 +42,7 @@ describe("requests in progress", () => {
     await endAll(other);
   });
 
-  it("of visitors are bounded for the visitor and for the address, apart from requests without a credential", async () => {
+  it("of visitors are limited for the visitor and for the address, separately from requests without a credential", async () => {
     const address = "203.0.113.1";
     const anonymous = await enter(9, { caller: null, address });
     const visitors = [];
@@ -52,7 +52,7 @@ describe("requests in progress", () => {
     for (const leaves of [anonymous, ...visitors, elsewhere]) await endAll(leaves);
   });
 
-  it("of visitors who share one live token are bounded for each address: those of one do not wait for those of another", async () => {
+  it("of visitors who share one live token are limited for each address: those of one do not wait for those of another", async () => {
     const shared = caller("live", 5);
     const first = await enter(5, { caller: shared, address: "203.0.113.10" });
     const second = await enter(5, { caller: shared, address: "203.0.113.11" });
@@ -61,7 +61,7 @@ describe("requests in progress", () => {
     await endAll(second);
   });
 
-  it("leave the line with their caller, who is told nothing else", async () => {
+  it("leave the queue when their caller disconnects", async () => {
     const visitor = { caller: caller("live", 9), address: "203.0.113.3" };
     const holding = await enter(2, visitor);
     const gone = new AbortController();

@@ -38,12 +38,12 @@ describe("retention", () => {
   const counts = () =>
     Promise.all(TABLES.map(async (table) => (await db.query(`SELECT count(*) FROM ${table}`))[0].count));
 
-  it("drops what is older than its days, however much, and keeps the rest: what is unfinished and what has no end too", async () => {
+  it("deletes what is older than its days, and keeps the rest: also what is unfinished", async () => {
     await createRetention({ db, days: 30 }).clean();
     expect(await counts()).to.deep.equal([10, 10, 11, 11]);
   });
 
-  it("drops nothing more the second time, and comes again in an hour", async () => {
+  it("deletes nothing more the second time, and runs again in an hour", async () => {
     const next = await createRetention({ db, days: 30 }).clean();
     expect(await counts()).to.deep.equal([10, 10, 11, 11]);
     expect(next).to.be.within(Date.now() + 3_500_000, Date.now() + 3_600_000);
@@ -64,7 +64,7 @@ describe("retention", () => {
     expect(left).to.deep.equal({ count: 10, first: OLD + 1 });
   });
 
-  it("drops values of settings that were replaced more than an hour ago, and says of what its app knows no more", async () => {
+  it("deletes values of settings that were replaced more than an hour ago, and rechecks what its app knows", async () => {
     await db.query(`
       INSERT INTO app (organization_id, name, secrets_version, secrets_forgotten) VALUES (1, 'b', 9, 0), (1, 'c', 9, 8);
       INSERT INTO replaced_setting (app_id, key, sealed, version, replaced_at) VALUES
@@ -76,7 +76,7 @@ describe("retention", () => {
     expect(known).to.deep.equal([{ forgotten: 4 }, { forgotten: 8 }]);
   });
 
-  it("bounds the audit log of access apart for each organization, each account and failed sign-ins", async () => {
+  it("limits the audit log of access separately for each organization, each account and failed sign-ins", async () => {
     await db.query(`
       INSERT INTO organization (name) VALUES ('quiet'), ('busy');
       INSERT INTO person (organization_id, first_name, last_name, email) VALUES
@@ -115,7 +115,7 @@ describe("retention", () => {
     ]);
   });
 
-  it("drops tokens and secrets of programs that ended, then grants without any, and keeps those that hold", async () => {
+  it("deletes tokens and secrets of programs that ended, then grants without any, and keeps valid ones", async () => {
     await db.query(`
       INSERT INTO person (organization_id, first_name, last_name, email) VALUES (1, 'a', 'b', 'a@example.com');
       INSERT INTO oauth_client (id, name, redirect_uris, grant_types) VALUES ('c', 'c', '[]', '[]');

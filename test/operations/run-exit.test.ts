@@ -91,7 +91,7 @@ function createApp(onEnd: () => void = () => {}) {
 }
 
 describe("the end of a run", () => {
-  it("is judged anew where a secret was set meanwhile, also where a late request took it in first", async () => {
+  it("is scanned again if a secret was set in the meantime, also if a late request read it first", async () => {
     for (const isAskedLate of [false, true]) {
       const { app, perform } = createApp();
       const outcome = await perform(({ mayRequest }) => {
@@ -104,7 +104,7 @@ describe("the end of a run", () => {
     }
   });
 
-  it("tells of the payload without a secret that was set meanwhile, whoever took it in first", async () => {
+  it("masks the payload for a secret that was set in the meantime, whoever read it first", async () => {
     for (const isAskedFirst of [false, true]) {
       const { app, perform } = createApp();
       const payload = JSON.stringify({ given: SECRET });
@@ -118,7 +118,7 @@ describe("the end of a run", () => {
     }
   });
 
-  it("says nothing of the payload where the secrets could not be read, for it has not been searched", async () => {
+  it("has no payload if the secrets could not be read, because it was not searched", async () => {
     const { app, perform } = createApp();
     app.read = async () => {
       throw new ActionError("SETTINGS_INVALID", "the settings cannot be read");
@@ -130,7 +130,7 @@ describe("the end of a run", () => {
     expect(app.endings[0]!.data.payloadAt).to.equal(null);
   });
 
-  it("comes, and says nothing of the run, where the secrets change each time that it was judged", async () => {
+  it("is written without the output of the run if the secrets change during each scan", async () => {
     const { app, perform } = createApp(() => {
       app.version += 1;
     });
@@ -139,7 +139,7 @@ describe("the end of a run", () => {
     expect(app.endings.map(({ state, secretsVersion }) => [state, secretsVersion])).to.deep.equal([["failed", null]]);
   });
 
-  it("is that of a cancelled run where the secrets change each time", async () => {
+  it("is that of a cancelled run if the secrets change each time", async () => {
     const { app, perform } = createApp(() => {
       app.version += 1;
     });

@@ -32,7 +32,7 @@ describe("the idempotency key of a run", () => {
     db.query("UPDATE run SET state = $2, holder = NULL, finished_at = now() WHERE id = $1", [id, state]);
   const count = async () => Number((await db.query("SELECT count(*) AS n FROM run"))[0].n);
 
-  it("starts one run, however many ask at once, and another for another credential or action", async () => {
+  it("starts one run for any number of concurrent requests, and another one for another credential or action", async () => {
     const repository = new RunRepository(db);
     const asked = { ...RUN, idempotencyKey: "k" };
     const all = await Promise.all(Array.from({ length: 8 }, () => repository.insert(asked, HOLDER)));
@@ -43,7 +43,7 @@ describe("the idempotency key of a run", () => {
     expect(await count()).to.equal(3);
   });
 
-  it("stays a failed run's, unless its repeat asks for another: then one run follows, however many ask", async () => {
+  it("keeps a failed run, unless a repeat asks for another one: then one run follows, for any number of requests", async () => {
     const repository = new RunRepository(db);
     const asked = { ...RUN, idempotencyKey: "k" };
     const { id } = await repository.insert(asked, HOLDER);
@@ -57,7 +57,7 @@ describe("the idempotency key of a run", () => {
     expect(again[0]!.id).to.be.above(id);
   });
 
-  it("stays that of a run under way or completed, whatever its repeat asks for", async () => {
+  it("keeps a run that is active or completed, whatever its repeat asks for", async () => {
     const repository = new RunRepository(db);
     const asked = { ...RUN, idempotencyKey: "k", retryFailed: true };
     const { id } = await repository.insert(asked, HOLDER);
@@ -66,7 +66,7 @@ describe("the idempotency key of a run", () => {
     expect(await repository.insert(asked, HOLDER)).to.deep.equal({ id, isRepeated: true });
   });
 
-  it("is free where its run is gone or a day has passed", async () => {
+  it("is free if its run is deleted or after a day", async () => {
     const repository = new RunRepository(db);
     const asked = { ...RUN, idempotencyKey: "k" };
     const { id } = await repository.insert(asked, HOLDER);

@@ -96,7 +96,7 @@ describe("the limits of an action's runs", () => {
                              (SELECT count(*)::int FROM debounced_run) AS debounced`)
     )[0];
 
-  it("let one of an action's runs start, of 60 that two processes accept at once, and then the next, to the last", async () => {
+  it("start one of 60 runs that two processes accept at once, and then the next, to the last", async () => {
     await limit(one("queue"));
     await Promise.all(Array.from({ length: 60 }, (_, by) => ask({}, { by })));
     for (let run = 0; run < 60; run += 1) {
@@ -108,7 +108,7 @@ describe("the limits of an action's runs", () => {
     expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
   });
 
-  it("have as many start as the limit says, whoever accepts and ends them", async () => {
+  it("start as many as the limit allows, whichever process accepts and ends them", async () => {
     await limit(one("queue", { limit: 3 }));
     await Promise.all(Array.from({ length: 20 }, (_, by) => ask({}, { by })));
     const running = [await claim(0), await claim(1), await claim(0)].map((run) => run!.id);
@@ -119,7 +119,7 @@ describe("the limits of an action's runs", () => {
     expect(next.map((run) => run !== null)).to.deep.equal([true, true, true, false]);
   });
 
-  it("skip each run but one of many at once, and say why, without a word of its payload", async () => {
+  it("skip all of many concurrent runs except one, with the reason, without the payload", async () => {
     await limit(one("skip", { key: "who" }));
     await Promise.all(Array.from({ length: 30 }, (_, by) => ask({ who: "hidden" }, { by })));
     const [counts] = await db.query(`
@@ -130,7 +130,7 @@ describe("the limits of an action's runs", () => {
     expect(await kept()).to.deep.equal({ runs: 1, due: 0, debounced: 0 });
   });
 
-  it("leave the newest of many under `cancel`: those that wait end at once, the one that runs is asked to", async () => {
+  it("keep the newest of many with `cancel`: waiting ones end at once, the active one is asked to end", async () => {
     await limit(one("cancel"));
     const first = await ask();
     expect((await claim())!.id).to.equal(first);
@@ -154,7 +154,7 @@ describe("the limits of an action's runs", () => {
     expect((await claim())!.id).to.equal(first + 20);
   });
 
-  it("ask a run that makes way again until it has ended", async () => {
+  it("ask the replaced run again until it has ended", async () => {
     await limit(one("cancel"));
     const first = await ask();
     await claim();
@@ -168,7 +168,7 @@ describe("the limits of an action's runs", () => {
     expect((await kept()).due).to.equal(0);
   });
 
-  it("free the place of a run whose process was killed, as it is buried", async () => {
+  it("release the slot of a run whose process was killed, when it is ended", async () => {
     await limit(one("queue"));
     const { repository } = processes[0]!;
     const lost = await ask();
@@ -180,7 +180,7 @@ describe("the limits of an action's runs", () => {
     expect((await claim(1))!.id).to.equal(next);
   });
 
-  it("keep a place for a run that is put back into the queue", async () => {
+  it("keep the slot of a run that returns to the queue", async () => {
     await limit(one("queue"));
     const run = await ask();
     await ask();
@@ -191,7 +191,7 @@ describe("the limits of an action's runs", () => {
     expect(await claim()).to.equal(null);
   });
 
-  it("count by a property of the payload: absent and null together, values of any kind and length, with what text cannot hold", async () => {
+  it("count by a property of the payload: missing and null together, values of any kind and length, also characters that text cannot store", async () => {
     await limit(one("queue", { key: "order.id" }));
     const huge = "x".repeat(900_000);
     const payloads = [
@@ -217,7 +217,7 @@ describe("the limits of an action's runs", () => {
     expect(longest).to.equal(32);
   });
 
-  it("let all that wait start once the limit is taken away, and those of an action that is gone", async () => {
+  it("start all waiting runs after the limit is removed, also those of a deleted action", async () => {
     await limit(one("queue"));
     const many = 250;
     await ask();
@@ -240,7 +240,7 @@ describe("the limits of an action's runs", () => {
     expect((await kept()).runs).to.equal(many - 2);
   });
 
-  it("are forgotten with a backlog that is cancelled whole", async () => {
+  it("are released when a whole backlog is cancelled", async () => {
     await limit(one("queue"));
     for (let run = 0; run < 30; run += 1) await ask();
     const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
@@ -251,7 +251,7 @@ describe("the limits of an action's runs", () => {
     expect((await claim())!.id).to.equal(31);
   });
 
-  it("cost a run of an action without them no row and no due key", async () => {
+  it("cost a run of an action without limits no row and no key", async () => {
     const { repository } = processes[0]!;
     const facts = {
       appId: 1,
@@ -285,7 +285,7 @@ describe("the limits of an action's runs", () => {
     }
     const quiet = () => db.query("UPDATE debounced_run SET due_at = now()");
 
-    it("become one run with the last payload, in one row, however many come to two processes at once", async () => {
+    it("become one run with the last payload, in one row, for any number of starts at two processes", async () => {
       await limit(null, DEBOUNCE);
       const ids = await Promise.all(Array.from({ length: 100 }, (_, n) => start({ n }, { by: n })));
       expect(new Set(ids)).to.deep.equal(new Set([ids[0]]));
@@ -298,7 +298,7 @@ describe("the limits of an action's runs", () => {
       expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
     });
 
-    it("wait for quiet, and no longer than the longest wait", async () => {
+    it("wait for a pause, and no longer than the longest wait", async () => {
       await limit(null, DEBOUNCE);
       const waits = async () =>
         (await db.query("SELECT round(extract(epoch FROM due_at - first_at))::int AS seconds FROM debounced_run"))[0]
@@ -313,7 +313,7 @@ describe("the limits of an action's runs", () => {
       expect(await waits()).to.equal(120);
     });
 
-    it("are those of one caller: nobody's payload becomes another one's run", async () => {
+    it("are merged per caller: no one's payload becomes another one's run", async () => {
       await limit(null, DEBOUNCE);
       const [mine, theirs] = [await start({ of: 1 }, { personId: 1 }), await start({ of: 2 }, { personId: 2 })];
       expect(mine).to.not.equal(theirs);
@@ -325,7 +325,7 @@ describe("the limits of an action's runs", () => {
       ]);
     });
 
-    it("survive whoever accepted them, and start another where the run was cancelled meanwhile", async () => {
+    it("survive the process that accepted them, and start another run if theirs was cancelled", async () => {
       await limit(null, DEBOUNCE);
       const first = await start({ n: 1 });
       const backlogs = new Backlogs(db, new QueueLimits(db, BOUNDS), async () => false);
@@ -337,7 +337,7 @@ describe("the limits of an action's runs", () => {
       expect((await claim())!.id).to.equal(next);
     });
 
-    it("then wait for a place under the action's limit, by the last payload", async () => {
+    it("then wait for a slot under the action's limit, with the last payload", async () => {
       await limit(one("queue", { key: "n" }), DEBOUNCE);
       await ask({ n: 2 });
       await claim();
@@ -352,7 +352,7 @@ describe("the limits of an action's runs", () => {
     });
   });
 
-  it("do not hold up other apps' runs, nor make a healthy runner look as if it took none", async () => {
+  it("do not delay other apps' runs, nor make a healthy runner look idle", async () => {
     await limit(one("queue"));
     for (let run = 0; run < 12; run += 1) await ask();
     await db.query("UPDATE run SET queued_at = now() - interval '1 hour'");

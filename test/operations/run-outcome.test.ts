@@ -11,7 +11,7 @@ const LATER = {
   "the keeping of its console lines": "BEFORE INSERT ON console_line",
 };
 
-describe("a run that has its outcome", () => {
+describe("a run that has its result", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService();
@@ -25,7 +25,7 @@ describe("a run that has its outcome", () => {
   after(() => service.stop());
 
   for (const [step, when] of Object.entries(LATER)) {
-    it(`keeps it when ${step} fails, and its token dies all the same`, async () => {
+    it(`keeps it when ${step} fails, and its token ends anyway`, async () => {
       const table = when.split(" ").at(-1);
       await service.db.query(`CREATE TRIGGER refusal ${when} FOR EACH ROW EXECUTE FUNCTION refuse()`);
       try {

@@ -11,7 +11,7 @@ const REQUEST = "http.server.request.start";
 const WARM = 3;
 const RUNS = 5;
 
-describe("a run of known code", () => {
+describe("a run whose code is known", () => {
   let service: TestService;
   /** All statements, of requests and of the service itself. */
   let all: string[] = [];
@@ -56,7 +56,7 @@ describe("a run of known code", () => {
       body: { name, code, active: true, triggers: [{ trigger: "manual" }] },
     });
 
-  it("is two statements, of its row and of its end", async () => {
+  it("needs two statements, for its row and its end", async () => {
     await create("known", "async function execute({ payload }) { return payload.n }");
     const runs = async (count: number) => {
       for (let n = 0; n < count; n += 1) expect((await call("known", n)).body.result).to.equal(n);
@@ -66,7 +66,7 @@ describe("a run of known code", () => {
     expect(asked).to.deep.equal(Array(RUNS).fill(["insert-named-run-none", "finish-run"]));
   });
 
-  it("is one more statement if it waits for a slot: a claim, which reads its code and its app's secrets too", async () => {
+  it("needs one more statement if it waits for a slot: a claim, which also reads its code and its app's secrets", async () => {
     await create("slow", "async function execute() { await new Promise((resolve) => setTimeout(resolve, 500)); }");
     await call("slow", 0);
     await statementsOf(() => Promise.all(Array.from({ length: 2 * RUNS }, (_, n) => call("slow", n))));

@@ -5,7 +5,7 @@ import type { Notifications } from "../../src/engine/notifications.js";
 import { createCredentials } from "../../src/operations/access/credentials.js";
 import { type CredentialsDatabase, credentialsDatabase } from "./credentials-database.js";
 
-describe("A run's token", () => {
+describe("the token of a run", () => {
   let database: CredentialsDatabase;
   let db: DataSource;
   let notifications: Notifications;
@@ -22,7 +22,7 @@ describe("A run's token", () => {
   /** Changes the row without a notification. */
   const endInDatabase = (id: number) => db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [id]);
 
-  it("is asked of the database once by whom it was issued, and at each use by all others", async () => {
+  it("is read from the database once by the process that issued it, and at each use by others", async () => {
     const [issuer, other] = [create(), create()];
     const { id, token } = await issued(issuer);
     for (const one of [issuer, other]) expect(await one.resolve(token)).to.include({ credentialId: id, appId: 1 });
@@ -31,7 +31,7 @@ describe("A run's token", () => {
     expect(await other.resolve(token)).to.equal(null);
   });
 
-  it("stands for nobody from the run's end on, at once", async () => {
+  it("is not valid from the end of the run on, at once", async () => {
     const issuer = create();
     const { id, token } = await issued(issuer);
     expect(await issuer.resolve(token)).not.to.equal(null);
@@ -43,7 +43,7 @@ describe("A run's token", () => {
     expect(await issuer.resolve(token), "what was asked before the end is not kept after it").to.equal(null);
   });
 
-  it("that is revoked, or whose holder's rights change, is asked of the database again", async () => {
+  it("that is revoked, or whose holder's rights change, is read from the database again", async () => {
     const issuer = create();
     const { id, token } = await issued(issuer);
     expect(await issuer.resolve(token)).not.to.equal(null);

@@ -4,7 +4,7 @@ import { createRunWords } from "../../src/operations/records/run-words.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { readingsOf } from "../harness/plans.js";
 
-describe("the words of runs", () => {
+describe("the search for words of runs", () => {
   let database: ConnectedDatabase;
   let db: DataSource;
 
@@ -42,7 +42,7 @@ describe("the words of runs", () => {
     return words.find(appId, search, { most });
   };
 
-  it("find a run by what it took, returned, printed and contacted, by the beginning of each word", async () => {
+  it("finds a run by the beginning of words in its payload, result, console and hosts", async () => {
     const data = { payload: "PAYLOAD", result: { data: { order: "ORD-4711", note: "line\nbreak Größe" } } };
     const id = await end(1, {
       data,
@@ -67,7 +67,7 @@ describe("the words of runs", () => {
       expect(await found(search), search).to.deep.equal([]);
   });
 
-  it("find no other app's runs, the newest first, and go on before one of them", async () => {
+  it("finds no other app's runs, the newest first, and continues before a run", async () => {
     const ids: number[] = [];
     for (let at = 0; at < 5; at += 1) ids.push(await end(1, { data: { result: "needle" } }));
     await end(2, { data: { result: "needle @1" } });
@@ -77,7 +77,7 @@ describe("the words of runs", () => {
     expect(await found("1", 1)).to.not.include(await end(2, {}));
   });
 
-  it("are asked no further back than it takes to find enough, and to the first run where it takes that", async () => {
+  it("reads no further back than it takes to find enough, and to the first run if needed", async () => {
     const ids = [500_000_000, 3_000_000, 2_900_000, 2_000_000, 1_000_000];
     await db.query(
       `INSERT INTO run_search (run_id, words) SELECT id, array_to_tsvector(ARRAY['@1', 'farback'])
@@ -112,7 +112,7 @@ describe("the words of runs", () => {
     await db.query("DELETE FROM run_search WHERE run_id >= 1000000");
   });
 
-  it("are found without reading what does not hold them, but for the newest", async () => {
+  it("reads only the runs that match, and the newest ones", async () => {
     await db.query(
       `INSERT INTO run_search (run_id, words)
          SELECT 1000 + n, array_to_tsvector(ARRAY['@1', 'common', CASE WHEN n % 2000 = 0 THEN 'rarest' ELSE 'n' || n END])
@@ -132,7 +132,7 @@ describe("the words of runs", () => {
     await db.query("DELETE FROM run_search WHERE run_id BETWEEN 1000 AND 11000");
   });
 
-  it("take nothing of a search for syntax, and refuse one without a word", async () => {
+  it("reads nothing of a search as syntax, and rejects one without a word", async () => {
     for (const search of ["needle' | 'x", "needle:* & !x", "needle\\", "needle \u0001", "(needle)", "needle <-> @2"]) {
       expect(await found(search), search).to.be.an("array");
     }
@@ -145,7 +145,7 @@ describe("the words of runs", () => {
     }
   });
 
-  it("are gathered of runs that ended before anybody gathered, a batch at a time", async () => {
+  it("collects the words of earlier runs in batches", async () => {
     await db.query("TRUNCATE run_search; UPDATE run_search_mark SET newest = now(), oldest = now()");
     const old = await end(1, { data: { result: "ancient" }, minutesAgo: 90 });
     expect(await found("ancient")).to.deep.equal([]);
@@ -153,7 +153,7 @@ describe("the words of runs", () => {
     expect(await found("ancient")).to.deep.equal([old]);
   });
 
-  it("hold of a payload what the entry says of it, never the run's own where that was masked", async () => {
+  it("finds in a payload what its log entry shows, never the original if that was masked", async () => {
     await end(1, { data: { payload: { key: "masked" } }, payload: { key: "sesame4711" } });
     expect(await found("sesame4711")).to.deep.equal([]);
     expect(await found("masked")).to.have.length(1);

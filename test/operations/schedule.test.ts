@@ -62,7 +62,7 @@ describe("schedules", () => {
     ]);
   });
 
-  it("start a run with a jitter at a fixed offset after each tick, and count lateness from there", async () => {
+  it("start a run with jitter at a fixed offset after each tick, and count lateness from there", async () => {
     const [copy] = await publish({ ...SCHEDULED, jitterSeconds: 300 });
     const offset = jitterOffset(copy!.id, 300);
     expect(offset).to.be.within(1, 300_000);
@@ -84,7 +84,7 @@ describe("schedules", () => {
     ]);
   });
 
-  it("start at the tick again where a process of the release before has moved the tick on", async () => {
+  it("start at the tick again if a process of the previous release has moved the tick on", async () => {
     await publish({ ...SCHEDULED, jitterSeconds: 300 });
     await db.query("UPDATE schedule SET next_tick = $1", [new Date(NOON)]);
     time = NOON;
@@ -93,7 +93,7 @@ describe("schedules", () => {
     expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
   });
 
-  it("are spread evenly by a jitter, and are told when too many start together", async () => {
+  it("are spread evenly by jitter, and reported when too many start together", async () => {
     const offsets = Array.from({ length: 1_000 }, (_, at) => jitterOffset(at + 1, 60));
     for (let second = 0; second < 60; second += 10) {
       const within = offsets.filter((offset) => offset >= second * 1_000 && offset < (second + 10) * 1_000);
@@ -118,7 +118,7 @@ describe("schedules", () => {
     expect((await week(appId)).crowded).to.deep.equal([{ tick, count: most + 1 }]);
   });
 
-  it("queue one run of the production copy at its tick, with the payload {}", async () => {
+  it("queue one run of the live version at its tick, with the payload {}", async () => {
     const [copy] = await publish(SCHEDULED);
     await schedule.claimDue();
     expect(await runs()).to.deep.equal([]);
@@ -131,7 +131,7 @@ describe("schedules", () => {
     expect(run.tick.getTime()).to.equal(NOON);
   });
 
-  it("fire only for active server and any copies with a schedule trigger and a frequency", async () => {
+  it("fire only for active actions with environment server or any, a schedule trigger and a frequency", async () => {
     await publish(
       { ...SCHEDULED, name: "inactive", active: false },
       { ...SCHEDULED, name: "client", environment: "client" },
@@ -143,7 +143,7 @@ describe("schedules", () => {
     expect(kept).to.deep.equal([{ name: "any" }]);
   });
 
-  it("keep to their time zone, and to the default where they name none", async () => {
+  it("use their time zone, and the default if they have none", async () => {
     const daily = { ...SCHEDULED, frequency: "0 9 * * *" };
     await publish({ ...daily, name: "ours" }, { ...daily, name: "tokyo", timezone: "Asia/Tokyo" });
     const kept = await db.query(
@@ -155,7 +155,7 @@ describe("schedules", () => {
     ]);
   });
 
-  it("skip a tick while the earlier run goes on, and fire again after it", async () => {
+  it("skip a tick while the earlier run executes, and fire again after it", async () => {
     await publish(SCHEDULED);
     for (const minute of [0, 2]) {
       time = NOON + minute * MINUTE;
@@ -171,7 +171,7 @@ describe("schedules", () => {
     ]);
   });
 
-  it("list what was missed while no scheduler was up, and catch nothing up", async () => {
+  it("list the ticks that were missed while no scheduler ran, and do not catch up", async () => {
     await publish(SCHEDULED);
     time = NOON + 5 * MINUTE;
     await schedule.claimDue();
@@ -182,7 +182,7 @@ describe("schedules", () => {
     ]);
   });
 
-  it("say late, not down, of a tick that a living scheduler came too late for", async () => {
+  it("give the reason late, not down, to a tick that a living scheduler claimed too late", async () => {
     await publish(SCHEDULED);
     await db.query(
       `INSERT INTO instance (id, roles, started_at, lease_until)
@@ -197,7 +197,7 @@ describe("schedules", () => {
     ]);
   });
 
-  it("skip every tick of an app that is not published, and say so", async () => {
+  it("skip every tick of an app that is not published, with the reason", async () => {
     await publish(SCHEDULED);
     await db.query("UPDATE app SET published_at = NULL");
     time = NOON;
@@ -205,7 +205,7 @@ describe("schedules", () => {
     expect(await ticks()).to.deep.equal([["12:00", "app unpublished"]]);
   });
 
-  it("stand still while the app's are paused, with a row for each tick, and go on without catching up", async () => {
+  it("stop while the app's are paused, with a row for each tick, and continue without catching up", async () => {
     await publish(SCHEDULED);
     const pause = createSchedulePause(db);
     const editor = { personId: null, credentialId: null } as unknown as Caller;
@@ -223,7 +223,7 @@ describe("schedules", () => {
     ]);
   });
 
-  it("queue one of two ticks that are both in time, and say that the other found a run under way", async () => {
+  it("queue one of two ticks that are both in time, and skip the other because a run executes", async () => {
     await publish({ ...SCHEDULED, frequency: "* * * * *" });
     time = NOON;
     await schedule.claimDue();
@@ -236,7 +236,7 @@ describe("schedules", () => {
     ]);
   });
 
-  it("leave each pause and each resumption in the audit log", async () => {
+  it("have each pause and each resumption in the audit log", async () => {
     const pause = createSchedulePause(db);
     const editor = { personId: null, credentialId: null } as unknown as Caller;
     for (const isPaused of [true, false]) await pause.set(editor, appId, isPaused);
@@ -247,7 +247,7 @@ describe("schedules", () => {
     ]);
   });
 
-  it("bound what one pause writes, and count the rest in one row", async () => {
+  it("limit the rows of one pause, and count the rest in one row", async () => {
     await publish(SCHEDULED);
     time = NOON + 600 * MINUTE;
     await schedule.claimDue();
@@ -258,7 +258,7 @@ describe("schedules", () => {
     expect(written.at(-1)).to.deep.include({ state: "queued", tick_count: 1 });
   });
 
-  it("give each tick one row, however many schedulers claim at once", async () => {
+  it("give each tick one row, for any number of concurrent schedulers", async () => {
     const wanted = Array.from({ length: 1_000 }, (_, at) => ({ ...SCHEDULED, name: `s${at}` }));
     await publish(...wanted);
     time = NOON;
@@ -273,7 +273,7 @@ describe("schedules", () => {
     expect(await schedule.lag()).to.equal(0);
   });
 
-  it("are counted where they fall due within the next minute, unless the app is unpublished or paused", async () => {
+  it("are counted if they are due within the next minute, unless the app is unpublished or paused", async () => {
     await publish(SCHEDULED, { ...SCHEDULED, name: "b" }, { ...SCHEDULED, name: "c", frequency: "0 13 * * *" });
     expect(await schedule.ticksDue()).to.equal(2);
     time = NOON - MINUTE - 1;
@@ -295,7 +295,7 @@ describe("schedules", () => {
     expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
   });
 
-  it("end with the copy: removed, switched off or without its trigger it owes nothing", async () => {
+  it("end with the live version: removed, switched off or without its trigger", async () => {
     const copies = await publish(SCHEDULED, { ...SCHEDULED, name: "b" }, { ...SCHEDULED, name: "c" });
     const index = createTriggerIndex({ now, defaultTimezone: "UTC" });
     await db.query("DELETE FROM action WHERE id = $1", [copies[0]!.id]);
@@ -304,7 +304,7 @@ describe("schedules", () => {
     expect(await db.query("SELECT 1 FROM schedule")).to.deep.equal([]);
   });
 
-  it("cost nothing while they are not due: no look reads more than the front of the index", async () => {
+  it("cost nothing while they are not due: a check reads only the front of the index", async () => {
     await db.query(
       `INSERT INTO action (app_id, master_id, name, code, active, environment, triggers, frequency)
        SELECT $1, NULL, 'a' || n, '', true, 'server', '[]', '0 0 1 1 *' FROM generate_series(1, 100000) n`,

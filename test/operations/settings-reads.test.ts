@@ -10,7 +10,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 const READERS = 20;
 const WRITES = 25;
 
-describe("settings that many read at once", () => {
+describe("concurrent reads of settings", () => {
   let service: TestService;
   let path: string;
   before(async () => {
@@ -19,7 +19,7 @@ describe("settings that many read at once", () => {
   });
   after(() => service.stop());
 
-  it("are one statement for all who ask in one turn", async () => {
+  it("are one statement for all callers of one turn", async () => {
     const { db, appId } = service;
     const set = await service.rest("POST", path, { body: { shown: { deep: [1] } } });
     const ring = createKeyRing({ keys: [randomBytes(32)], path: "" });
@@ -35,7 +35,7 @@ describe("settings that many read at once", () => {
     expect(answers[0]!["shown"], "each has its own").not.to.equal(answers[1]!["shown"]);
   });
 
-  it("show a write to whoever asks behind its answer, however many read meanwhile", async () => {
+  it("see a write that was acknowledged before them, with any number of concurrent reads", async () => {
     let going = true;
     const reading = async () => {
       while (going) expect((await service.rest("GET", path)).http).to.equal(200);

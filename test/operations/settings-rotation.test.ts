@@ -39,7 +39,7 @@ describe("rotation of the settings' key", () => {
     return `/v1/apps/${body.app.id}/settings`;
   }
 
-  it("fails no read, no write and no first secret of a new app while it goes on", async () => {
+  it("fails no read, no write and no first secret of a new app while it runs", async () => {
     const settled: number[] = [];
     const apps = await Promise.all(Array.from({ length: APPS }, newApp));
     const call = async (method: string, where: string, body?: object) => {
@@ -87,7 +87,7 @@ describe("rotation of the settings' key", () => {
     expect(settled.length).to.be.greaterThan(10 * ROTATIONS);
   });
 
-  it("leaves the new key alone in the file, and no data key under another", async () => {
+  it("leaves only the new key in the file, and no data key under another", async () => {
     const [current, ...others] = readKeyFile(path);
     expect(others).to.deep.equal([]);
     const ring = createKeyRing({ keys: [current!], path: "" });
@@ -98,7 +98,7 @@ describe("rotation of the settings' key", () => {
     }
   });
 
-  it("is a command, beside the service that runs", async () => {
+  it("is a command that runs beside the service", async () => {
     const old = readFileSync(path, "utf8");
     const env = { ...programEnvironment(), DATABASE_URL: service.databaseUrl, DATA_DIR: dataDir };
     const { stdout } = await promisify(execFile)(process.execPath, ["--no-node-snapshot", COMMAND], { env });
@@ -109,7 +109,7 @@ describe("rotation of the settings' key", () => {
     expect((await service.rest("POST", app, { as: "admin", body: { _k: 1 } })).body).to.deep.equal({ _k: 1 });
   });
 
-  it("goes to the first key of SETTINGS_KEY, and changes nothing when the key in use is not among them", async () => {
+  it("uses the first key of SETTINGS_KEY, and changes nothing if the current key is not among them", async () => {
     const database = await freshDatabase();
     const db = await openDatabase(database.url, 3);
     const [first, second, stranger] = [randomBytes(32), randomBytes(32), randomBytes(32)] as const;

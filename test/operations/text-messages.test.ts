@@ -73,7 +73,7 @@ describe("text messages and reports", () => {
     return service.rest("POST", `/v1/apps/${appId}/communicate/events`, { as: null, body, headers });
   }
 
-  it("go to the webhook signed, once, with a key that tells a repeat", async () => {
+  it("are sent to the webhook with a signature, once, with a key that identifies a repeat", async () => {
     await useWebhook();
     const { body } = await sms({ data: { to: "+1 (555) 010-99", body: "Shipped" }, provider: "webhook" });
     expect(await ended(body.id)).to.include({ status: "sent", text: "Shipped", kind: "sms" });
@@ -90,7 +90,7 @@ describe("text messages and reports", () => {
     expect(request.headers["idempotency-key"]).to.match(/^[0-9a-f-]{36}$/);
   });
 
-  it("are sent although the provider calls two of them by the same name", async () => {
+  it("are sent although the provider gives two of them the same name", async () => {
     await useWebhook();
     answer = { status: 200, body: '{"id": "the-same-for-all"}' };
     const first = (await sms({ to: "+15550101", body: "one" })).body;

@@ -46,7 +46,7 @@ describe("indexes on entries", () => {
        UNION ALL SELECT stxname FROM pg_statistic_ext WHERE stxname LIKE 'entry\\_ix%'`,
     );
 
-  it("serve where and order, and find what was found without them", async () => {
+  it("are used for where and order, with the same results as without them", async () => {
     const asked = [
       { Email: "u7@x.org" },
       { Email: { $in: ["u1@x.org", "other"] } },
@@ -84,14 +84,14 @@ describe("indexes on entries", () => {
     expect(await planOf({ where: { Name: "x" } })).not.to.include("entry_ix_");
   });
 
-  it("that are not wished for any more are dropped, and all with their data source", async () => {
+  it("are removed when they are no longer defined, and all with their data source", async () => {
     await fixture.indexes.apply(key, ["Email"]);
     expect(await names()).to.have.length(2);
     await fixture.indexes.drop(key);
     expect(await names()).to.deep.equal([]);
   });
 
-  it("that a value is too long for are left away, and hold up nothing", async () => {
+  it("are left out if a value is too long for them, and block nothing", async () => {
     const long = await fixture.fill("Long", [
       { Text: Array.from({ length: 3_000 }, (_, n) => n.toString(36)).join(" ") },
     ]);
@@ -100,7 +100,7 @@ describe("indexes on entries", () => {
     await fixture.indexes.drop(long);
   });
 
-  it("that nothing speaks of any more are dropped when a process starts, and those that are missing are made", async () => {
+  it("that no definition has are removed when a process starts, and missing ones are created", async () => {
     const wish = { columns: ["Email"], unique: true };
     const [left, kept] = [await fixture.fill("Left", [{ Email: "a" }]), await fixture.fill("Kept", [{ Email: "a" }])];
     await fixture.indexes.apply(left, [wish]);
@@ -111,7 +111,7 @@ describe("indexes on entries", () => {
     expect((await names()).filter(({ name }) => name.startsWith(`entry_ix_1_${left.id}_`))).to.deep.equal([]);
   });
 
-  it("are few, and of columns", async () => {
+  it("have a maximum number, and need columns", async () => {
     const refusal = (wishes: unknown) => {
       try {
         return checkIndexes(wishes);
@@ -128,7 +128,7 @@ describe("indexes on entries", () => {
     expect(refusal(["a", ["b", "c.d"]])).to.deep.equal(["a", ["b", "c.d"]]);
   });
 
-  it("of one app are bounded in number", async () => {
+  it("of one app have a maximum number", async () => {
     for (let id = 1; id <= INDEXES_PER_APP; id += 1) {
       await fixture.db.query(
         `CREATE INDEX entry_ix_1_9_${id} ON data_source_entry (id) WHERE app_id = 1 AND data_source_id = 9 AND id = ${id}`,

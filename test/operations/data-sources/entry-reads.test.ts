@@ -17,7 +17,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
   return `${status}: ${message}`;
 }
 
-describe("reading entries", () => {
+describe("reads of entries", () => {
   let fixture: Fixture;
   let people: DataSourceKey;
   let orders: DataSourceKey;
@@ -42,14 +42,14 @@ describe("reading entries", () => {
   });
   after(() => fixture.stop());
 
-  it("keeps the keys of an entry in the order in which they were written, nested ones too", async () => {
+  it("keep the keys of an entry in the order in which they were written, also nested ones", async () => {
     const found = await find({ limit: 1 });
     expect(writeJson(found.entries[0])).to.include('"data":{"Name":"Ann","2":"two","1":{"z":1,"a":2},"Age":31}');
     const pruned = await find({ limit: 1, attributes: ["Age", "data.2", "1"] });
     expect(writeJson(pruned.entries[0])).to.include('"data":{"2":"two","1":{"z":1,"a":2},"Age":31}');
   });
 
-  it("orders by columns and by the entry's own fields, nothing and null first", async () => {
+  it("order by columns and by the entry's own fields, missing values and null first", async () => {
     const names = async (order: unknown) => (await find({ order })).entries.map((entry) => answered(entry).data.Name);
     expect(await names([["data.Name", "ASC"]])).to.deep.equal([null, undefined, "Ann", "Cid", "bob"]);
     expect(await names([["data.Name", "desc"]])).to.deep.equal(["bob", "Cid", "Ann", undefined, null]);
@@ -57,14 +57,14 @@ describe("reading entries", () => {
     expect(await names([["data.Age"], ["data.Name", "DESC"]])).to.deep.equal(["Cid", "bob", "Ann", undefined, null]);
   });
 
-  it("says how many there are in all beside a page", async () => {
+  it("return the total beside a page", async () => {
     const { entries, pagination } = await find({ limit: 2, offset: 4, includePagination: true });
     expect(entries).to.have.length(1);
     expect(pagination).to.deep.equal({ total: 5, limit: 2, offset: 4 });
     expect(await fixture.reads.count(people, { Age: 31 }, FULL_SCOPE)).to.deep.equal({ total: 2 });
   });
 
-  it("walks every entry once by cursor, forwards and back, over equal values and in mixed directions", async () => {
+  it("reach every entry once by cursor, forwards and backwards, over equal values and mixed directions", async () => {
     const key = await fixture.fill(
       "Many",
       Array.from({ length: 57 }, (_, n) => ({ n, a: n % 3, b: n % 2 ? null : "x" })),
@@ -104,7 +104,7 @@ describe("reading entries", () => {
     }
   });
 
-  it("refuses a cursor of another order, of another data source, and one that was made up", async () => {
+  it("reject a cursor of another order, of another data source, and an invented one", async () => {
     const { cursor } = await find({ order: [["Age", "ASC"]], limit: 1, cursor: true });
     const next = cursor!.next!;
     const forged = Buffer.from(
