@@ -82,7 +82,7 @@ describe("regular expressions", () => {
   });
   after(() => stop());
 
-  it("are written where they can be read", () => {
+  it("are all found in the source", () => {
     expect(all.flatMap(({ unreadable }) => unreadable)).to.deep.equal([]);
     expect(expressions.size).to.be.greaterThan(200);
   });
@@ -105,7 +105,7 @@ describe("regular expressions", () => {
     expect(Object.keys(EXCEPTIONS).filter((text) => !expressions.has(text))).to.deep.equal([]);
   });
 
-  it("are refused where they are quadratic or worse", () => {
+  it("are rejected if they are quadratic or worse", () => {
     for (const source of ["=+$", "^(?:a|\\s)*\\s*<b", "^(a+)+$", "\\s*,\\s*"]) {
       expect(faultOfExpression({ source, flags: "" }), source).not.to.equal(null);
     }

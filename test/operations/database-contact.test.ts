@@ -19,7 +19,7 @@ describe("contact with the database", () => {
     return contact;
   };
 
-  it("is steady after a whole lease of answers, and not before", () => {
+  it("is steady after a whole lease with responses, and not before", () => {
     const contact = contactAt(0, 3_000, 6_000, 9_000);
     now = 11_999;
     expect(contact.isSteady()).to.equal(false);
@@ -27,11 +27,11 @@ describe("contact with the database", () => {
     expect(contact.isSteady()).to.equal(true);
   });
 
-  it("is not steady before the first answer", () => {
+  it("is not steady before the first response", () => {
     expect(contactAt().isSteady()).to.equal(false);
   });
 
-  it("starts over after the database could not be reached", () => {
+  it("starts again after the database was not reachable", () => {
     const contact = contactAt(0, 3_000, 6_000, 9_000, 12_000);
     contact.lost();
     expect(contact.isSteady()).to.equal(false);
@@ -42,7 +42,7 @@ describe("contact with the database", () => {
     expect(contact.isSteady()).to.equal(true);
   });
 
-  it("starts over after a silence in which no attempt failed", () => {
+  it("starts again after a pause without a failed attempt", () => {
     const contact = contactAt(0, 3_000, 6_000, 9_000, 12_000);
     now = 40_000;
     expect(contact.isSteady()).to.equal(false);
@@ -50,7 +50,7 @@ describe("contact with the database", () => {
     expect(contact.isSteady()).to.equal(false);
   });
 
-  it("has no gap at six seconds between two answers, and has one beyond them", () => {
+  it("has no gap at six seconds between two responses, and has one beyond", () => {
     expect(contactAt(0, 6_000, 12_000).isSteady()).to.equal(true);
     expect(contactAt(0, 6_001, 12_000).isSteady()).to.equal(false);
     const contact = contactAt(0, 6_000, 12_000);
@@ -156,7 +156,7 @@ describe("the lease of a process", () => {
     expect(events).to.have.length(6);
   });
 
-  it("removes the rows of all other processes at the start of one that is alone, which may declare them dead", async () => {
+  it("removes the rows of all other processes when one starts that may declare them dead", async () => {
     create(true);
     await lease.start();
     await settled();
@@ -168,7 +168,7 @@ describe("the lease of a process", () => {
     expect(statements.filter(({ text }) => text.startsWith("DELETE"))).to.have.length(1);
   });
 
-  it("is late once it is renewed after its end, and not at its end", async () => {
+  it("is late if it is renewed after its end, and not at its end", async () => {
     create(true);
     await lease.start();
     await settled();
@@ -182,7 +182,7 @@ describe("the lease of a process", () => {
     expect(events).to.deep.equal([true, true, "late", true, true]);
   });
 
-  it("is not renewed after it was stopped, also by a renewal under way, and its row is removed", async () => {
+  it("is not renewed after the process has stopped, also by a renewal in progress, and its row is removed", async () => {
     create();
     await lease.start();
     await settled();

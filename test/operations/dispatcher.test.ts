@@ -113,7 +113,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
 }
 
 describe("a dispatcher", () => {
-  it("executes the runs of callers in their order as slots come free, with one statement for each that waited", async () => {
+  it("executes the runs of callers in their order as slots become free, with one statement for each that waited", async () => {
     const { executed, call, endOne, statements } = startDispatcher(4);
     const answers = Array.from({ length: 30 }, () => call(1));
     for (let run = 0; run < 30; run += 1) await endOne();
@@ -123,7 +123,7 @@ describe("a dispatcher", () => {
     expect(statements()).to.be.within(27, 28);
   });
 
-  it("claims once for each freed slot although further runs of the app are queued during the claim", async () => {
+  it("claims once for each free slot although further runs of the app are queued during the claim", async () => {
     const { dispatcher, executed, call, write, endOne, moment, statements } = startDispatcher(2);
     for (let more = 0; more < 3; more += 1) void call(1);
     moment.isClaiming = () => {
@@ -147,7 +147,7 @@ describe("a dispatcher", () => {
     expect(executed).to.deep.equal([1, 1, 2]);
   });
 
-  it("answers a large result at once, and delays only the next run of its app", async () => {
+  it("returns a large result at once, and delays only the next run of its app", async () => {
     const { executed, call, endOne } = startDispatcher(2);
     const answer = call(1);
     void call(1);
@@ -160,7 +160,7 @@ describe("a dispatcher", () => {
     expect(executed).to.deep.equal([1, 2, 1]);
   });
 
-  it("serves an app that comes later before the further callers of one that holds its share", async () => {
+  it("serves an app that arrives later before further callers of an app that uses its share", async () => {
     const { executed, call, endOne } = startDispatcher(1);
     for (const app of [1, 2, 3, 4]) void call(app);
     for (let more = 0; more < 20; more += 1) void call(1);

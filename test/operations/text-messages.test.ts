@@ -101,7 +101,7 @@ describe("text messages and reports", () => {
     expect([(await message(first.id)).status, (await message(second.id)).status]).to.deep.equal(["delivered", "sent"]);
   });
 
-  it("go to Twilio as its REST wants them, in either form of the call", async () => {
+  it("are sent to Twilio's REST API, in either form of the call", async () => {
     await useTwilio();
     answer = { status: 201, body: '{"sid": "SM1"}' };
     const { body } = await sms({ to: "+15550101", body: "Shipped" });
@@ -116,7 +116,7 @@ describe("text messages and reports", () => {
     expect(request.headers.authorization).to.equal(`Basic ${Buffer.from(`AC1:${TOKEN}`).toString("base64")}`);
   });
 
-  it("end, or wait for their next try, whatever the setting's url is", async () => {
+  it("end, or wait for their next try, with any url in the setting", async () => {
     for (const odd of [`${url} `, `${url}?x=1`, `${url}#x`, `${url}/%zz/`, ` ${url}\\a`]) {
       await set({ __sms: { provider: "twilio", sid: "AC1", token: TOKEN, from: "+15550100", url: odd } });
       const { body } = await sms({ to: "+15550101", body: "x" });
@@ -125,7 +125,7 @@ describe("text messages and reports", () => {
     expect(asked.every(({ url: path }) => path.includes("/2010-04-01/Accounts/AC1/Messages.json"))).to.equal(true);
   });
 
-  it("end as the provider answers: certainly refused ones wait, certain faults end, doubt is left to a person", async () => {
+  it("end by the provider's response: temporary errors wait, permanent ones end, unknown results need a person", async () => {
     await useWebhook();
     const outcome = async (said: typeof answer) => {
       answer = said;
@@ -146,7 +146,7 @@ describe("text messages and reports", () => {
     expect(asked).to.have.length(4);
   });
 
-  it("have no secret in what the provider repeats", async () => {
+  it("contain no secret that the provider repeats", async () => {
     await useTwilio();
     answer = { status: 401, body: `bad token ${TOKEN}, ${Buffer.from(`AC1:${TOKEN}`).toString("base64")}` };
     const { body } = await sms({ to: "+15550101", body: "x" });
@@ -155,7 +155,7 @@ describe("text messages and reports", () => {
     expect(found.detail).to.not.contain(Buffer.from(`AC1:${TOKEN}`).toString("base64").slice(6, 30));
   });
 
-  it("are reported of by who knows the secret alone, in time, of messages of that app", async () => {
+  it("get reports only from callers who know the secret, in time, for messages of that app", async () => {
     await useWebhook();
     const { body } = await sms({ to: "+15550101", body: "x" });
     await ended(body.id);
@@ -174,7 +174,7 @@ describe("text messages and reports", () => {
     expect((await report(news)).body).to.deep.equal({ taken: 0 });
   });
 
-  it("of Twilio are reported of by its own signature", async () => {
+  it("of Twilio get reports with its own signature", async () => {
     await useTwilio();
     answer = { status: 201, body: '{"sid": "SM2"}' };
     const { body } = await sms({ to: "+15550101", body: "x" });
@@ -195,7 +195,7 @@ describe("text messages and reports", () => {
     expect(await message(body.id)).to.include({ status: "bounced", detail: "30003" });
   });
 
-  it("reports of e-mails become log events, each once, and never take a status back", async () => {
+  it("of e-mail get reports that become log events, each once, and never undo a status", async () => {
     await set({ __smtp: { secret: SECRET } });
     const { body } = await service.rest("POST", path("email"), {
       body: { to: [{ email: "ann@example.com" }], subject: "x", text: "y" },
@@ -217,7 +217,7 @@ describe("text messages and reports", () => {
     ]);
   });
 
-  it("have the detail of a report masked before a transaction holds a connection", async () => {
+  it("have the detail of a report masked before a transaction uses a connection", async () => {
     await set({ __smtp: { secret: SECRET } });
     const { body } = await service.rest("POST", path("email"), {
       body: { to: [{ email: "ann@example.com" }], subject: "x", text: "y" },

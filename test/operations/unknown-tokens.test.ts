@@ -15,7 +15,7 @@ const KINDS: CredentialKind[] = ["editor", "admin", "api", "task", "viewer", "li
 const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 describe("a token", () => {
-  it("is svc_<kind>_, 43 characters of base64url and the CRC32 of all that in six digits of base62", () => {
+  it("is svc_<kind>_, 43 characters of base64url and the CRC32 of these in six digits of base62", () => {
     for (const kind of KINDS) {
       for (let count = 0; count < 200; count += 1) {
         const token = newToken(kind);
@@ -79,7 +79,7 @@ describe("an unknown token", () => {
       (error: ActionError) => error.status,
     );
 
-  it("costs no query where the service cannot have made it, and one where it was unknown a moment ago", async () => {
+  it("costs no query if its checksum is wrong or it was unknown a moment ago", async () => {
     const { credentials, queries } = counted();
     for (const kind of KINDS) {
       const madeUp = `svc_${kind}_${"A".repeat(43)}000000`;
@@ -93,7 +93,7 @@ describe("an unknown token", () => {
     }
   });
 
-  it("is known as soon as rights change in its favour", async () => {
+  it("is accepted as soon as a change of rights makes it valid", async () => {
     const { credentials } = counted();
     const token = newToken("live");
     expect(await credentials.resolve(token)).to.equal(null);
@@ -102,7 +102,7 @@ describe("an unknown token", () => {
     expect(await credentials.resolve(token)).to.include({ kind: "live", appId: 1 });
   });
 
-  it("is looked up again when rights changed while the database answered", async () => {
+  it("is looked up again if rights changed while the database responded", async () => {
     let queries = 0;
     const changing = {
       async query(sql: string, values: unknown[]) {
@@ -126,14 +126,14 @@ describe("an unknown token", () => {
     expect(asked).to.deep.equal([1, 2, 2]);
   });
 
-  it("without a checksum is looked up: a token of an earlier release goes on working", async () => {
+  it("without a checksum is looked up: a token of an earlier release still works", async () => {
     const { credentials } = counted();
     const token = `svc_api_${hash("sha256", "an earlier release", "base64url")}`;
     await db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('api', $1, 1)", [hashToken(token)]);
     expect(await credentials.resolve(token, "203.0.113.1")).to.include({ kind: "api", appId: 1 });
   });
 
-  it("counts for its address: too many are refused without a query, those of other addresses and known ones are not", async () => {
+  it("counts for its address: too many are rejected without a query; other addresses and known tokens are not affected", async () => {
     const { credentials, queries } = counted();
     const flooding = "203.0.113.2";
     const { token: known } = await credentials.issue({ kind: "live", appId: 1 });
@@ -155,7 +155,7 @@ describe("an unknown token", () => {
     expect(await statusOf(credentials.resolve(known, flooding))).to.equal("known");
   });
 
-  it("is not what known tokens count as: an address may bring as many of those as it has", async () => {
+  it("counts separately from known tokens, of which an address may send any number", async () => {
     const { credentials } = counted();
     const elsewhere = createCredentials({ db, notifications });
     for (let sent = 0; sent < UNKNOWN_TOKENS_PER_ADDRESS + 50; sent += 1) {
@@ -164,7 +164,7 @@ describe("an unknown token", () => {
     }
   });
 
-  it("does not count before the database has answered: known tokens are resolved however many lookups are in flight", async () => {
+  it("does not count before the database has responded: known tokens are accepted during any number of lookups", async () => {
     const { credentials } = counted();
     const elsewhere = createCredentials({ db, notifications });
     const tokens: string[] = [];
@@ -193,7 +193,7 @@ describe("an unknown token", () => {
     expect(await statusOf(credentials.resolve(token, "203.0.113.6"))).to.equal("known");
   });
 
-  it("counts when lookups of many unknown ones were in flight together", async () => {
+  it("counts if lookups of many unknown ones were in progress together", async () => {
     const { credentials, queries } = counted();
     const flood = () => statusOf(credentials.resolve(newToken("live"), "203.0.113.7"));
     await Promise.all(Array.from({ length: UNKNOWN_TOKENS_PER_ADDRESS * 2 }, flood));

@@ -9,7 +9,7 @@ import { expect } from "chai";
 import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-describe("Scripts at addresses elsewhere", () => {
+describe("scripts at addresses of other hosts", () => {
   let service: TestService;
   let untrust: () => void;
   let content: string | Buffer = "";
@@ -85,7 +85,7 @@ describe("Scripts at addresses elsewhere", () => {
     (await service.rest("POST", `${actions()}/${id}/runWithResult`, { body: {} })).body.result;
   const integrityOf = (text: string | Buffer) => `sha256-${createHash("sha256").update(text).digest("base64")}`;
 
-  it("are fetched once, and every run has what was fetched then", async () => {
+  it("are downloaded once, and every run uses that content", async () => {
     content = "globalThis.said = 'first'";
     const { body } = await create(`${origin}/said.js`);
     const [asset] = body.action.assets;
@@ -101,7 +101,7 @@ describe("Scripts at addresses elsewhere", () => {
     expect(asked).to.equal(0);
   });
 
-  it("are served byte by byte as they came, that a page may check them, also where they are no UTF-8", async () => {
+  it("are served unchanged, so that a page can check their hash, also if they are not UTF-8", async () => {
     const source = Buffer.from("globalThis.said = 'caf\xe9'.length", "latin1");
     content = source;
     const [asset] = (await create(`${origin}/latin.js`)).body.action.assets;
@@ -109,7 +109,7 @@ describe("Scripts at addresses elsewhere", () => {
     expect(Buffer.from(await (await fetch(asset.url)).arrayBuffer())).to.deep.equal(source);
   });
 
-  it("are fetched once, kept and told as changed where an operator's file gives them a name", async () => {
+  it("are downloaded once, stored and marked as changed if an operator's file names them", async () => {
     content = "globalThis.said = 'of the house'";
     asked = 0;
     const { id, dependencies, assets } = (await create("house-rules")).body.action;
@@ -128,7 +128,7 @@ describe("Scripts at addresses elsewhere", () => {
     expect(await (await fetch(asset.url)).text()).to.equal(kept);
   });
 
-  it("that serve something else at a later save are told as changed, and stay what they were", async () => {
+  it("with other content at a later save are marked as changed, and keep their content", async () => {
     content = "globalThis.said = 'kept'";
     const dependencies = [`${origin}/kept.js`];
     const { id, assets } = (await create(dependencies[0]!)).body.action;
@@ -143,7 +143,7 @@ describe("Scripts at addresses elsewhere", () => {
     expect(await run(id)).to.equal("other");
   });
 
-  it("are refused where the host refuses them, where they are too large, and where they lead to an address without TLS", async () => {
+  it("are rejected if the host rejects the request, if they are too large, or if they redirect to an address without TLS", async () => {
     const refusal = async () => {
       const { http, body } = await create(`${origin}/refused.js`);
       expect({ http, status: body.status }).to.deep.equal({ http: 400, status: "DEPENDENCY_UNRESOLVED" });
@@ -161,7 +161,7 @@ describe("Scripts at addresses elsewhere", () => {
     expect(await refusal()).to.match(/has too many redirects/);
   });
 
-  it("are refused for the moment where their host says that it cannot, with nothing written", async () => {
+  it("are rejected with 503 if their host is not available, and nothing is written", async () => {
     const address = `${origin}/busy.js`;
     for (status of [429, 500, 503]) {
       const { http, body, headers } = await create(address);
@@ -172,14 +172,14 @@ describe("Scripts at addresses elsewhere", () => {
     }
   });
 
-  it("where nobody answers are told so and loaded from there", async () => {
+  it("whose host does not answer are marked, and loaded from there", async () => {
     const away = "https://nowhere.invalid/x.js";
     const { http, body } = await create(away);
     expect(http).to.equal(201);
     expect(body.action.assets).to.deep.equal([{ name: away, url: away, path: "/x.js", unreached: true }]);
   });
 
-  it("are kept whatever became of others at their host, of this app or of another", async () => {
+  it("are stored whatever happens to others at their host, of this app or of another", async () => {
     content = "globalThis.said = 'kept'";
     const kept = async (path: string) => (await create(`${origin}${path}`)).body.action.assets[0].integrity;
     const other = await anotherApp();
@@ -197,7 +197,7 @@ describe("Scripts at addresses elsewhere", () => {
     expect(await kept("/after-a-look.js")).to.equal(integrityOf(content));
   });
 
-  describe("that nobody served when they were listed", () => {
+  describe("whose host did not answer at first", () => {
     const listed = async (path: string) => {
       content = `globalThis.said = '${path}'`;
       const { action } = (await withoutHost(() => create(`${origin}${path}`))).body;
@@ -213,7 +213,7 @@ describe("Scripts at addresses elsewhere", () => {
       );
     };
 
-    it("are kept by the next save, one that gives no dependencies too, and told in the trail", async () => {
+    it("are stored by the next save, also without dependencies, with an entry in the audit log", async () => {
       const { id } = await listed("/late.js");
       const away = await withoutHost(() => update(id, { description: "still away" }));
       expect([away.http, away.body.action.assets[0].unreached]).to.deep.equal([200, true]);
@@ -227,7 +227,7 @@ describe("Scripts at addresses elsewhere", () => {
       expect(await run(id)).to.equal("/late.js");
     });
 
-    it("are kept by a publish, for both copies and the history", async () => {
+    it("are stored by a publish, for draft, live version and history", async () => {
       await service.rest("POST", `/v1/apps/${service.appId}/publish`);
       const { id } = await listed("/published.js");
       const published = (await service.rest("POST", `${actions()}/${id}/publish`)).body.action;
@@ -240,7 +240,7 @@ describe("Scripts at addresses elsewhere", () => {
       expect(await received(id)).to.deep.equal([integrityOf(content)]);
     });
 
-    it("are published where still nobody answers, and not where the host has no script", async () => {
+    it("are published if the host still does not answer, and not if it has no script", async () => {
       await service.rest("POST", `/v1/apps/${service.appId}/publish`);
       const { id, dependencies } = await listed("/gone.js");
       const publish = () => service.rest("POST", `${actions()}/${id}/publish`);
@@ -262,7 +262,7 @@ describe("Scripts at addresses elsewhere", () => {
       }
     });
 
-    it("are kept by a restore, as what the action has by then where it has one", async () => {
+    it("are stored by a restore, with the content that the action has by then", async () => {
       const { id } = await listed("/restored.js");
       const restore = async () => {
         const { versions } = (await service.rest("GET", `${actions()}/${id}/versions`)).body;
@@ -280,8 +280,8 @@ describe("Scripts at addresses elsewhere", () => {
   });
 });
 
-describe("Scripts at addresses that are not public", () => {
-  it("are refused at save", async () => {
+describe("scripts at private addresses", () => {
+  it("are rejected on save", async () => {
     const service = await startTestService({ ROLES: "api" });
     try {
       for (const host of ["127.0.0.1", "localhost", "169.254.169.254", "[::1]", "10.0.0.1", "0x7f.1"]) {

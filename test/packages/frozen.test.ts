@@ -17,7 +17,7 @@ interface Entry {
   data: { version: string; integrity: string };
 }
 
-describe("A package that an action has", () => {
+describe("a package that an action has", () => {
   let registry: TestRegistry;
   let service: TestService;
   /** Another process of the service, without the caches of the first one. */
@@ -69,7 +69,7 @@ describe("A package that an action has", () => {
     return received.map(({ data }) => data.version).reverse();
   }
 
-  it("is the one that it was through saves, a publish and the sweep, though its name means a newer one by then", async () => {
+  it("stays the same through saves, a publish and the cleanup, although its name means a newer one by then", async () => {
     release("moves-on", "1.0.0", "old");
     const code = "async function execute() { return movesOn }";
     const { id, assets, dependencies } = await create(["moves-on"], code);
@@ -96,7 +96,7 @@ describe("A package that an action has", () => {
   /** The asset with the other process's URL. */
   const moved = (asset: { path: string }) => ({ ...asset, url: later.url + asset.path });
 
-  it("is told in the trail whenever it is another: by a save, a restore or an import", async () => {
+  it("has an entry in the audit log whenever it changes: by a save, a restore or an import", async () => {
     release("is-told", "1.0.0", "old");
     const { id, name } = await create(["is-told@1.0.0"]);
     release("is-told", "1.1.0", "new");
@@ -114,7 +114,7 @@ describe("A package that an action has", () => {
     expect(await auditedVersions(id)).to.have.length(4);
   });
 
-  it("keeps running, and is saved and published, where npm is switched off, while no other is taken", async () => {
+  it("continues to run, and can be saved and published, if npm is switched off; other packages cannot be added", async () => {
     release("had-before", "1.0.0", "still here");
     const code = "async function execute() { return hadBefore }";
     const { id, dependencies, assets } = await create(["had-before"], code);
@@ -133,8 +133,8 @@ describe("A package that an action has", () => {
   });
 });
 
-describe("A registry's token", () => {
-  it("goes to no other origin: where the registry leads to one, and where it says that archives are there", async () => {
+describe("the token of a registry", () => {
+  it("is sent to no other origin: neither after a redirect, nor for archives", async () => {
     const untrust = trustLocalhost();
     const registry = await startRegistry();
     const mirror = await startRegistry();

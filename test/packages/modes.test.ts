@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-describe("A package that names what its uses never touch", () => {
+describe("a package that names globals which its functions rarely use", () => {
   let registry: TestRegistry;
   let service: TestService;
 
@@ -57,7 +57,7 @@ describe("A package that names what its uses never touch", () => {
     return [result, Object.keys(after).filter((mode) => after[mode] !== before[mode])];
   }
 
-  it("is an isolate if the run does not use what the isolate lacks, else a document", async () => {
+  it("runs in an isolate if the run does not use what the isolate lacks, otherwise in a document", async () => {
     expect(await modesOf("half-page", "halfPage.sum(1, 2)")).to.deep.equal([3, ["isolate"]]);
     expect(await modesOf("half-page", "halfPage.load()")).to.deep.equal([0, ["document"]]);
     expect(await modesOf("half-page", "halfPage.sum(3, 4)")).to.deep.equal([7, ["isolate"]]);
@@ -84,7 +84,7 @@ describe("A package that names what its uses never touch", () => {
     }
   });
 
-  it("is an isolate if the package stores eval, and a document if it calls eval by name or imports a module", async () => {
+  it("runs in an isolate if the package only stores eval, and in a document if it calls eval by name or imports a module", async () => {
     expect(await modesOf("lists-all", "listsAll.sum(1, 2)")).to.deep.equal([3, ["isolate"]]);
     expect(await modesOf("sees-around", "seesAround.sum(1, 2)")).to.deep.equal([3, ["document"]]);
     expect(await modesOf("asks-for-more", "asksForMore.sum(1, 2)")).to.deep.equal([3, ["document"]]);

@@ -27,7 +27,7 @@ const HASHES: Published = {
   },
 };
 
-describe("Choices of npm packages", () => {
+describe("choices of npm packages", () => {
   let registry: TestRegistry;
   let service: TestService;
 
@@ -64,19 +64,19 @@ describe("Choices of npm packages", () => {
     ["dated@2.0.0", "2.0.0"],
   ];
   for (const [dependency, version] of versions) {
-    it(`takes ${version} for ${dependency}: versions younger than seven days only where they are named`, async () => {
+    it(`${dependency} gets ${version}: versions younger than seven days only if they are named exactly`, async () => {
       const { body } = await create([dependency]);
       expect(body.action?.assets[0].version, JSON.stringify(body)).to.equal(version);
     });
   }
 
-  it("refuses a range that only young versions fit, and says why", async () => {
+  it("rejects a range with only young versions, and gives the reason", async () => {
     const { http, body } = await create(["dated@^2"]);
     expect([http, body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
     expect(body.error).to.match(/has only versions of \^2 that are younger than NPM_MIN_AGE_DAYS/);
   });
 
-  it("holds for what a package needs, too", async () => {
+  it("applies also to the dependencies of a package", async () => {
     const manifest = { dependencies: { dated: "^1.0.0" } };
     registry.publish({
       name: "needs-dated",
@@ -93,18 +93,18 @@ describe("Choices of npm packages", () => {
   });
 
   for (const dependency of ["@noble/hashes/../../other", "lodash/./x", "@noble/hashes//sha256", "@noble/hashes/"]) {
-    it(`refuses ${dependency}, which is no path of a module`, async () => {
+    it(`rejects ${dependency}, which is no path of a module`, async () => {
       const { http, body } = await create([dependency]);
       expect([http, body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
     });
   }
 
-  it("refuses a module that the package does not have", async () => {
+  it("rejects a module that the package does not have", async () => {
     const { http, body } = await create(["@noble/hashes/sha1"]);
     expect([http, body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
   });
 
-  it("takes an archive with `.` segments in its paths", async () => {
+  it("accepts an archive with `.` segments in its paths", async () => {
     const content = JSON.stringify({ name: "dotted", version: "1.0.0", main: "./lib/./index.js" });
     const archive = archiveOf([
       { path: "./package/package.json", content },
@@ -114,7 +114,7 @@ describe("Choices of npm packages", () => {
     expect(await run(["dotted"], "return dotted")).to.equal("dotted");
   });
 
-  it("refuses two packages with one global name, and keeps an action that has them", async () => {
+  it("rejects two packages with one global name, and keeps an action that already has them", async () => {
     const files = { "index.js": "module.exports = 1" };
     registry.publish(
       { name: "same-name", version: "1.0.0", files },
@@ -148,7 +148,7 @@ describe("Choices of npm packages", () => {
     ["loads-forever", "for (;;) {}", /it takes more than 5 s to load/],
   ];
   for (const [name, source, words] of UNLOADABLE) {
-    it(`refuses ${name}, which can never be loaded, with nothing written`, async () => {
+    it(`rejects ${name}, which can never be loaded, and writes nothing`, async () => {
       registry.publish({ name, version: "1.0.0", files: { "index.js": source, "empty.js": "exports.none = 1" } });
       const { http, body } = await create([name]);
       expect([http, body.status], JSON.stringify(body)).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
@@ -169,7 +169,7 @@ describe("Choices of npm packages", () => {
     expect(http, JSON.stringify(body)).to.equal(201);
   });
 
-  it("names what to use instead of a package that needs Node", async () => {
+  it("names an alternative to a package that needs Node", async () => {
     const files = { "index.js": "const fs = require('fs'); module.exports = fs.readFileSync" };
     registry.publish({ name: "csv-parse", version: "5.0.0", files }, { name: "jsonwebtoken", version: "9.0.0", files });
     const csv = (await create(["csv-parse@5"])).body;

@@ -32,8 +32,8 @@ const SCOPED: Published = {
   manifest: { type: "module", license: "ISC" },
 };
 
-describe("What a registry says of a package", () => {
-  it("is to be asked for again where this machine could not read it in time", async () => {
+describe("the registry's description of a package", () => {
+  it("is requested again if this machine could not read it in time", async () => {
     const connections = {} as CheckedConnections;
     const registry = createRegistry({ url: "https://registry.example.com", token: null, connections, readLimitMs: 1 });
     const asking = { dependency: "busy-day", signal: AbortSignal.timeout(1_000) };
@@ -45,15 +45,15 @@ describe("What a registry says of a package", () => {
   });
 });
 
-describe("A package that the service cannot bundle", () => {
-  it("is refused with 503, its name and what the operator may do where there is no room for it", () => {
+describe("a package that the service cannot bundle", () => {
+  it("is rejected with 503, its name and advice for the operator", () => {
     const refusal = bundlingRefused("lodash@4", new UncontainedError()) as ActionError;
     expect([refusal.status, httpOf(refusal)]).to.deep.equal(["DEPENDENCY_UNRESOLVED", 503]);
     expect(refusal.message).to.match(/"lodash@4" cannot be bundled now: .*user namespaces.*operator.*NPM_SANDBOX=off/);
   });
 });
 
-describe("Packages of npm", () => {
+describe("packages from npm", () => {
   let registry: TestRegistry;
   let service: TestService;
 
@@ -85,7 +85,7 @@ describe("Packages of npm", () => {
   const run = async (id: number) => (await service.rest("POST", `${actions()}/${id}/runWithResult`, { body: {} })).body;
   const update = (id: number, body: object) => service.rest("PUT", `${actions()}/${id}`, { body });
 
-  it("run under their global name with all that they need, and the answer to create tells what each became", async () => {
+  it("run under their global name with all dependencies, and the response to create shows each", async () => {
     const dependencies = ["add-things@^1", "@scope/say-hello"];
     const { http, body } = await create(dependencies, "return [addThings.add(1, 2), greet('you')]");
     expect(http, JSON.stringify(body)).to.equal(201);
@@ -99,7 +99,7 @@ describe("Packages of npm", () => {
     expect((await run(action.id)).result).to.deep.equal([3, "hello you"]);
   });
 
-  it("keep what they declare for TypeScript, for the editors of apps that use them", async () => {
+  it("keep their TypeScript declarations, for the editors of apps that use them", async () => {
     const index = 'import { B } from "./b.js"; export declare function made(): B;';
     const files = {
       "index.js": "exports.made = () => ({})",
@@ -136,7 +136,7 @@ describe("Packages of npm", () => {
     }
   });
 
-  it("are read for what they declare so often in a minute, app by app", async () => {
+  it("have a rate limit for reads of declarations, for each app", async () => {
     const scripts = createStoredScripts(service.db);
     const integrity = `sha256-${createHash("sha256").update("").digest("base64")}`;
     const read = (appId: number) => scripts.declarations(appId, integrity);
@@ -150,7 +150,7 @@ describe("Packages of npm", () => {
     expect(await read(service.appId + 1)).to.equal(null);
   });
 
-  it("need a document only where they name one, and code that names them no more than they do", async () => {
+  it("need a document only if they name one, and so does code that names them", async () => {
     const one = (name: string, code: string) =>
       registry.publish({ name, version: "1.0.0", files: { "index.js": code } });
     one("looks-around", "module.exports = () => typeof document");
@@ -162,7 +162,7 @@ describe("Packages of npm", () => {
     expect((await run(page.id)).result).to.deep.equal(["", "object"]);
   });
 
-  it("are told to use eval where they do, as pages of client actions forbid it", async () => {
+  it("are marked if they use eval, because pages of client actions forbid it", async () => {
     const one = (name: string, code: string) =>
       registry.publish({ name, version: "1.0.0", files: { "index.js": code } });
     one("makes-code", "exports.compile = (text) => new Function(text)");
@@ -173,7 +173,7 @@ describe("Packages of npm", () => {
     expect((await run(action.id)).result).to.deep.equal([1, true]);
   });
 
-  it("are served by their content to pages of any origin, for ever", async () => {
+  it("are served by their content to pages of any origin, cacheable without expiry", async () => {
     const { action } = (await create(["add-things"])).body;
     const [{ url, integrity, bytes }] = action.assets;
     const answer = await fetch(url);
@@ -185,7 +185,7 @@ describe("Packages of npm", () => {
     expect((await fetch(url.replace(/kept\/.{4}/, "kept/0000"))).status).to.equal(404);
   });
 
-  it("cost a later save and every run no question to the registry, which may be gone", async () => {
+  it("need no request to the registry for later saves and runs", async () => {
     const { action } = (await create(["add-things"], "return addThings.version")).body;
     registry.asked.length = 0;
     expect((await update(action.id, { description: "x", dependencies: ["add-things"] })).http).to.equal(200);
@@ -194,7 +194,7 @@ describe("Packages of npm", () => {
     expect(registry.asked).to.deep.equal([]);
   });
 
-  it("stay what they were until the dependency changes, and a restore brings back the very script", async () => {
+  it("stay the same until the dependency changes, and a restore uses the same script", async () => {
     registry.publish({ name: "moves-on", version: "1.0.0", files: { "index.js": "module.exports = 'old'" } });
     const { action } = (await create(["moves-on@1.0.0"], "return movesOn")).body;
     registry.publish({ name: "moves-on", version: "1.1.0", files: { "index.js": "module.exports = 'new'" } });
@@ -210,7 +210,7 @@ describe("Packages of npm", () => {
     expect((await run(action.id)).result).to.equal("old");
   });
 
-  it("are told in the trail once for each version that an action did not have", async () => {
+  it("have an entry in the audit log once for each version that an action did not have", async () => {
     const { action } = (await create(["add-things"])).body;
     await update(action.id, { description: "again" });
     const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit?actionId=${action.id}`)).body;
@@ -221,7 +221,7 @@ describe("Packages of npm", () => {
     ]);
   });
 
-  it("go with an export as the very scripts, though the registry has newer ones or none", async () => {
+  it("are exported as the same scripts, even if the registry has newer ones or none", async () => {
     registry.publish({ name: "carried", version: "3.0.0", files: { "index.js": "module.exports = 3" } });
     const { action } = (await create(["carried"], "return carried", { name: "carrier" })).body;
     registry.remove("carried");
@@ -237,11 +237,11 @@ describe("Packages of npm", () => {
     expect(back.assets).to.deep.equal(action.assets);
   });
 
-  it("carry the registry's token to the registry", () => {
+  it("send the registry's token to the registry", () => {
     expect(registry.headers.authorization).to.equal("Bearer registry-secret");
   });
 
-  describe("are refused in words, with nothing written:", () => {
+  describe("are rejected with an explanation, and nothing is written:", () => {
     const REFUSED: [what: string, dependency: string, words: RegExp, published?: Published][] = [
       ["a name that does not exist", "not-there", /"not-there" is no package of the registry/],
       ["a version that does not exist", "add-things@9", /has no version 9/],
@@ -295,7 +295,7 @@ describe("Packages of npm", () => {
     }
   });
 
-  it("answer 503 with Retry-After while the registry is away, but for what it said before", async () => {
+  it("cause 503 with Retry-After while the registry is not available, except for cached answers", async () => {
     await create(["add-things@1.0"]);
     await service.db.query("UPDATE package_choice SET chosen_at = 'epoch'");
     registry.instead = (_request, response) => response.writeHead(502).end();
@@ -307,7 +307,7 @@ describe("Packages of npm", () => {
     expect(known.http).to.equal(201);
   });
 
-  it("ask no more of the database, where they are known, than a save without", async () => {
+  it("cost a save no more statements, if they are known, than a save without", async () => {
     const { query } = pg.Client.prototype;
     const statements = async (save: () => Promise<{ http: number }>) => {
       const texts: string[] = [];
@@ -339,7 +339,7 @@ describe("Packages of npm", () => {
     expect(await used()).to.equal(0);
   });
 
-  it("are swept when no action and no version uses them, and not before", async () => {
+  it("are removed when no action and no version uses them, and not before", async () => {
     registry.publish({ name: "used-once", version: "1.0.0", files: { "index.js": "module.exports = 'used once'" } });
     const { action } = (await create(["used-once"])).body;
     const scripts = createStoredScripts(service.db);
@@ -363,7 +363,7 @@ describe("Packages of npm", () => {
     expect(specs).to.deep.equal([]);
   });
 
-  it("report a fault of another field first", async () => {
+  it("have their errors reported after an error of another field", async () => {
     const { body } = await create(["not-there"], "return 1", { timezone: "Nowhere/Land" });
     expect(body.status).to.equal("TIMEZONE_INVALID");
   });

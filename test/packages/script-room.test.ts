@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-describe("The scripts of one app's actions", () => {
+describe("the size of the scripts of one app's actions", () => {
   const LEFT = 3_000;
   let registry: TestRegistry;
   let service: TestService;
@@ -43,17 +43,17 @@ describe("The scripts of one app's actions", () => {
     await registry?.close();
   });
 
-  it("are refused where those of one save are too much together, again when they are there by then", async () => {
+  it("rejects scripts of one save that are too large together, also if they are stored by then", async () => {
     await refused(["part-a", "part-b"], "part-b");
     await refused(["part-b", "part-a"], "part-a");
   });
 
-  it("are refused where another app has brought them", async () => {
+  it("counts scripts that another app has stored", async () => {
     expect((await save(["of-others", "part-c"], service.appId)).http).to.equal(201);
     await refused(["of-others", "part-c"], "part-c");
   });
 
-  it("are counted once, however many actions have them", async () => {
+  it("counts a script once, for any number of actions", async () => {
     for (let at = 0; at < 3; at += 1) expect((await save(["part-d", "fills"], fullApp)).http).to.equal(201);
     await refused(["part-a"], "part-a");
   });

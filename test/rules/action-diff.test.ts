@@ -21,14 +21,14 @@ const action: ActionInput = {
 };
 
 describe("the difference of two actions", () => {
-  it("is nothing for the same", () => {
+  it("is empty for equal actions", () => {
     expect(diffActions({ before: action, after: structuredClone(action), labels: LABELS })).to.deep.equal({
       changes: [],
       code: null,
     });
   });
 
-  it("names each field that differs, with what was and what is", () => {
+  it("has each field that differs, with the old and the new value", () => {
     const after: ActionInput = { ...action, active: true, triggers: [{ trigger: "manual" }], frequency: "0 9 * * *" };
     expect(diffActions({ before: action, after, labels: LABELS })).to.deep.equal({
       changes: [
@@ -40,7 +40,7 @@ describe("the difference of two actions", () => {
     });
   });
 
-  it("is a unified diff that leads from one text to the other, whatever they are", () => {
+  it("has a unified diff that leads from one text to the other, for any texts", () => {
     const line = fc.constantFrom(
       "",
       "a",
@@ -62,7 +62,7 @@ describe("the difference of two actions", () => {
     fc.assert(property, { numRuns: 500 });
   });
 
-  it("replaces all of a text that has little in common with the other, in bounded time", () => {
+  it("replaces the whole text if it has little in common with the other, in limited time", () => {
     const lines = (mark: string, end: string) => Array.from({ length: 60_000 }, (_, at) => mark + at).join("\n") + end;
     for (const [endBefore, endAfter] of [
       ["\n", ""],

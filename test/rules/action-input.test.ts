@@ -134,7 +134,7 @@ describe("action input: the validation table", () => {
     );
   });
 
-  it("reports of any two faults the one that stands first in the table", () => {
+  it("reports of any two errors the one that is first in the table", () => {
     for (const [status, , fields] of ROWS) {
       for (const [other, , more] of ROWS) {
         if (Object.keys(fields).some((key) => Object.hasOwn(more, key))) continue;
@@ -147,14 +147,14 @@ describe("action input: the validation table", () => {
     }
   });
 
-  it("refuses data that is no object", () => {
+  it("rejects data that is no object", () => {
     for (const data of [null, 1, "x", true, [], [MINIMAL]]) {
       refusal("REQUEST_INVALID", () => parseCreate(data));
       refusal("REQUEST_INVALID", () => parseUpdate(data, STORED));
     }
   });
 
-  it("names the field, what was expected and what came, and echoes at most 60 characters", () => {
+  it("names the field, the expected and the received value, and repeats at most 60 characters", () => {
     expect(refusal("ENVIRONMENT_INVALID", () => parseCreate({ ...MINIMAL, environment: "moon" }))).to.equal(
       'environment must be one of server, client, any (got "moon")',
     );
@@ -172,7 +172,7 @@ describe("action input: the validation table", () => {
   });
 });
 
-describe("action input: what is accepted", () => {
+describe("action input: accepted values", () => {
   it("fills in the defaults of the create table", () => {
     expect(parseCreate(MINIMAL)).to.deep.equal({
       ...MINIMAL,
@@ -188,12 +188,12 @@ describe("action input: what is accepted", () => {
     });
   });
 
-  it("takes names of 255 characters and descriptions of 1000, an emoji being one", () => {
+  it("accepts names of 255 characters and descriptions of 1000, with an emoji as one", () => {
     const description = "\u{1f600}".repeat(1000);
     expect(parseCreate({ ...MINIMAL, name: "n".repeat(255), description }).description).to.equal(description);
   });
 
-  it("ignores what an author does not set, so that an action can be sent back whole", () => {
+  it("ignores fields that an author cannot set, so that an action can be sent back completely", () => {
     const whole = {
       ...STORED,
       id: 7,
@@ -205,7 +205,7 @@ describe("action input: what is accepted", () => {
     expect(parseUpdate(whole, STORED)).to.deep.equal(STORED);
   });
 
-  it("keeps triggers with what they use and nothing else", () => {
+  it("keeps triggers with the fields that they use and no others", () => {
     const triggers = [
       { trigger: "manual", where: { type: "x" }, id: 3 },
       { trigger: "log", where: { type: "dataSource.import", dataSourceId: 5, extra: 1 } },
@@ -220,18 +220,18 @@ describe("action input: what is accepted", () => {
     ]);
   });
 
-  it("leaves what an update omits as it is", () => {
+  it("keeps fields that an update omits", () => {
     expect(parseUpdate({}, STORED)).to.deep.equal(STORED);
     expect(parseUpdate({ active: true }, STORED)).to.deep.equal({ ...STORED, active: true });
   });
 
-  it("clears the description by null and by an empty string", () => {
+  it("clears the description with null and with an empty string", () => {
     expect(parseUpdate({ description: null }, STORED).description).to.equal(null);
     expect(parseUpdate({ description: "" }, STORED).description).to.equal(null);
   });
 
   for (const none of [null, ""]) {
-    it(`clears frequency and timezone by ${JSON.stringify(none)}, on update and on create`, () => {
+    it(`clears frequency and timezone with ${JSON.stringify(none)}, on update and on create`, () => {
       const stored = { ...STORED, frequency: "0 9 * * *", timezone: "Europe/Berlin" };
       const cleared = parseUpdate({ frequency: none, timezone: none }, stored);
       expect([cleared.frequency, cleared.timezone]).to.deep.equal([null, null]);
@@ -240,7 +240,7 @@ describe("action input: what is accepted", () => {
     });
   }
 
-  it("judges the whole that an update leaves: environment against triggers, dependencies against code", () => {
+  it("checks the action as it is after an update: environment against triggers, dependencies against code", () => {
     const scheduled = parseUpdate({ triggers: [{ trigger: "schedule" }] }, STORED);
     refusal("TRIGGER_NOT_ALLOWED", () => parseUpdate({ environment: "client" }, scheduled));
     const dependent = parseUpdate({ code: SESSION_CODE, dependencies: ["svc-session"] }, STORED);
@@ -248,7 +248,7 @@ describe("action input: what is accepted", () => {
   });
 });
 
-describe("action input: odd data", () => {
+describe("action input: unusual data", () => {
   it("is not confused by keys of prototypes", () => {
     const data = JSON.parse(`{"name":"greet","code":${JSON.stringify(CODE)},"__proto__":{"active":true},"toString":1}`);
     expect(parseCreate(data).active).to.equal(false);
@@ -258,7 +258,7 @@ describe("action input: odd data", () => {
     );
   });
 
-  it("answers any JSON whatever with an action or a status of the table, never another error", () => {
+  it("turns any JSON into an action or a status of the table, never another error", () => {
     const odd = fc.oneof(fc.jsonValue(), fc.constantFrom<unknown>("server", "client", "any", "0 9 * * *", CODE, true));
     const body = fc.record(
       {

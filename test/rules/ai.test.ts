@@ -29,7 +29,7 @@ const read = (api: ProviderApi, body: Buffer, size = body.length): { texts: stri
 };
 
 describe("the APIs of language models", () => {
-  it("get the limit of tokens in the field that the model accepts", () => {
+  it("get the token limit in the field that the model accepts", () => {
     for (const model of ["o1", "o3-mini", "o4-mini-2025-04-16", "gpt-5", "gpt-5-nano"]) {
       const body = bodyFor(model, { maxTokens: 7 });
       expect(body.max_completion_tokens, model).to.equal(7);
@@ -73,7 +73,7 @@ describe("the APIs of language models", () => {
     }
   });
 
-  it("give the same texts however a stream is cut, also within a character and a line end", () => {
+  it("return the same texts for any split of a stream, also within a character and a line end", () => {
     const texts = ["Grüezi ", "👋", "a\nb\r\n", "end"];
     const chunks = [...texts.map((content) => chunk({ content })), chunk({}, "stop")];
     for (const end of ["\n\n", "\r\n\r\n"]) {
@@ -82,7 +82,7 @@ describe("the APIs of language models", () => {
     }
   });
 
-  it("that name a part by a huge index are failures", () => {
+  it("that use a huge index for a part fail", () => {
     const huge = 2 ** 32 - 2;
     const start = { type: "content_block_start", index: huge, content_block: { type: "text" } };
     const toolCall = chunk({ tool_calls: [{ index: huge, id: "a", function: { name: "a" } }] });
@@ -90,7 +90,7 @@ describe("the APIs of language models", () => {
     expect(() => read(OPENAI_API, streamOf([toolCall]))).to.throw("index of at most");
   });
 
-  it("that end a stream before its end, or with an error, are failures", () => {
+  it("that end a stream early, or with an error, fail", () => {
     const isFailure = (read: () => unknown) => expect(read).to.throw().with.property("code", "TRANSPORT");
     isFailure(() => read(OPENAI_API, streamOf([chunk({ content: "Hel" })])));
     const event = (data: object) => `event: x\ndata: ${JSON.stringify(data)}\n\n`;
@@ -100,7 +100,7 @@ describe("the APIs of language models", () => {
     isFailure(() => read(ANTHROPIC_API, Buffer.from(overloaded)));
   });
 
-  it("keep the thoughts of a model out of its message", () => {
+  it("do not put the thoughts of a model into its message", () => {
     const events = [
       { type: "message_start", message: { model: "m", usage: { input_tokens: 1, output_tokens: 1 } } },
       { type: "content_block_start", index: 0, content_block: { type: "thinking", thinking: "" } },

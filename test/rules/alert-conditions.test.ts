@@ -31,30 +31,30 @@ function firings(rule: Parameters<typeof afterRun>[0], outcomes: string): string
 }
 
 describe("an alert on failed runs", () => {
-  it("fires with the first failure and rests with the next success", () => {
+  it("fires with the first failure and recovers with the next success", () => {
     expect(firings(RULE, "ccffcf")).to.equal("..!!.!");
   });
 
-  it("fires when so many of the last so many failed", () => {
+  it("fires if enough of the last runs failed", () => {
     expect(firings({ ...RULE, failures: 2, of: 3 }, "fccffcc")).to.equal("....!!.");
     expect(firings({ ...RULE, failures: 3, of: 3 }, "ffcfff")).to.equal(".....!");
   });
 
-  it("names the run by which it began to fire, and how many failed", () => {
+  it("names the run that made it fire, and how many failed", () => {
     const rule = { ...RULE, failures: 2, of: 4 };
     const runs = [run("failed"), run("completed"), run("failed"), run("failed")];
     const end = runs.reduce((standing, one) => afterRun(rule, standing, one), NEW_STATE);
     expect(end).to.include({ firing: true, runId: runs[2]!.id, reason: "it failed 2 times in its last 3 runs" });
   });
 
-  it("counts the failures in its reason where it looks at more than the last run", () => {
+  it("has the number of failures in its reason if it looks at more than the last run", () => {
     expect(afterRun(RULE, NEW_STATE, run("failed")).reason).to.equal("it failed");
     const both = { ...RULE, failures: 2, of: 2 };
     const fired = afterRun(both, afterRun(both, NEW_STATE, run("failed")), run("failed"));
     expect(fired.reason).to.equal("it failed 2 times in its last 2 runs");
   });
 
-  it("takes no skipped tick for a failure", () => {
+  it("does not count a skipped tick as a failure", () => {
     expect(afterRun(RULE, NEW_STATE, run("skipped", { scheduled: true, reason: "still running" }))).to.equal(NEW_STATE);
   });
 });
@@ -62,7 +62,7 @@ describe("an alert on failed runs", () => {
 describe("an alert on silence", () => {
   const silent = { ...RULE, condition: "silent" } as const;
 
-  it("fires when no run has succeeded for so long, and rests with a success", () => {
+  it("fires if no run has succeeded for some time, and recovers with a success", () => {
     expect(afterTime(silent, NEW_STATE, { ...PRESENT, now: minutesOn(59) }).firing).to.equal(false);
     const fired = afterTime(silent, NEW_STATE, { ...PRESENT, now: minutesOn(60) });
     expect(fired).to.include({ firing: true, reason: "it has not succeeded for 60 minutes" });
@@ -72,7 +72,7 @@ describe("an alert on silence", () => {
     expect(afterTime(silent, well, { ...PRESENT, now: minutesOn(121) }).firing).to.equal(true);
   });
 
-  it("fires at once for a schedule that nobody claims, and rests when somebody does", () => {
+  it("fires at once for a schedule that no scheduler claims, and recovers when one does", () => {
     const fired = afterTime(silent, NEW_STATE, { ...PRESENT, overdue: true });
     expect(fired.reason).to.contain("its schedule does not run");
     expect(afterTime(silent, fired, PRESENT).firing).to.equal(false);
@@ -82,7 +82,7 @@ describe("an alert on silence", () => {
 describe("an alert on skipped ticks", () => {
   const skipped = { ...RULE, condition: "skipped" } as const;
 
-  it("fires for one that is skipped or that nobody claims, and rests with the next that runs", () => {
+  it("fires for a tick that is skipped or not claimed, and recovers with the next that runs", () => {
     const fired = afterRun(skipped, NEW_STATE, run("skipped", { scheduled: true, reason: "still running" }));
     expect(fired.reason).to.equal("a tick was skipped: still running");
     expect(afterTime(skipped, fired, PRESENT).firing).to.equal(true);
@@ -95,7 +95,7 @@ describe("an alert on skipped ticks", () => {
 });
 
 describe("an alert on the queue", () => {
-  it("fires while the oldest run has waited for so long", () => {
+  it("fires while the oldest run has waited too long", () => {
     const queued = { ...RULE, condition: "queued", minutes: 5 } as const;
     const fired = afterTime(queued, NEW_STATE, { ...PRESENT, oldestMs: 300_000 });
     expect(fired).to.include({ firing: true, reason: "runs have waited for 5 minutes" });

@@ -28,7 +28,7 @@ describe("the tests of columns in a rule", () => {
     expect(refusal("REQUEST_INVALID", () => checkTests({ a: { equal: 1 } }, "t"))).to.contain("t.a.equal");
   });
 
-  it("compare with texts, numbers and booleans; contains takes a text", () => {
+  it("compare with texts, numbers and booleans; contains needs a text", () => {
     const long = "x".repeat(1_000);
     for (const value of [0, -1.5, true, false, "a", long]) {
       checkTests({ a: { equals: value, notequals: value } }, "t");
@@ -52,7 +52,7 @@ describe("the tests of columns in a rule", () => {
   });
 });
 
-describe("callers whom a rule allows", () => {
+describe("callers that a rule allows", () => {
   it("are all, signed-in users, or users by their columns, and nothing else", () => {
     for (const allow of ["all", "loggedIn", { user: { Role: { equals: "admin" } } }]) checkAllow(allow, "a");
     for (const allow of ["everyone", null, undefined, {}, [], true])
@@ -62,7 +62,7 @@ describe("callers whom a rule allows", () => {
     expect(refusal("REQUEST_INVALID", unknown)).to.contain("a.users");
   });
 
-  it("include nobody who is not signed in, except by all", () => {
+  it("exclude everyone who is not signed in, except with all", () => {
     expect([
       allowsUser("all", null),
       allowsUser("loggedIn", null),
@@ -80,7 +80,7 @@ describe("callers whom a rule allows", () => {
 });
 
 describe("tests with the user's columns", () => {
-  it("keep numbers and booleans as they are, and contains as a text", () => {
+  it("keep numbers and booleans unchanged, and use a text for contains", () => {
     const user = { n: 5, yes: true, empty: "", list: ["x"] };
     expect(filledTests({ a: { equals: "{{user.n}}", contains: "{{user.n}}" } }, user)).to.deep.equal({
       a: { equals: 5, contains: "5" },
@@ -108,7 +108,7 @@ describe("tests with the user's columns", () => {
     expect(filledTests({ a: { equals: "0 {{user.b}}" } }, { b: "y" })).to.deep.equal({ a: { equals: "0 y" } });
   });
 
-  it("all hold, or the data do not meet them", () => {
+  it("must all pass", () => {
     const data = { a: "Some Text", n: 3, list: ["One", ["Two"]] };
     for (const [tests, holds] of [
       [{ a: { equals: "Some Text", contains: "some" }, n: { equals: 3 } }, true],
@@ -128,7 +128,7 @@ describe("tests with the user's columns", () => {
 describe("the form of access rules", () => {
   const RULE = { type: ["select"], allow: "all" };
 
-  it("is a list of at most 100; none for nothing", () => {
+  it("is a list of at most 100; none for null", () => {
     expect([parseAccessRules(undefined), parseAccessRules(null)]).to.deep.equal([[], []]);
     expect(parseAccessRules(Array(100).fill(RULE))).to.have.length(100);
     for (const value of [Array(101).fill(RULE), {}, "all"])
@@ -137,7 +137,7 @@ describe("the form of access rules", () => {
       );
   });
 
-  it("is refused by the path of the faulty field", () => {
+  it("is rejected by the path of the invalid field", () => {
     for (const [rule, field] of [
       [null, "accessRules[0] must be an object"],
       [{ ...RULE, type: [] }, "accessRules[0].type must be an array of select, insert, update, delete"],

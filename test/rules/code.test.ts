@@ -35,7 +35,7 @@ describe("code: accepted forms of execute", () => {
   }
 });
 
-describe("code: refused forms of execute, with the form that was found", () => {
+describe("code: rejected forms of execute, with the form that was found", () => {
   const REFUSED: [string, RegExp][] = [
     ["function execute(context) {}", /line 1, column 1: .*function declaration that is not async/],
     ["async function* execute(context) {}", /generator function declaration/],
@@ -145,7 +145,7 @@ const NEEDS_NOTHING = [
 ];
 
 describe("code: packages", () => {
-  it("are ten, each needed by its namespace and named with it", () => {
+  it("are ten, each required by its namespace and named with it", () => {
     expect(BUILT_IN_PACKAGES).to.have.length(10);
     for (const { name, namespace } of BUILT_IN_PACKAGES) {
       const code = inExecute(`return Svc.${namespace}.anything();`);
@@ -157,14 +157,14 @@ describe("code: packages", () => {
   });
 
   for (const body of NEEDS_SESSION) {
-    it(`are needed by ${JSON.stringify(body)}`, () => {
+    it(`are required by ${JSON.stringify(body)}`, () => {
       expect(codeFault(inExecute(body), [])).to.match(/Svc\.Session needs the package svc-session/);
       expect(codeFault(inExecute(body), ["svc-session"])).to.equal(null);
     });
   }
 
   for (const body of NEEDS_NOTHING) {
-    it(`are not needed by ${JSON.stringify(body)}`, () => {
+    it(`are not required by ${JSON.stringify(body)}`, () => {
       expect(codeFault(inExecute(body), [])).to.equal(null);
     });
   }

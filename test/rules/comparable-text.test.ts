@@ -29,7 +29,7 @@ const PAIRS: [whole: string, part: string][] = [
   ["ǅ", "ǆ"],
 ];
 
-describe("texts that are compared case aside", () => {
+describe("texts that are compared without case", () => {
   let database: ConnectedClient;
   let client: Client;
 
@@ -46,7 +46,7 @@ describe("texts that are compared case aside", () => {
     });
   }
 
-  it("fold alike in memory and in PostgreSQL, for letters of every script", async () => {
+  it("are folded in the same way in memory and in PostgreSQL, for letters of every script", async () => {
     // Newer versions of Unicode have letters from U+1C80 to U+1CBF that the database's ICU lacks.
     const letters = Array.from({ length: 0x2000 }, (_, code) => String.fromCodePoint(code + 1)).filter((one) =>
       /[^\P{Letter}\u1c80-\u1cbf]/u.test(one),
@@ -56,7 +56,7 @@ describe("texts that are compared case aside", () => {
     expect(unlike).to.deep.equal([]);
   });
 
-  it("hold each of their parts", () => {
+  it("contain each of their parts", () => {
     const text = fc.string({ unit: fc.constantFrom(..."ΣσςİIiıßẞÉéa ".split("")), maxLength: 8 });
     fc.assert(
       fc.property(text, text, text, (before, part, after) => holdsText(before + part + after, part.toUpperCase())),
@@ -65,7 +65,7 @@ describe("texts that are compared case aside", () => {
 });
 
 describe("numbers that are compared as texts", () => {
-  it("are written as PostgreSQL writes them", async () => {
+  it("are written as in PostgreSQL", async () => {
     const { client, stop } = await connectedClient();
     try {
       const random = fc.sample(fc.double({ noNaN: true, noDefaultInfinity: true }), 300);
@@ -80,7 +80,7 @@ describe("numbers that are compared as texts", () => {
     }
   });
 
-  it("have a second text where an exponent is written", () => {
+  it("have a second form with an exponent", () => {
     expect(equalTexts("1e-7")).to.deep.equal(["1e-7", "0.0000001"]);
     expect(equalTexts("1E+21")).to.deep.equal(["1E+21", "1000000000000000000000"]);
     for (const text of ["1", "e5", "1e", "0x1e5", "1e1000", ""]) expect(equalTexts(text)).to.deep.equal([text]);

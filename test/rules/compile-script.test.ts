@@ -7,7 +7,7 @@ function registered(action: { id: number; name: string; code: string }): Compile
   return (registry as Map<number, CompiledAction>).get(action.id)!;
 }
 
-describe("The script compiled from an action's code", () => {
+describe("the script compiled from an action's code", () => {
   const forms = {
     "a declaration": "async function execute(context) { return context.payload; }",
     "an arrow function": "const execute = async (context) => context.payload;",
@@ -17,20 +17,20 @@ describe("The script compiled from an action's code", () => {
     "a strict script": '"use strict";\nlet execute = async (context) => context.payload',
   };
   for (const [form, code] of Object.entries(forms)) {
-    it(`gives the execute of ${form}`, async () => {
+    it(`returns the execute of ${form}`, async () => {
       const { name, define } = registered({ id: 3, name: "echo", code });
       expect(name).to.equal("echo");
       expect(await define()({ payload: { a: 1 }, settings: {} })).to.deep.equal({ a: 1 });
     });
   }
 
-  it("evaluates the code anew for each definition, in a scope of its own", async () => {
+  it("evaluates the code again for each definition, in its own scope", async () => {
     const action = registered({ id: 3, name: "count", code: "let n = 0; const execute = async () => ++n;" });
     const call = (execute: ReturnType<CompiledAction["define"]>) => execute({ payload: {}, settings: {} });
     expect([await call(action.define()), await call(action.define())]).to.deep.equal([1, 1]);
   });
 
-  it("is named, and its lines are the author's", async () => {
+  it("has a name, and the author's lines", async () => {
     const { define } = registered({
       id: 3,
       name: "fail",

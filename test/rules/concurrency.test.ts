@@ -48,13 +48,13 @@ describe("the limit of an action's runs", () => {
     [1, "qc", [2], [], [[1, 2]]],
     [3, "CCCc", [], [], [[1, 4]]],
   ] as [number, string, number[], number[], [number, number][]][]) {
-    it(`of ${limit} judges ${runs}: admits ${admit.join() || "none"}, cancels ${cancel.length}`, () => {
+    it(`of ${limit} for ${runs}: admits ${admit.join() || "none"}, cancels ${cancel.length}`, () => {
       const displaced = cancel.map(([runId, by]) => ({ runId, for: by }));
       expect(decideRuns(limit, runsOf(runs))).to.deep.equal({ admit, skip, cancel: displaced });
     });
   }
 
-  it("admits no more runs than it says, whatever waits", () => {
+  it("admits no more runs than its number, whatever waits", () => {
     const letters = fc.string({ unit: fc.constantFrom("q", "s", "c"), maxLength: 12 });
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 4 }), letters, (limit, waiting) => {

@@ -22,7 +22,7 @@ const cell = fc.string({
 const table = fc.array(fc.array(cell, { minLength: 2, maxLength: 4 }), { minLength: 1, maxLength: 5 });
 
 describe("CSV that arrives in parts", () => {
-  it("has the rows of the whole text, for every cut position", () => {
+  it("has the same rows as the whole text, for every cut position", () => {
     const texts = fc.record({
       rows: table,
       delimiter: fc.constantFrom(",", ";", "\t", "|"),
@@ -49,7 +49,7 @@ describe("CSV that arrives in parts", () => {
     );
   });
 
-  it("keeps rows of blank cells and skips lines without a character", () => {
+  it("keeps rows of blank cells and skips empty lines", () => {
     expect(rowsOf(["a,b\n1,2\n,\n\n3,4\n\n"], ",")).to.deep.equal([
       ["a", "b"],
       ["1", "2"],
@@ -60,7 +60,7 @@ describe("CSV that arrives in parts", () => {
     expect(rowsOf(["a\r\n\r\n1\r\r2\n\n3"], ",")).to.deep.equal([["a"], ["1"], ["2"], ["3"]]);
   });
 
-  it("refuses a quote that does not end or ends too early, and rows of too many cells, wherever it is cut", () => {
+  it("rejects a quote that does not end or ends too early, and rows of too many cells, for every cut position", () => {
     for (const text of ['a,b\n"1,2\n3,4\n', 'a,b\n"1"x,2\n', 'a,b\n"1" "2",2\n', `a\n${",".repeat(CSV_CELLS_MAX)}`]) {
       for (let at = 0; at < Math.min(text.length, 20); at += 1) {
         const parse = () => rowsOf([text.slice(0, at), text.slice(at)], ",");
@@ -92,7 +92,7 @@ describe("the delimiter of a CSV", () => {
     });
   }
 
-  it("is what `sep=` on the first line says", () => {
+  it("is the one of `sep=` on the first line", () => {
     for (const [line, delimiter] of [
       ["sep=;\r\n", ";"],
       ["sep=|\n", "|"],

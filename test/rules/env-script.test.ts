@@ -15,8 +15,8 @@ function run(appSettings: Record<string, unknown>): any {
   return window["ENV"];
 }
 
-describe("the env script", () => {
-  it("gives back any settings as they are", () => {
+describe("the script env.js", () => {
+  it("returns any settings unchanged", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()), (settings) => {
         expect(JSON.stringify(run(settings).appSettings)).to.equal(JSON.stringify(settings));
@@ -24,12 +24,12 @@ describe("the env script", () => {
     );
   });
 
-  it("survives the end of a script element, comments and line separators in values and keys", () => {
+  it("is safe with the end of a script element, comments and line separators in values and keys", () => {
     const nasty = "</script><!--<script>\u2028\u2029'\"\\`${x}\ud800";
     expect(run({ [nasty]: nasty }).appSettings[nasty]).to.equal(nasty);
   });
 
-  it("makes __proto__ in a value a property of its own and changes no prototype", () => {
+  it("keeps __proto__ in a value as a property and changes no prototype", () => {
     const { feature } = run({ feature: JSON.parse('{"__proto__": {"polluted": true}}') }).appSettings;
     expect(Object.keys(feature)).to.deep.equal(["__proto__"]);
     expect(feature.polluted).to.equal(undefined);

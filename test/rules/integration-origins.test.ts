@@ -68,14 +68,14 @@ describe("the origins of an action", () => {
     expect(fault(hostOf(62))).to.be.a("string");
   });
 
-  it("are named with the schemes that are allowed, and must be an array", () => {
+  it("need one of the allowed schemes, and an array", () => {
     expect(fault("ftp://a.example")).to.include("must be an https origin");
     expect(fault("ftp://a.example", PRIVATE)).to.include("must be an https or http origin");
     for (const value of ["https://a.example", {}, 1])
       expect(integrationOriginsFault(value, "server", PUBLIC)).to.match(/^integrationOrigins must be an array/);
   });
 
-  it("may be http and loopback where private networks are allowed, and still no other scheme", () => {
+  it("may be http and loopback if private networks are allowed, and no other scheme", () => {
     for (const origin of ["http://localhost:8080", "http://127.0.0.1:1", "https://[::1]", "http://api.internal:80"]) {
       expect(fault(origin, PRIVATE), origin).to.equal(null);
     }
@@ -85,7 +85,7 @@ describe("the origins of an action", () => {
     }
   });
 
-  it("are at most 20, each stored once, and only of server actions", () => {
+  it("are at most 20, each stored once, and only for server actions", () => {
     const many = Array.from({ length: INTEGRATION_ORIGINS_MAX + 1 }, (_, index) => `https://a${index}.example`);
     expect(integrationOriginsFault(many.slice(1), "server", PUBLIC)).to.equal(null);
     expect(integrationOriginsFault(many, "server", PUBLIC)).to.include("at most 20");

@@ -23,8 +23,8 @@ const nearlyJson = fc
   )
   .map(([text, at, put]) => text.slice(0, at % (text.length + 1)) + put + text.slice((at % (text.length + 1)) + 1));
 
-describe("JSON text read where it lies", () => {
-  it("is JSON exactly where JSON.parse says so", () => {
+describe("JSON text that is read without parsing", () => {
+  it("is valid exactly if JSON.parse accepts it", () => {
     fc.assert(
       fc.property(fc.oneof(fc.json({ maxDepth: 6 }), nearlyJson, fc.string()), (text) => {
         expect(jsonFault(text, DEEP) === null, text).to.equal(isJson(text));
@@ -33,7 +33,7 @@ describe("JSON text read where it lies", () => {
     );
   });
 
-  it("is JSON with blanks anywhere, numbers of every form and every escape", () => {
+  it("can have spaces anywhere, numbers of every form and every escape", () => {
     for (const text of [
       ' [ 1 , -0.5e+3 , { "a" : null } ] ',
       '"\\u00e9\\n\\/\\"\\\\"',
@@ -69,7 +69,7 @@ describe("JSON text read where it lies", () => {
     }
   });
 
-  it("tells how deep it nests, brackets that never close among them", () => {
+  it("returns its depth, also with brackets that never close", () => {
     const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
     expect(jsonFault(nested(500), 500)).to.equal(null);
     expect(jsonFault(nested(501), 500)).to.equal("deep");
@@ -77,7 +77,7 @@ describe("JSON text read where it lies", () => {
     expect(jsonFault(`[${"[],".repeat(1_000)}[]]`, 2)).to.equal(null);
   });
 
-  it("gives a member's text as it stands there, the last of its name, and nothing for a name within", () => {
+  it("returns the text of a member unchanged, the last one of its name, and not one within another", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
         const text = JSON.stringify(object, null, 1);
@@ -94,15 +94,15 @@ describe("JSON text read where it lies", () => {
   });
 });
 
-describe("an answer that holds JSON text", () => {
-  it("says what it would say of the values, each text as it was", () => {
+describe("a response that contains JSON text", () => {
+  it("is the same as with parsed values, each text unchanged", () => {
     const text = '{"b":1.50,"a":{"2":1,"1":[ ]},"b":"twice"}';
     const body = { first: new JsonText(text), list: [new JsonText("null"), { deep: new JsonText('"x"') }], last: 'é"' };
     expect(writeJson(body)).to.equal(`{"first":${text},"list":[null,{"deep":"x"}],"last":"é\\""}`);
     expect(writeJson({ plain: [1, "two"] })).to.equal('{"plain":[1,"two"]}');
   });
 
-  it("never takes a stranger's words for a place, however they look", () => {
+  it("never replaces a placeholder that is part of a text", () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue()), fc.array(fc.uuid()), (values, words) => {
         const texts = values.map((value) => new JsonText(JSON.stringify(value)));
@@ -114,7 +114,7 @@ describe("an answer that holds JSON text", () => {
     );
   });
 
-  it("is the value itself for who writes it otherwise", () => {
+  it("contains the value itself if it is serialized otherwise", () => {
     expect(JSON.stringify({ data: new JsonText('{"a": 1}') })).to.equal('{"data":{"a":1}}');
   });
 });

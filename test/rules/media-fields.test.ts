@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { MEDIA_NAME_MAX_CHARACTERS, mediaName, uploadName } from "../../src/rules/media-fields.js";
 
 describe("the name of an uploaded file", () => {
-  it("stays as it is up to the longest name, and keeps its extension beyond", () => {
+  it("stays unchanged up to the longest name, and keeps its extension beyond", () => {
     const stem = (length: number) => "n".repeat(length);
     expect(uploadName(`${stem(251)}.pdf`)).to.equal(`${stem(251)}.pdf`);
     expect(uploadName(`${stem(300)}.pdf`)).to.equal(`${stem(251)}.pdf`);
@@ -13,7 +13,7 @@ describe("the name of an uploaded file", () => {
     expect(uploadName(`.${stem(300)}`)).to.equal(`.${stem(254)}`);
   });
 
-  it("is never cut inside a character, and is a name that could be given", () => {
+  it("is never cut within a character, and is always a valid name", () => {
     for (let length = 240; length < 262; length += 1) {
       for (const end of [".jpeg", ""]) {
         const name = uploadName(`${"x".repeat(length)}${"😀".repeat(10)}${end}`);

@@ -28,7 +28,7 @@ describe("the range of a request for contents", () => {
     });
   }
 
-  it("counts for a tag that is in the list, weak or not", () => {
+  it("applies with a tag in the list, weak or not", () => {
     expect(['"a"', 'W/"a"', '"b", "a"', "*"].map((header) => namesTag(header, '"a"'))).to.deep.equal(
       Array(4).fill(true),
     );
@@ -36,7 +36,7 @@ describe("the range of a request for contents", () => {
   });
 });
 
-describe("contents, as they are sent", () => {
+describe("contents as they are sent", () => {
   for (const [type, sent, disposition] of [
     ["image/png", "image/png", "inline"],
     ["audio/mpeg", "audio/mpeg", "inline"],
@@ -57,12 +57,12 @@ describe("contents, as they are sent", () => {
     });
   }
 
-  it("are saved where a picture could not be decoded, and shown where something else could not", () => {
+  it("are saved if a picture could not be decoded, and shown if something else could not", () => {
     expect(servingOf("image/png", false).disposition).to.equal("attachment");
     expect(servingOf("video/mp4", false).disposition).to.equal("inline");
   });
 
-  it("have their name whole and in ASCII", () => {
+  it("have their full name and an ASCII form", () => {
     expect(contentDisposition("attachment", `a"b\\c%ü('*).txt`)).to.equal(
       `attachment; filename="a_b_c__('*).txt"; filename*=UTF-8''a%22b%5Cc%25%C3%BC%28%27%2A%29.txt`,
     );

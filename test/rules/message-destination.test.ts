@@ -18,7 +18,7 @@ describe("a sender", () => {
     }
   });
 
-  it("is nothing else, and no line break gets through", () => {
+  it("cannot be anything else, and cannot contain a line break", () => {
     for (const text of [
       "",
       "Ann",
@@ -43,12 +43,12 @@ describe("a sender", () => {
 describe("a mail server of the settings", () => {
   const MAIL = { host: "mail.example.com", from: "shop@example.com" };
 
-  it("is none without a host, whatever else is set", () => {
+  it("needs a host, whatever else is set", () => {
     for (const value of [undefined, null, {}, { host: "" }, { host: null, port: 25 }])
       expect(smtpDestination(value, "ops@example.com"), JSON.stringify(value)).to.equal(null);
   });
 
-  it("has port and encryption by each other", () => {
+  it("gets port and encryption from each other", () => {
     for (const [given, port, secure] of [
       [{}, 587, false],
       [{ secure: null }, 587, false],
@@ -74,13 +74,13 @@ describe("a mail server of the settings", () => {
     expect(() => senderOf({ user: "bob" }, null)).to.throw(DestinationFault, "the setting __smtp: from must be");
   });
 
-  it("takes the password by either name", () => {
+  it("accepts the password under either name", () => {
     expect(smtpDestination({ ...MAIL, password: "a", pass: "b" }, null)).to.include({ password: "a", user: null });
     expect(smtpDestination({ ...MAIL, user: "u", pass: "b" }, null)).to.include({ password: "b", user: "u" });
     expect(smtpDestination(MAIL, null)).to.include({ password: null, fromName: null });
   });
 
-  it("is refused by the faulty field, without its value", () => {
+  it("is rejected with the invalid field, without its value", () => {
     for (const [value, field] of [
       [{ ...MAIL, port: 0 }, "port must be a port from 1 to 65535 (got 0)"],
       [{ ...MAIL, port: 65_536 }, "port must be"],
@@ -108,14 +108,14 @@ describe("a provider of text messages of the settings", () => {
   const TWILIO = { provider: "twilio", sid: "AC1", token: "t", from: "+49" };
   const WEBHOOK = { provider: "webhook", url: "https://sms.example.com/x", secret: "s" };
 
-  it("is none where nothing is set, and otherwise one of the two with their fields", () => {
+  it("is missing if nothing is set, and otherwise one of the two with their fields", () => {
     for (const value of [undefined, null]) expect(smsDestination(value)).to.equal(null);
     expect(smsDestination({ ...TWILIO, more: 1 })).to.deep.equal({ ...TWILIO, url: "https://api.twilio.com/" });
     expect(smsDestination({ ...TWILIO, url: "http://localhost:1/" })).to.include({ url: "http://localhost:1/" });
     expect(smsDestination(WEBHOOK)).to.deep.equal(WEBHOOK);
   });
 
-  it("is refused by the faulty field", () => {
+  it("is rejected with the invalid field", () => {
     for (const [value, field] of [
       ["twilio", "must be an object (got a string)"],
       [{}, "provider must be twilio or webhook (got nothing)"],

@@ -28,7 +28,7 @@ describe("dependencies", () => {
     ]);
   });
 
-  it("that were stored with an address of the service get the one that it has now, all others keep theirs", () => {
+  it("with an address of the service get its current address, all others keep theirs", () => {
     const path = "/client/packages/svc-csv.js";
     const stored = [
       { name: "svc-csv", url: `https://before.example.com${path}`, path },
@@ -41,7 +41,7 @@ describe("dependencies", () => {
     ]);
   });
 
-  it("that the service keeps by their content are served by it, and tell what they are", () => {
+  it("that the service stores are served by it, with their description", () => {
     const sha256 = "0".repeat(64);
     const kept = { version: "4.1.0", licence: "MIT", global: "dateFns", integrity: "sha256-x", bytes: 7 };
     const stored = [{ name: "date-fns@4", path: storedPath(sha256), sha256, ...kept }];
@@ -55,7 +55,7 @@ describe("dependencies", () => {
     expect(readDependency(url, catalogue)).to.deep.equal({ kind: "address", url });
   });
 
-  it("name packages of npm with or without a scope, a version, a range or a tag", () => {
+  it("name packages from npm with or without a scope, a version, a range or a tag", () => {
     const NAMED: [string, string, string, string?][] = [
       ["lodash", "lodash", ""],
       ["lodash@*", "lodash", "*"],
@@ -105,7 +105,7 @@ describe("dependencies", () => {
     [`https://cdn.example.com/${"x".repeat(2048)}`, /longer than 2048/],
   ];
   for (const [dependency, expected] of REFUSED) {
-    it(`are refused and named: ${JSON.stringify(dependency.slice(0, 60))}`, () => {
+    it(`are rejected and named: ${JSON.stringify(dependency.slice(0, 60))}`, () => {
       const message = refusal("DEPENDENCY_UNRESOLVED", () => readDependency(dependency, catalogue));
       expect(message).to.match(expected).and.have.length.below(260);
     });
@@ -113,7 +113,7 @@ describe("dependencies", () => {
 });
 
 describe("the catalogue", () => {
-  it("takes an operator's packages, served here or elsewhere, and lets them replace one of the nine", () => {
+  it("accepts an operator's packages, served here or elsewhere, and lets them replace one of the nine", () => {
     const extended = createCatalogue([
       { name: "acme-tools", path: "/client/packages/acme-tools.js" },
       { name: "dayjs", namespace: null, url: "https://cdn.example.com/dayjs.min.js" },
@@ -134,7 +134,7 @@ describe("the catalogue", () => {
     expect(extended.size).to.equal(12);
   });
 
-  it("names the entry and the field that is at fault", () => {
+  it("names the invalid entry and field", () => {
     const good = { name: "a", path: "/a.js" };
     const faulty: [unknown, RegExp][] = [
       [{}, /packages must be an array/],
@@ -155,7 +155,7 @@ describe("the catalogue", () => {
     for (const [entries, expected] of faulty) expect(() => createCatalogue(entries)).to.throw(expected);
   });
 
-  it("do without the client library where the code names nothing of it beside them, and where all of them do", () => {
+  it("omits the client library if the code and all packages can do without it", () => {
     const catalogue = createCatalogue([
       { name: "acme-tools", namespace: "Acme", path: "/client/packages/acme-tools.js" },
     ]);
@@ -174,7 +174,7 @@ describe("the catalogue", () => {
     expect(needs("return Svc.CSV.parse('')", "svc-csv", "https://cdn.example.com/a.js")).to.equal(true);
   });
 
-  it("need a document in a server run where they say nothing else, and where the code names what shows something or opens a socket", () => {
+  it("needs a document on the server by default, and for code that shows something or opens a socket", () => {
     const catalogue = createCatalogue([{ name: "acme", namespace: "Acme", path: "/client/packages/acme.js" }]);
     const mode = (name: string, code: string) => needOfPackage(catalogue.get(name)!, code).mode;
     expect(mode("acme", "return Acme()")).to.equal("document");
@@ -185,7 +185,7 @@ describe("the catalogue", () => {
     expect(mode("svc-datasources", "return subscribers")).to.equal("network-isolate");
   });
 
-  it("need a document where functions may be called that do, and a realm where the code says only others", () => {
+  it("needs a document for functions that need one, and an isolate if the code names only others", () => {
     const entry = createCatalogue().get("svc-barcode")!;
     for (const code of [
       "return Svc.Barcode.qr('1')",

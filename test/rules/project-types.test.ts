@@ -47,7 +47,7 @@ const OPTIONS = {
   lib: ["es2023", "dom", "dom.iterable"],
 };
 
-describe("Types of an app", () => {
+describe("types of an app", () => {
   const folder = mkdtempSync(join(tmpdir(), "svc-types-"));
   after(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -91,7 +91,7 @@ export const c: number = Papa.unparse([[1]]);
     expect(faults.map((line) => /^action\.ts\((\d+),/.exec(line)?.[1])).to.deep.equal(["4", "5", "6"]);
   });
 
-  it("are of the scripts that the drafts use, by the name that code imports", () => {
+  it("are those of the scripts that the drafts use, under the name that code imports", () => {
     const integrity = `sha256-${"A".repeat(43)}=`;
     const found = importedPackages([
       { dependencies: ["dayjs@1", "svc-csv", "https://example.com/x.js", 7], assets: [{ name: "dayjs@1", integrity }] },
@@ -105,7 +105,7 @@ export const c: number = Papa.unparse([[1]]);
     ]);
   });
 
-  it("leave out types of packages beyond what an editor takes", () => {
+  it("leave out types of packages above the maximum of an editor", () => {
     const large = ["", `export const a: "${"x".repeat(4_000_000)}";\n`];
     const types = projectTypes(
       {},

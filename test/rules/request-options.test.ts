@@ -52,7 +52,7 @@ describe("the options of request()", () => {
     ).to.deep.equal({ attempts: 2, on: [500] });
   });
 
-  it("write the host in normal form", () => {
+  it("normalize the host", () => {
     for (const url of ["https://API.example.com./v1", "https://api.example.com:443/v1", "https:api.example.com/v1"]) {
       expect(read({ url }).url.href).to.equal(URL_TEXT);
     }

@@ -266,8 +266,8 @@ const BAD_TIMEZONES: unknown[] = [
 
 const shown = (value: unknown) => String(JSON.stringify(value)).slice(0, 50);
 
-describe("schedule: what is refused", () => {
-  it("counts at least 150 bad frequencies and time zones, each once", () => {
+describe("schedule: rejected values", () => {
+  it("has at least 150 invalid frequencies and time zones, each once", () => {
     expect(new Set(BAD_FREQUENCIES).size).to.equal(BAD_FREQUENCIES.length);
     expect(new Set(BAD_TIMEZONES).size).to.equal(BAD_TIMEZONES.length);
     expect(BAD_FREQUENCIES.length + TOO_FREQUENT.length + BAD_TIMEZONES.length).to.be.at.least(150);
@@ -289,8 +289,8 @@ describe("schedule: what is refused", () => {
   }
 });
 
-describe("schedule: what is accepted", () => {
-  it("takes each name that the IANA database has as Area/Place, links too, and UTC", () => {
+describe("schedule: accepted values", () => {
+  it("accepts each name that the IANA database has as Area/Place, also links, and UTC", () => {
     const links = [
       "Europe/Kiev",
       "Asia/Calcutta",
@@ -306,7 +306,7 @@ describe("schedule: what is accepted", () => {
     }
   });
 
-  it("takes nearly every minute, a minute of one hour, and a day that comes every four years", () => {
+  it("accepts nearly every minute, a minute of one hour, and a day that occurs every four years", () => {
     for (const frequency of [
       "1-59 * * * *",
       "* 9 * * *",
@@ -321,12 +321,12 @@ describe("schedule: what is accepted", () => {
     }
   });
 
-  it("means either day field where both are restricted", () => {
+  it("matches either day field if both are restricted", () => {
     const ticks = nextRuns("0 0 13 * 5", "UTC", new Date("2026-01-01T00:00:00Z"), 4);
     expect(ticks.map((tick) => tick.getUTCDate())).to.deep.equal([2, 9, 13, 16]);
   });
 
-  it("runs by croner exactly the minutes that the checked fields name", () => {
+  it("runs with croner at exactly the minutes of the checked fields", () => {
     fc.assert(fc.property(expressions, fc.integer({ min: 0, max: 40_000_000 }), sameMinutes), { numRuns: 400 });
   });
 });

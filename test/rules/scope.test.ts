@@ -94,13 +94,13 @@ describe("the scope of a notification", () => {
     { "__proto__.x": { $exists: true } },
   ];
   for (const scope of MATCHING) {
-    it(`${JSON.stringify(scope)} is for the user`, () => expect(inScope(parseScope(scope), ANN)).to.equal(true));
+    it(`${JSON.stringify(scope)} matches the user`, () => expect(inScope(parseScope(scope), ANN)).to.equal(true));
   }
   for (const scope of OTHER) {
-    it(`${JSON.stringify(scope)} is not`, () => expect(inScope(parseScope(scope), ANN)).to.equal(false));
+    it(`${JSON.stringify(scope)} does not match`, () => expect(inScope(parseScope(scope), ANN)).to.equal(false));
   }
 
-  it("is the where of data sources: PostgreSQL finds Ann by the same ones", async () => {
+  it("is the where of data sources: PostgreSQL finds Ann with the same ones", async () => {
     const { url, drop } = await freshDatabase();
     const db = await openDatabase(url, 1);
     const found = async (where: unknown) => {
@@ -123,7 +123,7 @@ describe("the scope of a notification", () => {
     }
   });
 
-  it("that would take long on a user with much data is for nobody, at once", () => {
+  it("that would take long on a user with much data matches no user, at once", () => {
     const many = { ...ANN, tags: Array.from({ length: 300_000 }, (_, at) => at) };
     const scope = parseScope({ $nor: Array.from({ length: 5 }, (_, at) => ({ tags: { $in: [-1, -at] } })) });
     expect(inScope(scope, many)).to.equal(false);
@@ -138,7 +138,7 @@ describe("the scope of a notification", () => {
     }
   });
 
-  it("is never for a visitor without a name, unless it is for everybody", () => {
+  it("never matches an anonymous visitor, unless it is for everyone", () => {
     expect(inScope(parseScope({}), null)).to.equal(false);
     expect(inScope(null, null)).to.equal(true);
   });
@@ -161,7 +161,7 @@ describe("the scope of a notification", () => {
     expect([20, 21].map((levels) => accepted(ofLevels(levels)))).to.deep.equal([true, false]);
   });
 
-  it("is refused, by the place of the fault, where a test is none", () => {
+  it("is rejected with the position of an invalid test", () => {
     for (const [scope, place] of [
       [{ id: { $where: "1" } }, "scope.id"],
       [{ $or: {} }, "scope.$or"],

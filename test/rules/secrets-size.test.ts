@@ -11,7 +11,7 @@ describe("the secrets of an app", () => {
     expect(sizeOfSecrets([secret("abc"), secret("ä")])).to.deep.equal({ count: 2, bytes: 5 });
   });
 
-  it("are refused above the number and above the bytes, and not at them", () => {
+  it("are rejected above the number and above the bytes, and not at them", () => {
     const many = (count: number) => Array.from({ length: count }, () => secret("x"));
     expect(secretsFault(many(SECRETS_MAX_COUNT))).to.equal(null);
     expect(secretsFault(many(SECRETS_MAX_COUNT + 1))).to.contain(`they hold ${SECRETS_MAX_COUNT + 1} of`);

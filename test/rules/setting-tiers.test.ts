@@ -29,14 +29,14 @@ const SETTINGS = new Map<string, unknown>([
   ["toString", "public too"],
 ]);
 
-describe("setting tiers", () => {
-  it("go by the key's prefix alone", () => {
+describe("tiers of settings", () => {
+  it("depend only on the prefix of the key", () => {
     const tiers = [...SETTINGS.keys()].map(tierOf);
     const expected = ["public", "public", "private", "private", "protected", "protected", "protected", "public"];
     expect(tiers).to.deep.equal(expected);
   });
 
-  it("show the runtime public keys only, nested underscores untouched", () => {
+  it("show the runtime only public keys, with nested underscores unchanged", () => {
     expect(Object.entries(runtimeView(SETTINGS))).to.deep.equal([
       ["name", "Shop"],
       ["a_b", { _nested: 1, __nested: 2 }],
@@ -48,7 +48,7 @@ describe("setting tiers", () => {
     expect(Object.keys(httpView(SETTINGS))).to.deep.equal(["name", "a_b", "_key", "_", "toString"]);
   });
 
-  it("show server actions the underscore keys, and nothing public", () => {
+  it("show server actions the keys with underscores, and no public ones", () => {
     expect(Object.keys(serverActionView(SETTINGS))).to.deep.equal(["_key", "_", "__secret", "__", "___three"]);
   });
 

@@ -125,7 +125,7 @@ describe("reads of entries", () => {
     }
   });
 
-  it("joins entries, counts, sums and tells whether there are any", async () => {
+  it("join entries, counts and sums, and return whether there are any", async () => {
     const on = { "data.Name": "data.Who" };
     const join = {
       All: { dataSourceName: "Orders", on, order: [["data.Total", "ASC"]], attributes: ["Total"] },
@@ -148,7 +148,7 @@ describe("reads of entries", () => {
     ]);
   });
 
-  it("joins by the entry's own id, and numbers with texts that say the same", async () => {
+  it("join by the entry's own ID, and numbers with equal texts", async () => {
     const [first] = answered(await find({ limit: 1 })).entries;
     const links = await fixture.fill("Links", [{ To: String(first.id) }, { To: first.id }, { To: 0 }, {}]);
     const join = { People: { dataSourceName: "People", on: { "data.To": "id" }, attributes: ["Name"] } };
@@ -158,7 +158,7 @@ describe("reads of entries", () => {
     ).to.deep.equal([[{ Name: "Ann" }], [{ Name: "Ann" }], [], []]);
   });
 
-  it("does not join what another app has", async () => {
+  it("do not join entries of another app", async () => {
     const join = { Them: { dataSourceName: "Secret", on: { Name: "Name" } } };
     expect(await refusal(find({ join }))).to.equal("DATA_SOURCE_NOT_FOUND: no such data source");
     const theirs = { ...fixture.reader(), joined: async () => ({ id: 1, appId: 2 }) };
@@ -166,7 +166,7 @@ describe("reads of entries", () => {
     expect(await refusal(fixture.reads.find(people, { join: stolen }, theirs))).to.include("DATA_SOURCE_NOT_FOUND");
   });
 
-  it("finds one, or says that there is none", async () => {
+  it("return one entry, or none", async () => {
     const [first] = answered(await find({ limit: 1 })).entries;
     const found = answered(await fixture.reads.findById(people, first.id, fixture.reader()));
     expect(found).to.deep.equal(first);
@@ -180,12 +180,12 @@ describe("reads of entries", () => {
     expect(await fixture.reads.findOne(people, { where: { Name: "nobody" } }, fixture.reader())).to.equal(undefined);
   });
 
-  it("gives distinct values, sorted, without null", async () => {
+  it("return distinct values, sorted, without null", async () => {
     const values = answered(await fixture.reads.distinct(people, ["Age", "data.Name", "1.z"], FULL_SCOPE));
     expect(values).to.deep.equal({ Age: ["7", 5, 31, 31.5], "data.Name": ["Ann", "Cid", "bob"], "1.z": [1] });
   });
 
-  it("aggregates, with the names of a stage in its order", async () => {
+  it("aggregate, with the names of a stage in its order", async () => {
     const aggregate = [
       { $match: { Age: { $exists: true } } },
       { $project: { Age: 1, years: { $convertToNumber: "$Age" } } },
@@ -196,7 +196,7 @@ describe("reads of entries", () => {
     );
   });
 
-  it("understands the conditions of $filters", async () => {
+  it("support the conditions of $filters", async () => {
     const cases: [column: string, condition: string, value: unknown, found: number[]][] = [
       ["Name", "==", "ANN", [0]],
       ["Name", "!=", "ann", [1, 2, 3, 4]],
@@ -223,7 +223,7 @@ describe("reads of entries", () => {
     }
   });
 
-  it("reaches the entry's own fields, columns with a dot, and says of $iLike that case is no matter", async () => {
+  it("reach the entry's own fields and columns with a dot, and ignore case with $iLike", async () => {
     const [first] = answered(await find({ limit: 1 })).entries;
     expect(dataOf(await find({ where: { "entry.id": first.id } }))).to.have.length(1);
     expect(dataOf(await find({ where: { id: first.id } }))).to.have.length(0);
@@ -235,7 +235,7 @@ describe("reads of entries", () => {
     expect(dataOf(await find({ where: { Tags: { $all: [null] } } }))).to.have.length(3);
   });
 
-  it("answers the examples of its document", async () => {
+  it("return the results that the documentation shows", async () => {
     const text = readFileSync(new URL("../../../../docs/reference/data-source-queries.md", import.meta.url), "utf8");
     const examples = [...text.matchAll(/-d '(\{[^']*\})'|```json\n(\{[^`]*)```/g)].map(([, shell, json]) =>
       JSON.parse(shell ?? json!),
@@ -256,7 +256,7 @@ describe("reads of entries", () => {
     ]);
   });
 
-  it("names what is wrong with a query, what was expected and what was received", async () => {
+  it("name the error of a query, the expected and the received value", async () => {
     const cases: [query: unknown, words: string][] = [
       [{ wher: {} }, 'wher is not a known field; the nearest known field is "where"'],
       [{ where: [] }, "where must be an object of columns and operators (got an array of 0)"],
@@ -284,7 +284,7 @@ describe("reads of entries", () => {
     for (const [query, words] of cases) expect(await refusal(find(query)), JSON.stringify(query)).to.include(words);
   });
 
-  it("bounds depth, operators and lists of a query", async () => {
+  it("limit depth, operators and lists of a query", async () => {
     const nested = (levels: number): object => (levels === 0 ? { a: 1 } : { $and: [nested(levels - 1)] });
     expect(await refusal(find({ where: nested(13) }))).to.include("is nested more than 12 deep");
     const wide = { $or: Array.from({ length: 100 }, (_, n) => ({ a: { $gt: n, $lt: n, $ne: n } })) };

@@ -6,7 +6,7 @@ import { hash, hashTurn, matchesHash } from "../../../src/operations/records/has
 describe("password hashes", () => {
   const turn = (appId: number, address: string) => hashTurn(appId, { kind: "live", credentialId: 1, address } as never);
 
-  it("of another app, and of another address of the same app, do not wait behind those of a flood", async () => {
+  it("of another app, and of another address of the same app, do not wait for those of a flood", async () => {
     const order: string[] = [];
     const begin = (appId: number, address: string) =>
       hash("secret", turn(appId, address)).then(() => order.push(`${appId} ${address}`));
@@ -18,7 +18,7 @@ describe("password hashes", () => {
     }
   });
 
-  it("are refused when too many of one address wait, and only those of that address", async () => {
+  it("are rejected when too many of one address wait, and only those of that address", async () => {
     const outcome = (appId: number, address: string) =>
       hash("secret", turn(appId, address)).then(
         () => "hashed",
@@ -32,7 +32,7 @@ describe("password hashes", () => {
     expect(outcomes.slice(0, 64)).to.deep.equal(Array(64).fill("hashed"));
   });
 
-  it("match what was hashed and nothing else", async () => {
+  it("match the hashed text and nothing else", async () => {
     const stored = await hash("secret", turn(1, "203.0.113.1"));
     expect(await matchesHash("secret", stored, turn(1, "203.0.113.1"))).to.equal(true);
     expect(await matchesHash("Secret", stored, turn(1, "203.0.113.1"))).to.equal(false);

@@ -6,7 +6,7 @@ import { answered, type Fixture, startFixture } from "./fixture.js";
 
 const SLOW = "SELECT pg_sleep(20)";
 
-describe("connections of readers", () => {
+describe("connections for reads", () => {
   let fixture: Fixture;
 
   before(async () => {
@@ -23,7 +23,7 @@ describe("connections of readers", () => {
     return error as ActionError;
   };
 
-  it("end a query that takes too long, and say what would help", async () => {
+  it("end a query that takes too long, with advice", async () => {
     const { status, message } = await refusal(fixture.pool.read(1, SLOW, []));
     expect(status).to.equal("REQUEST_INVALID");
     expect(message).to.match(
@@ -32,7 +32,7 @@ describe("connections of readers", () => {
     expect(await fixture.pool.read(1, "SELECT 1 AS one", [])).to.deep.equal([{ one: 1 }]);
   });
 
-  it("serve another app while one has as many slow queries as it likes", async () => {
+  it("serve another app while one has many slow queries", async () => {
     const pool = createReadPool(fixture.database.url);
     const holder = fixture.db.createQueryRunner();
     await holder.query("SELECT pg_advisory_lock(1)");
@@ -48,7 +48,7 @@ describe("connections of readers", () => {
     await pool.end();
   });
 
-  it("serve a third app while two have as many slow queries as they like", async () => {
+  it("serve a third app while two have many slow queries", async () => {
     const pool = createReadPool(fixture.database.url);
     const holder = fixture.db.createQueryRunner();
     await holder.query("SELECT pg_advisory_lock(2)");
@@ -66,7 +66,7 @@ describe("connections of readers", () => {
     await pool.end();
   });
 
-  it("refuse an app that has two hundred queries waiting, and it alone", async () => {
+  it("reject queries of an app that has two hundred waiting, and of no other app", async () => {
     const asked = Array.from({ length: 210 }, () =>
       fixture.pool.read(1, "SELECT 1", []).catch((error: unknown) => error),
     );
@@ -76,7 +76,7 @@ describe("connections of readers", () => {
     expect(refused[0]).to.include({ status: "OVERLOADED" });
   });
 
-  it("bound what a query sorts, groups and gathers", async () => {
+  it("limit what a query sorts, groups and collects", async () => {
     const wide = "x".repeat(60_000);
     const key = await fixture.fill(
       "Wide",
@@ -101,7 +101,7 @@ describe("connections of readers", () => {
     ).to.equal("join.All is more than 8 MB together: ask for fewer entries or a smaller limit");
   });
 
-  it("plan ten stages of fifty names each, whose expressions would fill any machine if they were written into each other", async () => {
+  it("plan ten stages of fifty names each, whose expressions would be endless if they were inserted into each other", async () => {
     const key = await fixture.fill("Staged", [{ f1: 1 }]);
     const names = Array.from({ length: 50 }, (_, n) => `f${n}`);
     const stage = { $project: Object.fromEntries(names.map((name) => [name, "$f1"])) };
@@ -117,7 +117,7 @@ describe("connections of readers", () => {
     expect((await refusal(work)).message).to.include('must be "$column" or a value (got an object)');
   });
 
-  it("refuse a query that would fill the planner, in its where or in all of its parts together", async () => {
+  it("reject a query that would overload the planner, in its where or in all its parts together", async () => {
     const path = (n: number) => Array.from({ length: 10 }, (_, at) => `s${at}_${n}`).join(".");
     const where = (count: number) => ({ $or: Array.from({ length: count }, (_, n) => ({ [path(n)]: { $gt: n } })) });
     const key = await fixture.fill("Paths", [{}]);
@@ -131,7 +131,7 @@ describe("connections of readers", () => {
     );
   });
 
-  it("take expressions on which others' engines never end", async () => {
+  it("finish with expressions that take other engines forever", async () => {
     const key = await fixture.fill("Texts", [
       { a: "a".repeat(40) },
       { a: `${"a".repeat(5_000)}!` },

@@ -21,7 +21,7 @@ function asked(queries: readonly object[], source = sourceWith()) {
 }
 
 describe("recent queries", () => {
-  it("are told by columns and operators, and never by a value", () => {
+  it("have columns and operators, and never a value", () => {
     const canary = "canary-7f3a";
     const queries = [
       { where: { Email: canary, Age: { $gt: 7, $lt: 9 } }, order: [["data.Age", "desc"], "createdAt"] },
@@ -45,7 +45,7 @@ describe("recent queries", () => {
     ]);
   });
 
-  it("are counted by their kind, with the time that all but a twentieth of the last took", () => {
+  it("are counted by kind, with the 95th percentile of the last durations", () => {
     const recent = createRecentQueries(() => 1_000);
     for (let n = 1; n <= 200; n += 1) recent.record(sourceWith(), { where: { Age: n } }, n);
     expect(recent.list(sourceWith())).to.deep.equal([
@@ -62,7 +62,7 @@ describe("recent queries", () => {
     ]);
   });
 
-  it("keep the youngest thirty kinds of a data source, those of two hundred of them, and none of columns that it does not know", () => {
+  it("keep the newest thirty kinds of a data source, of two hundred data sources, and none with unknown columns", () => {
     const many = COLUMNS.flatMap((column) =>
       ["$eq", "$gt", "$gte", "$lt", "$lte", "$ne", "$exists"].map((operator) => ({
         where: { [column]: { [operator]: 1 } },
@@ -84,7 +84,7 @@ describe("recent queries", () => {
     expect(recent.list(sourceWith({ appId: 2, id: 1 }))).to.deep.equal([]);
   });
 
-  it("name the index that serves them, or one that would, which is never of a hashed column", () => {
+  it("name the index that they use, or one that would help, never of a hashed column", () => {
     const of = (query: object, indexes: unknown[] = []) => {
       const [found] = asked([query], sourceWith({ indexes: indexes as never }));
       return [found!.index, found!.suggestion];
@@ -109,7 +109,7 @@ describe("recent queries", () => {
   });
 });
 
-describe("what is said to serve a query", () => {
+describe("the index that is shown for a query", () => {
   let fixture: Fixture;
   let key: DataSourceKey;
 
@@ -166,7 +166,7 @@ describe("what is said to serve a query", () => {
     { order: ["Email", "Age"] },
     { where: { Name: "x" }, order: ["createdAt"] },
   ]) {
-    it(`is what PostgreSQL takes: ${JSON.stringify(query)}`, async () => {
+    it(`is the one that PostgreSQL uses: ${JSON.stringify(query)}`, async () => {
       const shape = shapeOf(query, () => true)!;
       const said = [["Email"], ["Address.zip"], ["Age", "Email"]].some((columns) => servesShape(columns, shape));
       const plan = await planOf(query);

@@ -13,9 +13,9 @@ const TEXTS: Record<RowFormat, { head: string; row: string; end: string }> = {
   jsonl: { head: "", row: `${JSON.stringify(ROW)}\n`, end: "" },
 };
 
-describe("a file that comes faster than its rows are taken", () => {
+describe("a file that arrives faster than its rows are read", () => {
   for (const [format, { head, row, end }] of Object.entries(TEXTS)) {
-    it(`is read no further than its ${format} rows are, and to its last`, async () => {
+    it(`is read only as far as its ${format} rows, and completely`, async () => {
       const rowsInPart = Math.floor(PART_BYTES / row.length);
       const part = Buffer.from(row.repeat(rowsInPart));
       let sent = 0;

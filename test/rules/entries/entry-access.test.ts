@@ -65,7 +65,7 @@ function grantOrNull(rules: AccessRule[], who: Record<string, unknown> | null) {
 }
 
 describe("access rules, generated", () => {
-  it("are all accepted as they were written, and none lets in a page before its user signs in but a rule for all", () => {
+  it("are all accepted unchanged, and only a rule for all lets in a page without a user", () => {
     fc.assert(
       fc.property(fc.array(rule, { maxLength: 4 }), (rules) => {
         expect(parseAccessRules(rules)).to.deep.equal(rules);
@@ -79,7 +79,7 @@ describe("access rules, generated", () => {
     );
   });
 
-  it("leave no placeholder unfilled and nothing but texts, numbers and booleans to compare", () => {
+  it("fill every placeholder, and compare only with texts, numbers and booleans", () => {
     fc.assert(
       fc.property(fc.array(rule, { maxLength: 4 }), user, (rules, who) => {
         const grant = grantOrNull(rules, who);
@@ -97,7 +97,7 @@ describe("access rules, generated", () => {
     );
   });
 
-  it("name for a where only columns that every entry it finds must meet", () => {
+  it("return for a where only columns that every found entry must match", () => {
     const where = fc.letrec((tie) => ({
       node: fc.oneof(
         fc.dictionary(column, scalar, { maxKeys: 2 }),
@@ -115,13 +115,13 @@ describe("access rules, generated", () => {
     );
   });
 
-  it("test what an entry holds, not how JavaScript's objects are built", () => {
+  it("test the values of an entry, not properties that JavaScript objects inherit", () => {
     expect(meetsTests({}, { constructor: { notequals: "x" } })).to.equal(true);
     expect(meetsTests({}, { toString: { contains: "native" } })).to.equal(false);
     expect(meetsTests({ a: "5" }, { a: { equals: 5 } })).to.equal(false);
   });
 
-  it("take no list for one of its elements, but for `contains` and `notequals`", () => {
+  it("do not treat a list as one of its elements, except for `contains` and `notequals`", () => {
     for (const list of [["x"], ["x", "y"], [["x"]], { 0: "x" }]) {
       expect(meetsTests({ a: list }, { a: { equals: "x" } }), JSON.stringify(list)).to.equal(false);
       expect(allowsUser({ user: { a: { equals: "x" } } }, { a: list }), JSON.stringify(list)).to.equal(false);
@@ -130,7 +130,7 @@ describe("access rules, generated", () => {
     expect(meetsTests({ a: ["x", "y"] }, { a: { notequals: "x" } })).to.equal(false);
   });
 
-  it("fill placeholders however they are written, and fit nobody where one cannot be read", () => {
+  it("fill placeholders in every notation, and match no one if one cannot be read", () => {
     const filled = (text: string) =>
       filledTests({ a: { equals: text } }, { Email: "me", "a b": "ab", "[x": 1 })?.a?.equals;
     expect(filled("{{user.Email}}")).to.equal("me");
@@ -144,7 +144,7 @@ describe("access rules, generated", () => {
     }
   });
 
-  it("let in nobody by a column in which they have nothing, whatever the test", () => {
+  it("match no user whose column is empty, for any test", () => {
     for (const test of [{ equals: "guest" }, { notequals: "guest" }, { contains: "g" }]) {
       for (const user of [{}, { Role: null }, { Role: undefined }]) {
         expect(allowsUser({ user: { Role: test } }, user), JSON.stringify([test, user])).to.equal(false);
@@ -153,7 +153,7 @@ describe("access rules, generated", () => {
     expect(allowsUser({ user: { Role: { notequals: "guest" } } }, { Role: "steward" })).to.equal(true);
   });
 
-  it("a where on a hashed column is a comparison or refused", () => {
+  it("compare a hashed column by hash, or reject the where", () => {
     expect(splitHashed({ Email: "a", Password: "b" }, ["Password"])).to.deep.equal({
       rest: { Email: "a" },
       compared: [["Password", "b"]],
@@ -173,12 +173,12 @@ describe("access rules, generated", () => {
   });
 });
 
-describe("what an access rule requires", () => {
+describe("the requirements of an access rule", () => {
   const rule = (...require: NonNullable<AccessRule["require"]>): AccessRule[] => [
     { type: ["select"], allow: "all", require } as AccessRule,
   ];
 
-  it("is never met where two of its tests clash, and is their sum where they agree", () => {
+  it("are never met if two of its tests contradict each other, and are combined if they agree", () => {
     expect(grantOrNull(rule({ a: { equals: "x" } }, { a: { equals: "y" } }), null)).to.equal(null);
     expect(grantOrNull(rule({ a: { equals: "x", notequals: "z" } }, { a: { notequals: "y" } }), null)).to.equal(null);
     const both = grantOrNull(rule({ a: { equals: "x" } }, { a: { equals: "x", notequals: "y" } }), null);
@@ -187,7 +187,7 @@ describe("what an access rule requires", () => {
     expect(apart?.tests).to.deep.equal({ a: { equals: "x" }, b: { equals: "y" } });
   });
 
-  it("can be met by an id where it is tested, and not where it is only named", () => {
+  it("can be met by an ID if a column is tested, and not if it is only named", () => {
     const byId = (...require: NonNullable<AccessRule["require"]>) => mayNameById(grantOrNull(rule(...require), null)!);
     expect(byId()).to.equal(true);
     expect(byId("a")).to.equal(false);
@@ -197,11 +197,11 @@ describe("what an access rule requires", () => {
   });
 });
 
-describe("what a grant asks for", () => {
+describe("the requirements of a grant", () => {
   const rule = (more: Partial<AccessRule>): AccessRule[] => [{ type: ["select"], allow: "all", ...more }];
   const grant = (more: Partial<AccessRule>) => grantOrNull(rule(more), null)!;
 
-  it("are its columns, named in the refusal only where the caller may know of them", () => {
+  it("are its columns, named in the error only if the caller may know them", () => {
     const shown = grant({ require: ["a", "b"], exclude: ["c"] });
     requireColumns(shown, new Set(["a", "b", "x"]), "where");
     const message = refusal("DATA_SOURCE_ACCESS_DENIED", () => requireColumns(shown, new Set(["a"]), "data"));
@@ -210,7 +210,7 @@ describe("what a grant asks for", () => {
     expect(refusal("DATA_SOURCE_ACCESS_DENIED", () => requireColumns(hidden, new Set(), "where"))).to.not.contain('a"');
   });
 
-  it("are its values: a where that asks for another one is refused", () => {
+  it("are its values: a where with another value is rejected", () => {
     const tested = grant({ require: [{ a: { equals: "x" }, b: { notequals: "y" } }] });
     for (const where of [{ a: "x" }, { a: { $eq: "x" } }, { a: { $ne: "z" } }, { b: "y" }, { c: "z" }, {}, null])
       requireValues(tested, where);
@@ -218,7 +218,7 @@ describe("what a grant asks for", () => {
       refusal("DATA_SOURCE_ACCESS_DENIED", () => requireValues(tested, where));
   });
 
-  it("hides hashed columns, excluded ones, and all that are not included", () => {
+  it("hide hashed columns, excluded ones, and all that are not included", () => {
     const { sees, filter } = scopeFor(grant({ include: ["a", "b", "p"], exclude: ["b"] }), new Set(["p"]));
     expect(["a", "b", "c", "p"].map(sees)).to.deep.equal([true, false, false, false]);
     expect(filter).to.equal(null);
@@ -227,7 +227,7 @@ describe("what a grant asks for", () => {
     expect(open.filter).to.not.equal(null);
   });
 
-  it("is decided by the first rule that fits, is enabled and is for the verb", () => {
+  it("are those of the first rule that matches, is enabled and has the operation", () => {
     const rules: AccessRule[] = [
       { type: ["delete"], allow: "all" },
       { type: ["select"], allow: "all", enabled: false },
@@ -241,7 +241,7 @@ describe("what a grant asks for", () => {
     expect([trusted.mayTouch("any"), trusted.required, trusted.tests]).to.deep.equal([true, [], {}]);
   });
 
-  it("knows the column that a key names as a whole", () => {
+  it("use the whole column that a key names", () => {
     expect(["a", "data.a", "data.a.b", "a.b", "data.", ""].map(columnNamed)).to.deep.equal([
       "a",
       "a",
@@ -254,7 +254,7 @@ describe("what a grant asks for", () => {
 });
 
 describe("the tests of a rule as a where", () => {
-  it("hold each condition once, and are none without a test", () => {
+  it("have each condition once, and none without a test", () => {
     expect(testsAsWhere({})).to.equal(null);
     expect(testsAsWhere({ "a.b": { equals: "x", notequals: "y", contains: "z" } })).to.deep.equal({
       $and: [
@@ -267,14 +267,14 @@ describe("the tests of a rule as a where", () => {
     expect(testsAsWhere({ a: { contains: "z" } })).to.deep.equal({ $and: [{ "data.a": { $iLike: "z" } }] });
   });
 
-  it("are refused where they ask for a value that the user does not have", () => {
+  it("are rejected if they need a value that the user does not have", () => {
     const rules: AccessRule[] = [{ type: ["select"], allow: "all", require: [{ a: { equals: "{{user.Boss}}" } }] }];
     const grant = (user: Record<string, unknown> | null) => () => grantFor(rules, "select", { trusted: false, user });
     for (const user of [null, {}, { Boss: "" }]) refusal("DATA_SOURCE_ACCESS_DENIED", grant(user));
     expect(grant({ Boss: "x" })().tests).to.deep.equal({ a: { equals: "x" } });
   });
 
-  it("demand only whole columns of what every found entry must meet", () => {
+  it("need only whole columns of what every found entry must match", () => {
     const demanded = (where: unknown) => [...demandedColumns(where)].sort();
     expect(demanded({ a: 1, $and: [{ b: 2 }, { $and: [{ c: 3 }] }] })).to.deep.equal(["a", "b", "c"]);
     expect(demanded({ $or: [{ a: 1 }], $and: { b: 1 }, $filters: "c" })).to.deep.equal([]);

@@ -6,7 +6,7 @@ import { refusal } from "../refusal.js";
 const parse = (where: unknown) => parseSignIn(where, ["Password", "Pin"]);
 
 describe("the where of a sign-in", () => {
-  it("is split into what names the entry and what proves it, and each name is counted by itself", () => {
+  it("is split into columns that find the entry and columns that prove it; each name is counted by itself", () => {
     expect(parse({ Email: "a@example.com", Number: 7, Password: "p", Pin: 0 })).to.deep.equal({
       known: { Email: "a@example.com", Number: 7 },
       secrets: { Password: "p", Pin: 0 },
@@ -22,7 +22,7 @@ describe("the where of a sign-in", () => {
     );
   });
 
-  it("holds texts and numbers only, so that no operator and no missing value is compared", () => {
+  it("has only texts and numbers, so that no operator and no missing value is compared", () => {
     const long = "x".repeat(4_096);
     expect(parse({ Email: long, Password: "p" }).known).to.deep.equal({ Email: long });
     for (const value of [

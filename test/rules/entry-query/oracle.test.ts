@@ -4,7 +4,7 @@ import type { Client } from "pg";
 import { type ConnectedClient, connectedClient } from "../../harness/connected-database.js";
 import { compareAggregates, compareWheres } from "./comparison.js";
 
-describe("the query language beside its oracles", () => {
+describe("the query language beside its references", () => {
   let database: ConnectedClient;
   let client: Client;
 
@@ -14,13 +14,13 @@ describe("the query language beside its oracles", () => {
   });
   after(() => database.stop());
 
-  it("finds what sift finds", async () => {
+  it("finds the same as sift", async () => {
     const { wrong, queries } = await compareWheres(client, 500, 14);
     expect(queries).to.equal(500);
     expect(wrong).to.deep.equal([]);
   });
 
-  it("aggregates as mingo does", async () => {
+  it("aggregates the same as mingo", async () => {
     const { wrong } = await compareAggregates(client, 200, 14);
     expect(wrong).to.deep.equal([]);
   });

@@ -190,7 +190,7 @@ describe("regular expressions", () => {
     }
   };
 
-  it("find what they find in JavaScript, for two thousand that were generated", async () => {
+  it("find the same as in JavaScript, for two thousand that were generated", async () => {
     let compared = 0;
     for (const [flags, seed] of [
       ["", 1],
