@@ -112,12 +112,12 @@ describe("the committed contracts, which npm run schema writes", () => {
   });
 
   for (const name of ["schema.graphql", "database.sql", "errors.md"]) {
-    it(`schema/${name} is what the code makes`, () => {
+    it(`schema/${name} is what the code generates`, () => {
       expect(readFileSync(join(ROOT, "schema", name), "utf8")).to.equal(made[name]);
     });
   }
 
-  it("docs/reference has the pages that the code makes, which npm run reference writes", async () => {
+  it("docs/reference has the pages that the code generates", async () => {
     for (const [name, content] of Object.entries(await referencePages(ROOT))) {
       expect(
         readFileSync(join(ROOT, "docs/reference", name), "utf8") === content,
@@ -151,32 +151,32 @@ describe("the committed contracts, which npm run schema writes", () => {
     expect(deletions.filter((text) => /Callers: [^.]*reader/.test(text))).to.deep.equal([]);
   });
 
-  it("breaks no client of the released schema: what is replaced stays, deprecated with a reason", async () => {
+  it("break no client of the released schema: a replaced field stays, deprecated with a reason", async () => {
     const released = buildSchema(readFileSync(join(ROOT, "schema/released.graphql"), "utf8"));
     const changes = await diff(released, buildSchema(made["schema.graphql"]!));
     const breaking = changes.filter(({ criticality }) => criticality.level === CriticalityLevel.Breaking);
     expect(breaking.map(({ message }) => message)).to.deep.equal([]);
   });
 
-  it("would be found to break one by a field that is gone", async () => {
+  it("would fail this test with a removed field", async () => {
     const broken = made["schema.graphql"]!.replace("isFirstPage: Boolean!", "isFirst: Boolean!");
     const changes = await diff(buildSchema(made["schema.graphql"]!), buildSchema(broken));
     const breaking = changes.filter(({ criticality }) => criticality.level === CriticalityLevel.Breaking);
     expect(breaking.map(({ path }) => path)).to.deep.equal(["DataSourceCursor.isFirstPage"]);
   });
 
-  it("is a valid schema of GraphQL", async () => {
+  it("include a valid GraphQL schema", async () => {
     expect(validateSchema(await createSchema({} as Resolvers))).to.deep.equal([]);
   });
 
-  it("every query, mutation and subscription of an app takes appId first", async () => {
+  it("every query, mutation and subscription of an app has appId as its first argument", async () => {
     for (const schema of [await createSchema({} as Resolvers), buildSchema(made["schema.graphql"]!)]) {
       const late = rootFields(schema).filter(({ args }) => args.findIndex(({ name }) => name === "appId") > 0);
       expect(late.map(({ name }) => name)).to.deep.equal([]);
     }
   });
 
-  it("no input and no answer is JSON but payloads, results, settings and the data of events and entries", () => {
+  it("no input or output is JSON except payloads, results, settings and the data of events and entries", () => {
     const schema = buildSchema(made["schema.graphql"]!);
     const isJson = ({ type }: { type: GraphQLType }) => getNamedType(type).name === "JSON";
     const types = Object.values(schema.getTypeMap()).filter(({ name }) => !name.startsWith("__"));
@@ -200,7 +200,7 @@ describe("the committed contracts, which npm run schema writes", () => {
     expect(paths(fields)).to.deep.equal(JSON_OUTPUTS);
   });
 
-  it("every moment in an answer is a DateTime", () => {
+  it("every time in an output is a DateTime", () => {
     const schema = buildSchema(made["schema.graphql"]!);
     const types = Object.values(schema.getTypeMap()).filter(isObjectType);
     const moments = types
@@ -260,13 +260,13 @@ describe("the committed contracts, which npm run schema writes", () => {
         ...twice.map((path) => `${path} repeats items`),
       ];
     }
-    it("have one shape", async () => {
+    it("have one form", async () => {
       const schema = buildSchema(made["schema.graphql"]!);
       expect(outputs(schema).filter(isPage).length).to.be.above(10);
       expect(faults(schema)).to.deep.equal([]);
     });
 
-    it("would be found to have another", () => {
+    it("would fail this test with another form", () => {
       const text = made["schema.graphql"]!;
       const broken = (from: string, to: string) => faults(buildSchema(text.replace(from, to)));
       expect(broken("type RunList implements Page", "type RunList")).to.include("Query.runs is no Page");
@@ -290,7 +290,7 @@ describe("the committed contracts, which npm run schema writes", () => {
     for (const [file, text] of Object.entries(generated)) expect(readFileSync(join(ROOT, file), "utf8")).to.equal(text);
   });
 
-  it("are written from any state: nothing is compiled for them that is made of them, nor a test that they would fail", () => {
+  it("are generated from any state: nothing is compiled for them that depends on them", () => {
     const tsc = join(ROOT, "node_modules/.bin/tsc");
     const options = ["-p", join(ROOT, "scripts/schema.tsconfig.json"), "--listFilesOnly"];
     const files = execFileSync(tsc, options, { encoding: "utf8" }).trim().split("\n");
@@ -299,19 +299,19 @@ describe("the committed contracts, which npm run schema writes", () => {
     expect(own.filter((file) => !/^(src|migrations)\//.test(file) || file.startsWith("src/web/"))).to.deep.equal([]);
   });
 
-  it("a document that asks for what the schema has not gets no types", async () => {
+  it("a document with an unknown field gets no types", async () => {
     const { typed } = (await import(join(ROOT, "scripts/graphql-documents.mjs"))) as Documents;
     const refusal = await typed(ROOT, "query Q { apps { id secrets } }").catch((error: Error) => error.message);
     expect(refusal).to.include("secrets");
   });
 
-  it("every status of the catalogue is raised somewhere, or reserved with a reason", () => {
+  it("every status of the catalogue is used somewhere, or reserved with a reason", () => {
     const raised = partsRaising(ROOT);
     const silent = Object.keys(STATUS).filter((status) => raised.get(status as keyof typeof STATUS)?.length === 0);
     expect(silent).to.have.members(Object.keys(RESERVED));
   });
 
-  it("every status that the table of errors names is in the catalogue", () => {
+  it("every status of the table of errors is in the catalogue", () => {
     const named = [...made["errors.md"]!.matchAll(/^\| `([A-Z0-9_]+)`/gm)].map(([, status]) => status);
     expect(named).to.deep.equal(Object.keys(STATUS));
   });

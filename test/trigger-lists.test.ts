@@ -52,7 +52,7 @@ function silentLists(text: string, most = SCHEMA_LINES): { lists: number; silent
 }
 
 describe("lists of the kinds of triggers", () => {
-  it("say which kinds are the specification's, in code, documents and schemas", () => {
+  it("say which kinds are those of the specification, in code, documents and schemas", () => {
     const found = ROOTS.flatMap(filesIn)
       .filter((file) => TEXTS.test(file) && !GENERATED.test(file))
       .map((file) => ({ file, ...silentLists(readFileSync(file, "utf8"), linesOf(file)) }))

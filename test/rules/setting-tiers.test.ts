@@ -52,11 +52,11 @@ describe("tiers of settings", () => {
     expect(Object.keys(serverActionView(SETTINGS))).to.deep.equal(["_key", "_", "__secret", "__", "___three"]);
   });
 
-  it("give backend code everything", () => {
+  it("give back-end code everything", () => {
     expect([...SETTINGS.keys()].every(readableBy("backend"))).to.equal(true);
   });
 
-  it("split any settings into views that never overlap wrongly and lose nothing", () => {
+  it("split any settings into views that lose nothing and never overlap wrongly", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.string(), fc.jsonValue())), (entries) => {
         const all = new Set(entries.map(([key]) => key));
@@ -71,7 +71,7 @@ describe("tiers of settings", () => {
 });
 
 describe("setting keys", () => {
-  it("are accepted as they come, names of methods included", () => {
+  it("are accepted unchanged, also names of methods", () => {
     const body = JSON.parse(
       '{"toString":1,"hasOwnProperty":null,"__secret":{"a":[1]},"ключ 🔑":2,"a\\u0000":3,"\\ud800":4}',
     );
@@ -93,18 +93,18 @@ describe("setting keys", () => {
     ["a value of 100,000 levels", `{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}`],
   ];
   for (const [title, json] of REFUSED) {
-    it(`are refused: ${title}`, () => {
+    it(`are rejected: ${title}`, () => {
       const message = refusal("SETTINGS_INVALID", () => checkSettingKeys(JSON.parse(json)));
       expect(message).to.have.length.below(250);
     });
   }
 
-  it("never echo a value", () => {
+  it("have errors that never repeat a value", () => {
     const message = refusal("SETTINGS_INVALID", () => checkSettingKeys(JSON.parse('{"prototype":"hunter22"}')));
     expect(message).to.not.contain("hunter22");
   });
 
-  it("to delete are an array of keys, each taken once", () => {
+  it("to delete are an array of keys, each used once", () => {
     expect(checkDeletedKeys({ keys: ["a", "__b", "a"] })).to.deep.equal(["a", "__b"]);
     for (const body of [
       null,
@@ -121,16 +121,16 @@ describe("setting keys", () => {
     refusal("SETTINGS_INVALID", () => checkDeletedKeys({ keys: Array(201).fill("a") }));
   });
 
-  it("of the AI builder replace what is outside letters, digits, _ . and -", () => {
+  it("of the AI builder have other characters than letters, digits, _ . and - replaced", () => {
     expect(artifactKey("stripe-key_1.live")).to.equal("_aiartifact_stripe-key_1.live");
     expect(artifactKey("my key/é:😀")).to.equal("_aiartifact_my_key____");
   });
 });
 
-describe("underscore settings", () => {
+describe("private and protected settings", () => {
   const ofBytes = (bytes: number) => JSON.stringify({ _a: "x".repeat(bytes - '{"_a":""}'.length) });
 
-  it("may take 100 KB of JSON and not a byte more", () => {
+  it("can have 100 KB of JSON and not a byte more", () => {
     checkUnderscoreSize(ofBytes(102_400));
     expect(refusal("EXECUTION_FAILED", () => checkUnderscoreSize(ofBytes(102_401)))).to.contain(
       "private app settings exceed the 100 KB limit for server actions",
@@ -142,10 +142,10 @@ describe("underscore settings", () => {
   });
 });
 
-describe("keys that a request names", () => {
+describe("keys in a request", () => {
   const many = (count: number) => Array.from({ length: count }, (_, at) => `k${at}`);
 
-  it("are at most as many as allowed, in each kind of request", () => {
+  it("have a maximum number, in each kind of request", () => {
     const most = many(SETTINGS_KEYS_PER_REQUEST);
     const more = many(SETTINGS_KEYS_PER_REQUEST + 1);
     checkRequestedKeys(most);
@@ -159,7 +159,7 @@ describe("keys that a request names", () => {
       expect(refusal("SETTINGS_INVALID", check)).to.contain(`it names ${more.length}`);
   });
 
-  it("are refused with what was received", () => {
+  it("are rejected with the received value", () => {
     for (const body of [{}, null, [], { keys: "a" }])
       expect(refusal("SETTINGS_INVALID", () => checkDeletedKeys(body))).to.contain("keys must be an array");
     for (const key of ["", 5, null, "x".repeat(513), "__proto__"])
@@ -169,7 +169,7 @@ describe("keys that a request names", () => {
     expect(refusal("SETTINGS_INVALID", () => checkSettingKeys("secret text"))).to.not.contain("secret text");
   });
 
-  it("of a mark are private settings only, with the reason for others", () => {
+  it("of a mark must be private settings, and others get the reason", () => {
     expect(checkMark({ keys: ["_a", "_a"], secret: true })).to.deep.equal({ keys: ["_a"], secret: true });
     expect(checkMark({ keys: ["_a"], secret: false }).secret).to.equal(false);
     for (const secret of [undefined, "yes", 1])

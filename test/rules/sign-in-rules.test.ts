@@ -18,7 +18,7 @@ describe("waits after failed sign-ins", () => {
   const failing = (state: AttemptState, count: number, from: number, everyMs = 0): AttemptState =>
     Array.from({ length: count }, (_, at) => from + at * everyMs).reduce(withAttempt, state);
 
-  it("begin with the tenth failure in ten minutes and double up to an hour", () => {
+  it("start with the tenth failure in ten minutes and double up to an hour", () => {
     expect(blockedUntil(failing(fresh, 9, START), START)).to.equal(null);
     let state = failing(fresh, 10, START);
     const waits: number[] = [];
@@ -34,7 +34,7 @@ describe("waits after failed sign-ins", () => {
     expect(waits).to.deep.equal([1, 2, 4, 8, 16, 32, 60, 60, 60]);
   });
 
-  it("do not begin by ten failures that are spread over more than ten minutes", () => {
+  it("do not start with ten failures over more than ten minutes", () => {
     const state = failing(fresh, 30, START, 1.2 * MINUTE_MS);
     expect(blockedUntil(state, START + 36 * MINUTE_MS)).to.equal(null);
   });
@@ -47,7 +47,7 @@ describe("waits after failed sign-ins", () => {
     expect(FORGOTTEN_AFTER_MS).to.equal(24 * 60 * MINUTE_MS);
   });
 
-  it("stay with an attempt that succeeds and had not begun them", () => {
+  it("stay after a successful attempt that did not start them", () => {
     const ten = failing(fresh, 10, START, 1);
     const left = withoutAttempt(ten, START + 3);
     expect(left).to.deep.equal({ ...ten, failures: ten.failures.filter((at) => at !== START + 3) });
@@ -55,7 +55,7 @@ describe("waits after failed sign-ins", () => {
     expect(withoutAttempt(failing(fresh, 2, START, 1), START)).to.deep.equal({ ...fresh, failures: [START + 1] });
   });
 
-  it("are taken back with the attempt that began them, if it succeeds", () => {
+  it("end with the attempt that started them, if it succeeds", () => {
     const nine = failing(fresh, 9, START, 1);
     const ten = withAttempt(nine, START + 100);
     expect(blockedUntil(ten, START + 100)).to.not.equal(null);
@@ -64,7 +64,7 @@ describe("waits after failed sign-ins", () => {
 });
 
 describe("paths to return to after a sign-in", () => {
-  it("are those of this service only", () => {
+  it("must be on this service", () => {
     for (const path of ["/", "/studio", "/studio?app=1#actions/2", "/a/../b", "/%2f%2fevil.example"]) {
       expect(safeNext(path, "/studio"), path).to.equal(path === "/a/../b" ? "/b" : path);
     }
@@ -122,7 +122,7 @@ describe("variables of OpenID providers", () => {
     [{ ...FIRST, OIDC_ORGANIZATIONS: "a.example=x" }, /OIDC_ORGANIZATIONS must/],
   ];
   for (const [environment, message] of FAULTS) {
-    it(`are refused: ${JSON.stringify(environment)}`, () => {
+    it(`are rejected: ${JSON.stringify(environment)}`, () => {
       expect(() => readConfig(environment)).to.throw(message);
     });
   }

@@ -5,15 +5,15 @@ import { localTime } from "../../src/rules/zone-clock.js";
 const at = (text: string) => new Date(`2026-03-02T${text}Z`);
 const iso = (dates: Date[]) => dates.map((date) => date.toISOString().slice(11, 19));
 
-describe("ticks owed", () => {
-  it("is the one that was waited for, and the next after now", () => {
+describe("ticks that are due", () => {
+  it("are the next one that was awaited, and the next after now", () => {
     const { missed, current, next } = ticksOwed("*/2 * * * *", "UTC", at("12:00:00"), at("12:00:01"));
     expect(missed).to.deep.equal([]);
     expect(iso(current)).to.deep.equal(["12:00:00"]);
     expect(iso([next])).to.deep.equal(["12:02:00"]);
   });
 
-  it("are missed when they are more than 60 s late, and in time at exactly 60 s", () => {
+  it("are missed if they are more than 60 s late, and in time at exactly 60 s", () => {
     const sharp = ticksOwed("1-59 * * * *", "UTC", at("12:01:00"), at("12:02:00"));
     expect(iso(sharp.current)).to.deep.equal(["12:01:00", "12:02:00"]);
     const late = ticksOwed("1-59 * * * *", "UTC", at("12:01:00"), at("12:02:00.001"));
@@ -21,7 +21,7 @@ describe("ticks owed", () => {
     expect(iso(late.current)).to.deep.equal(["12:02:00"]);
   });
 
-  it("account for every tick of a long pause: some one by one, the rest by their number", () => {
+  it("of a long pause are all counted: some one by one, the rest by their number", () => {
     const waiting = at("00:00:00");
     const now = new Date(waiting.getTime() + 1_000 * 120_000);
     const { missed, current, next } = ticksOwed("*/2 * * * *", "UTC", waiting, now);
@@ -32,7 +32,7 @@ describe("ticks owed", () => {
     expect(next.getTime()).to.equal(now.getTime() + 120_000);
   });
 
-  it("are listed singly up to the bound, and only those beyond it share an entry", () => {
+  it("are listed one by one up to the maximum, and those beyond it in one entry", () => {
     const waiting = at("00:00:00");
     const late = (ticks: number) => new Date(waiting.getTime() + (ticks - 1) * 120_000 + 60_001);
     const listed = ticksOwed("*/2 * * * *", "UTC", waiting, late(MISSED_LISTED)).missed;
@@ -46,7 +46,7 @@ describe("ticks owed", () => {
     expect(beyond).to.deep.include({ count: MISSED_COUNTED, atLeast: true });
   });
 
-  it("are no longer missed at exactly 60 s, however many were before", () => {
+  it("are not missed at exactly 60 s, however many were before", () => {
     const waiting = at("00:00:00");
     for (const [ticks, shared] of [
       [MISSED_LISTED, []],
@@ -61,7 +61,7 @@ describe("ticks owed", () => {
     }
   });
 
-  it("are counted up to a bound after months, and the present tick still fires", () => {
+  it("are counted up to a maximum after months, and the current tick still fires", () => {
     const waiting = at("00:00:00");
     const now = new Date(waiting.getTime() + 100_000 * 120_000);
     const { missed, current } = ticksOwed("*/2 * * * *", "UTC", waiting, now);
@@ -75,7 +75,7 @@ describe("ticks owed", () => {
 });
 
 describe("the offset of an action's runs", () => {
-  it("is none without jitter, the same each time, and spread over all of the jitter", () => {
+  it("is zero without jitter, the same each time, and spread over the whole jitter", () => {
     expect([jitterOffset(1, 0), jitterOffset(1, null)]).to.deep.equal([0, 0]);
     const offsets = Array.from({ length: 5_000 }, (_, id) => jitterOffset(id, 10));
     expect(offsets).to.deep.equal(Array.from({ length: 5_000 }, (_, id) => jitterOffset(id, 10)));
@@ -88,7 +88,7 @@ describe("the offset of an action's runs", () => {
 });
 
 describe("the local time of a tick", () => {
-  it("carries the offset in force", () => {
+  it("has the current UTC offset", () => {
     expect(localTime(new Date("2026-11-01T05:30:00Z"), "America/New_York")).to.equal("2026-11-01T01:30:00-04:00");
     expect(localTime(new Date("2026-11-01T06:30:00Z"), "America/New_York")).to.equal("2026-11-01T01:30:00-05:00");
     expect(localTime(new Date("2026-11-01T00:00:00Z"), "UTC")).to.equal("2026-11-01T00:00:00+00:00");

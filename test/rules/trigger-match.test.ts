@@ -4,14 +4,14 @@ import fc from "fast-check";
 import { LOG_EVENT_TYPES, matchesAnalytics, matchesLog } from "../../src/rules/trigger-match.js";
 
 describe("trigger match: log events", () => {
-  it("wants the very type", () => {
+  it("needs the exact type", () => {
     expect(matchesLog({ type: "app.view" }, { type: "app.view" })).to.equal(true);
     for (const type of ["app.views", "app", "App.View", "", "app.update"]) {
       expect(matchesLog({ type: "app.view" }, { type }), type).to.equal(false);
     }
   });
 
-  it("wants the data source where the filter names one, and takes any where it does not", () => {
+  it("needs the data source that the filter names, and any without one", () => {
     const type = "dataSource.entry.create";
     expect(matchesLog({ type, dataSourceId: 5 }, { type, dataSourceId: 5 })).to.equal(true);
     expect(matchesLog({ type }, { type, dataSourceId: 5 })).to.equal(true);
@@ -20,7 +20,7 @@ describe("trigger match: log events", () => {
     }
   });
 
-  it("knows the 27 event types of the specification, each once", () => {
+  it("has the 27 event types of the specification, each once", () => {
     expect(new Set(LOG_EVENT_TYPES).size).to.equal(27);
     expect(LOG_EVENT_TYPES).to.include.members([
       "sms.2fa",
@@ -36,13 +36,13 @@ describe("trigger match: analytics events", () => {
   const matches = (filter: Record<string, unknown>, data: unknown) =>
     matchesAnalytics({ type, data: filter }, { type, data });
 
-  it("without data takes every event of the type, and no other", () => {
+  it("without data matches every event of the type, and no other", () => {
     expect(matchesAnalytics({ type }, { type, data: { a: 1 } })).to.equal(true);
     expect(matchesAnalytics({ type }, { type })).to.equal(true);
     expect(matchesAnalytics({ type }, { type: "analytics.pageView" })).to.equal(false);
   });
 
-  it("wants every field of the filter, deeply, and allows others", () => {
+  it("needs every field of the filter, at every level, and allows others", () => {
     expect(matches({ _pageId: 5 }, { _pageId: 5, _os: "Linux" })).to.equal(true);
     expect(matches({ a: { b: { c: 1 } } }, { a: { b: { c: 1, d: 2 }, e: 3 } })).to.equal(true);
     expect(matches({ a: { b: { c: 1 } } }, { a: { b: { c: 2 } } })).to.equal(false);
@@ -51,7 +51,7 @@ describe("trigger match: analytics events", () => {
     expect(matches({}, undefined)).to.equal(false);
   });
 
-  it("takes no value for another of a different type", () => {
+  it("never converts a value to another type", () => {
     expect(matches({ a: 1 }, { a: "1" })).to.equal(false);
     expect(matches({ a: null }, {})).to.equal(false);
     expect(matches({ a: null }, { a: null })).to.equal(true);
@@ -59,19 +59,19 @@ describe("trigger match: analytics events", () => {
     expect(matches({ a: {} }, { a: [] })).to.equal(false);
   });
 
-  it("wants arrays as long, element by element", () => {
+  it("needs arrays of equal length and elements", () => {
     expect(matches({ a: [1, { b: 2 }] }, { a: [1, { b: 2 }] })).to.equal(true);
     expect(matches({ a: [1] }, { a: [1, 2] })).to.equal(false);
     expect(matches({ a: [2, 1] }, { a: [1, 2] })).to.equal(false);
   });
 
-  it("looks at own fields only", () => {
+  it("uses own fields only", () => {
     expect(matches(JSON.parse('{"toString":{}}'), {})).to.equal(false);
     expect(matches(JSON.parse('{"__proto__":{}}'), {})).to.equal(false);
     expect(matches(JSON.parse('{"__proto__":{"a":1}}'), JSON.parse('{"__proto__":{"a":1}}'))).to.equal(true);
   });
 
-  it("matches whatever data against itself", () => {
+  it("matches any data against itself", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue({ noUnicodeString: false })), (data) => {
         expect(matches(JSON.parse(JSON.stringify(data)), JSON.parse(JSON.stringify(data)))).to.equal(true);

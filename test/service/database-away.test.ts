@@ -8,7 +8,7 @@ import { until } from "../harness/until.js";
 
 const CODE = "async function execute() { return 1; }";
 
-describe("a service whose database is away", () => {
+describe("a service whose database is not available", () => {
   let network: Network;
   let service: TestService;
   let actionId: number;
@@ -39,7 +39,7 @@ describe("a service whose database is away", () => {
     return new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1];
   };
 
-  it("answers 503 with Retry-After, says that it is not ready and why, and is well again once it is back", async () => {
+  it("answers 503 with Retry-After, reports that it is not ready and why, and is ready again afterwards", async () => {
     const { appId, rest } = service;
     const actions = `/v3/apps/${appId}/actions`;
     const lost = Number(await metric("svc_database_connections_lost_total"));
@@ -73,7 +73,7 @@ describe("a service whose database is away", () => {
     expect(await metric("svc_database_up")).to.equal("1");
   });
 
-  it("is not ready while PostgreSQL's disk is full, says so, and recovers", async () => {
+  it("is not ready while PostgreSQL's disk is full, reports it, and recovers", async () => {
     await until(async () => (await ready()).http === 200);
     await service.db.query(`
       CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -96,7 +96,7 @@ describe("a service whose database is away", () => {
     expect((await service.rest("POST", `/v1/apps/${service.appId}/logs`, event)).http).to.be.below(300);
   });
 
-  it("asks those who come by websocket to come again", async () => {
+  it("closes websockets so that they connect again", async () => {
     network.cut();
     const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
     await once(socket, "open");
@@ -105,7 +105,7 @@ describe("a service whose database is away", () => {
     expect({ code, reason: String(reason) }).to.deep.equal({ code: 1013, reason: "The database is away" });
   });
 
-  it("is not ready while a run waits longer than ten seconds for a place that is free, and mends itself", async () => {
+  it("is not ready while a run waits longer than ten seconds for a free slot, and recovers", async () => {
     await until(async () => (await ready()).http === 200);
     // No claim finds it while another transaction locks it, and it has already waited for longer than the limit.
     const [{ id }] = await service.db.query(

@@ -17,7 +17,7 @@ describe("the start of a process", () => {
     for (const service of started.splice(0)) await service.clean();
   });
 
-  it("waits for its database, is live and not ready meanwhile, and says so in one line", async () => {
+  it("waits for its database, is live and not ready meanwhile, and logs it in one line", async () => {
     const postgres = await startRestartablePostgres();
     try {
       const restore = await postgres.lose("SIGINT");
@@ -49,7 +49,7 @@ describe("the start of a process", () => {
     expect(JSON.stringify(service.log) + service.stderr()).to.not.contain("a-password-7788");
   });
 
-  it("says how many connections it needs where PostgreSQL has none left", async () => {
+  it("reports how many connections it needs if PostgreSQL has none left", async () => {
     const full = createServer((socket) => {
       socket.once("data", () => {
         const fields = "SFATAL\0VFATAL\0C53300\0Msorry, too many clients already\0\0";

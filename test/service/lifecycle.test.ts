@@ -30,7 +30,7 @@ describe("the life of a service on its own data", () => {
     for (const one of started.reverse()) await one.clean();
   });
 
-  it("names the part that is not up until it is ready, while it says that it lives", async () => {
+  it("names the part that is not ready until it is, and is live", async () => {
     start({ SHUTDOWN_GRACE_MS: "3600000" });
     const url = await service.listening();
     const refused = fetch(`${url}/health/ready`);
@@ -50,7 +50,7 @@ describe("the life of a service on its own data", () => {
     expect(await get(`${url}/health/ready`)).to.deep.equal({ http: 200, body: { status: "READY" } });
   });
 
-  it("starts from nothing with a first app, whose credentials only the owner of the folder may read", async () => {
+  it("starts from nothing with a first app, whose credentials only the owner of the folder can read", async () => {
     editor = await editorOf(service);
     const credentials = service.credentials();
     expect(credentials).to.have.all.keys("baseUrl", "organizationId", "appId", "tokens");
@@ -60,7 +60,7 @@ describe("the life of a service on its own data", () => {
     expect(mode.toString(8)).to.equal("600");
   });
 
-  it("prints where to click and, at the first start, a link for the first administrator; never a token of the file", async () => {
+  it("prints an address and, at the first start, a link for the first administrator; never a token of the file", async () => {
     const text = await until(() => service.stderr().includes("Create the first administrator") && service.stderr());
     const address = editor.url.replace("127.0.0.1", "localhost");
     for (const path of ["/studio", "/graphql", "/v1/apps"]) expect(text).to.contain(`${address}${path}`);
@@ -70,7 +70,7 @@ describe("the life of a service on its own data", () => {
     expect(JSON.stringify(service.log)).not.to.contain("svc_");
   });
 
-  it("lets runs call other actions while it stops, and refuses callers whose runs no process is left to perform", async () => {
+  it("lets runs call other actions while it stops, and rejects callers whose runs no process could execute", async () => {
     const calling = `async function execute({ payload }) {
       await new Promise((resolve) => setTimeout(resolve, payload.wait));
       return Svc.App.V3.Actions.runWithResult("quick", {});
@@ -101,7 +101,7 @@ describe("the life of a service on its own data", () => {
     await until(async () => (await editor.logs({ id: single })).length === 2);
   });
 
-  it("lets a run end on SIGTERM: it is answered and logged, nothing else is taken, no process is left", async () => {
+  it("lets a run end on SIGTERM: its caller gets the result, it is logged, nothing new starts, no process remains", async () => {
     const taskId = await editor.create("waiting", WAITING);
     const run = editor.call("POST", "/waiting/runWithResult", { wait: WAIT_MS });
     const before = service.offspring().join("\n");
@@ -128,7 +128,7 @@ describe("the life of a service on its own data", () => {
     expect(service.stderr()).not.to.contain("credentials.json");
   });
 
-  it("kills a run at its limit, logs a timeout, and answers another action at once", async () => {
+  it("kills a run at its limit, logs a timeout, and runs another action at once", async () => {
     const taskId = await editor.create("endless", ENDLESS);
     const { http, body } = await editor.call("POST", "/endless/runWithResult");
     expect(http).to.equal(500);
@@ -141,7 +141,7 @@ describe("the life of a service on its own data", () => {
     expect(entry.data.duration).to.be.at.least(LIMIT_MS);
   });
 
-  it("ends with a line and exit code 1 when its PostgreSQL dies, and recovers at the next start", async () => {
+  it("exits with a line and code 1 when its PostgreSQL dies, and recovers at the next start", async () => {
     const pidFile = join(service.dataDir, "postgres/postmaster.pid");
     process.kill(Number(readFileSync(pidFile, "utf8").split("\n")[0]), "SIGKILL");
     expect(await service.ended).to.deep.equal({ code: 1, signal: null });
@@ -150,7 +150,7 @@ describe("the life of a service on its own data", () => {
     editor = await editorOf(service);
   });
 
-  it("says after kill -9 that the run failed: once, at the next start", async () => {
+  it("logs after kill -9 that the run failed: once, at the next start", async () => {
     const taskId = await editor.create("lost", WAITING);
     const lost = editor.call("POST", "/lost/runWithResult", { wait: 100_000 }).catch(() => null);
     await runningIn(service);
@@ -169,7 +169,7 @@ describe("the life of a service on its own data", () => {
     expect(await editor.logs({ id: taskId })).to.have.length(1);
   });
 
-  it("ends the run itself when the grace is over, and leaves no process of this start nor of the killed one", async () => {
+  it("ends the run itself after the grace period, and leaves no process of this start nor of the killed one", async () => {
     const run = editor.call("POST", "/endless/runWithResult");
     await runningIn(service);
     service.signal("SIGTERM");
@@ -177,7 +177,7 @@ describe("the life of a service on its own data", () => {
     await expectEnded(0);
   });
 
-  it("ends the grace on a second SIGTERM: the run is logged as failed, the exit is clean", async () => {
+  it("ends the grace period on a second SIGTERM: the run is logged as failed, the exit code is 0", async () => {
     start();
     editor = await editorOf(service);
     const run = editor.call("POST", "/waiting/runWithResult", { wait: 100_000 });
@@ -193,7 +193,7 @@ describe("the life of a service on its own data", () => {
   });
 });
 
-describe("a service process that does not come up", () => {
+describe("a service process that does not start", () => {
   const started: ServiceProcess[] = [];
   const start = (environment: Record<string, string> = {}) => {
     const service = startProcess(environment);
@@ -204,7 +204,7 @@ describe("a service process that does not come up", () => {
     for (const service of started.splice(0).reverse()) await service.clean();
   });
 
-  it("stops while it starts: exit code 0, nothing left", async () => {
+  it("stops while it starts: exit code 0, nothing remains", async () => {
     const service = start();
     await service.listening();
     service.signal("SIGTERM");
@@ -213,7 +213,7 @@ describe("a service process that does not come up", () => {
     expect(service.stderr()).to.equal("");
   });
 
-  it("names every faulty variable in one message, and no value", async () => {
+  it("names every invalid variable in one message, and no value", async () => {
     const service = start({ PORT: "http", SERVER_TIMEOUT_MS: "-1", SETTINGS_KEY: "not-a-key-7788", ROLES: "cook" });
     expect(await service.ended).to.deep.equal({ code: 1, signal: null });
     const message = service.stderr();

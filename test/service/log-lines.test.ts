@@ -60,7 +60,7 @@ describe("the log of a process", () => {
     expect(text).to.not.contain(tokens.editor.slice(-43));
   });
 
-  it("has a line on a trace collector that cannot be reached", async () => {
+  it("has a line if a trace collector is not reachable", async () => {
     await fetch(`${url}/v3/apps/1/actions`);
     const line = await until(() => linesOf("the trace collector does not accept spans")[0]);
     expect(line).to.include({ level: 40, collector: "http://127.0.0.1:9" });
@@ -76,7 +76,7 @@ describe("the log of a process at info", () => {
   });
   after(() => database.drop());
 
-  it("has no line on requests, and none on migrations where there is nothing to migrate", async () => {
+  it("has no line on requests, and none on migrations if there is nothing to migrate", async () => {
     const service = startProcess({ LOG_LEVEL: "info", ROLES: "api", NPM_PACKAGES: "off", DATABASE_URL: database.url });
     const url = await service.ready();
     const { headers } = await fetch(`${url}/v3/apps/1/actions`);
@@ -90,7 +90,7 @@ describe("the log of a process at info", () => {
 });
 
 describe("the log of exported spans", () => {
-  it("has one line a minute while batches fail, with the number of lost spans, and one when they are taken again", () => {
+  it("has one line a minute while batches fail, with the number of lost spans, and one when they succeed again", () => {
     const lines: Record<string, unknown>[] = [];
     let time = 0;
     const log = pino({}, { write: (line) => void lines.push(JSON.parse(line)) });

@@ -8,7 +8,7 @@ import { connectedDatabase } from "../harness/connected-database.js";
 const AWAY = new Error("connect ECONNREFUSED");
 const AWAY_BY_CODE = Object.assign(new Error("connect"), { code: "ECONNREFUSED" });
 
-describe("the log while the database is away", () => {
+describe("the log while the database is not available", () => {
   let time = 0;
   const lines: Record<string, unknown>[] = [];
   beforeEach(() => {
@@ -46,7 +46,7 @@ describe("the log while the database is away", () => {
     expect(lines[3]).to.include({ awayMs: 149_000, failures: 150 * 15 });
   });
 
-  it("has every other line, and starts over with the next outage", () => {
+  it("has every other line, and counts each outage separately", () => {
     const { log, reached } = create();
     reached();
     log.error({ err: AWAY }, "a request failed");
@@ -64,7 +64,7 @@ describe("the log while the database is away", () => {
     ]);
   });
 
-  it("names an outage where only errors are written", () => {
+  it("reports an outage also at the level error", () => {
     const { log } = create("error");
     log.warn({ err: AWAY }, "not written");
     expect(messages()).to.deep.equal([]);
@@ -72,7 +72,7 @@ describe("the log while the database is away", () => {
     expect(messages()).to.have.length(1);
   });
 
-  it("names a full disk of PostgreSQL", async () => {
+  it("reports a full disk of PostgreSQL", async () => {
     const database = await connectedDatabase();
     try {
       const raise = "DO $$ BEGIN RAISE EXCEPTION 'No space left on device' USING ERRCODE = '53100'; END $$";
@@ -84,7 +84,7 @@ describe("the log while the database is away", () => {
     }
   });
 
-  it("tells a lack of connections and a slow statement from a database that is away", () => {
+  it("distinguishes a lack of connections and a slow statement from an outage", () => {
     const fault = (code: string) => Object.assign(new DatabaseError("a fault", 1, "error"), { code });
     expect(databaseProblem(fault("57P01"))).to.equal("the database is away");
     expect(databaseProblem(AWAY_BY_CODE)).to.equal("the database is away");

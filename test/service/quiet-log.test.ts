@@ -4,8 +4,8 @@ import { startProcess } from "../harness/process.js";
 
 const CANARY = "canary-of-a-setting-4c1f";
 
-describe("the log of a service at its most talkative", () => {
-  it("holds no token and no setting's value, whatever is asked of it", async () => {
+describe("the log of a service at its lowest level", () => {
+  it("contains no token and no value of a setting, for any request", async () => {
     const service = startProcess({ LOG_LEVEL: "trace", ROLES: "api" });
     const url = await service.ready();
     const { appId, tokens } = service.credentials();

@@ -5,7 +5,7 @@ import { type RemoteChromium, startRemoteChromium } from "../harness/remote-chro
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-describe("a service on browsers that others started", () => {
+describe("a service on browsers that were started elsewhere", () => {
   let remotes: RemoteChromium[];
   let service: TestService;
 
@@ -25,7 +25,7 @@ describe("a service on browsers that others started", () => {
     expect((await service.rest("POST", "/v3/apps/1/actions", { body: fields })).http).to.equal(201);
   }
 
-  it("runs actions that call back its own API", async () => {
+  it("runs actions that call its own API", async () => {
     await create("inner", "return { got: context.payload }");
     await create("outer", 'return Svc.App.V3.Actions.runWithResult("inner", { from: "a run" })');
     for (let i = 0; i < 4; i += 1) {
@@ -35,7 +35,7 @@ describe("a service on browsers that others started", () => {
     }
   });
 
-  it("is ready while one of them is up, and not when none is", async () => {
+  it("is ready while one of them is available, and not if none is", async () => {
     const ready = async () => (await service.rest("GET", "/health/ready", { as: null })).http;
     await remotes[0]!.kill();
     expect((await service.rest("POST", "/v3/apps/1/actions/inner/runWithResult", { body: {} })).http).to.equal(200);
@@ -57,7 +57,7 @@ describe("the addresses of browsers", () => {
   };
 
   for (const wrong of ["http://a:1", "ws://?", "a:9222", "ws://a:1,", "ws://a:1#b", "ws://a:99999"]) {
-    it(`are refused by name, and not repeated, as ${wrong}`, () => {
+    it(`are rejected by name, and not repeated, as ${wrong}`, () => {
       const message = faults({ BROWSER_WS_ENDPOINTS: wrong, EGRESS_PROXY_HOST: "0.0.0.0" });
       expect(message).to.include("BROWSER_WS_ENDPOINTS must be ws:// or wss:// addresses");
       expect(message).to.include("EGRESS_PROXY_HOST must be one IP address");

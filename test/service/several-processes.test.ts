@@ -53,7 +53,7 @@ describe("several processes on one database", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("have a browser only where there is a runner, and the API only where it is asked for", async () => {
+  it("have a browser only on a runner, and the API only if it is configured", async () => {
     expect(processes.api.offspring()).to.deep.equal([]);
     expect(processes.scheduler.offspring()).to.deep.equal([]);
     expect(processes.runner.offspring()).to.not.deep.equal([]);
@@ -63,7 +63,7 @@ describe("several processes on one database", () => {
     expect(metrics).to.include('svc_instances{role="runner"} 2');
   });
 
-  it("answer runWithResult from an API process that has no runner", async () => {
+  it("return the result of runWithResult from an API process without a runner", async () => {
     const { call, create } = asEditor(urls["api"]!, editor);
     await create("quick", QUICK);
     const answers = await Promise.all(Array.from({ length: 8 }, () => call("POST", "/quick/runWithResult", {})));
@@ -83,7 +83,7 @@ describe("several processes on one database", () => {
     await until(async () => (await states()).includes("completed"));
   });
 
-  it("log the run of a runner that was killed as failed, once, and answer its caller", async () => {
+  it("log the run of a killed runner as failed, once, and respond to its caller", async () => {
     const { call, create, logs } = asEditor(urls["api"]!, editor);
     const id = await create("endless", ENDLESS);
     const answer = call("POST", "/endless/runWithResult", {});

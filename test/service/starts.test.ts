@@ -81,7 +81,7 @@ describe("the start of a service", () => {
     });
   }
 
-  it("fails in one line where its port is taken, and the holder of the port goes on", async () => {
+  it("fails in one line if its port is in use, and the other process continues", async () => {
     const holder = createServer((_request, response) => response.end());
     await new Promise<void>((resolve) => holder.listen(0, "127.0.0.1", resolve));
     const { port } = holder.address() as AddressInfo;
@@ -93,13 +93,13 @@ describe("the start of a service", () => {
     holder.close();
   });
 
-  it("fails in one line where there is no Chromium, and leaves no database behind", async () => {
+  it("fails in one line without Chromium, and leaves no database process", async () => {
     expect(await faultOf({ CHROME_PATH: "/nowhere/chromium", DATA_DIR: folder() }, null))
       .to.match(/Chromium/)
       .and.to.match(/CHROME_PATH|\/nowhere\/chromium/);
   });
 
-  it("fails in one line where its database cannot be opened", async () => {
+  it("fails in one line if its database cannot be opened", async () => {
     const url = new URL(await startTestServer());
     url.pathname = "/none-of-this-name";
     expect(await faultOf({}, url.href))
@@ -107,7 +107,7 @@ describe("the start of a service", () => {
       .and.to.not.contain(url.password || "password");
   });
 
-  it("fails where Chromium's sandbox does not start, and succeeds if CHROME_SANDBOX is off", async () => {
+  it("fails if Chromium's sandbox does not start, and succeeds with CHROME_SANDBOX off", async () => {
     const path = findChromium(readConfig().chromePath, usualPaths(null))!;
     const wrapper = join(folder(), "chromium");
     chmodSync(join(wrapper, ".."), 0o755);
@@ -133,7 +133,7 @@ describe("the start of a service", () => {
     expect(childProcesses().sort()).to.deep.equal(before);
   });
 
-  it("makes new connections to the database after all are cut, and runs actions again", async () => {
+  it("opens new connections to the database after all are cut, and runs actions again", async () => {
     const service = await startTestService();
     const actions = `/v3/apps/${service.appId}/actions`;
     const body = { name: "quick", code: QUICK, active: true, triggers: [{ trigger: "manual" }] };
@@ -167,7 +167,7 @@ describe("the start of a service", () => {
     }
     const ROLES = { ROLES: "api,scheduler" };
 
-    it("names the key file of DATA_DIR where the database has another key, and makes none", async () => {
+    it("names the key file of DATA_DIR if the database has another key, and creates none", async () => {
       await onDatabase("INSERT INTO settings_key (fingerprint) VALUES ('0123456789abcdef')");
       const dataDir = folder();
       const path = join(dataDir, "settings-key");
@@ -177,21 +177,21 @@ describe("the start of a service", () => {
       expect(existsSync(path), String(readdirSync(dataDir))).to.equal(false);
     });
 
-    it("fails in one line that names the migration and the versions, where no release declares that it fits", async () => {
+    it("fails in one line that names the migration and the versions, if no release declares compatibility", async () => {
       await onDatabase("INSERT INTO migration (timestamp, name) VALUES (1999999999999, 'OfTomorrow1999999999999')");
       expect(await faultOf(ROLES, database.url)).to.match(
         /^the database's schema is of a newer release \(it has the migration OfTomorrow1999999999999\); this release runs with schemas up to version \d{13}.*$/,
       );
     });
 
-    it("succeeds where the next release declares that it fits", async () => {
+    it("succeeds if the next release declares compatibility", async () => {
       await onDatabase(`
         INSERT INTO migration (timestamp, name) VALUES (1999999999999, 'OfTomorrow1999999999999');
         COMMENT ON TABLE migration IS '{"newest": 1999999999999, "oldest": 1763600190100}'`);
       await (await start(ROLES, database.url)).stop();
     });
 
-    it("fails where a later release declares that it does not fit any longer", async () => {
+    it("fails if a later release declares that it is no longer compatible", async () => {
       await onDatabase(`
         INSERT INTO migration (timestamp, name) VALUES (1999999999999, 'OfTomorrow1999999999999');
         COMMENT ON TABLE migration IS '{"newest": 1999999999999, "oldest": 1999999999998}'`);

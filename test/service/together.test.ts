@@ -10,7 +10,7 @@ import { get } from "./support.js";
 
 const INSTANCES = 3;
 
-describe("service processes among others", () => {
+describe("service processes that start together", () => {
   const started: ServiceProcess[] = [];
   let database: FreshDatabase | null = null;
   const folders: string[] = [];
@@ -32,7 +32,7 @@ describe("service processes among others", () => {
     for (const path of folders.splice(0)) rmSync(path, { recursive: true, force: true });
   });
 
-  it(`of ${INSTANCES} started at once on an empty database one migrates and all serve`, async () => {
+  it(`migrate an empty database once, and all ${INSTANCES} serve`, async () => {
     database = await emptyDatabase();
     const environment = {
       DATABASE_URL: database.url,

@@ -67,7 +67,7 @@ describe("traces", function () {
   const requests = () =>
     collector.spans.filter(({ name, parentSpanId }) => name.startsWith("POST ") && parentSpanId === "b7ad6b7169203331");
 
-  it("go from the request to the run, its browser, the fetch of its action, and on into what that asks of the service", () => {
+  it("lead from the request to the run, its browser, the fetch of its action, and requests of that to the service", () => {
     const chains = requests().flatMap((request) =>
       childrenOf(request, "run").flatMap((run) =>
         childrenOf(run, "browser").flatMap((browser) =>
@@ -99,14 +99,14 @@ describe("traces", function () {
     expect([...collector.paths]).to.deep.equal(["/v1/traces"]);
   });
 
-  it("tell a stranger nothing: what an action fetches elsewhere carries no trace", () => {
+  it("are not passed on to other hosts by an action's fetch", () => {
     expect(stranger.heard).to.have.length(1);
     expect(stranger.heard[0]).to.not.have.any.keys("traceparent", "tracestate", "baggage");
     const [abroad] = collector.spans.filter(({ values }) => Number(values["server.port"]) === stranger.port);
     expect(abroad?.values).to.include({ "http.request.method": "GET", "http.response.status_code": 200 });
   });
 
-  it("hold what a run asks for that was begun before its row, in an app without secrets", async () => {
+  it("have requests of a run that started before its row, in an app without secrets", async () => {
     const first = service;
     const other = await startTraceCollector();
     service = await startTestService({ OTEL_EXPORTER_OTLP_ENDPOINT: other.url, ALLOW_PRIVATE_NETWORK: "1" });
@@ -119,14 +119,14 @@ describe("traces", function () {
     expect(spans.map(({ values }) => values["http.response.status_code"])).to.deep.equal([200, 200, 200]);
   });
 
-  it("take a run along that waited in the queue", () => {
+  it("include a run that waited in the queue", () => {
     const [run] = collector.spans.filter(
       ({ name, values }) => name === "run" && Number(values["svc.run_id"]) === runs["queued"],
     );
     expect(run?.traceId).to.equal(OURS);
   });
 
-  it("are not a visitor's to choose", () => {
+  it("cannot be chosen by a visitor", () => {
     const [run] = collector.spans.filter(
       ({ name, values }) => name === "run" && Number(values["svc.run_id"]) === runs["ofVisitor"],
     );
@@ -134,7 +134,7 @@ describe("traces", function () {
     expect(collector.texts.join("")).to.not.contain("1".repeat(32));
   });
 
-  it("hold no secret, no payload, no message and no address", () => {
+  it("contain no secret, no payload, no message and no address", () => {
     const all = collector.texts.join("");
     for (const text of [SECRET, "it is", "?b=", "c".repeat(9), "inner", "leaks", service.tokens.editor]) {
       expect(all.includes(text), text).to.equal(false);
@@ -144,8 +144,8 @@ describe("traces", function () {
   });
 });
 
-describe("traces where no collector is named", () => {
-  it("are nothing at all", async () => {
+describe("traces without a configured collector", () => {
+  it("are not created", async () => {
     expect(await createTracing(null, "one", pino({ level: "silent" }))).to.equal(NO_TRACING);
     const span = NO_TRACING.begin("run", "internal", parentOf(OURS), { a: 1 });
     expect(span.traceparent).to.equal(null);

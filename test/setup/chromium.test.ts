@@ -14,7 +14,7 @@ const { installUntilFound } = await setUpModule<{
   ): Promise<{ path: string | null; complaints: string[] }>;
 }>("chromium");
 
-describe("the finder of Chromium", () => {
+describe("the search for Chromium", () => {
   let root: string;
   let places: ChromiumPaths;
 
@@ -49,13 +49,13 @@ describe("the finder of Chromium", () => {
     expect(found).to.deep.equal(expected);
   });
 
-  it("takes the newest version of a cache, by number", () => {
+  it("uses the newest version of a cache, by number", () => {
     put("cache/chrome/linux-99.0.9.9/chrome-linux64/chrome");
     const newest = put("cache/chrome/linux-156.0.1.2/chrome-linux64/chrome");
     expect(findChromium(null, places)).to.equal(newest);
   });
 
-  it("finds what was installed for all accounts, after the user's own", () => {
+  it("finds an installation for all accounts, after the user's own", () => {
     const shared = put(
       "public/chrome-headless-shell/linux-156.0.1.2/chrome-headless-shell-linux64/chrome-headless-shell",
     );
@@ -64,31 +64,31 @@ describe("the finder of Chromium", () => {
     expect([found, findChromium(null, places)]).to.deep.equal([shared, own]);
   });
 
-  it("passes over what cannot be started", () => {
+  it("skips files that cannot be started", () => {
     put("bin/chromium-headless-shell", 0o644);
     mkdirSync(join(root, "local/chromium"), { recursive: true });
     const chrome = put("bin/google-chrome");
     expect(findChromium(null, places)).to.equal(chrome);
   });
 
-  it("takes CHROME_PATH or nothing: a wrong one does not fall back in silence", () => {
+  it("uses CHROME_PATH or nothing: a wrong one does not fall back silently", () => {
     put("bin/chromium");
     const explicit = put("elsewhere/my-chrome");
     const found = [findChromium(explicit, places), findChromium(join(root, "missing"), places)];
     expect(found).to.deep.equal([explicit, null]);
   });
 
-  it("finds nothing where there is nothing", () => {
+  it("finds nothing if nothing is installed", () => {
     expect(findChromium(null, places)).to.equal(null);
   });
 
-  it("looks into PUPPETEER_CACHE_DIR in place of the home folder", () => {
+  it("looks into PUPPETEER_CACHE_DIR instead of the home folder", () => {
     expect(usualPaths("/somewhere").caches[0]).to.equal("/somewhere");
   });
 });
 
-describe("the set-up's installers of Chromium", () => {
-  it("are tried in order until one brings a browser", async () => {
+describe("installers of Chromium in the set-up", () => {
+  it("are tried in order until one installs a browser", async () => {
     const tried: string[] = [];
     let path: string | null = null;
     const installer = (name: string, brings: string | null): Installer => {
@@ -107,7 +107,7 @@ describe("the set-up's installers of Chromium", () => {
     });
   });
 
-  it("are each quoted when none brings one", async () => {
+  it("are each quoted if none installs one", async () => {
     const failing = (reason: string) => () => Promise.reject(new Error(reason));
     const result = await installUntilFound(() => null, [failing("apt: locked"), failing("puppeteer: offline")]);
     expect(result).to.deep.equal({ path: null, complaints: ["apt: locked", "puppeteer: offline"] });

@@ -9,7 +9,7 @@ const { withLock } = await setUpModule<{
   withLock<T>(root: string, action: () => Promise<T>, limitMs?: number): Promise<T>;
 }>("lock");
 
-describe("the set-up's lock", () => {
+describe("the lock of the set-up", () => {
   let root: string;
 
   beforeEach(async () => {
@@ -18,7 +18,7 @@ describe("the set-up's lock", () => {
 
   afterEach(() => rm(root, { recursive: true, force: true }));
 
-  it("lets two set-ups of one checkout run one after the other", async () => {
+  it("makes two set-ups of one checkout run one after the other", async () => {
     const events: string[] = [];
     const setUp = (name: string) => async () => {
       events.push(`${name} begins`);
@@ -29,7 +29,7 @@ describe("the set-up's lock", () => {
     expect(events).to.deep.equal(["first begins", "first ends", "second begins", "second ends"]);
   });
 
-  it("is free again after a set-up that failed", async () => {
+  it("is free again after a failed set-up", async () => {
     const failure = await withLock(root, () => Promise.reject(new Error("no network"))).catch(
       (error: Error) => error.message,
     );
@@ -37,13 +37,13 @@ describe("the set-up's lock", () => {
     expect(existsSync(join(root, ".setup.lock"))).to.equal(false);
   });
 
-  it("is taken from a process that is gone", async () => {
+  it("is taken from a process that has ended", async () => {
     mkdirSync(join(root, ".setup.lock"));
     writeFileSync(join(root, ".setup.lock/pid"), "999999999");
     expect(await withLock(root, async () => "mine")).to.equal("mine");
   });
 
-  it("names the process that keeps it when waiting has no end", async () => {
+  it("names the process that holds it if waiting does not end", async () => {
     mkdirSync(join(root, ".setup.lock"));
     writeFileSync(join(root, ".setup.lock/pid"), String(process.pid));
     const refusal = await withLock(root, async () => "mine", 0).catch((error: Error) => error.message);

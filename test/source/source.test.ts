@@ -5,7 +5,7 @@ import { REAL_ACTIONS, withFault } from "./real-world.js";
 
 const CODE = "async function execute() {\n  return 1;\n}";
 
-describe("source", () => {
+describe("the source of actions", () => {
   let service: TestService;
   let actions: string;
 
@@ -36,10 +36,10 @@ describe("source", () => {
     });
   }
 
-  it("is of 30 real-world actions and more", () => expect(REAL_ACTIONS.length).to.be.at.least(30));
+  it("is tested with 30 real-world actions and more", () => expect(REAL_ACTIONS.length).to.be.at.least(30));
 
   for (const action of REAL_ACTIONS) {
-    it(`names the author's file, line and column of a fault in: ${action.title}`, async () => {
+    it(`names the author's file, line and column of an error in: ${action.title}`, async () => {
       const { files, place } = withFault(action);
       const { http, body } = await save(files, { dependencies: action.dependencies ?? [] });
       expect(http, body.error).to.equal(201);
@@ -59,7 +59,7 @@ describe("source", () => {
     return `${body.status} ${body.error}`;
   };
 
-  it("names file, line and column of a fault, in words", async () => {
+  it("names file, line and column of an error, with an explanation", async () => {
     const entry = "export async function execute() {}";
     const faults: [Record<string, string>, string][] = [
       [
@@ -97,7 +97,7 @@ describe("source", () => {
     }
   });
 
-  it("refuses odd forms, odd paths and what is too large", async () => {
+  it("rejects unusual forms, unusual paths and large sources", async () => {
     const file = "async function execute() {}";
     const odd: unknown[] = [
       1,
@@ -173,7 +173,7 @@ describe("source", () => {
     expect(JSON.stringify(first.body)).to.not.include('"map"');
   });
 
-  it("is cleared by code alone or by null, and built again by an update", async () => {
+  it("is removed by code without source or by null, and built again by an update", async () => {
     const { id } = (await save({ "action.ts": "export async function execute() { return 1; }" })).body.action;
     const put = async (body: object) => (await service.rest("PUT", `${actions}/${id}`, { body })).body.action;
     expect((await put({ description: "kept" })).source.files).to.have.property("action.ts");
@@ -193,7 +193,7 @@ describe("source", () => {
     expect(refusal.body.error).to.include("source");
   });
 
-  it("goes through versions, publication, restore, comparison, export and the manifest", async () => {
+  it("is part of versions, publication, restore, comparison, export and the manifest", async () => {
     const one = { "action.ts": "export const execute = async () => { throw new Error('one'); };" };
     const { id, name } = (await save(one)).body.action;
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);

@@ -37,7 +37,7 @@ describe("stages and promotions", () => {
     return service.rest("DELETE", `/v3/apps/${id}/actions/${actionId}`);
   };
 
-  it("makes an app with the definitions, without data and secrets, for the same editors", async () => {
+  it("create an app with the definitions, without data and secrets, for the same editors", async () => {
     const made = await stage({ name: "staging" });
     expect([made.http, made.body.app.name]).to.deep.equal([
       201,
@@ -60,7 +60,7 @@ describe("stages and promotions", () => {
     expect(group.map((one: { appId: number }) => one.appId)).to.include.members([id, nested]);
   });
 
-  it("promotes a reviewed difference whole, keeps the values of settings, and goes back", async () => {
+  it("apply a reviewed difference completely, keep the values of settings, and can be rolled back", async () => {
     const to = await newStage("production");
     await service.rest("POST", `${appPath(to)}/settings`, { body: { title: "Live", _key: "secret-2" } });
     await service.rest("POST", `${appPath(to)}/data-sources/rooms/entries`, { body: { Name: "live", Extra: 1 } });
@@ -116,7 +116,7 @@ describe("stages and promotions", () => {
     expect(types.filter((type: string) => type === "app.rollback")).to.have.length(3);
   });
 
-  it("promotes only the definitions that were planned: no other content of either app", async () => {
+  it("apply only the planned definitions: no other content of either app", async () => {
     const [from, to] = [await newStage("planned"), await newStage("planned-to")];
     const promoteIf = (tag: string) =>
       service.rest("POST", `${appPath(to)}/promotions`, { body: { fromAppId: from }, headers: { "if-match": tag } });
@@ -145,7 +145,7 @@ describe("stages and promotions", () => {
     expect(planned.headers.get("etag")).to.equal(await tagOfPlan());
   });
 
-  it("never removes a data source with entries, and otherwise applies nothing of what cannot be", async () => {
+  it("never remove a data source with entries, and apply nothing if a part is not possible", async () => {
     const [from, to] = [await newStage("from"), await newStage("to")];
     await service.rest("POST", `${appPath(to)}/data-sources`, { body: { name: "own", entries: [{ A: 1 }] } });
     await service.rest("POST", `${appPath(to)}/data-sources`, { body: { name: "empty" } });
@@ -166,7 +166,7 @@ describe("stages and promotions", () => {
     expect(dataSources.map((one: { name: string }) => one.name).sort()).to.deep.equal(["own", "rooms", "unique"]);
   });
 
-  it("refuses apps that are not linked, other people's apps and odd bodies", async () => {
+  it("reject apps that are not linked, other people's apps and invalid bodies", async () => {
     const to = await newStage("strict");
     const other = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } })).body.app.id;
     const cases: [unknown, number, string][] = [
@@ -203,7 +203,7 @@ describe("stages and promotions", () => {
       expect((await stage(body as object)).body.status, JSON.stringify(body)).to.equal(status);
   });
 
-  it("promotes secret bindings without values, names what is missing, and sends no sealed value elsewhere", async () => {
+  it("copy secret bindings without values, name missing values, and send no sealed value elsewhere", async () => {
     const [from, to] = [await newStage("bind-from"), await newStage("bind-to")];
     const bindings = (id: number) => `${appPath(id)}/secret-bindings`;
     const bind = (id: number, ...list: object[]) =>
@@ -259,7 +259,7 @@ describe("stages and promotions", () => {
     expect((await put([{ ...secretBindings[0], origin: "https://three.example" }])).body.status).to.equal("FORBIDDEN");
   });
 
-  it("keeps the fields that a secret binding of a manifest omits, and unseals no key", async () => {
+  it("keep the fields that a secret binding of a manifest omits, and unseal no key", async () => {
     const app = await newStage("omitted");
     const bindings = `${appPath(app)}/secret-bindings`;
     const put = (item: object) =>
@@ -288,7 +288,7 @@ describe("stages and promotions", () => {
     }
   });
 
-  it("deletes a preview before its time, and no other app", async () => {
+  it("delete a preview before its time, and no other app", async () => {
     const { app } = (await stage({ name: "early", expiresInHours: 1 })).body;
     const { app: staying } = (await stage({ name: "staying" })).body;
     const remove = (id: number, as = "editor") =>
@@ -317,7 +317,7 @@ describe("stages and promotions", () => {
     expect(after[0]).to.deep.include({ type: "app.stage.remove", data: { stageAppId: own } });
   });
 
-  it("deletes a preview when its time is over", async () => {
+  it("delete a preview when its time is over", async () => {
     const { app } = (await stage({ name: "branch", expiresInHours: 1 })).body;
     const of = async () => (await service.rest("GET", `${appPath(service.appId)}/stages`)).body.stages;
     const listed = (await of()).find((one: { appId: number }) => one.appId === app.id);
@@ -333,7 +333,7 @@ describe("stages and promotions", () => {
     expect([announced, await rows(service.db, "SELECT FROM app WHERE id = $1", [app.id])]).to.deep.equal([1, []]);
   });
 
-  it("is the same over GraphQL", async () => {
+  it("are the same over GraphQL", async () => {
     const app = { app: service.appId };
     const made = await service.graphql(
       'mutation ($app: Int!) { createStage(appId: $app, name: "gql") { id name } }',

@@ -10,7 +10,7 @@ import { launchChromium } from "./chromium.js";
 import { look, PICTURES } from "./looks.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-describe("Accounts in Studio", () => {
+describe("accounts in Studio", () => {
   let service: TestService;
   let browser: Browser;
   let provider: OpenIdProviderServer;
@@ -98,7 +98,7 @@ describe("Accounts in Studio", () => {
     await studio.button("Sign in");
   }
 
-  it("the first link makes an administrator by passphrase, and its token is in no address after it was read", async () => {
+  it("the first link creates an administrator by passphrase, and its token is in no address after it was read", async () => {
     const requested: string[] = [];
     // Puppeteer adds the fragment of the page's URL, which is not sent.
     page.on("request", (request) => requested.push(request.url().split("#")[0]!));
@@ -126,7 +126,7 @@ describe("Accounts in Studio", () => {
     await signedIn();
   });
 
-  it("a link that was used says so", async () => {
+  it("a link that was used shows a message about it", async () => {
     const { link, token } = await made.accounts.setupLink();
     await made.links.redeem(token, "setup");
     await page.goto(link);
@@ -138,7 +138,7 @@ describe("Accounts in Studio", () => {
     await page.waitForFunction('/Ask for a new one/.test(document.querySelector("#sign-in-fault").textContent)');
   });
 
-  it("an account made with a passkey signs in with it, adds a passphrase, and keeps one way in", async () => {
+  it("an account created with a passkey signs in with it, adds a passphrase, and keeps one way in", async () => {
     await authenticator();
     const email = await openSetup();
     await studio.button("Use a passkey instead of a passphrase");
@@ -202,7 +202,7 @@ describe("Accounts in Studio", () => {
     expect(outcome).to.deep.equal([200, 401, 401, 401, 401, 400]);
   });
 
-  it("an invitation makes an account, or adds its role to the account of the browser", async () => {
+  it("an invitation creates an account, or adds its role to the account of the browser", async () => {
     const invite = async (email: string, role: string) => {
       const body = { email, role };
       const path = `/v1/organizations/${service.organizationId}/invitations`;
@@ -240,7 +240,7 @@ describe("Accounts in Studio", () => {
     await signedIn();
   });
 
-  it("a person asks for a reset link on the sign-in page, which comes by mail and changes the passphrase", async () => {
+  it("a person requests a reset link on the sign-in page, gets it by mail and changes the passphrase", async () => {
     const { email } = await signedInPerson(service);
     const before = mail.taken.length;
     await page.goto(`${base}/studio`);
@@ -262,7 +262,7 @@ describe("Accounts in Studio", () => {
     await signedIn();
   });
 
-  it("signs in at an OpenID provider with a group's role, and explains a refusal", async () => {
+  it("signs in at an OpenID provider with a group's role, and explains a rejection", async () => {
     provider.accounts.set("one", {
       email: "one@example.com",
       email_verified: true,
@@ -293,7 +293,7 @@ describe("Accounts in Studio", () => {
     await look(page, "refused");
   });
 
-  it("an expired session asks for a sign-in over the page; nothing is lost, and the request is sent again", async () => {
+  it("an expired session opens a sign-in over the page; nothing is lost, and the request is sent again", async () => {
     const { user, email, token } = await signedInPerson(service);
     await context.setCookie({ name: "auth_token", value: token, domain: "localhost", path: "/", httpOnly: true });
     await page.goto(`${base}/studio#/1/app`);

@@ -15,7 +15,7 @@ const greet = (text: string) =>
      return Object.keys(settings).length;
    }`;
 
-describe("The app's own pages", () => {
+describe("the app's own pages", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;
@@ -102,7 +102,7 @@ describe("The app's own pages", () => {
     expect(await headings()).to.include("Run an action");
   });
 
-  it("start a client action on a page view with production's code in the live app, with the master's in the viewer", async () => {
+  it("start a client action on a page view, with the live version in the live app and the draft in the viewer", async () => {
     const master = await create(greet("production"));
     const production = await publish(master);
     await update(master, { code: greet("master") });
@@ -136,7 +136,7 @@ describe("The app's own pages", () => {
     expect(await page.evaluate("globalThis.notReloaded")).to.equal(true);
   });
 
-  it("lose no change to a gap in the connection", async () => {
+  it("lose no change during a gap in the connection", async () => {
     const master = await create(greet("before"));
     const production = await publish(master);
     await page.goto(live());
@@ -168,7 +168,7 @@ describe("The app's own pages", () => {
     expect(entry.data.error).to.include({ name: "TimeoutError" });
   });
 
-  it("call every operation that a visitor may, and are refused the others", async () => {
+  it("can call every operation of a visitor, and no others", async () => {
     const id = await create("async function execute({ payload }) { return [payload.a, 2]; }", {
       name: "on-server",
       environment: "server",
@@ -195,7 +195,7 @@ describe("The app's own pages", () => {
     expect(await run("getLogs()")).to.deep.equal({ status: "FORBIDDEN" });
   });
 
-  it("keep the editor's cookie out of reach of the actions that run on them", async () => {
+  it("hide the editor's cookie from the actions that run on them", async () => {
     const id = await create(
       `async function execute() {
          const answer = await fetch("/v1/apps", { credentials: "include" }).then((response) => response.status, () => "blocked");
@@ -214,7 +214,7 @@ describe("The app's own pages", () => {
     expect(logs[0].data.result.data).to.deep.equal({ answer: "blocked", cookie: "refused" });
   });
 
-  it("start client actions on the debug page too, and log their runs", async () => {
+  it("start client actions also on the debug page, and log their runs", async () => {
     const id = await create("async function execute({ payload }) { return [origin, payload.data.plan]; }");
     await page.goto(`${network.url}${actions()}/${id}/compile?html`);
     await signIn(service.tokens.editor);
@@ -227,7 +227,7 @@ describe("The app's own pages", () => {
     expect(watch.foreign).to.deep.equal([]);
   });
 
-  describe("are handed sessions of their own", () => {
+  describe("have their own sessions", () => {
     const open = (path: string, cookie = "") =>
       fetch(service.url + path, { headers: { accept: "text/html", ...(cookie && { cookie }) }, redirect: "manual" });
     const visit = (cookie = "") => open(`/apps/${service.appId}`, cookie);
@@ -237,7 +237,7 @@ describe("The app's own pages", () => {
       (await service.rest("GET", `/v1/apps/${service.appId}/env.js`, { as: token })).http;
     const viewerFor = (token: string) => open(`/apps/${service.appId}/viewer`, cookieOf(token));
 
-    it("a visitor of a published app: live, of this app, in the document and in no cookie", async () => {
+    it("for a visitor of a published app: live, of this app, in the document and in no cookie", async () => {
       const response = await visit();
       expect([response.status, response.headers.get("set-cookie")]).to.deep.equal([200, null]);
       expect(response.headers.get("cache-control")).to.equal("no-store");
@@ -246,20 +246,20 @@ describe("The app's own pages", () => {
       expect(await envBy(token)).to.equal(200);
     });
 
-    it("and leave no trace of a visit by which Studio would take the browser for the visitor", async () => {
+    it("without a trace by which Studio would regard the browser as the visitor's", async () => {
       await page.goto(live());
       expect(await page.browserContext().cookies()).to.deep.equal([]);
       await page.goto(`${network.url}/studio`);
       await page.waitForSelector("input[name=email]");
     });
 
-    it("the same whoever is signed in", async () => {
+    it("the same for every signed-in person", async () => {
       const response = await visit(cookieOf(service.tokens.editor));
       expect(response.headers.get("set-cookie")).to.equal(null);
       expect(await tokenIn(response)).to.match(/^svc_live_/);
     });
 
-    it("none for an app that is not published or is none, and end the given ones when it is unpublished", async () => {
+    it("none for an app that is unpublished or does not exist; existing ones end when it is unpublished", async () => {
       const token = await tokenIn(await visit());
       await service.rest("POST", `/v1/apps/${service.appId}/unpublish`);
       const response = await visit();
@@ -270,7 +270,7 @@ describe("The app's own pages", () => {
       await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     });
 
-    it("of the viewer to editors of the app alone, and take them back with the right", async () => {
+    it("in the viewer only for editors of the app, until they lose the role", async () => {
       expect((await open(`/apps/${service.appId}/viewer`)).status).to.equal(401);
       expect((await viewerFor(service.tokens.live)).status).to.equal(403);
       const body = { firstName: "A", lastName: "B", email: "a@b.example" };
@@ -287,7 +287,7 @@ describe("The app's own pages", () => {
       expect(await envBy(token)).to.equal(401);
     });
 
-    it("of the viewer to the session of a person: it runs drafts, and ends with the session or the role", async () => {
+    it("in the viewer for the session of a person: it runs drafts, and ends with the session or the role", async () => {
       const [owner, other] = [await signedInPerson(service), await signedInPerson(service)];
       const ids = [owner.user.id, other.user.id];
       // Both stay owners of the organization.
@@ -313,7 +313,7 @@ describe("The app's own pages", () => {
       await service.rest("DELETE", member, { as: "admin" });
     });
 
-    it("of an editor's pages that end with the sign-in, and with it alone", async () => {
+    it("for an editor's pages that end with the sign-in, and only then", async () => {
       const [one, other] = [service.tokens.editor, service.tokens.admin];
       const [mine, others] = [await tokenIn(await viewerFor(one)), await tokenIn(await viewerFor(other))];
       expect([await envBy(mine), await envBy(others)]).to.deep.equal([200, 200]);
@@ -325,7 +325,7 @@ describe("The app's own pages", () => {
       expect([await envBy(mine), await envBy(others), await envBy(one)]).to.deep.equal([401, 200, 200]);
     });
 
-    it("of a debug page: its own action's script whatever its state, no other's, and nothing else that a user may not", async () => {
+    it("on a debug page: only for the script of its own action in any state, and nothing else", async () => {
       const body = { environment: "server", active: false, triggers: [] };
       const [own, other] = [await create(greet("own"), body), await create(greet("other"), body)];
       const response = await open(`${actions()}/${own}/compile?html`, cookieOf(service.tokens.editor));
@@ -340,13 +340,13 @@ describe("The app's own pages", () => {
       expect(settings.http).to.equal(403);
     });
 
-    it("that do not show among the tokens that editors made", async () => {
+    it("that are not listed among the tokens that editors made", async () => {
       await visit();
       const { body } = await service.rest("GET", `/v1/apps/${service.appId}/tokens`);
       expect(body.tokens.filter(({ name }: { name: string }) => name === "visitor")).to.deep.equal([]);
     });
 
-    it("no more than so many a minute to one address", async () => {
+    it("at a limited rate for one address", async () => {
       let refused: Response | null = null;
       for (let count = 0; count < 5_000 && !refused; count += 1) {
         const response = await visit();
@@ -361,7 +361,7 @@ describe("The app's own pages", () => {
     const session = (method: string, body?: object, origin?: string) =>
       service.rest(method, "/v1/session", { as: null, body, headers: origin ? { origin } : {} });
 
-    it("by a token that holds, into a cookie, and out of it", async () => {
+    it("with a valid token, into a cookie, and out of it", async () => {
       const into = await session("POST", { token: service.tokens.editor }, network.url);
       expect(into.http).to.equal(200);
       expect(into.body).to.deep.equal({ status: "SIGNED_IN", kind: "editor" });
@@ -370,7 +370,7 @@ describe("The app's own pages", () => {
       expect(out.headers.get("set-cookie")).to.match(/^auth_token=; Max-Age=0; Path=\//);
     });
 
-    it("until the browser is closed where it is not to be kept, and says who is signed in", async () => {
+    it("until the browser is closed unless it stays signed in, and show who is signed in", async () => {
       const into = await session("POST", { token: service.tokens.editor, keep: false }, network.url);
       expect(into.headers.get("set-cookie")).to.match(/^auth_token=svc_editor_[^;]*; Path=\/; HttpOnly; SameSite=Lax$/);
       const cookie = into.headers.get("set-cookie")!.split(";")[0]!;
@@ -382,7 +382,7 @@ describe("The app's own pages", () => {
       );
     });
 
-    it("not by a token that does not hold, and not from another origin", async () => {
+    it("not with an invalid token, and not from another origin", async () => {
       for (const body of [{}, { token: 1 }, { token: "svc_editor_x" }]) {
         expect((await session("POST", body)).body.status).to.equal("UNAUTHORIZED");
       }

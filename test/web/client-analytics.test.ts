@@ -19,7 +19,7 @@ describe("Svc.App.Analytics in a browser", () => {
     expect(namesIn(sent!)).to.deep.equal(["first", "last"]);
   });
 
-  it("does not send again what the service had when its answer broke off", async () => {
+  it("does not send events again that the service has, if its response was cut off", async () => {
     client.service.answers.set(`POST ${PATH}`, { cut: "after the headers" });
     await client.run(`for (let n = 0; n < 20; n += 1) Svc.App.Analytics.event("one " + n)`);
     await client.service.requests(PATH);

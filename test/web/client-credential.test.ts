@@ -2,12 +2,12 @@ import { get } from "node:http";
 import { expect } from "chai";
 import { rejectionOf, useClientPage } from "./client-page.js";
 
-describe("The client library's credential", () => {
+describe("the client library's credential", () => {
   const client = useClientPage();
   const actions = (call: string) => client.run(`Svc.App.V3.Actions.${call}`);
   const rejection = (call: string) => client.run(rejectionOf(`Svc.App.V3.Actions.${call}`));
 
-  it("sends a token as Auth-token and leaves the cookie at home", async () => {
+  it("is a token sent as Auth-token, without the cookie", async () => {
     await client.run(`document.cookie = "auth_token=cookie"; Svc.configure({token: "in-memory"})`);
     await actions("get()");
     const headers = client.service.received[0]?.headers;
@@ -15,13 +15,13 @@ describe("The client library's credential", () => {
     expect(headers?.cookie).to.equal(undefined);
   });
 
-  it("sends the cookie where there is no token", async () => {
+  it("is the cookie if there is no token", async () => {
     await client.run(`document.cookie = "auth_token=cookie"`);
     await actions("get()");
     expect(client.service.received[0]?.headers.cookie).to.contain("auth_token=cookie");
   });
 
-  it("forgets its token when it is pointed at another host", async () => {
+  it("is removed when the library is configured for another host", async () => {
     const cors = { "access-control-allow-origin": client.service.origin, "access-control-allow-credentials": "true" };
     client.elsewhere.answers.set("GET /v3/apps/1/actions", { headers: cors, body: { actions: [], pagination: {} } });
     await client.run(`Svc.configure({token: "in-memory"}); Svc.configure({apiUrl: "${client.elsewhere.origin}"})`);
@@ -30,13 +30,13 @@ describe("The client library's credential", () => {
     expect(client.elsewhere.received[0]?.headers["auth-token"]).to.equal(undefined);
   });
 
-  it("keeps to its host when window.ENV is changed after it loaded", async () => {
+  it("stays with its host if window.ENV changes after the library loaded", async () => {
     await client.run(`Svc.configure({token: "in-memory"}); window.ENV.apiUrl = "${client.elsewhere.origin}"`);
     await actions("get()");
     expect([client.service.received.length, client.elsewhere.received.length]).to.deep.equal([1, 0]);
   });
 
-  it("follows no redirect, so that its credential stays with its host", async () => {
+  it("stays with its host: the library follows no redirect", async () => {
     const location = `${client.elsewhere.origin}/v3/apps/1/actions`;
     client.service.answers.set("GET /v3/apps/1/actions", { status: 307, headers: { location } });
     await client.run(`Svc.configure({token: "in-memory"})`);
@@ -45,16 +45,16 @@ describe("The client library's credential", () => {
   });
 });
 
-describe("The client library's files", () => {
+describe("the files of the client library", () => {
   const client = useClientPage();
 
-  it("is an ES module too, which defines the same window.Svc", async () => {
+  it("include an ES module, which defines the same window.Svc", async () => {
     await client.open("/client/svc.mjs");
     const same = await client.run(`import("/client/svc.mjs").then(({Svc}) => Svc === window.Svc)`);
     expect(same).to.equal(true);
   });
 
-  it("comes with its declarations and is checked for changes at each load", async () => {
+  it("include declarations, and are checked for changes at each load", async () => {
     const declarations = await fetch(`${client.service.origin}/client/svc.d.ts`);
     const types = await declarations.text();
     expect(types).to.contain("runWithResult").and.to.contain("export type Trigger =");

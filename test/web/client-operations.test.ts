@@ -81,7 +81,7 @@ describe("Svc.App.V3.Actions in a browser", () => {
   const rejection = (call: string) => client.run(rejectionOf(`Svc.App.V3.Actions.${call}`));
 
   for (const { call: code, sends, answer, gives } of CASES) {
-    it(`${code} sends ${sends[0]} ${sends[1]} and resolves with what the specification says`, async () => {
+    it(`${code} sends ${sends[0]} ${sends[1]} and resolves as specified`, async () => {
       client.service.answers.set(`${sends[0]} ${sends[1]}`, { body: answer });
       expect(await actions(code)).to.deep.equal(gives);
       expect(client.service.received.map(({ method, path, body }) => [method, path, body])).to.deep.equal([sends]);
@@ -102,7 +102,7 @@ describe("Svc.App.V3.Actions in a browser", () => {
       });
     });
 
-    it(`${code} rejects with {status, error} where no answer comes, and where one breaks off`, async () => {
+    it(`${code} rejects with {status, error} if no response arrives, or if one is cut off`, async () => {
       const received = { status: "NETWORK_ERROR", error: `no answer from ${client.service.origin}` };
       client.service.answers.set(`${sends[0]} ${sends[1]}`, { body: received, cut: "after the headers" });
       expect(await rejection(code)).to.deep.include({ isError: true, own: received, json: JSON.stringify(received) });
@@ -125,7 +125,7 @@ describe("Svc.App.V3.Actions in a browser", () => {
     });
   }
 
-  it("takes null for no options, and half a character in a name for a name that nothing has", async () => {
+  it("accepts null as no options, and rejects half a character in a name as an unknown name", async () => {
     await actions("get(null)");
     await actions("run('\\ud800')");
     expect(client.service.received.map(({ path }) => path)).to.deep.equal([
@@ -134,13 +134,13 @@ describe("Svc.App.V3.Actions in a browser", () => {
     ]);
   });
 
-  it("says when a refused request may be repeated", async () => {
+  it("reports when a rejected request may be repeated", async () => {
     const body = { status: "RATE_LIMIT_EXCEEDED", error: "too many", nextValidRequestDate: "2030-01-01T00:00:00.000Z" };
     client.service.answers.set("GET /v3/apps/1/actions", { status: 429, body, headers: { "retry-after": "7" } });
     expect(await rejection("get()")).to.have.deep.property("own", body);
   });
 
-  it("rejects with {status, error} where a proxy answers with a page of its own", async () => {
+  it("rejects with {status, error} if a proxy responds with its own page", async () => {
     client.service.answers.set("GET /v3/apps/1/actions", {
       status: 502,
       body: "<html>",
@@ -149,7 +149,7 @@ describe("Svc.App.V3.Actions in a browser", () => {
     expect(await rejection("get()")).to.have.nested.include({ "own.status": "INTERNAL_ERROR" });
   });
 
-  it("sends nothing for a name that would climb out of its path", async () => {
+  it("sends nothing for a name that would leave its path", async () => {
     for (const name of ["", ".", ".."]) {
       expect(await rejection(`run(${JSON.stringify(name)})`)).to.have.nested.include({
         "own.status": "ACTION_NOT_FOUND",

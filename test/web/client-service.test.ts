@@ -53,7 +53,7 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
 
   const manual = (name: string) => ({ name, code: ECHO, active: true, triggers: [{ trigger: "manual" }] });
 
-  it("create, getById, update and get give the bare action, and the list with its pagination", async () => {
+  it("create, getById, update and get return the action without a wrapper, and the list with its pagination", async () => {
     const created = await value("create", { ...manual("written"), description: "first" });
     expect(created).to.include({ appId: service.appId, name: "written", environment: "server", active: true });
     expect(await value("getById", created.id)).to.deep.equal(created);
@@ -67,7 +67,7 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
     expect((await value("get")).actions).to.have.length(3);
   });
 
-  it("publish gives {action}, the production copy; unpublish and remove give nothing", async () => {
+  it("publish returns {action}, the live version; unpublish and remove return nothing", async () => {
     const { id } = await value("create", manual("published"));
     const { action, ...more } = await value("publish", id);
     expect(more).to.deep.equal({});
@@ -79,7 +79,7 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
     await expectRefusal("ACTION_NOT_FOUND", "getById", id);
   });
 
-  it("run gives nothing, runWithResult what execute returned, by name and by id, and getLogs the entries of both", async () => {
+  it("run returns nothing, runWithResult the result of execute, by name and by ID, and getLogs the entries of both", async () => {
     const { id } = await value("create", manual("runnable"));
     expect(await value("runWithResult", "runnable", { a: [null] })).to.deep.equal([{ a: [null] }, 1]);
     expect(await value("runWithResult", id)).to.deep.equal([{}, 1]);
@@ -95,7 +95,7 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
     expect(logs[1].data.result).to.deep.equal({ data: [{ a: [null] }, 1], success: true });
   });
 
-  it("reject with {status, error} what is not to be had", async () => {
+  it("reject with {status, error} for missing resources", async () => {
     await value("create", { ...manual("in-client"), environment: "client" });
     await value("create", { ...manual("inactive"), active: false });
     await value("create", { ...manual("failing"), code: "async function execute() { throw new TypeError('mine'); }" });

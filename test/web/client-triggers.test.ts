@@ -43,10 +43,10 @@ function useTriggers() {
   };
 }
 
-describe("A client action", () => {
+describe("a client action", () => {
   const { client, openWith, view, report } = useTriggers();
 
-  it("starts on a page view, even one before the socket is open, with the event as its payload and no settings", async () => {
+  it("starts on a page view, also before the socket is open, with the event as its payload and no settings", async () => {
     await openWith(
       returning("{ keys: Object.keys(context), settings: context.settings, page: context.payload.data._pageId }"),
     );
@@ -80,7 +80,7 @@ describe("A client action", () => {
     expect(client.service.page.compileHeaders["auth-token"]).to.equal("in-memory");
   });
 
-  it("starts on the events that its filter matches alone", async () => {
+  it("starts only on the events that its filter matches", async () => {
     const where = { type: "analytics.pageView", data: { shop: { id: 3 } } };
     await openWith(onPageView("async function execute({ payload }) { return payload.data.n; }", { where }));
     await view({ n: 1, shop: { id: 2 } });
@@ -89,7 +89,7 @@ describe("A client action", () => {
     expect(client.service.received.filter(({ path }) => path === REPORTS)).to.have.length(1);
   });
 
-  it("loads a dependency once, however many actions and runs need it", async () => {
+  it("loads a dependency once, for any number of actions and runs", async () => {
     const url = `${client.service.origin}/dependency.js`;
     const assets = [{ name: url, url, path: "/dependency.js" }];
     const first = { ...returning("window.dependencyValue"), assets };
@@ -101,7 +101,7 @@ describe("A client action", () => {
     expect(client.service.page.dependencyLoads).to.equal(1);
   });
 
-  it("goes by the token in memory where there is one, on the socket too", async () => {
+  it("uses the token in memory if there is one, also on the socket", async () => {
     client.service.page.env = { appId: 1 };
     await client.open();
     await client.run(`Svc.App.Triggers.start(); Svc.configure({ token: "in-memory" })`);
@@ -111,7 +111,7 @@ describe("A client action", () => {
   });
 });
 
-describe("A client action that changes while a page is open", () => {
+describe("a client action that changes while a page is open", () => {
   const { client, openWith, view, report } = useTriggers();
 
   /** Views pages until a run of action 5 returns a value. */
@@ -132,7 +132,7 @@ describe("A client action that changes while a page is open", () => {
     expect(client.service.received.filter(({ path }) => path === REPORTS)).to.have.length.greaterThan(1);
   });
 
-  it("is caught up with after the connection was cut", async () => {
+  it("is updated after the connection was cut", async () => {
     await openWith(returning("'before'"));
     await viewUntil("before");
     client.service.feed.cut();
@@ -141,7 +141,7 @@ describe("A client action that changes while a page is open", () => {
     expect(client.service.feed.connectionParams).to.have.length.greaterThan(1);
   });
 
-  it("is caught up with after the connection fell silent", async () => {
+  it("is updated after the connection became silent", async () => {
     // A hundred times faster: the library's timeout is 20 seconds.
     await client.page.evaluateOnNewDocument(
       `const wait = setTimeout; window.setTimeout = (then, ms) => wait(then, ms / 100);
@@ -155,7 +155,7 @@ describe("A client action that changes while a page is open", () => {
     expect(client.service.feed.connectionParams).to.have.length.greaterThan(1);
   });
 
-  it("is not asked for again by a caller that was refused, until it comes with another credential", async () => {
+  it("is not requested again by a caller that was rejected, until it has another credential", async () => {
     const refusal = new Promise((resolve) => client.page.on("console", resolve));
     client.service.feed.state.refusing = true;
     await openWith(returning("'mine'"));
@@ -168,7 +168,7 @@ describe("A client action that changes while a page is open", () => {
     await viewUntil("mine");
   });
 
-  it("starts no more once it was removed", async () => {
+  it("does not start after it was removed", async () => {
     await openWith({ ...returning("1"), id: 4 }, returning("'first'"));
     await viewUntil("first");
     client.service.feed.remove(4);
@@ -182,7 +182,7 @@ describe("A client action that changes while a page is open", () => {
   });
 });
 
-describe("A client action that fails", () => {
+describe("a client action that fails", () => {
   const { client, openWith, view, report } = useTriggers();
 
   it("is reported with name, message and a stack that points into its own code", async () => {
@@ -194,7 +194,7 @@ describe("A client action that fails", () => {
     expect(result).to.equal(undefined);
   });
 
-  it("is reported as timed out when it passes its limit", async () => {
+  it("is reported as timed out when it exceeds its limit", async () => {
     client.service.page.env = { appId: 1, clientTimeoutMs: 50 };
     await openWith(returning("await new Promise(() => {})"));
     await view();
@@ -206,7 +206,7 @@ describe("A client action that fails", () => {
 
   const STARTED = `${REPORTS}/started`;
 
-  it("is announced before its code runs, so that an endless loop leaves a record too", async () => {
+  it("is announced before its code runs, so that an endless loop has a record too", async () => {
     await openWith(onPageView("async function execute() { for (;;); }"));
     void client.run("void setTimeout(() => Svc.App.Analytics.pageView({ n: 1 }))").catch(() => undefined);
     const [announced] = await client.service.requests(STARTED);
@@ -214,7 +214,7 @@ describe("A client action that fails", () => {
     expect(announced!.headers["idempotency-key"]).to.match(UUID);
   });
 
-  it("is reported as failed when its page is left, under the key of its announcement", async () => {
+  it("is reported as failed when its page is left, with the key of its announcement", async () => {
     await openWith(returning("await new Promise(() => {})"));
     await view();
     const [announced] = await client.service.requests(STARTED);
@@ -232,7 +232,7 @@ describe("A client action that fails", () => {
     expect(((await client.service.requests(REPORTS))[0]!.body as Report).error?.name).to.equal("PageClosedError");
   });
 
-  it("is reported with no more of its error than the log keeps, and fails with a result of more than 6 MB", async () => {
+  it("is reported with no more of its error than the log stores, and fails with a result of more than 6 MB", async () => {
     await openWith(onPageView("async function execute() { throw new Error('m'.repeat(2_000_000)); }"));
     await view();
     expect((await report()).error?.message).to.have.length(10_000);
@@ -244,20 +244,20 @@ describe("A client action that fails", () => {
     });
   });
 
-  it("is reported when its result cannot be said in JSON", async () => {
+  it("is reported if its result is no JSON", async () => {
     await openWith(returning("10n"));
     await view();
     expect((await report()).error?.message).to.contain("BigInt");
   });
 
-  it("is reported when its dependency cannot be loaded, by the address", async () => {
+  it("is reported if its dependency cannot be loaded, with the address", async () => {
     const url = `${client.elsewhere.origin}/nothing.js`;
     await openWith({ ...returning("1"), assets: [{ name: url, url, path: "/nothing.js" }] });
     await view();
     expect((await report()).error?.message).to.contain(url);
   });
 
-  it("loads a dependency that the service keeps as it is kept, and no other", async () => {
+  it("loads the stored version of a dependency, and no other", async () => {
     const kept = createHash("sha256").update("window.dependencyValue = 1;").digest("base64");
     const url = `${client.service.origin}/dependency.js`;
     const assets = [{ name: url, url, path: "/dependency.js", integrity: `sha256-${kept}` }];
@@ -272,7 +272,7 @@ describe("A client action that fails", () => {
     expect(client.service.page.dependencyLoads).to.equal(2);
   });
 
-  it("does not run when its script is not the one that was announced", async () => {
+  it("does not run if its script is not the announced one", async () => {
     client.service.page.tampered = true;
     await openWith(returning("1"));
     await view();
@@ -284,7 +284,7 @@ describe("Svc.App.Analytics", () => {
   const { client, view } = useTriggers();
   const PATH = "/v1/apps/1/analytics";
 
-  it("makes events of the specified shape", async () => {
+  it("creates events of the specified form", async () => {
     const event = (await view({ _pageId: 3 })) as Report["payload"];
     expect(event.type).to.equal("analytics.pageView");
     expect(event.createdAt).to.be.within(Date.now() - 60_000, Date.now() + 60_000);
@@ -296,7 +296,7 @@ describe("Svc.App.Analytics", () => {
     expect(custom).to.have.property("data").that.includes({ name: "signup", plan: "free" });
   });
 
-  it("keeps the device's and the session's ids from page to page", async () => {
+  it("keeps the IDs of the device and the session from page to page", async () => {
     const before = (await view()) as Report["payload"];
     await client.open();
     const after = (await view()) as Report["payload"];
@@ -309,7 +309,7 @@ describe("Svc.App.Analytics", () => {
     expect(request?.body).to.deep.equal({ events: made });
   });
 
-  it("sends what waits when the page goes, with the cookie as its credential", async () => {
+  it("sends waiting events when the page closes, with the cookie as its credential", async () => {
     await client.run(`document.cookie = "auth_token=cookie"; void Svc.App.Analytics.event({ last: true })`);
     await client.page.goto("about:blank");
     const [request] = await client.service.requests(PATH);

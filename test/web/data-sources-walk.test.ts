@@ -41,7 +41,7 @@ describe("the walk of docs/reference/data-sources.md", () => {
   const local = (commands: string) =>
     commands.replaceAll("http://127.0.0.1:4000", service.url).replaceAll("apps/1", `apps/${service.appId}`);
 
-  it("leads from a CSV to a page that lists it under rules, and to an action that answers an insert", async () => {
+  it("leads from a CSV to a page that lists it under rules, and to an action that reacts to an insert", async () => {
     const [first, file, action, page, trigger, ...more] = steps();
     expect(more).to.deep.equal([]);
     shell = pastedShell(folder);

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { TestAction } from "./client-feed.js";
 import { useClientPage } from "./client-page.js";
 
-describe("The debug page", () => {
+describe("the debug page", () => {
   const client = useClientPage();
 
   async function openFor(code: string, name = "greet", more: Partial<TestAction> = {}): Promise<void> {
@@ -11,7 +11,7 @@ describe("The debug page", () => {
     await client.page.goto(`${client.service.origin}/v3/apps/1/actions/5/compile?html`);
   }
 
-  it("runs its action in the page itself, by name and by id, with the payload given and no settings", async () => {
+  it("runs its action in the page itself, by name and by ID, with the given payload and no settings", async () => {
     await openFor("async function execute(context) { return [location.pathname, context]; }");
     const expected = ["/v3/apps/1/actions/5/compile", { payload: { a: 1 }, settings: {} }];
     for (const nameOrId of ['"greet"', "5"]) {
@@ -46,7 +46,7 @@ describe("The debug page", () => {
       .that.includes("/* mine */");
   });
 
-  it("loads a dependency that the service keeps as it is kept, and no other", async () => {
+  it("loads the stored version of a dependency, and no other", async () => {
     const kept = createHash("sha256").update("window.dependencyValue = 1;").digest("base64");
     const url = `${client.service.origin}/dependency.js`;
     const assets = [{ name: url, url, path: "/dependency.js", integrity: `sha256-${kept}` }];
@@ -66,7 +66,7 @@ describe("The debug page", () => {
     expect(await client.page.evaluate("document.documentElement.scrollWidth")).to.equal(390);
   });
 
-  it("breaks no rule of its policy and is not broken by a name", async () => {
+  it("does not violate its policy and is not broken by a name", async () => {
     await openFor("async function execute() { return 1; }", `"><script>alert(1)</script>`);
     expect(await client.run("Svc.App.V3.Actions.runWithResult(5)")).to.equal(1);
     expect(client.watch).to.deep.equal({ foreign: [], errors: [] });

@@ -30,8 +30,8 @@ function run(args: readonly string[], environment: Record<string, string>): Prom
   });
 }
 
-describe("The example app's files", () => {
-  it("are type checked against what the code of actions finds, an action a file", async () => {
+describe("the files of the example app", () => {
+  it("have valid types with the globals of actions, one action a file", async () => {
     const { code, stdout } = await run(["node_modules/typescript/bin/tsc", "-p", FOLDER], {});
     expect([code, stdout]).to.deep.equal([0, ""]);
     for (const name of readdirSync(`${FOLDER}actions`))
@@ -39,7 +39,7 @@ describe("The example app's files", () => {
   });
 });
 
-describe("The example app", () => {
+describe("the example app", () => {
   let service: TestService;
   let browser: Browser;
 
@@ -109,7 +109,7 @@ describe("The example app", () => {
       pages = await Promise.all(GUESTS.map((email) => visit(email, passwordIn(said))));
     });
 
-    it("shows a visitor which seats are free, and of who booked nothing", async () => {
+    it("shows a visitor which seats are free, and nothing of who booked", async () => {
       const sources = `/v1/apps/${service.appId}/data-sources`;
       const seats = await service.rest("POST", `${sources}/bookings-seats/query`, { as: "live", body: { limit: 1 } });
       expect(Object.keys(seats.body.entries[0].data)).to.have.members(["Seat", "Taken"]);
@@ -117,7 +117,7 @@ describe("The example app", () => {
       expect([guests.http, guests.body.status]).to.deep.equal([403, "DATA_SOURCE_ACCESS_DENIED"]);
     });
 
-    it("sells a seat once to two visitors who book it at once, and thanks the one by an analytics event", async () => {
+    it("sells a seat once to two visitors who book it at once, and thanks one with an analytics event", async () => {
       await Promise.all(pages.map(async (page) => (await page.waitForSelector(seat("A1")))!.click()));
       await Promise.all(
         pages.map((page) =>
@@ -140,7 +140,7 @@ describe("The example app", () => {
       expect(runs[0]).to.include({ trigger: "analytics", state: "completed" });
     });
 
-    it("keeps one mail to the guest who has the seat in the outbox", async () => {
+    it("puts one mail to the guest who has the seat into the outbox", async () => {
       const [{ data }] = (
         await service.rest("POST", `/v1/apps/${service.appId}/data-sources/bookings-seats/query`, {
           body: { where: { Seat: "A1" } },
@@ -153,7 +153,7 @@ describe("The example app", () => {
       expect(JSON.stringify(kept[0].to)).to.contain(data.Email);
     });
 
-    it("sells nothing to who has not signed in, whatever the payload says", async () => {
+    it("sells nothing to a visitor who has not signed in, with any payload", async () => {
       const body = { seat: "B1", Email: "eve@example.com", guest: { Email: "eve@example.com" } };
       const path = `/v3/apps/${service.appId}/actions/bookings-book/runWithResult`;
       const { result } = (await service.rest("POST", path, { as: "live", body })).body;
@@ -161,7 +161,7 @@ describe("The example app", () => {
       expect(await messages()).to.have.length(1);
     });
 
-    it("reminds each guest once, as the schedule's time comes, and frees the seats at night", async () => {
+    it("reminds each guest once, at the time of the schedule, and frees the seats at night", async () => {
       const actionId = async (name: string) =>
         (await get("/v3/apps/:id/actions")).actions.find((one: { name: string }) => one.name === name).id;
       async function tick(name: string) {
@@ -188,11 +188,11 @@ describe("The example app", () => {
       for (const page of pages) await page.waitForSelector("#bookings-seats button:not(:disabled)[aria-label='A1']");
     });
 
-    it("follows its seats, triggers and whatever else it shows over one websocket a page", () => {
+    it("follows its seats, triggers and everything else over one websocket a page", () => {
       expect(sockets.map(({ size }) => size)).to.deep.equal([1, 1]);
     });
 
-    it("loads nothing from elsewhere and breaks no policy of its page", () => {
+    it("loads nothing from other hosts and does not violate the policy of its page", () => {
       expect(watches.map(({ foreign, errors }) => ({ foreign, errors }))).to.deep.equal(
         Array.from({ length: 2 }, () => ({ foreign: [], errors: [] })),
       );
@@ -202,7 +202,7 @@ describe("The example app", () => {
   });
 
   describe("by its command", () => {
-    it("is put in a second time without a change but the guests' password", async () => {
+    it("is installed a second time without a change except the guests' password", async () => {
       const before = await state();
       const said = await put();
       expect([said.code, said.stdout.split("\n").length], said.stdout + said.stderr).to.deep.equal([0, 3]);
@@ -210,14 +210,14 @@ describe("The example app", () => {
       expect(after).to.deep.equal(before);
     });
 
-    it("is taken out wholly, and a second time is told that nothing is there", async () => {
+    it("is removed completely, and a second removal reports that nothing is there", async () => {
       expect((await put("--remove")).stdout).to.contain("The example is out of app");
       expect(await state()).to.deep.equal({ actions: [], dataSources: [], settings: {}, isPublished: false });
       const again = await put("--remove");
       expect([again.code, again.stdout]).to.deep.equal([0, `App ${service.appId} has no example.\n`]);
     });
 
-    it("goes on where it was broken off, and leaves published what others published", async () => {
+    it("continues where it was interrupted, and keeps what others published", async () => {
       await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { _bookings: { publishedApp: true } } });
       expect((await put()).code).to.equal(0);
       const body = { name: "other", code: "async function execute() {}" };
@@ -228,7 +228,7 @@ describe("The example app", () => {
       expect([actions.length, dataSources, settings, isPublished]).to.deep.equal([1, [], {}, true]);
     });
 
-    it("touches nothing that somebody else has under one of its names", async () => {
+    it("changes nothing of other people under one of its names", async () => {
       const body = { name: "bookings-book", code: "async function execute() { return 1; }" };
       await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
       const before = await state();
@@ -283,7 +283,7 @@ describe("The example app", () => {
       ["an option that it has not", () => ({}), () => ["--undo"], /Unknown option '--undo'.*\nUsage/s],
     ];
     for (const [what, environment, args, words] of refusals) {
-      it(`says in plain words what is wrong: ${what}`, async () => {
+      it(`explains in plain words what is wrong: ${what}`, async () => {
         const said = await example(environment(), "--url", service.url, "--app", String(service.appId), ...args());
         expect([said.code, said.stdout]).to.deep.equal([1, ""]);
         expect(said.stderr)

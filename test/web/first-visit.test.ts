@@ -10,7 +10,7 @@ describe("GraphiQL's first query", () => {
     expect(validate(schema, parse(FIRST_QUERY)).map(({ message }) => message)).to.deep.equal([]);
   });
 
-  it("runs as it stands, operation after operation, beside what the README makes", async () => {
+  it("runs unchanged, operation after operation, beside the objects of the README", async () => {
     const service = await startTestService();
     const readme = { name: "hello", code: "async function execute() {}" };
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: readme });

@@ -76,7 +76,7 @@ describe("GraphiQL at GET /graphql", () => {
     await service?.close();
   });
 
-  it("opens with the main job as its first query and asks for the token in Headers", async () => {
+  it("opens with the main task as its first query and asks for the token in Headers", async () => {
     const query = await page.$eval(".graphiql-query-editor", (editor) => editor.textContent);
     expect(query).to.contain("createAction");
     const headers = await page.$eval('[aria-label="Headers"]', (editor) => editor.textContent);
@@ -103,11 +103,11 @@ describe("GraphiQL at GET /graphql", () => {
     expect(answer).to.contain(': "by-bearer"');
   });
 
-  it("sends no credential where the Headers editor holds an empty one", async () => {
+  it("sends no credential if the Headers editor has an empty one", async () => {
     expect(await answerTo(page, "query", { "Auth-token": "" })).to.contain(": null");
   });
 
-  it("completes a createAction by itself: its fields, and the values of its enums", async () => {
+  it("completes a createAction: its fields, and the values of its enums", async () => {
     const start = "mutation { createAction(appId: 1, data: { ";
     // The list shows the first dozen.
     await offers(page, start, ["name", "code", "environment"]);
@@ -121,7 +121,7 @@ describe("GraphiQL at GET /graphql", () => {
     expect(await page.evaluate(() => JSON.stringify(localStorage))).not.to.contain("not-to-be-kept");
   });
 
-  it("fetches nothing from elsewhere and breaks no rule of its content security policy", () => {
+  it("loads nothing from other hosts and does not violate its content security policy", () => {
     expect(watch).to.deep.equal({ foreign: [], errors: [] });
   });
 });

@@ -34,12 +34,12 @@ const PLAIN: [key: string, value: unknown][] = [
   ["nothing", null],
 ];
 
-describe("a setting that everyone may read", () => {
-  it("is taken for a secret by its key, by a key within it, or by its value", () => {
+describe("a public setting", () => {
+  it("looks like a secret by its key, by a key within it, or by its value", () => {
     for (const [key, value] of SECRET) expect(looksSecret(key, value), key).to.equal(true);
   });
 
-  it("is left alone otherwise", () => {
+  it("does not look like one otherwise", () => {
     for (const [key, value] of PLAIN) expect(looksSecret(key, value), key).to.equal(false);
   });
 });

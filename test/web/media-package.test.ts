@@ -76,7 +76,7 @@ describe("Svc.Media", function () {
     await service?.stop();
   });
 
-  it("does all of it in a server action, as the app itself", async () => {
+  it("has all calls in a server action, as the app itself", async () => {
     const code = `async function execute() { const where = "server"; ${TOUR} }`;
     const body = { name: "tour", active: true, triggers: [{ trigger: "manual" }], dependencies: ["svc-media"], code };
     const created = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
@@ -90,7 +90,7 @@ describe("Svc.Media", function () {
     expect(events!.count).to.equal(4);
   });
 
-  it("needs no worker for what has no bytes", async () => {
+  it("needs no worker for calls without bytes", async () => {
     const code = `async function execute() {
       const { Folders, Files } = Svc.Media;
       const folder = await Folders.create({ name: "plain" });
@@ -106,14 +106,14 @@ describe("Svc.Media", function () {
     expect(ran.result).to.deep.equal(["still plain", "FILE_NOT_FOUND", 0, "undefined"]);
   });
 
-  it("does all of it in a page, with the page's token", async () => {
+  it("has all calls in a page, with the page's token", async () => {
     await page.evaluate(
       `Svc.configure(${JSON.stringify({ apiUrl: service.url, appId: service.appId, token: service.tokens.editor })})`,
     );
     expect(await page.evaluate(`(async () => { const where = "page"; ${TOUR} })()`)).to.deep.equal(EXPECTED);
   });
 
-  it("may in a visitor's page what the access rules grant, and tells a refusal as all of the library does", async () => {
+  it("can do in a visitor's page what the access rules grant, and reports a rejection like the rest of the library", async () => {
     const editor = mediaOf(service);
     const folderId = await editor.folder("open");
     await editor.rest("PUT", `/folders/${folderId}/accessRules`, [{ type: ["read", "create"], allow: "all" }]);
@@ -136,7 +136,7 @@ describe("Svc.Media", function () {
     expect(seen).to.deep.equal([1, "x", refusal, refusal, refusal]);
   });
 
-  it("names what is wrong with what it is given, before anything is sent", async () => {
+  it("names an invalid argument before anything is sent", async () => {
     const faults = await page.evaluate(`(async () => {
       const of = (call) => Promise.resolve().then(call).then(() => "sent", (error) => error.message);
       const { Folders, Files } = Svc.Media;

@@ -41,7 +41,7 @@ describe("messages in actions, pages and Studio", function () {
     await service?.stop();
   });
 
-  it("a server action sends one, which is kept where nothing would send it", async () => {
+  it("a server action sends one, which stays in the outbox without a server", async () => {
     const body = {
       ...{ name: "shipped", active: true, triggers: [{ trigger: "manual" }], code: CODE },
       dependencies: ["svc-communicate"],
@@ -56,7 +56,7 @@ describe("messages in actions, pages and Studio", function () {
     expect(sent).to.include({ status: "kept" });
   });
 
-  it("Studio shows it as a mail reader would, and runs and loads nothing of it", async () => {
+  it("Studio shows it as a mail program would, and runs and loads nothing of it", async () => {
     await page.goto(`${service.url}/studio#/${service.appId}/outbox`);
     await studio.signIn(service.tokens.editor);
     await (await page.waitForSelector(".message-line"))!.click();
@@ -76,7 +76,7 @@ describe("messages in actions, pages and Studio", function () {
     expect(await studio.textOf(".mail-text")).to.contain("Subject: Order 7 has shipped");
   });
 
-  it("Studio asks before it sends one again of which nobody knows whether it was sent", async () => {
+  it("Studio asks before it sends a message with an unknown result again", async () => {
     await service.db.query("UPDATE message SET status = 'unknown', updated_at = now() WHERE id = $1", [sent.id]);
     await page.reload();
     await (await page.waitForSelector(".message-line"))!.click();
@@ -99,7 +99,7 @@ describe("messages in actions, pages and Studio", function () {
     );
   });
 
-  it("Studio's outbox sets an e-mail server in a form, with errors beside the fields, and says what became of a test", async () => {
+  it("Studio's outbox sets an e-mail server in a form, with errors beside the fields, and shows the result of a test", async () => {
     await studio.open(`${service.appId}/outbox/email`);
     const field = (label: string) => `::-p-xpath(//article//div[label[starts-with(., "${label}")]]/input)`;
     await studio.replace(field("Port"), "99999");
@@ -124,7 +124,7 @@ describe("messages in actions, pages and Studio", function () {
     await page.waitForSelector(".reader .chip.kept");
   });
 
-  it("Studio's outbox fits a narrow screen: the list, or what is opened", async () => {
+  it("Studio's outbox fits a narrow screen: the list, or the open message", async () => {
     await page.setViewport({ width: 390, height: 800 });
     const widths = "[document.documentElement.scrollWidth, innerWidth]";
     const [wide, seen] = (await page.evaluate(widths)) as number[];
@@ -133,7 +133,7 @@ describe("messages in actions, pages and Studio", function () {
     await page.waitForSelector(".mailbox:not(.opened) .message-line", { visible: true });
   });
 
-  it("the first example of docs/reference/messages.md tells a customer that an order ships", async () => {
+  it("the first example of docs/reference/messages.md sends a customer a mail when an order ships", async () => {
     const docs = readFileSync(new URL("../../../docs/reference/messages.md", import.meta.url), "utf8");
     const code = /```js\n([\s\S]*?)```/.exec(docs)![1]!;
     expect(code.trim().split("\n").length).to.be.at.most(12);
@@ -152,7 +152,7 @@ describe("messages in actions, pages and Studio", function () {
     expect(await newest()).to.include({ subject: "Order 7 has shipped", status: "kept" });
   });
 
-  it("a page has the same functions, and an app user's token may not use them", async () => {
+  it("a page has the same functions, and an app user's token cannot use them", async () => {
     await page.goto(`${service.url}/client/svc.js`);
     await page.addScriptTag({ url: `${service.url}/client/packages/svc-communicate.js` });
     await page.addScriptTag({ url: `${service.url}/client/svc.js` });

@@ -29,7 +29,7 @@ describe("notifications in pages and Studio", function () {
     return service.rest("POST", `/v1/apps/${service.appId}/notifications`, { body });
   };
 
-  it("a page gets each once, also those that were published while its connection was down", async () => {
+  it("a page gets each once, also those that were published while it was disconnected", async () => {
     await page.goto(`${service.url}/client/svc.js`);
     await page.addScriptTag({ url: `${service.url}/client/svc.js` });
     await page.addScriptTag({ url: `${service.url}/client/packages/svc-notifications.js` });

@@ -48,7 +48,7 @@ describe("pages on other origins", () => {
   };
 
   describe("the list of origins", () => {
-    it("is kept in normal form, each once, over REST and GraphQL, and is in the audit log", async () => {
+    it("is normalized, each once, over REST and GraphQL, and is in the audit log", async () => {
       expect((await service.rest("GET", `${app}/origins`)).body).to.deep.equal({ origins: [] });
       const given = [
         "https://Shop.Example/",
@@ -91,7 +91,7 @@ describe("pages on other origins", () => {
       ],
       ...[1, null, {}, ["https://shop.example"], `https://${"a".repeat(300)}.example`],
     ]) {
-      it(`has no ${JSON.stringify(origin).slice(0, 60)}`, async () => {
+      it(`rejects ${JSON.stringify(origin).slice(0, 60)}`, async () => {
         const answer = await setOrigins([SHOP, origin]);
         expect(statusOf(answer)).to.equal("400 REQUEST_INVALID");
         expect(answer.body.error).to.match(/^origins\[1\] must be an https origin/);
@@ -109,7 +109,7 @@ describe("pages on other origins", () => {
   });
 
   describe("a visitor's session", () => {
-    it("is made for pages of listed origins only, and other callers do not learn which apps there are", async () => {
+    it("is created for pages of listed origins only, and other callers do not learn which apps exist", async () => {
       const { http, body } = await visit();
       expect([http, Object.keys(body).sort()]).to.deep.equal([201, ["expiresAt", "token"]]);
       expect(body.token).to.match(/^svc_live_/);
@@ -128,7 +128,7 @@ describe("pages on other origins", () => {
       expect(statusOf(await visit("https://evil.example", service.tokens.editor))).to.equal("403 FORBIDDEN");
     });
 
-    it("has the rights of a live token, is in no list of tokens, and its sign-in is its own", async () => {
+    it("has the rights of a live token, is in no list of tokens, and has its own sign-in", async () => {
       const [ada, bob] = [(await visit()).body.token, (await visit()).body.token];
       expect(ada).to.not.equal(bob);
       expect(statusOf(await service.rest("GET", `${app}/settings`, { as: ada }))).to.equal("403 FORBIDDEN");
@@ -145,7 +145,7 @@ describe("pages on other origins", () => {
       expect(await userOf(bob)).to.equal(undefined);
     });
 
-    it("is renewed under its token, for 30 days; one that has ended is replaced", async () => {
+    it("is renewed with its token, for 30 days; one that has ended is replaced", async () => {
       const { token } = (await visit()).body;
       const change = (sql: string) =>
         service.db.query(`UPDATE credential SET ${sql} WHERE id = (SELECT max(id) FROM credential)`);
@@ -161,7 +161,7 @@ describe("pages on other origins", () => {
       expect(after.token).to.match(/^svc_live_/);
     });
 
-    it("is not made longer for a live token that an editor made, nor for a session of another app", async () => {
+    it("is not extended for a live token that an editor made, nor for a session of another app", async () => {
       expect((await visit(SHOP, service.tokens.live)).body.token).to.not.equal(service.tokens.live);
       const other = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } })).body.app
         .id;
@@ -184,7 +184,7 @@ describe("pages on other origins", () => {
       await service.rest("POST", `${app}/publish`);
     });
 
-    it("is bounded by rate for one address, while other addresses get theirs", async () => {
+    it("has a rate limit for one address, while other addresses get theirs", async () => {
       const address = nextAddress();
       const began = performance.now();
       const answers: Answer[] = [];
@@ -200,7 +200,7 @@ describe("pages on other origins", () => {
       expect((await visit()).http).to.equal(201);
     });
 
-    it("is bounded in number for one address, however many it asks for: sessions without a sign-in make room", async () => {
+    it("has a maximum number for one address: sessions without a sign-in are replaced", async () => {
       const address = nextAddress();
       const signedIn = (await visit(SHOP, null, address)).body.token;
       const where = { Email: "bob@example.org", Password: "bob@example.org password" };
