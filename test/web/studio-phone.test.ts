@@ -56,7 +56,14 @@ for (const width of [390, 640]) {
         const { right, width } = element.getBoundingClientRect();
         return width > 0 && right > ${width} + 0.5;
       }).map((element) => element.outerHTML.slice(0, 120))`);
+    /** Texts that a flex container lays out as several items, so that each wraps alone: brackets part from their words. */
+    const split = () =>
+      page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
+        const texts = [...element.childNodes].filter((node) => node.nodeType === 3 && node.data.trim() !== "");
+        return texts.length > 1 && /flex/.test(getComputedStyle(element).display) && element.checkVisibility();
+      }).map((element) => element.textContent)`);
     const fits = async () => {
+      expect(await split()).to.deep.equal([]);
       expect(await page.evaluate("document.documentElement.scrollWidth")).to.equal(width);
       expect(await wider()).to.deep.equal([]);
     };
@@ -107,6 +114,9 @@ for (const width of [390, 640]) {
       await fits();
       await page.click(".runs-box .run-link");
       await page.waitForSelector(".run-page .timeline");
+      await fits();
+      await studio.open(`${service.appId}/app/general`);
+      await page.waitForSelector("::-p-xpath(//label[contains(., 'svc publish --tested')])");
       await fits();
       await studio.follow("Schedules");
       // All of a schedule is in the window, with the button that runs it now.

@@ -95,6 +95,14 @@ describe("Studio at GET /studio", () => {
     await page.waitForSelector(".top-bar");
   });
 
+  it("offers templates while there is no action, also on a phone", async () => {
+    for (const width of [390, 1280]) {
+      await page.setViewport({ width, height: 800 });
+      await page.waitForSelector(".templates a", { visible: true });
+      expect(await studio.textOf(".welcome h2")).to.equal("No actions yet");
+    }
+  });
+
   it("shows a refused name at the name, and creates the action when it is right", async () => {
     await studio.button("New");
     await page.waitForSelector(".code-editor .view-line");

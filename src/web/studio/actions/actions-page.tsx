@@ -13,13 +13,13 @@ function Welcome({ appId, none }: { appId: number; none: boolean }) {
   if (!mayEdit(useRole())) {
     return (
       <div className="welcome">
-        <h2>{none ? "No action yet" : "Choose an action"}</h2>
+        <h2>{none ? "No actions yet" : "Choose an action"}</h2>
       </div>
     );
   }
   return (
     <div className="welcome">
-      <h2>{none ? "No action yet" : "Choose an action"}</h2>
+      <h2>{none ? "No actions yet" : "Choose an action"}</h2>
       <p>{none ? "Start from a template:" : "Choose one on the left, or start from a template:"}</p>
       <ul className="templates">
         {Object.entries(TEMPLATES).map(([template, { label, text }]) => (
@@ -31,7 +31,7 @@ function Welcome({ appId, none }: { appId: number; none: boolean }) {
           </li>
         ))}
       </ul>
-      <p>
+      <p className="welcome-keys">
         <kbd>Alt N</kbd> new <kbd>/</kbd> search <kbd>Ctrl S</kbd> save <kbd>Ctrl Enter</kbd> run <kbd>Ctrl K</kbd> all
         commands
       </p>
@@ -59,14 +59,14 @@ interface ChosenProps extends Pick<PageProps, "app" | "place" | "actions" | "go"
   children?: ReactNode;
 }
 
-/** The list beside what a person with few rights sees of the chosen action. */
+/** The list beside the page of the chosen action, for people who may not edit. */
 function Chosen({ app, place, actions, go, children }: ChosenProps) {
   return (
     <div className={children ? "actions-view" : "actions-view choosing"}>
       <ActionList key={app.id} actions={actions} selected={children ? idOf(place.item) : null} go={go} />
       {children ?? (
         <div className="welcome">
-          <h2>{actions.list?.actions.length === 0 ? "No action yet" : "Choose an action"}</h2>
+          <h2>{actions.list?.actions.length === 0 ? "No actions yet" : "Choose an action"}</h2>
         </div>
       )}
     </div>
@@ -83,13 +83,14 @@ export function ActionsPage(props: PageProps) {
   const { app, place, go, actions, role } = props;
   const actionId = place.item === "new" ? "new" : idOf(place.item);
   const { key, onCreated } = useWorkspaceKey(place, go);
+  const isEmpty = actions.list?.actions.length === 0;
   if (role === "operator") return <OperatedActions {...props} />;
   if (role === "reader" && actionId === "new") return <Chosen {...props} />;
   return (
-    <div className={actionId === null ? "actions-view choosing" : "actions-view"}>
+    <div className={`actions-view${actionId === null ? " choosing" : ""}${isEmpty ? " without-actions" : ""}`}>
       <ActionList key={app.id} actions={actions} selected={actionId} go={go} />
       {actionId === null ? (
-        <Welcome appId={app.id} none={actions.list?.actions.length === 0} />
+        <Welcome appId={app.id} none={isEmpty} />
       ) : (
         <Workspace key={key} {...props} id={actionId} onCreated={onCreated} />
       )}

@@ -58,7 +58,7 @@ export function AlertsView({ api, appId, ask, place, go, setDirty, actions: { li
     <div className={open ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Alerts">
         <div className="row list-head">
-          <span className="grow" />
+          <h2 className="grow">Alerts</h2>
           <button type="button" className="primary" onClick={() => show("new")}>
             New
           </button>

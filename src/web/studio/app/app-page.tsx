@@ -62,13 +62,15 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
           </button>
         )}
       </p>
-      <label className="row">
+      <label className="check">
         <input
           type="checkbox"
           checked={app.requiresTests}
           onChange={({ target }) => void act(api.ask(RenameApp, { ...ids, data: { requiresTests: target.checked } }))}
         />
-        Publish actions only after their tests (<code>svc publish --tested</code>)
+        <span>
+          Publish actions only after their tests (<code>svc publish --tested</code>)
+        </span>
       </label>
       {!app.isPublished && <p className="hint">{APP_SENTENCE}</p>}
       <OriginsForm api={api} appId={appId} />

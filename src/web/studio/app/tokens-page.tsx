@@ -119,7 +119,7 @@ export function TokensPage({ api, appId, ask }: PageProps) {
     return answer !== null;
   };
   const revoke = async (id: number, name: string | null) => {
-    const text = "Whatever uses it is refused from this moment on. It cannot be brought back.";
+    const text = "Requests with this token are rejected from now on. You cannot restore it.";
     const yes = await ask({ title: `Revoke ${name ?? `token ${id}`}?`, text, yes: "Revoke", danger: true });
     if (yes) await change(() => api.ask(RevokeToken, { appId, id }));
   };
@@ -130,8 +130,8 @@ export function TokensPage({ api, appId, ask }: PageProps) {
         {fault}
       </p>
       {secret && <SecretOnce {...secret} close={() => setSecret(null)} />}
-      {tokens?.length === 0 && <p className="hint">No token yet.</p>}
-      <ul className="records">
+      {tokens?.length === 0 && <p className="hint">No tokens yet.</p>}
+      <ul className="records tokens">
         {tokens?.map(({ id, kind, name, userId, scopes, createdAt, expiresAt, lastUsedAt, lastUsedAddress }) => (
           <li key={id}>
             <span className="chip">{kind}</span>

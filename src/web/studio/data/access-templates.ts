@@ -86,10 +86,14 @@ export function testsOf(rows: readonly TestRow[]): ColumnTests {
 }
 
 const wordOf = (test: TestRow["test"]): string => TESTS.find(([name]) => name === test)?.[1] ?? test;
-const rowWords = ({ column, test, value }: TestRow): string => {
+function valueWords({ value, kind }: TestRow): string {
+  if (kind === "boolean") return value === "true" ? "yes" : "no";
+  if (kind === "number") return value;
   const user = /^\{\{\s*user\.([^{}]+)\}\}$/.exec(value);
-  return `${column} ${wordOf(test)} ${user ? `the user's ${user[1]}` : `“${value}”`}`;
-};
+  return user ? `the user's ${user[1]}` : `“${value}”`;
+}
+
+const rowWords = (row: TestRow): string => `${row.column} ${wordOf(row.test)} ${valueWords(row)}`;
 
 function whoWords(allow: RuleDraft["allow"]): string {
   if (allow === "loggedIn") return "Signed-in users";

@@ -74,7 +74,7 @@ export function NotificationsView({ api, appId, ask, place, go, setDirty }: Page
     <div className={open ? "mailbox opened" : "mailbox"}>
       <section className="mailbox-list" aria-label="Notifications">
         <div className="row list-head">
-          <span className="grow" />
+          <h2 className="grow">Notifications</h2>
           <button type="button" className="primary" onClick={() => show("new")}>
             New
           </button>

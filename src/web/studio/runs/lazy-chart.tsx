@@ -8,13 +8,15 @@ import { RANGES, type Range } from "./runs-query.js";
 
 const LazyChart = lazy(async () => ({ default: (await import("./runs-chart.js")).RunsChart }));
 
+const LOADING = <p className="hint runs-chart loading">Loading the chart…</p>;
+
 const Chart = (props: ComponentProps<typeof LazyChart>) => (
-  <Suspense fallback={<p className="hint runs-chart">Loading the chart…</p>}>
+  <Suspense fallback={LOADING}>
     <LazyChart {...props} />
   </Suspense>
 );
 
-/** What a minute brings is drawn once. */
+/** Interval in which the chart is drawn again at most once. */
 const DRAW_AGAIN_MS = 10_000;
 const SHOWN_UNLESS_CHOSEN: Range = "24h";
 
@@ -65,5 +67,5 @@ export function RunsOverTime({ api, appId, actionId, range, tail: { onEntry } }:
       </p>
     );
   }
-  return statistics && <Chart statistics={statistics} label={`${label}, by the ${by}`} />;
+  return statistics ? <Chart statistics={statistics} label={`${label}, by the ${by}`} /> : LOADING;
 }

@@ -54,9 +54,15 @@ function ActionLink({ run, appId, filters }: { run: RunRow } & Pick<CellContext,
 }
 
 export const RUN_COLUMNS: readonly RunColumn[] = [
-  { key: "run", head: "Run", width: "64px", className: "run-number", cell: ({ id }) => `#${id}` },
-  { key: "state", head: "State", width: "96px", className: "", cell: ({ state }) => <RunState state={state} /> },
-  { key: "started", head: "Started", width: "120px", className: "started", cell: (run) => <Started {...run} /> },
+  { key: "run", head: "Run", width: "56px", className: "run-number", cell: ({ id }) => `#${id}` },
+  { key: "state", head: "State", width: "92px", className: "", cell: ({ state }) => <RunState state={state} /> },
+  {
+    key: "started",
+    head: "Started",
+    width: "minmax(76px, 120px)",
+    className: "started",
+    cell: (run) => <Started {...run} />,
+  },
   {
     key: "action",
     head: "Action",
@@ -66,13 +72,26 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
     cell: (run, { appId, filters }) => <ActionLink {...{ run, appId, filters }} />,
   },
   { key: "version", head: "Version", width: "56px", className: "", cell: ({ copy }) => <CopyChip copy={copy} /> },
-  { key: "trigger", head: "Trigger", width: "92px", className: "mode", cell: ({ trigger }) => TRIGGER_WORDS[trigger] },
-  { key: "queued", head: "Queued", width: "120px", className: "started", cell: (run) => <Waited {...run} /> },
+  {
+    key: "trigger",
+    head: "Trigger",
+    width: "minmax(64px, 92px)",
+    className: "mode",
+    cell: ({ trigger }) => TRIGGER_WORDS[trigger],
+  },
+  {
+    key: "queued",
+    head: "Queued",
+    width: "minmax(76px, 120px)",
+    className: "started",
+    cell: (run) => <Waited {...run} />,
+  },
   { key: "duration", head: "Duration", width: "68px", className: "took", cell: tookOf },
   {
     key: "end",
     head: "Result or error",
-    width: "minmax(0, 1fr)",
+    // The others become narrower first.
+    width: "minmax(140px, 1fr)",
     className: "end",
     isFixed: true,
     cell: (run, { cancel }) => (

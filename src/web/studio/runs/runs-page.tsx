@@ -1,7 +1,7 @@
 /** The history of the app's runs: searched, filtered and counted by the service; one of them on a page of its own. */
 import { useCallback, useMemo, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
-import { changedQuery, idOf } from "../shell/place.js";
+import { changedQuery, hrefOf, idOf } from "../shell/place.js";
 import { BacklogLine } from "./backlog-line.js";
 import { BulkActions } from "./bulk-actions.js";
 import { ChooseColumns } from "./choose-columns.js";
@@ -25,6 +25,21 @@ function Count({ found: { runs, total, hasMore, isLoading, loadMore } }: { found
         </button>
       )}
     </p>
+  );
+}
+
+function NoRuns({ appId, isFiltered }: { appId: number; isFiltered: boolean }) {
+  if (isFiltered) return <p className="hint empty">No run matches these filters.</p>;
+  return (
+    <div className="empty-state">
+      <p>
+        <b>No runs yet</b>
+      </p>
+      <p className="hint">Runs of all actions appear here, with their results, errors and consoles.</p>
+      <a className="button" href={hrefOf({ appId, view: "actions" })}>
+        Open the actions
+      </a>
+    </div>
   );
 }
 
@@ -70,9 +85,7 @@ function History({ api, appId, place, go, ask, actions }: PageProps) {
           <BulkActions {...{ api, appId, ask }} state={query.state} runs={runs ?? []} />
           <ChooseColumns {...columns} />
         </div>
-        {runs?.length === 0 && !hasMore && !isLoading && (
-          <p className="hint empty">{isFiltered ? "No run matches these filters." : "Nothing has run yet."}</p>
-        )}
+        {runs?.length === 0 && !hasMore && !isLoading && <NoRuns {...{ appId, isFiltered }} />}
       </RunsList>
     </div>
   );
