@@ -1,4 +1,4 @@
-/** The command line svc as real processes against a service: from an empty folder to a published action, and with two people. */
+/** The command line `svc` against a service: from an empty folder to a published action, and with two people. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -13,7 +13,7 @@ import { until } from "../harness/until.js";
 describe("the command line", () => {
   let service: TestService;
   const projects = createSvcProjects(() => service);
-  const { newFolder, svc, json, newProject } = projects;
+  const { newFolder, svc, svcProcess, json, newProject } = projects;
   const write = writeProjectFile;
 
   before(async () => {
@@ -48,7 +48,7 @@ describe("the command line", () => {
       expect(code, `${args.join(" ")}: ${err}`).to.equal(2);
       expect(err).to.match(message);
     }
-    const { code, err } = await svc(newFolder(), ["status"]);
+    const { code, err } = await svcProcess(newFolder(), ["status"]);
     expect([code, err]).to.deep.equal([2, "error no server is named; run svc init, or set SVC_URL\n"]);
   });
 
@@ -56,10 +56,10 @@ describe("the command line", () => {
 
   it("exits with 1 on errors of the service, and prints text or only JSON", async () => {
     const { folder } = await newProject();
-    const plain = await svc(folder, ["run", "nothing"]);
+    const plain = await svcProcess(folder, ["run", "nothing"]);
     expect([plain.code, plain.out]).to.deep.equal([1, ""]);
     expect(plain.err).to.match(/^error ACTION_NOT_FOUND: /);
-    const { code, out, err } = await svc(folder, ["run", "nothing", "--json"]);
+    const { code, out, err } = await svcProcess(folder, ["run", "nothing", "--json"]);
     expect([code, err]).to.deep.equal([1, ""]);
     expect(JSON.parse(out)).to.include({ status: "ACTION_NOT_FOUND" });
     const signedOut = await svc(folder, ["status"], { env: { SVC_TOKEN: "" } });
@@ -87,11 +87,16 @@ describe("the command line", () => {
       expect(answer.result).to.deep.equal(expected);
       expect(JSON.stringify(answer.console)).to.contain("seen");
     }
+    const piped = await svcProcess(folder, ["run", "echo", "--payload", "-", "--json"], {
+      input: '{"from": "a pipe"}',
+    });
+    expect([piped.code, JSON.parse(piped.out).result, piped.err]).to.deep.equal([0, { from: "a pipe" }, ""]);
     const failed = await svc(folder, ["run", "echo", "--payload", '{"bad": 1}']);
     expect(failed.code).to.equal(1);
     expect(failed.err).to.contain("bad payload");
     const { runs } = await json(folder, ["logs"]);
     expect(runs.map(({ state }: { state: string }) => state)).to.deep.equal([
+      "completed",
       "completed",
       "completed",
       "completed",
@@ -174,7 +179,7 @@ describe("the command line", () => {
   it("goes from an empty folder to a tested, published action, and back", async () => {
     const { folder, app } = await newProject();
     expect(existsSync(join(folder, "AGENTS.md"))).to.equal(true);
-    expect((await svc(folder, ["diff", "--exit-code"])).code).to.equal(3);
+    expect((await svcProcess(folder, ["diff", "--exit-code"])).code).to.equal(3);
     const { plan } = await json(folder, ["push"]);
     expect(plan.created).to.deep.include({ kind: "action", name: "hello" });
     expect((await svc(folder, ["diff", "--exit-code"])).code).to.equal(0);

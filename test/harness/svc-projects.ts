@@ -1,13 +1,15 @@
-/** Project folders and the command line `svc` as real processes against a service. */
+/** Project folders and the command line `svc` against a service: in this process, or as a separate process. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import type { Readable } from "node:stream";
+import { PassThrough, type Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { stop as stopEsbuild } from "esbuild";
+import { runSvc } from "../../src/cli/svc/program.js";
 import { programEnvironment } from "./program-environment.js";
 import type { TestService } from "./service.js";
 
@@ -57,7 +59,23 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return folder;
   }
 
+  /** Runs a command in this process: a separate one takes 0.3 s, most of it to load modules. */
   async function svc(cwd: string, args: readonly string[], { env = {}, input = "" }: Options = {}): Promise<Ended> {
+    const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
+    stdin.end(input);
+    const [out, err] = [text(stdout), text(stderr)];
+    const code = await runSvc(args, { cwd, env: environment(cwd, env), stdin, stdout, stderr });
+    stdout.end();
+    stderr.end();
+    return { code, out: await out, err: await err };
+  }
+
+  /** Runs a command as a separate process, to test exit codes and standard streams. */
+  async function svcProcess(
+    cwd: string,
+    args: readonly string[],
+    { env = {}, input = "" }: Options = {},
+  ): Promise<Ended> {
     const child = spawn(process.execPath, [SVC, ...args], { cwd, env: environment(cwd, env) });
     child.stdin.end(input);
     const [out, err] = [text(child.stdout), text(child.stderr)];
@@ -125,6 +143,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
   return {
     newFolder,
     svc,
+    svcProcess,
     json,
     start,
     newApp,
@@ -132,6 +151,8 @@ export function createSvcProjects(serviceOf: () => TestService) {
     async cleanUp(): Promise<void> {
       for (const command of running) await command.end("SIGKILL");
       for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+      // Commands of this process read an action's config by esbuild, whose process would outlive the tests.
+      await stopEsbuild();
     },
   };
 }
