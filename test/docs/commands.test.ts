@@ -18,9 +18,11 @@ const isDone = ({ language, file, isResponse }: Block) => RUN.includes(language)
 function steps(page: string): Block[] {
   const text = readPage(page);
   const before = beginningOf(text);
-  const first = before ? blocksOf(readPage(before.page)).filter(({ section }) => section === before.section) : [];
-  if (before) expect(first, `${page} begins with ${before.page}`).to.not.have.length(0);
-  return [...first, ...blocksOf(text)].filter((block) => isDone(block) && block.notRun === null);
+  const required = before ? blocksOf(readPage(before.page)).filter(({ section }) => section === before.section) : [];
+  if (before) expect(required, `${page} begins with ${before.page}`).to.not.have.length(0);
+  return [...(before?.isFirstBlock ? required.slice(0, 1) : required), ...blocksOf(text)].filter(
+    (block) => isDone(block) && block.notRun === null,
+  );
 }
 
 describe("commands in the documentation", () => {

@@ -89,7 +89,9 @@ describe("the documentation", () => {
   it("reads the marks of its blocks", () => {
     const text =
       "# a\n<!-- begins with: x.md#y -->\n## B c\n<!-- not run: because -->\n```sh\nx\n```\n<!-- file: f.js -->\n```js\ny\n```\n";
-    expect(beginningOf(text)).to.deep.equal({ page: "x.md", section: "y" });
+    expect(beginningOf(text)).to.deep.equal({ page: "x.md", section: "y", isFirstBlock: false });
+    const short = "<!-- begins with: x.md#y, first block -->\n";
+    expect(beginningOf(short)).to.deep.equal({ page: "x.md", section: "y", isFirstBlock: true });
     const [first, second] = blocksOf(text);
     expect(first).to.deep.equal({
       line: 5,

@@ -68,13 +68,22 @@ export function blocksOf(text: string): Block[] {
   return blocks;
 }
 
+export interface Beginning {
+  page: string;
+  /** Anchor; "" for the part before the first section. */
+  section: string;
+  /** True if only the first block of the section is needed. */
+  isFirstBlock: boolean;
+}
+
 /**
- * `<!-- begins with: page.md#section -->`, or only a page for the part before its first section: steps that a reader of this page has done
- * before.
+ * Steps that a reader of this page has done before: `<!-- begins with: page.md#section -->`, or only a page for the part before its first
+ * section. `, first block` at the end names only the first block of that section.
  */
-export function beginningOf(text: string): { page: string; section: string } | null {
-  const [, page = "", section = ""] = /^<!-- begins with: ([\w./-]+\.md)(?:#([\w-]+))? -->$/m.exec(text) ?? [];
-  return page === "" ? null : { page, section };
+export function beginningOf(text: string): Beginning | null {
+  const mark = /^<!-- begins with: ([\w./-]+\.md)(?:#([\w-]+))?(, first block)? -->$/m;
+  const [, page = "", section = "", first] = mark.exec(text) ?? [];
+  return page === "" ? null : { page, section, isFirstBlock: first !== undefined };
 }
 
 /** Blocks of a page in a language, in order. @throws Error unless the page has that many, so that a test misses no new one */
