@@ -1,0 +1,35 @@
+/** All checks of the doctor, in the order of its output. */
+import { type Config, ConfigError, readConfig } from "../../config.js";
+import { database } from "./database.js";
+import { type Finding, ill, well } from "./finding.js";
+import { browser, bundling, egress, folder, isolate, keyFile, node } from "./machine.js";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** The settings, or their fault. */
+function settings(environment: Environment): { config: Config | null; findings: Finding[] } {
+  try {
+    return { config: readConfig(environment), findings: [well("settings", "can be read")] };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return {
+      config: null,
+      findings: [ill("settings", error.message, "docs/reference/variables.md says what each variable may be")],
+    };
+  }
+}
+
+/** Checks the settings of the environment, this machine and the database. */
+export async function findings(environment: Environment): Promise<Finding[]> {
+  const { config, findings: first } = settings(environment);
+  const own = [...first, node(), await isolate()];
+  if (!config) return own;
+  const ofMachine = [
+    ...(await folder(config)),
+    ...(await egress(config)),
+    keyFile(config),
+    await bundling(config),
+    ...(await browser(config)),
+  ];
+  return [...own, ...ofMachine, ...(await database(config))];
+}
