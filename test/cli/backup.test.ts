@@ -7,6 +7,7 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { Client } from "pg";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
+import { programEnvironment } from "../harness/program-environment.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 interface Said {
@@ -17,9 +18,8 @@ interface Said {
 
 function command(name: "backup" | "restore", args: string[], environment: Record<string, string>): Promise<Said> {
   const program = fileURLToPath(new URL(`../../src/cli/${name}.js`, import.meta.url));
-  const { PATH } = process.env;
   return new Promise((resolve) => {
-    const options = { env: { PATH, ...environment } };
+    const options = { env: { ...programEnvironment(), ...environment } };
     execFile(process.execPath, ["--no-node-snapshot", program, ...args], options, (error, stdout, stderr) =>
       resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
     );
