@@ -1,12 +1,12 @@
-/** The lines with which a process reports its work: migrations, requests, and a trace collector that does not answer. */
+/** The lines with which a process reports its work: migrations, requests, and a trace collector that does not answer; none has a secret. */
 import { expect } from "chai";
 import { pino } from "pino";
 import { createExportLog } from "../../src/operations/watch/tracing.js";
-import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 
 const CANARY = "canary-of-a-request-77d1";
+const SETTING_CANARY = "canary-of-a-setting-4c1f";
 
 describe("the log of a process", () => {
   let service: ServiceProcess;
@@ -16,7 +16,8 @@ describe("the log of a process", () => {
 
   before(async () => {
     service = startProcess({
-      LOG_LEVEL: "debug",
+      // Writes the lines of all levels.
+      LOG_LEVEL: "trace",
       ROLES: "api",
       NPM_PACKAGES: "off",
       OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:9",
@@ -36,7 +37,7 @@ describe("the log of a process", () => {
     expect(lines[0]!["level"]).to.equal(30);
   });
 
-  it("has one line for each request at debug, without query string, token and body", async () => {
+  it("has one line of level debug for each request, without query string, token and body", async () => {
     const { tokens } = service.credentials();
     const headers = { "auth-token": tokens.editor, "content-type": "application/json" };
     const body = JSON.stringify({ name: CANARY, code: CANARY, active: true, triggers: [] });
@@ -67,25 +68,37 @@ describe("the log of a process", () => {
     expect(line["reason"]).to.be.a("string").and.not.equal("");
     expect(Number(line["lostSpans"])).to.be.above(0);
   });
-});
 
-describe("the log of a process at info", () => {
-  let database: FreshDatabase;
-  before(async () => {
-    database = await freshDatabase();
-  });
-  after(() => database.drop());
-
-  it("has no line on requests, and none on migrations if there is nothing to migrate", async () => {
-    const service = startProcess({ LOG_LEVEL: "info", ROLES: "api", NPM_PACKAGES: "off", DATABASE_URL: database.url });
-    const url = await service.ready();
-    const { headers } = await fetch(`${url}/v3/apps/1/actions`);
+  it("contains no token and no value of a setting, for any request", async () => {
+    const { appId, tokens } = service.credentials();
+    const settings = `${url}/v1/apps/${appId}/settings`;
+    const call = (method: string, address: string, token: string, body?: string) =>
+      fetch(address, {
+        method,
+        headers: { "auth-token": token, "content-type": "application/json" },
+        ...(body !== undefined && { body }),
+      });
+    for (const token of [...Object.values(tokens), `${tokens.editor}x`]) {
+      for (const key of ["open", "_own", "__kept", "", "__proto__"]) {
+        await call("POST", settings, token, JSON.stringify({ [key]: SETTING_CANARY }));
+      }
+      await call("POST", settings, token, `{"_own": "${SETTING_CANARY}`);
+      await call("GET", settings, token);
+      await call("GET", `${url}/v1/apps/${appId}/env.js`, token);
+      await call("PUT", `${url}/v1/apps/${appId}`, token, JSON.stringify({ hooks: SETTING_CANARY }));
+      await call(
+        "POST",
+        `${url}/graphql`,
+        token,
+        JSON.stringify({ query: `{ settings(appId: "${SETTING_CANARY}") }` }),
+      );
+    }
     service.signal("SIGTERM");
     await service.ended;
-    await service.clean();
-    const messages = service.log.map(({ msg }) => msg);
-    expect(messages).to.include("ready").and.not.include("request").and.not.include("the schema is migrated");
-    expect(headers.get("x-request-id")).to.equal(null);
+    const text = JSON.stringify(service.log) + service.stderr();
+    expect(text).to.include("ready");
+    expect(text).not.to.include(SETTING_CANARY);
+    for (const token of Object.values(tokens)) expect(text).not.to.include(token.slice(-43));
   });
 });
 

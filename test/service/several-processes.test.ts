@@ -105,4 +105,13 @@ describe("several processes on one database", () => {
     expect(late).to.be.within(0, LOST_RUN_MAX_MS);
     expect(await logs({ id })).to.have.length(1);
   });
+
+  it("log no requests at level info, and no migrations where there is nothing to migrate", async () => {
+    const { status, headers } = await fetch(`${urls["api"]}/v3/apps/${appId}/actions`);
+    expect([status, headers.get("x-request-id")]).to.deep.equal([401, null]);
+    processes.api.signal("SIGTERM");
+    await processes.api.ended;
+    const messages = processes.api.log.map(({ msg }) => msg);
+    expect(messages).to.include("ready").and.not.include("request").and.not.include("the schema is migrated");
+  });
 });

@@ -1,3 +1,4 @@
+/** Three service processes that start at once on an empty database. `test/service/starts.test.ts` starts them in one process. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,7 +7,7 @@ import { Client } from "pg";
 import { folderWith } from "../harness/fleet.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
-import { get } from "./support.js";
+import { get } from "../service/support.js";
 
 const INSTANCES = 3;
 
