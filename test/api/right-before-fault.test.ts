@@ -93,10 +93,12 @@ describe("permission is checked before any other error", function () {
     return REFUSED.test(found) ? found : null;
   }
 
-  for (const [name, tokenOf] of CALLERS) {
+  for (const [at, [name, tokenOf]] of CALLERS.entries()) {
+    // The first two have no right in the app, by the same check: each sends to half of the routes.
+    const routes = Object.entries(BODY_SAMPLES);
     it(`also for invalid bodies from ${name}`, async () => {
       let refused = 0;
-      for (const [route, sample] of Object.entries(BODY_SAMPLES)) {
+      for (const [route, sample] of at < 2 ? sampleOf(routes, at, 2) : routes) {
         const expected = await refusalOfRight(route, tokenOf(), sample.body);
         if (expected === null) continue;
         refused += 1;
@@ -150,7 +152,8 @@ describe("permission is checked before any other error", function () {
       let refused = 0;
       for (const kind of ["query", "mutation"] as const) {
         const root = kind === "query" ? schema.getQueryType()! : schema.getMutationType()!;
-        for (const { name: field, args } of Object.values(root.getFields())) {
+        const fields = Object.values(root.getFields());
+        for (const { name: field, args } of name === "a live token" ? fields : sampleOf(fields, 0, 2)) {
           const expected = await ask(graphqlCall(schema, kind, field, PLAUSIBLE));
           if (expected !== "FORBIDDEN" && expected !== "UNAUTHORIZED") continue;
           refused += 1;
@@ -164,7 +167,7 @@ describe("permission is checked before any other error", function () {
           }
         }
       }
-      expect(refused).to.be.above(40);
+      expect(refused).to.be.above(20);
     });
   }
 

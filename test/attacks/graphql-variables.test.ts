@@ -1,5 +1,6 @@
 /** Variables in which every part is faulty, at maximum size: each refusal costs the work and bytes of one fault. */
 import { expect } from "chai";
+import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const QUERY = "mutation ($data: CreateActionInput!) { createAction(appId: 1, data: $data) { id } }";
@@ -34,7 +35,9 @@ describe("GraphQL variables with many faults", () => {
       expect(body.errors[0].extensions).to.deep.equal({ status: "REQUEST_INVALID" });
       expect(JSON.stringify(body).length).to.be.below(500);
     });
+  }
 
+  for (const [said, data] of sampleOf(ATTEMPTS, 0, 3)) {
     it(`are rejected with one short error, over a socket: ${said}`, async () => {
       const client = service.socket();
       const refusal = await client

@@ -3,6 +3,7 @@
  * sent twice, with the hidden rows and after their removal; both responses must be equal.
  */
 import { expect } from "chai";
+import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { mediaOf } from "../media/support.js";
 
@@ -13,7 +14,11 @@ interface Request {
 
 const LIMITS = [0, 1, 2, 3, 1_000];
 const OFFSETS = [0, 1, 2, 5];
-const PAGES = LIMITS.flatMap((limit) => OFFSETS.map((offset) => ({ limit, offset })));
+const PAGES = sampleOf(
+  LIMITS.flatMap((limit) => OFFSETS.map((offset) => ({ limit, offset }))),
+  0,
+  3,
+);
 const ALL = [{ type: ["read"], allow: "all" }];
 
 describe("hidden rows", () => {

@@ -5,6 +5,7 @@ import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { hasEnded, zygotesAmong } from "../../../src/engine/browser/processes/local-browser.js";
 import { processesOf } from "../../../src/engine/browser/processes/sandbox-proof.js";
 import { signal } from "../../../src/engine/browser/watch/processes.js";
+import { sampleOf } from "../../harness/samples.js";
 import { until } from "../../harness/until.js";
 import { groupMembers, hangingRun, procFile, zygotesOf } from "./process-group.js";
 import { resultOf, testBrowsers } from "./support.js";
@@ -20,9 +21,16 @@ describe("the check of a zygote process", () => {
   });
 });
 
-/** One run after the other, each on a page of its own. */
-async function runOnPages(browsers: Browsers, pages: number): Promise<void> {
-  for (let page = 0; page < pages; page += 1) {
+/** Pages that are opened one after the other while the zygotes are watched. */
+const PAGES = sampleOf(
+  Array.from({ length: 20 }, (_, page) => page),
+  0,
+  4,
+);
+
+/** One run after the other, each on its own page. */
+async function runOnPages(browsers: Browsers): Promise<void> {
+  for (const page of PAGES) {
     expect(await resultOf(browsers, "const execute = async () => 1", { isolationKey: `${page}:master` })).to.equal(1);
   }
 }
@@ -48,7 +56,7 @@ describe("the zygotes of a browser", () => {
       const found = zygotesAmong(await processesOf(browsers.pid()!));
       expect(found).to.have.length(2);
       let isOver = false;
-      const runs = runOnPages(browsers, 20).finally(() => {
+      const runs = runOnPages(browsers).finally(() => {
         isOver = true;
       });
       while (!isOver) {
