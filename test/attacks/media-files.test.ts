@@ -5,19 +5,21 @@ import { childProcesses } from "../harness/global.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { type Media, mediaOf } from "../media/support.js";
 import { launchChromium } from "../web/chromium.js";
-import { hostileFiles } from "./hostile-files.js";
+import { type HostileFile, hostileFiles } from "./hostile-files.js";
 
 describe("malicious files", () => {
   let service: TestService;
   let media: Media;
+  let files: HostileFile[];
   before(async () => {
     service = await startTestService({ ROLES: "api" });
     media = mediaOf(service);
+    files = await hostileFiles();
   });
   after(() => service.stop());
 
   it("are stored or rejected with an explanation, in limited time, and leave no process", async () => {
-    for (const { name, bytes } of await hostileFiles()) {
+    for (const { name, bytes } of files) {
       const { http, body } = await media.send([{ name, bytes }]);
       expect([201, 400], `${name}: ${JSON.stringify(body)}`).to.include(http);
       if (http === 400) expect(body.error, name).to.match(/but cannot be read:/);
@@ -36,7 +38,7 @@ describe("malicious files", () => {
     const folderId = await media.folder("open");
     await media.rest("PUT", `/folders/${folderId}/accessRules`, [{ type: ["read"], allow: "all" }]);
     const names = /svg|polyglot|page|comment|mis/;
-    const sent = (await hostileFiles()).filter(({ name }) => names.test(name));
+    const sent = files.filter(({ name }) => names.test(name));
     const urls: string[] = [];
     for (const { name, bytes } of sent) {
       const { http, body } = await media.send([{ name, bytes }], { folderId: String(folderId) });
