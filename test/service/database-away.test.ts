@@ -131,4 +131,25 @@ describe("a service whose database is not available", () => {
     await until(async () => (await state()) === "completed");
     expect(await metric("svc_runner_taking")).to.equal("1");
   });
+
+  it("stops a run that another process ended, after it has renewed its lease too late", async () => {
+    await until(async () => (await ready()).http === 200);
+    const actions = `/v3/apps/${service.appId}/actions`;
+    const code = "async function execute() { await new Promise(() => {}); }";
+    const body = { name: "endless", code, active: true, triggers: [{ trigger: "manual" }] };
+    await service.rest("POST", actions, { body });
+    const { runId } = (await service.rest("POST", `${actions}/endless/run`, { body: {} })).body;
+    const slots = async (state: string) => Number(await metric(`svc_runner_places\\{state="${state}"\\}`));
+    const busy = async () => (await slots("total")) - (await slots("free"));
+    await until(async () => (await busy()) === 1);
+    await service.db.query("UPDATE run SET holder = gen_random_uuid() WHERE id = $1", [runId]);
+    const now = performance.now;
+    // The process has stood still for longer than its lease lasts.
+    performance.now = () => now.call(performance) + 15_000;
+    try {
+      await until(async () => (await busy()) === 0);
+    } finally {
+      performance.now = now;
+    }
+  });
 });
