@@ -329,10 +329,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
   // A credential that ends is one case for the service, whatever it follows.
   const endsCredential = ({ way }: { way: Way }) => way === "token revoked" || way === "token expired";
   const ending = cells.filter(({ outcome }) => outcome !== "goes on");
-  const ended = [
-    ...sampleOf(ending.filter(endsCredential), 0, 3),
-    ...ending.filter((cell) => !endsCredential(cell)),
-  ];
+  const ended = [...sampleOf(ending.filter(endsCredential), 0, 3), ...ending.filter((cell) => !endsCredential(cell))];
   const unchanged = cells.filter(({ outcome }) => outcome === "goes on");
   for (const { name, who, way, outcome } of [...ended, ...sampleOf(unchanged, 0, 5)]) {
     it(`${name} of ${who}, ${way}: ${outcome}`, async () => {
