@@ -11,7 +11,7 @@ const USAGE = "Usage: npm run doctor, without arguments";
 
 await runCommand(async () => {
   readArguments({}, USAGE);
-  const found = await findings(process.env);
+  const found = await findings();
   for (const one of found) process.stdout.write(`${written(one)}\n`);
   const wrong = found.filter(({ mend }) => mend !== null).length;
   process.stdout.write(wrong === 0 ? "Nothing is wrong.\n" : `${wrong} to mend.\n`);

@@ -7,7 +7,7 @@ import { browser, bundling, egress, folder, isolate, keyFile, node } from "./mac
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** The settings, or their fault. */
-function settings(environment: Environment): { config: Config | null; findings: Finding[] } {
+function settings(environment: Environment | undefined): { config: Config | null; findings: Finding[] } {
   try {
     return { config: readConfig(environment), findings: [well("settings", "can be read")] };
   } catch (error) {
@@ -19,8 +19,8 @@ function settings(environment: Environment): { config: Config | null; findings: 
   }
 }
 
-/** Checks the settings of the environment, this machine and the database. */
-export async function findings(environment: Environment): Promise<Finding[]> {
+/** Checks the settings, this machine and the database. @param environment by default that of the process */
+export async function findings(environment?: Environment): Promise<Finding[]> {
   const { config, findings: first } = settings(environment);
   const own = [...first, node(), await isolate()];
   if (!config) return own;
