@@ -74,7 +74,7 @@ declare module "svc/test" {
   export function rejects(promise: Promise<unknown>, message?: string): Promise<void>;
   export const mock: {
     fetch(answer: (request: Request) => Response | object | Promise<Response | object>): void;
-    time(date: Date | string | number): void;
+    time(date: Date | string | number): Promise<void>;
   };
 }
 `;

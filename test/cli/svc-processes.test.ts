@@ -123,6 +123,31 @@ test("stands in for hosts and the clock", async () => {
   mock.time("2026-01-02T03:04:05Z");
   equal(new Date().toISOString(), "2026-01-02T03:04:05.000Z");
 });
+test("calls timers as the clock moves", async () => {
+  const calls: string[] = [];
+  const note = (name: string) => () => calls.push(name + " " + new Date().toISOString().slice(11, 19));
+  mock.time("2026-01-02T03:00:00Z");
+  setTimeout(note("late"), 7_200_000);
+  setTimeout(note("hour"), 3_600_000);
+  const beat = setInterval(note("beat"), 1_800_000);
+  clearTimeout(setTimeout(note("cleared"), 1_000));
+  const waited = (async () => {
+    for (let minutes = 20; minutes <= 40; minutes += 20) {
+      await new Promise((resolve) => setTimeout(resolve, 1_200_000));
+      note("waited")();
+    }
+  })();
+  await mock.time("2026-01-02T04:00:00Z");
+  await waited;
+  clearInterval(beat);
+  const expected = ["waited 03:20:00", "beat 03:30:00", "waited 03:40:00", "hour 04:00:00", "beat 04:00:00"];
+  equal(calls, expected);
+  await mock.time("2026-01-02T04:59:59Z");
+  equal(calls.length, expected.length);
+  // A timer whose real time passes runs although the clock stands still.
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  equal(new Date().toISOString(), "2026-01-02T04:59:59.000Z");
+});
 test("gives the clock back", async () => ok(Date.now() > Date.UTC(2026, 5)));
 test("names the author's line", async () => {
   await execute({ payload: { name: Symbol("no text") as never } });
@@ -134,10 +159,10 @@ test("names the author's line", async () => {
     const { tests } = JSON.parse(out);
     expect([code, tests.map(({ passed }: { passed: boolean }) => passed)], out).to.deep.equal([
       1,
-      [true, true, true, false],
+      [true, true, true, true, false],
     ]);
-    const places = ["lib/greeting.ts:2:", "actions/hello/action.ts:14:", "actions/hello/action.test.ts:21:9"];
-    const lines = tests[3].error.split("\n");
+    const places = ["lib/greeting.ts:2:", "actions/hello/action.ts:14:", "actions/hello/action.test.ts:46:9"];
+    const lines = tests[4].error.split("\n");
     expect(lines[0]).to.match(/^TypeError: /);
     for (const [at, place] of places.entries()) expect(lines[at + 1]).to.include(place);
     // The app is unchanged, and the app of the tests is deleted.

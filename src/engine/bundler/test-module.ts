@@ -23,10 +23,49 @@ export const rejects = async (promise, message) => {
 };
 const actions = globalThis.Svc?.App?.V3?.Actions;
 const [realFetch, RealDate, realRequest] = [globalThis.fetch, globalThis.Date, actions?.request];
+const { setTimeout: startTimeout, setInterval: startInterval, clearTimeout: endTimer, clearInterval: endInterval } = globalThis;
+// Time of the mocked clock in milliseconds; null without one. Timers that were set under it, by their real IDs.
+let clock = null;
+const timers = new Map();
+const CALLS_MAX = 10000;
 const restore = () => {
   globalThis.fetch = realFetch;
   globalThis.Date = RealDate;
   if (realRequest) actions.request = realRequest;
+  clock = null;
+  timers.clear();
+  Object.assign(globalThis, { setTimeout: startTimeout, setInterval: startInterval, clearTimeout: endTimer, clearInterval: endInterval });
+};
+// Each timer also runs when its real time has passed: code that waits without a test that moves the clock goes on.
+const mockTimers = () => {
+  const clear = (id) => { timers.delete(id); endTimer(id); };
+  globalThis.setTimeout = (call, delay = 0, ...args) => {
+    const id = startTimeout(() => { timers.delete(id); call(...args); }, delay);
+    timers.set(id, { at: clock + Math.max(0, Number(delay) || 0), call: () => { clear(id); call(...args); } });
+    return id;
+  };
+  globalThis.setInterval = (call, delay = 0, ...args) => {
+    const id = startInterval(call, delay, ...args);
+    const every = Math.max(1, Number(delay) || 0);
+    const timer = { at: clock + every, call: () => { timer.at += every; call(...args); } };
+    timers.set(id, timer);
+    return id;
+  };
+  globalThis.clearTimeout = globalThis.clearInterval = clear;
+};
+// Lets the code that waits for a timer continue, which may set the next.
+const settle = () => new Promise((resolve) => { startTimeout(resolve, 0); });
+const advance = async (target) => {
+  await settle();
+  for (let calls = 0; ; calls += 1) {
+    const next = [...timers.values()].filter(({ at }) => at <= target).sort((a, b) => a.at - b.at)[0];
+    if (clock === null || next === undefined) break;
+    if (calls === CALLS_MAX) throw new Error("mock.time called " + CALLS_MAX + " timers; move the clock less far");
+    clock = Math.max(clock, next.at);
+    next.call();
+    await settle();
+  }
+  if (clock !== null) clock = target;
 };
 const answerOf = async (answer, request) => {
   const answered = await answer(request);
@@ -54,11 +93,16 @@ export const mock = {
     if (realRequest) actions.request = (options) => requested(answer, options);
   },
   time(date) {
-    const now = new RealDate(date).getTime();
+    const target = new RealDate(date).getTime();
+    if (Number.isNaN(target)) throw new Error("mock.time needs a date (got " + shown(date) + ")");
+    if (clock !== null && target >= clock) return advance(target);
+    if (clock === null) mockTimers();
+    clock = target;
     globalThis.Date = class extends RealDate {
-      constructor(...args) { super(...(args.length === 0 ? [now] : args)); }
-      static now() { return now; }
+      constructor(...args) { super(...(args.length === 0 ? [clock] : args)); }
+      static now() { return clock; }
     };
+    return Promise.resolve();
   },
 };
 export async function runAll() {
