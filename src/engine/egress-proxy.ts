@@ -1,6 +1,6 @@
 /**
  * Egress proxy of a browser: a forward proxy, by default on loopback, that resolves a name once, checks all its addresses and connects
- * to a checked one. Each client has its own lane (port); contacted hosts are reported to a callback.
+ * to a checked one. Each client has its own proxy port (port); contacted hosts are reported to a callback.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { isIP, type Socket } from "node:net";
@@ -27,11 +27,11 @@ export interface EgressOptions {
   /** Local address of each outgoing connection; null: the system's choice. */
   localAddress?: string | null;
   ports?: readonly number[];
-  /** IP address on which lanes listen; default 127.0.0.1. */
+  /** IP address on which proxy ports listen; default 127.0.0.1. */
   host?: string;
-  /** True if lanes serve clients from this IP address, called for each connection; default: yes, for loopback. */
+  /** True if proxy ports serve clients from this IP address, called for each connection; default: yes, for loopback. */
   serves?: (peer: string) => boolean;
-  /** True if lanes serve local processes with this uid; default: all. Clients whose uid is unknown are served. */
+  /** True if proxy ports serve local processes with this uid; default: all. Clients whose uid is unknown are served. */
   servesUid?: (uid: number) => boolean;
   /** Time limit for a host to accept a connection; default 10 s. */
   connectTimeoutMs?: number;
@@ -39,7 +39,7 @@ export interface EgressOptions {
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
 }
 
-/** Callbacks of a lane. Hosts are `host:port`. */
+/** Callbacks of a proxy port. Hosts are `host:port`. */
 export interface EgressClient {
   /** Called once for each contacted host. */
   onHost(host: string): void;
@@ -51,22 +51,22 @@ export interface EgressClient {
   mayConnect?(host: string): Promise<boolean>;
 }
 
-export interface EgressLane {
-  /** `http://host:port` of this lane. */
+export interface EgressPort {
+  /** `http://host:port` of this proxy port. */
   readonly proxyServer: string;
-  /** Opens the lane for a client. Otherwise it is closed. */
-  begin(client: EgressClient): void;
-  /** Closes the lane: when this returns, all connections have ended and new ones are refused. */
-  end(): void;
-  /** True if the lane has received a request since `begin`. */
-  used(): boolean;
-  /** True if the lane has received a request after `end`. */
-  usedLate(): boolean;
+  /** Opens the proxy port for a client. Otherwise it is closed. */
+  startRun(client: EgressClient): void;
+  /** Closes the proxy port: when this returns, all connections have ended and new ones are refused. */
+  endRun(): void;
+  /** True if the proxy port has received a request since `startRun`. */
+  wasUsed(): boolean;
+  /** True if the proxy port has received a request after `endRun`. */
+  wasUsedLate(): boolean;
   close(): void;
 }
 
 export interface EgressProxy {
-  openLane(): Promise<EgressLane>;
+  openProxyPort(): Promise<EgressPort>;
   close(): void;
 }
 
@@ -125,20 +125,20 @@ const ended = () => new RequestError("the run has ended", 403);
 /** Shared by all runs: creating one would be most of the cost of a run's end. */
 const ENDED = ended();
 
-class Lane implements EgressLane {
+class ProxyPort implements EgressPort {
   private client: EgressClient | null = null;
   private hosts = new Set<string>();
   private asked = false;
   private askedLate = false;
   private readonly known = new WeakSet<Socket>();
   private closed = false;
-  /** Aborts the lane's current and pending connections. */
+  /** Aborts the proxy port's current and pending connections. */
   private outgoing = new AbortController();
   private readonly server: Server;
 
   constructor(
     private readonly options: EgressOptions,
-    private readonly onClose: (lane: Lane) => void,
+    private readonly onClose: (proxyPort: ProxyPort) => void,
   ) {
     const { host = LOOPBACK, serves } = options;
     const prepareRequestFunction = (request: PrepareRequestFunctionOpts) => this.prepare(request);
@@ -209,15 +209,15 @@ class Lane implements EgressLane {
     return socket;
   }
 
-  begin(client: EgressClient): void {
-    this.end();
+  startRun(client: EgressClient): void {
+    this.endRun();
     this.asked = false;
     this.askedLate = false;
     this.hosts = new Set();
     this.client = client;
   }
 
-  end(): void {
+  endRun(): void {
     this.client = null;
     if (!this.asked) return;
     this.outgoing.abort(ENDED);
@@ -225,18 +225,18 @@ class Lane implements EgressLane {
     this.server.closeConnections();
   }
 
-  used(): boolean {
+  wasUsed(): boolean {
     return this.asked;
   }
 
-  usedLate(): boolean {
+  wasUsedLate(): boolean {
     return this.askedLate;
   }
 
   close(): void {
     if (this.closed) return;
     this.closed = true;
-    this.end();
+    this.endRun();
     // It is closed already.
     this.server.close(true).catch(() => {});
     this.onClose(this);
@@ -244,16 +244,16 @@ class Lane implements EgressLane {
 }
 
 export function createEgressProxy(options: EgressOptions): EgressProxy {
-  const lanes = new Set<Lane>();
+  const proxyPorts = new Set<ProxyPort>();
   return {
-    async openLane() {
-      const lane = new Lane(options, (closed) => lanes.delete(closed));
-      await lane.listen();
-      lanes.add(lane);
-      return lane;
+    async openProxyPort() {
+      const proxyPort = new ProxyPort(options, (closed) => proxyPorts.delete(closed));
+      await proxyPort.listen();
+      proxyPorts.add(proxyPort);
+      return proxyPort;
     },
     close() {
-      for (const lane of lanes) lane.close();
+      for (const proxyPort of proxyPorts) proxyPort.close();
     },
   };
 }

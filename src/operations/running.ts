@@ -25,7 +25,7 @@ import type { UserOf } from "./runs/run-access.js";
 import { RunRepository } from "./runs/run-repository.js";
 import { SecretStore } from "./runs/run-secrets.js";
 import { RunTraces } from "./runs/run-traces.js";
-import type { HeldRun } from "./runs/run-types.js";
+import type { RunRecord } from "./runs/run-types.js";
 import { Runs } from "./runs/runs.js";
 import type { Settings } from "./settings/settings.js";
 import type { Surroundings } from "./surroundings.js";
@@ -52,7 +52,7 @@ async function settleRuns(
   mayDeclareDead: boolean,
 ): Promise<void> {
   const settled = await dispatcher.settleLostClaims();
-  const endingOf = async (run: HeldRun) => lostEnding(run, await repository.maskedPayload(run));
+  const endingOf = async (run: RunRecord) => lostEnding(run, await repository.maskedPayload(run));
   const lost = (mayDeclareDead ? await repository.finishLost(endingOf) : 0) + settled.lost;
   const { clientTimeoutMs } = config;
   await repository.finishOverdueInBrowsers(clientTimeoutMs + CLIENT_LATE_MS, (run) =>
@@ -63,7 +63,7 @@ async function settleRuns(
   const { queuedAgain } = settled;
   if (queuedAgain > 0) log.warn({ queuedAgain }, "queued runs again whose claim had been lost");
   measures.ticks("late", await repository.skipLate());
-  await dispatcher.findAwaited();
+  await dispatcher.findAwaitedRuns();
 }
 
 export function createRunning(surroundings: Surroundings, parts: RunningParts) {
@@ -76,7 +76,7 @@ export function createRunning(surroundings: Surroundings, parts: RunningParts) {
   const lease: Lease = new Lease({
     db,
     roles: config.roles,
-    alone,
+    isOnlyProcess: alone,
     onRenewal: async (mayDeclareDead) => {
       await settleRuns(surroundings, { repository, dispatcher }, mayDeclareDead);
       await parts.onRenewal(mayDeclareDead);

@@ -25,7 +25,7 @@ export interface PackageEntry {
   /** false: it makes no requests. Default true, except for `isolate`. */
   network?: boolean;
   /** Many uses need only the language, so a run with it is tried in `isolate` first. */
-  mayDoWithLess?: boolean;
+  canBeTried?: boolean;
   /** Code that contains one of these words runs in a document. */
   inDocument?: readonly string[];
   /** Only these functions work without a document: code that uses its namespace in any other way runs in a document. */
@@ -60,7 +60,7 @@ export function createCatalogue(extra: unknown = []): Catalogue {
 function packageEntry(value: unknown, where: string): PackageEntry {
   if (!isObject(value)) throw new Error(`${where} must be an object (got ${describeValue(value)})`);
   const { name, namespace = null, path, url, standalone = false, mode = "document" } = value;
-  const { mayDoWithLess = false, network = true, inDocument = [], withoutDocument = [] } = value;
+  const { canBeTried = false, network = true, inDocument = [], withoutDocument = [] } = value;
   const expectField = (fits: boolean, field: string, expected: string, received: unknown) => {
     if (!fits) throw new Error(`${where}.${field} must be ${expected} (got ${describeValue(received)})`);
   };
@@ -80,7 +80,7 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   const isStandalone = typeof standalone === "boolean" || areNames(standalone);
   expectField(isStandalone, "standalone", "true, false or an array of function names", standalone);
   expectField(PACKAGE_MODES.includes(mode as PackageMode), "mode", PACKAGE_MODES.join(", "), mode);
-  expectField(typeof mayDoWithLess === "boolean", "mayDoWithLess", "true or false", mayDoWithLess);
+  expectField(typeof canBeTried === "boolean", "canBeTried", "true or false", canBeTried);
   expectField(typeof network === "boolean", "network", "true or false", network);
   expectField(areNames(inDocument), "inDocument", "an array of function names", inDocument);
   expectField(areNames(withoutDocument), "withoutDocument", "an array of function names", withoutDocument);
@@ -239,7 +239,7 @@ export function modeOfLibrary(code: string, dependencies: readonly string[], cat
 }
 
 /** Needs of a package for one piece of code. */
-export type PackageNeed = Required<Pick<PackageEntry, "mode" | "network" | "mayDoWithLess">>;
+export type PackageNeed = Required<Pick<PackageEntry, "mode" | "network" | "canBeTried">>;
 
 /** True if code contains a package's namespace, or `Svc` itself, other than before one of these functions. */
 function usesOthers(code: string, namespace: string | null, functions: readonly string[]): boolean {
@@ -251,11 +251,11 @@ function usesOthers(code: string, namespace: string | null, functions: readonly 
  * @param isShared true if other code, which is not analyzed, may call it too
  */
 export function needOfPackage(entry: PackageEntry, code: string, isShared = false): PackageNeed {
-  const { namespace, mode = "document", network = mode !== "isolate", mayDoWithLess = false } = entry;
+  const { namespace, mode = "document", network = mode !== "isolate", canBeTried = false } = entry;
   const { inDocument = [], withoutDocument = [] } = entry;
   const containsOneOf = (words: readonly string[]) =>
     words.length > 0 && new RegExp(`\\b(?:${words.join("|")})\\b`).test(code);
   const mayCallOthers = withoutDocument.length > 0 && (isShared || usesOthers(code, namespace, withoutDocument));
   const needsDocument = mayCallOthers || containsOneOf(inDocument);
-  return needsDocument ? { mode: "document", network, mayDoWithLess: false } : { mode, network, mayDoWithLess };
+  return needsDocument ? { mode: "document", network, canBeTried: false } : { mode, network, canBeTried };
 }

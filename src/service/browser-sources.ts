@@ -38,7 +38,7 @@ export function browserSources(config: Config, log: Logger): BrowserSources {
   const sources = config.browserWsEndpoints.map((endpoint) =>
     remoteBrowser({ endpoint, egressHost: host, sandbox, log }),
   );
-  // A lane that other machines can reach serves only the browsers.
+  // A proxy port that other machines can reach serves only the browsers.
   const serves = (peer: string) => sources.some((browser) => browser.isAt(peer));
   return { sources, egressOptions: { ...egressOptions, host, serves } };
 }

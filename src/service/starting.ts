@@ -127,13 +127,13 @@ export class Starting {
     const endpoints = new Map([[named, hostname]]);
     const egress = createEgressProxy({ ...egressOptions, endpoints: () => endpoints });
     releases.add("egress", () => egress.close());
-    const first = await egress.openLane().catch((error: Error) => {
+    const first = await egress.openProxyPort().catch((error: Error) => {
       throw new StartError(`EGRESS_PROXY_HOST must be an address of this machine: ${error.message}`);
     });
     first.close();
     const openings = new FairSemaphore(OPENINGS, 1);
     const onLoss = measures.browserLost;
-    const browsers = new Browsers({ sources, log, openLane: egress.openLane, openings, onLoss });
+    const browsers = new Browsers({ sources, log, openProxyPort: egress.openProxyPort, openings, onLoss });
     releases.add("browsers", () => browsers.stop());
     await browsers.start();
     parts["browser"] = () => browsers.ready();
@@ -226,7 +226,7 @@ export class Starting {
     );
     const taking = () => ticker.healthy() && longestWaitMs < WAIT_LIMIT_MS;
     if (config.roles.has("runner")) {
-      notifications.listen(QUEUED_CHANNEL, (appId) => dispatcher.expectQueued(Number(appId)));
+      notifications.listen(QUEUED_CHANNEL, (appId) => dispatcher.onRunQueued(Number(appId)));
       notifications.onGap(ticker.wake);
       await ticker.start();
       notifications.listen(LIMITS_CHANNEL, admitting.wake);

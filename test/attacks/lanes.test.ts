@@ -51,14 +51,14 @@ describe("a proxy port that another user of the machine has found", () => {
       const own = process.getuid!();
       let served = own;
       proxy = createEgressProxy({ allowPrivateNetwork: true, host, servesUid: (uid) => uid === served });
-      const lane = await proxy.openLane();
-      lane.begin({ onHost: () => undefined });
-      expect(await ask(lane.proxyServer, own)).to.equal("200");
-      expect([arrived, lane.used()]).to.deep.equal([1, true]);
-      lane.begin({ onHost: () => undefined });
+      const proxyPort = await proxy.openProxyPort();
+      proxyPort.startRun({ onHost: () => undefined });
+      expect(await ask(proxyPort.proxyServer, own)).to.equal("200");
+      expect([arrived, proxyPort.wasUsed()]).to.deep.equal([1, true]);
+      proxyPort.startRun({ onHost: () => undefined });
       served = own + 1;
-      expect(await ask(lane.proxyServer, own)).to.equal("403");
-      expect([arrived, lane.used()]).to.deep.equal([1, false]);
+      expect(await ask(proxyPort.proxyServer, own)).to.equal("403");
+      expect([arrived, proxyPort.wasUsed()]).to.deep.equal([1, false]);
     });
   }
 });

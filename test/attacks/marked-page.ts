@@ -79,7 +79,7 @@ export class MarkedPage {
 
   /** Prepares the page for another run. @returns false if it was replaced */
   private async renew(): Promise<boolean> {
-    if (await this.page.renew()) return true;
+    if (await this.page.resetSandbox()) return true;
     await this.page.discard();
     await this.replace();
     return false;
@@ -89,7 +89,7 @@ export class MarkedPage {
     // On a busy machine either may be late, which only costs a page.
     for (;;) {
       const page = await Page.open(this.chromium.connection, null, () => null).catch(() => null);
-      if (await page?.settle(runOf("").origin, this.mode)) {
+      if (await page?.setUp(runOf("").origin, this.mode)) {
         this.page = page!;
         return;
       }

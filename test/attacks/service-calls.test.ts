@@ -3,7 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { type Reply, ServiceCalls } from "../../src/engine/browser/network/service-calls.js";
-import type { ServiceRequest, ServiceWay } from "../../src/engine/browser/run.js";
+import type { ServiceClient, ServiceRequest } from "../../src/engine/browser/run.js";
 import { createServiceRequests } from "../../src/engine/service-requests.js";
 
 const BASE = "http://service.internal:4000/under/";
@@ -15,7 +15,7 @@ function underAttack() {
   const sent: ServiceRequest[] = [];
   const replies: Parameters<Reply>[] = [];
   const answers: (() => void)[] = [];
-  const way: ServiceWay = {
+  const way: ServiceClient = {
     base: BASE,
     send(request, signal) {
       sent.push(request);

@@ -12,15 +12,16 @@ const slotsOf = (ordinary: number) => new Slots(ordinary, () => {});
 /** Takes all slots that an app can get while none is freed. */
 function takeAll(slots: Slots, appId: number): Slot[] {
   const all: Slot[] = [];
-  for (let next = slots.take(appId); next; next = slots.take(appId)) all.push(next);
+  for (let next = slots.tryAcquire(appId); next; next = slots.tryAcquire(appId)) all.push(next);
   return all;
 }
 
 /** The same through the queue, which contains only runs of this app. */
 function takeAllQueued(slots: Slots, appId: number): void {
-  let open = slots.open();
-  for (; open && (slots.perApp().get(appId) ?? 0) < open.share; open = slots.open()) open.give(appId);
-  open?.free();
+  let reserved = slots.reserve();
+  for (; reserved && (slots.perApp().get(appId) ?? 0) < reserved.share; reserved = slots.reserve())
+    reserved.assign(appId);
+  reserved?.free();
 }
 
 /** Nested slots in every way that the app's runs can request them, forty per run. */
@@ -29,7 +30,7 @@ function nestAll(slots: Slots, appId: number, from: readonly Slot[]): Slot[] {
   const all = [...from];
   for (const parent of all) {
     for (let count = 0; count < 40; count += 1) {
-      const slot = slots.takeNested(appId, parent);
+      const slot = slots.tryAcquireNested(appId, parent);
       if (!slot) continue;
       nested.push(slot);
       all.push(slot);
@@ -44,7 +45,7 @@ describe("the slots of a dispatcher", () => {
       for (const takeThem of [takeAll, takeAllQueued]) {
         const slots = slotsOf(ordinary);
         for (const hostile of [1, 2, 3]) takeThem(slots, hostile);
-        for (const hostile of [1, 2, 3]) expect(slots.take(hostile)).to.equal(null);
+        for (const hostile of [1, 2, 3]) expect(slots.tryAcquire(hostile)).to.equal(null);
         const share = Math.max(1, Math.min(2, ordinary - 1));
         expect(takeAll(slots, 4)).to.have.length.at.least(share);
       }
@@ -66,7 +67,7 @@ describe("the slots of a dispatcher", () => {
     const own = takeAll(slots, 1);
     expect(own).to.have.length(MOST_OF_ONE);
     expect(nestAll(slots, 1, own)).to.have.length(MOST_OF_ONE + CHAIN_DEPTH_MAX - 1);
-    const other = slots.take(2)!;
+    const other = slots.tryAcquire(2)!;
     expect(nestAll(slots, 2, [other])).to.have.length(MOST_OF_ONE + CHAIN_DEPTH_MAX - 1);
   });
 
@@ -75,17 +76,17 @@ describe("the slots of a dispatcher", () => {
     await fc.assert(
       fc.asyncProperty(chains, async (depths) => {
         const slots = slotsOf(2);
-        const own = slots.take(1)!;
+        const own = slots.tryAcquire(1)!;
         let ended = 0;
         // Each run waits for the next one in its chain while it holds its slot.
         const run = async (slot: Slot, left: number): Promise<void> => {
-          if (left > 0) await run(await slots.enterNested(1, slot), left - 1);
+          if (left > 0) await run(await slots.acquireNested(1, slot), left - 1);
           slot.free();
           ended += 1;
         };
-        await Promise.all(depths.map((depth) => slots.enterNested(1, own).then((slot) => run(slot, depth - 1))));
+        await Promise.all(depths.map((depth) => slots.acquireNested(1, own).then((slot) => run(slot, depth - 1))));
         own.free();
-        await slots.empty();
+        await slots.whenEmpty();
         expect(ended).to.equal(depths.reduce((sum, depth) => sum + depth, 0));
       }),
     );
@@ -95,7 +96,7 @@ describe("the slots of a dispatcher", () => {
     const shares = (ordinary: number) => {
       const slots = slotsOf(ordinary);
       const seen: number[] = [];
-      for (let app = 1; slots.take(app); app += 1) seen.push(slots.shareNow());
+      for (let app = 1; slots.tryAcquire(app); app += 1) seen.push(slots.currentShare());
       expect([slots.free(), seen.length]).to.deep.equal([0, slots.total]);
       return seen;
     };
@@ -104,49 +105,49 @@ describe("the slots of a dispatcher", () => {
     expect(shares(4)).to.deep.equal([...Array(3).fill(3), ...Array(8).fill(2), ...Array(5).fill(1)]);
   });
 
-  it("count for their app until they are released; open ones count for every app", () => {
+  it("count for their app until they are released; reserved ones count for every app", () => {
     const slots = slotsOf(ORDINARY);
-    const open = slots.open()!;
-    expect([open.share, slots.free(), slots.allows(1)]).to.deep.equal([3, 15, true]);
-    const own = [slots.take(1)!, slots.take(1)!];
-    expect([own[0]!.level, slots.take(1), slots.isAnyAppAtShare()]).to.deep.equal([0, null, false]);
-    own.push(open.give(1));
-    expect([slots.perApp().get(1), slots.isAnyAppAtShare(), slots.allows(1)]).to.deep.equal([3, true, false]);
+    const reserved = slots.reserve()!;
+    expect([reserved.share, slots.free(), slots.canAcquire(1)]).to.deep.equal([3, 15, true]);
+    const own = [slots.tryAcquire(1)!, slots.tryAcquire(1)!];
+    expect([own[0]!.level, slots.tryAcquire(1), slots.isAnyAppAtLimit()]).to.deep.equal([0, null, false]);
+    own.push(reserved.assign(1));
+    expect([slots.perApp().get(1), slots.isAnyAppAtLimit(), slots.canAcquire(1)]).to.deep.equal([3, true, false]);
     for (const [left, slot] of own.reverse().entries()) {
       slot.free();
       expect(slots.perApp().get(1)).to.equal([2, 1, undefined][left]);
     }
-    const unused = slots.open()!;
+    const unused = slots.reserve()!;
     unused.free();
-    expect([slots.free(), slots.take(2)!.level]).to.deep.equal([16, 0]);
+    expect([slots.free(), slots.tryAcquire(2)!.level]).to.deep.equal([16, 0]);
   });
 
-  it("allow an app a run as if open slots were free", () => {
+  it("allow an app a run as if reserved slots were free", () => {
     const slots = slotsOf(1);
-    for (const app of [1, 2, 3]) slots.take(app);
-    const open = slots.open()!;
-    expect([slots.free(), slots.allows(4), slots.allows(1)]).to.deep.equal([0, true, false]);
-    open.give(4);
-    expect([slots.allows(4), slots.allows(5)]).to.deep.equal([false, false]);
+    for (const app of [1, 2, 3]) slots.tryAcquire(app);
+    const reserved = slots.reserve()!;
+    expect([slots.free(), slots.canAcquire(4), slots.canAcquire(1)]).to.deep.equal([0, true, false]);
+    reserved.assign(4);
+    expect([slots.canAcquire(4), slots.canAcquire(5)]).to.deep.equal([false, false]);
   });
 
   it("are nested for all runs of an app on the first level, and for one on each further level", () => {
     const slots = slotsOf(ORDINARY);
     const [own] = takeAll(slots, 1);
-    const first = [1, 2, 3, 4].map(() => slots.takeNested(1, own!));
+    const first = [1, 2, 3, 4].map(() => slots.tryAcquireNested(1, own!));
     expect(first.map((slot) => slot?.level)).to.deep.equal([1, 1, 1, undefined]);
-    const second = [first[0]!, first[1]!].map((parent) => slots.takeNested(1, parent));
+    const second = [first[0]!, first[1]!].map((parent) => slots.tryAcquireNested(1, parent));
     expect(second.map((slot) => slot?.level)).to.deep.equal([2, undefined]);
   });
 
-  it("are not empty while any is in use, nested or open", async () => {
+  it("are not empty while any is in use, nested or reserved", async () => {
     for (const leave of ["own", "nested"] as const) {
       const slots = slotsOf(2);
-      const own = slots.take(1)!;
-      const nested = await slots.enterNested(1, own);
+      const own = slots.tryAcquire(1)!;
+      const nested = await slots.acquireNested(1, own);
       expect(nested.level).to.equal(1);
       let isEmpty = false;
-      const empty = slots.empty().then(() => (isEmpty = true));
+      const empty = slots.whenEmpty().then(() => (isEmpty = true));
       const [first, last] = leave === "own" ? [own, nested] : [nested, own];
       await new Promise(setImmediate);
       expect(isEmpty).to.equal(false);
@@ -155,26 +156,26 @@ describe("the slots of a dispatcher", () => {
       expect(isEmpty).to.equal(false);
       last.free();
       await empty;
-      await slots.empty();
+      await slots.whenEmpty();
     }
     const slots = slotsOf(2);
-    const open = slots.open()!;
-    const empty = slots.empty();
-    open.free();
+    const reserved = slots.reserve()!;
+    const empty = slots.whenEmpty();
+    reserved.free();
     await empty;
   });
 
   it("report when one is free, and when none is in use", async () => {
     let calls = 0;
     const slots = new Slots(1, () => (calls += 1));
-    const taken = [1, 2, 3, 4].map((appId) => slots.take(appId)!);
-    expect(slots.take(5)).to.equal(null);
-    expect(slots.open()).to.equal(null);
+    const taken = [1, 2, 3, 4].map((appId) => slots.tryAcquire(appId)!);
+    expect(slots.tryAcquire(5)).to.equal(null);
+    expect(slots.reserve()).to.equal(null);
     taken[0]!.free();
     taken[0]!.free();
     expect(calls).to.equal(1);
-    const nested = slots.takeNested(2, taken[1]!)!;
-    const empty = slots.empty();
+    const nested = slots.tryAcquireNested(2, taken[1]!)!;
+    const empty = slots.whenEmpty();
     for (const slot of taken) slot.free();
     expect(slots.perApp().size).to.equal(0);
     nested.free();

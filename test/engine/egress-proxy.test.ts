@@ -6,16 +6,16 @@ import { type AddressInfo, connect } from "node:net";
 import { expect } from "chai";
 import {
   createEgressProxy,
-  type EgressLane,
   type EgressOptions,
+  type EgressPort,
   type EgressProxy,
   isPublicAddress,
 } from "../../src/engine/egress-proxy.js";
 
 /** The proxy's response status to a CONNECT. */
-function tunnel(lane: EgressLane, target: string): Promise<number> {
+function tunnel(proxyPort: EgressPort, target: string): Promise<number> {
   return new Promise((resolve, reject) => {
-    const socket = connect(Number(new URL(lane.proxyServer).port), "127.0.0.1");
+    const socket = connect(Number(new URL(proxyPort.proxyServer).port), "127.0.0.1");
     socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
     socket.once("data", (data) => {
       resolve(Number(data.toString().split(" ")[1]));
@@ -27,9 +27,9 @@ function tunnel(lane: EgressLane, target: string): Promise<number> {
 }
 
 /** The response status of a plain GET through the proxy. */
-function get(lane: EgressLane, url: string): Promise<number> {
+function get(proxyPort: EgressPort, url: string): Promise<number> {
   return new Promise((resolve, reject) => {
-    const { port } = new URL(lane.proxyServer);
+    const { port } = new URL(proxyPort.proxyServer);
     const call = request({ host: "127.0.0.1", port, path: url, agent: false }, (response) => {
       response.resume();
       resolve(response.statusCode ?? 0);
@@ -44,11 +44,11 @@ describe("the egress proxy", () => {
   let port: number;
   let arrived = 0;
 
-  async function openLane(options: Partial<EgressOptions> = {}): Promise<EgressLane> {
+  async function openProxyPort(options: Partial<EgressOptions> = {}): Promise<EgressPort> {
     proxy = createEgressProxy({ allowPrivateNetwork: false, ports: [80, 443, port], ...options });
-    const lane = await proxy.openLane();
-    lane.begin({ onHost: () => {} });
-    return lane;
+    const proxyPort = await proxy.openProxyPort();
+    proxyPort.startRun({ onHost: () => {} });
+    return proxyPort;
   }
 
   before((done) => {
@@ -91,7 +91,7 @@ describe("the egress proxy", () => {
   }
 
   it("rejects private addresses, by CONNECT and by plain request, and connects to nothing", async () => {
-    const lane = await openLane();
+    const proxyPort = await openProxyPort();
     const hosts = [
       "127.0.0.1",
       "localhost",
@@ -103,8 +103,8 @@ describe("the egress proxy", () => {
       "2130706433",
     ];
     for (const host of hosts) {
-      expect(await tunnel(lane, `${host}:${port}`), host).to.be.oneOf([403, 502]);
-      expect(await get(lane, `http://${host}:${port}/`), host).to.be.oneOf([403, 502]);
+      expect(await tunnel(proxyPort, `${host}:${port}`), host).to.be.oneOf([403, 502]);
+      expect(await get(proxyPort, `http://${host}:${port}/`), host).to.be.oneOf([403, 502]);
     }
     expect(arrived).to.equal(0);
   });
@@ -114,8 +114,8 @@ describe("the egress proxy", () => {
       { address: "93.184.216.34", family: 4 },
       { address: "127.0.0.1", family: 4 },
     ];
-    const lane = await openLane({ resolve });
-    expect(await tunnel(lane, `mixed.example:${port}`)).to.equal(403);
+    const proxyPort = await openProxyPort({ resolve });
+    expect(await tunnel(proxyPort, `mixed.example:${port}`)).to.equal(403);
     expect(arrived).to.equal(0);
   });
 
@@ -123,66 +123,67 @@ describe("the egress proxy", () => {
     const answers = ["93.184.216.34", "127.0.0.1"];
     let asked = 0;
     const resolve = async () => [{ address: answers[Math.min(asked++, 1)]!, family: 4 }];
-    const lane = await openLane({ resolve });
-    const contacted = new Promise<string>((done) => lane.begin({ onHost: done }));
-    void tunnel(lane, `rebind.example:${port}`).catch(() => 0);
+    const proxyPort = await openProxyPort({ resolve });
+    const contacted = new Promise<string>((done) => proxyPort.startRun({ onHost: done }));
+    void tunnel(proxyPort, `rebind.example:${port}`).catch(() => 0);
     expect(await contacted).to.equal(`rebind.example:${port}`);
     expect(asked).to.equal(1);
-    expect(await tunnel(lane, `rebind.example:${port}`)).to.equal(403);
+    expect(await tunnel(proxyPort, `rebind.example:${port}`)).to.equal(403);
     expect(arrived).to.equal(0);
   });
 
   it("rejects ports other than 80 and 443", async () => {
-    const lane = await openLane({ ports: [80, 443] });
-    expect(await tunnel(lane, "1.1.1.1:22")).to.equal(403);
-    expect(await get(lane, "http://1.1.1.1:25/")).to.equal(403);
+    const proxyPort = await openProxyPort({ ports: [80, 443] });
+    expect(await tunnel(proxyPort, "1.1.1.1:22")).to.equal(403);
+    expect(await get(proxyPort, "http://1.1.1.1:25/")).to.equal(403);
   });
 
   it("reaches a configured endpoint, and nothing else there", async () => {
-    const lane = await openLane({ endpoints: () => new Map([[`api.internal:${port}`, "127.0.0.1"]]) });
-    expect(await get(lane, `http://api.internal:${port}/`)).to.equal(200);
-    expect(await tunnel(lane, `api.internal:${port}`)).to.equal(200);
-    expect(await get(lane, `http://127.0.0.1:${port}/`)).to.equal(403);
+    const proxyPort = await openProxyPort({ endpoints: () => new Map([[`api.internal:${port}`, "127.0.0.1"]]) });
+    expect(await get(proxyPort, `http://api.internal:${port}/`)).to.equal(200);
+    expect(await tunnel(proxyPort, `api.internal:${port}`)).to.equal(200);
+    expect(await get(proxyPort, `http://127.0.0.1:${port}/`)).to.equal(403);
   });
 
   it("is closed before a run starts and after it has ended, and ends connections in progress", async () => {
-    const lane = await openLane({ allowPrivateNetwork: true });
-    const held = connect(Number(new URL(lane.proxyServer).port), "127.0.0.1");
+    const proxyPort = await openProxyPort({ allowPrivateNetwork: true });
+    const held = connect(Number(new URL(proxyPort.proxyServer).port), "127.0.0.1");
     held.write(`CONNECT 127.0.0.1:${port} HTTP/1.1\r\n\r\n`);
     await once(held, "data");
-    lane.end();
+    proxyPort.endRun();
     await once(held, "close");
-    expect([await tunnel(lane, `127.0.0.1:${port}`), await get(lane, `http://127.0.0.1:${port}/`)]).to.deep.equal([
-      403, 403,
-    ]);
-    const next = await proxy!.openLane();
+    expect([
+      await tunnel(proxyPort, `127.0.0.1:${port}`),
+      await get(proxyPort, `http://127.0.0.1:${port}/`),
+    ]).to.deep.equal([403, 403]);
+    const next = await proxy!.openProxyPort();
     expect(await get(next, `http://127.0.0.1:${port}/`)).to.equal(403);
-    next.begin({ onHost: () => {} });
+    next.startRun({ onHost: () => {} });
     expect(await get(next, `http://127.0.0.1:${port}/`)).to.equal(200);
   });
 
   it("reaches private addresses and any port if that is allowed", async () => {
-    const lane = await openLane({ allowPrivateNetwork: true, ports: [80] });
-    expect(await get(lane, `http://127.0.0.1:${port}/`)).to.equal(200);
+    const proxyPort = await openProxyPort({ allowPrivateNetwork: true, ports: [80] });
+    expect(await get(proxyPort, `http://127.0.0.1:${port}/`)).to.equal(200);
   });
 
   it("uses the configured local address for outgoing connections", async () => {
-    const lane = await openLane({ allowPrivateNetwork: true, localAddress: "127.0.0.9" });
+    const proxyPort = await openProxyPort({ allowPrivateNetwork: true, localAddress: "127.0.0.9" });
     const from = new Promise((resolve) => server.once("connection", (socket) => resolve(socket.remoteAddress)));
-    expect(await get(lane, `http://127.0.0.1:${port}/`)).to.equal(200);
+    expect(await get(proxyPort, `http://127.0.0.1:${port}/`)).to.equal(200);
     expect(await from).to.equal("127.0.0.9");
   });
 
   it("reports each host once for a run, and whether it was used at all", async () => {
-    const lane = await openLane({ allowPrivateNetwork: true });
+    const proxyPort = await openProxyPort({ allowPrivateNetwork: true });
     const hosts: string[] = [];
-    lane.begin({ onHost: (host) => hosts.push(host) });
-    expect(lane.used()).to.equal(false);
-    await get(lane, `http://127.0.0.1:${port}/`);
-    await get(lane, `http://127.0.0.1:${port}/`);
+    proxyPort.startRun({ onHost: (host) => hosts.push(host) });
+    expect(proxyPort.wasUsed()).to.equal(false);
+    await get(proxyPort, `http://127.0.0.1:${port}/`);
+    await get(proxyPort, `http://127.0.0.1:${port}/`);
     expect(hosts).to.deep.equal([`127.0.0.1:${port}`]);
-    expect(lane.used()).to.equal(true);
-    lane.begin({ onHost: () => {} });
-    expect(lane.used()).to.equal(false);
+    expect(proxyPort.wasUsed()).to.equal(true);
+    proxyPort.startRun({ onHost: () => {} });
+    expect(proxyPort.wasUsed()).to.equal(false);
   });
 });

@@ -38,7 +38,7 @@ describe("a browser that is killed right after a result", function () {
     await new Promise<void>((resolve) => host.listen(0, "127.0.0.1", resolve));
     payload = JSON.stringify({ url: `http://127.0.0.1:${(host.address() as AddressInfo).port}` });
     proxy = createEgressProxy({ allowPrivateNetwork: true });
-    browsers = testBrowsers({ openLane: () => proxy.openLane() });
+    browsers = testBrowsers({ openProxyPort: () => proxy.openProxyPort() });
     await browsers.start();
   });
   after(async () => {

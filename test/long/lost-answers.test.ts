@@ -103,7 +103,7 @@ describe("a run that this process holds and does not execute", () => {
   });
 
   it("ends as lost, and never starts again, if it was executed and its end could not be written", async () => {
-    lostClaims.addUnwritten(id);
+    lostClaims.addUnwrittenEnd(id);
     expect(await lostClaims.settle()).to.deep.equal({ lost: 1, queuedAgain: 0 });
     const [{ name }] = await db.query("SELECT data->'error'->>'name' AS name FROM execution_log WHERE run_id = $1", [
       id,

@@ -104,7 +104,7 @@ describe("a backlog", () => {
     const enqueuer = new Enqueuer({
       queueLimits,
       repository: { insert: () => Promise.reject(new Error("not written")) },
-      dispatcher: { slotFor: () => null },
+      dispatcher: { tryAcquireSlot: () => null },
       traces: { current: () => null, queue: (insert: (executor: DataSource) => unknown) => insert(db) },
     } as unknown as ConstructorParameters<typeof Enqueuer>[0]);
     const payload = JSON.stringify("x".repeat(9_000));

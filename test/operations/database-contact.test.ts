@@ -14,7 +14,7 @@ describe("contact with the database", () => {
     const contact = new DatabaseContact(STEADY_MS, () => now);
     for (const at of times) {
       now = at;
-      contact.reached();
+      contact.onReached();
     }
     return contact;
   };
@@ -33,12 +33,12 @@ describe("contact with the database", () => {
 
   it("starts again after the database was not reachable", () => {
     const contact = contactAt(0, 3_000, 6_000, 9_000, 12_000);
-    contact.lost();
+    contact.onLost();
     expect(contact.isSteady()).to.equal(false);
     now = 13_000;
-    contact.reached();
+    contact.onReached();
     expect(contact.isSteady()).to.equal(false);
-    for (now = 16_000; now < 25_000; now += 3_000) contact.reached();
+    for (now = 16_000; now < 25_000; now += 3_000) contact.onReached();
     expect(contact.isSteady()).to.equal(true);
   });
 
@@ -46,7 +46,7 @@ describe("contact with the database", () => {
     const contact = contactAt(0, 3_000, 6_000, 9_000, 12_000);
     now = 40_000;
     expect(contact.isSteady()).to.equal(false);
-    contact.reached();
+    contact.onReached();
     expect(contact.isSteady()).to.equal(false);
   });
 
@@ -90,7 +90,7 @@ describe("the lease of a process", () => {
     lease = new Lease({
       db: { query } as unknown as DataSource,
       roles: new Set(["api", "runner"]),
-      alone,
+      isOnlyProcess: alone,
       onRenewal: async (mayDeclareDead) => {
         events.push(mayDeclareDead);
         if (events.length === 2) throw new Error("the work failed");

@@ -1,15 +1,15 @@
 /** The order in which a process executes runs, and which runs start in nested slots. */
 import { expect } from "chai";
 import type { RunOutcome } from "../../src/operations/records/execution-logs.js";
-import { coolDownOf, Dispatcher } from "../../src/operations/runs/dispatcher.js";
+import { coolDownMs, Dispatcher } from "../../src/operations/runs/dispatcher.js";
 import { Cancellation } from "../../src/operations/runs/executor.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
-import type { HeldRun } from "../../src/operations/runs/run-types.js";
+import type { RunRecord } from "../../src/operations/runs/run-types.js";
 import { until } from "../harness/until.js";
 
 const DONE: RunOutcome = { ok: true, data: "1" };
 
-const runOf = (id: number, appId: number): HeldRun => ({
+const runOf = (id: number, appId: number): RunRecord => ({
   id,
   appId,
   actionId: 1,
@@ -50,7 +50,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
   const repository = {
     async claim(_holder: string, slots: ReadonlyMap<number, number>, share: number) {
       statements += 1;
-      const of = ({ appId }: HeldRun) => slots.get(appId) ?? 0;
+      const of = ({ appId }: RunRecord) => slots.get(appId) ?? 0;
       const [run] = claimable(slots, share).sort((a, b) => of(a) - of(b) || a.id - b.id);
       if (!run) return null;
       rows.splice(rows.indexOf(run), 1);
@@ -75,7 +75,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
       answers.asked.push(ids);
       return answers.awaited;
     },
-    notHeld: async () => answers.lost,
+    findNoLongerHeld: async () => answers.lost,
   } as unknown as RunRepository;
   const dispatcher = new Dispatcher({
     repository,
@@ -97,10 +97,10 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
   }
   /** Calls like runWithResult. */
   function call(appId: number): Promise<RunOutcome> {
-    const slot = dispatcher.slotFor(appId, null);
+    const slot = dispatcher.tryAcquireSlot(appId, null);
     if (slot) return dispatcher.execute(runOf(++lastId, appId), slot);
     const id = write(appId);
-    dispatcher.expectQueued(appId);
+    dispatcher.onRunQueued(appId);
     return new Promise((resolve) => void dispatcher.onStart(id, resolve));
   }
   /** Ends the oldest run. */
@@ -128,7 +128,7 @@ describe("a dispatcher", () => {
     for (let more = 0; more < 3; more += 1) void call(1);
     moment.isClaiming = () => {
       write(1);
-      dispatcher.expectQueued(1);
+      dispatcher.onRunQueued(1);
     };
     await endOne();
     expect(executed).to.have.length(2);
@@ -141,7 +141,7 @@ describe("a dispatcher", () => {
     moment.isClaiming = () => {
       moment.isClaiming = () => {};
       write(2);
-      dispatcher.expectQueued(2);
+      dispatcher.onRunQueued(2);
     };
     await endOne();
     expect(executed).to.deep.equal([1, 1, 2]);
@@ -182,10 +182,10 @@ describe("a dispatcher", () => {
     const { dispatcher, executed, call, write, endOne, statements } = startDispatcher(2);
     void call(1);
     write(1);
-    dispatcher.expectQueued(1);
+    dispatcher.onRunQueued(1);
     expect(statements()).to.equal(0);
     write(2);
-    dispatcher.expectQueued(2);
+    dispatcher.onRunQueued(2);
     await until(() => executed.length === 2);
     await endOne();
     expect(executed).to.deep.equal([1, 2, 1]);
@@ -197,7 +197,7 @@ describe("a dispatcher", () => {
     moment.isLooking = () => {
       moment.isLooking = () => {};
       write(1);
-      dispatcher.expectQueued(1);
+      dispatcher.onRunQueued(1);
     };
     await dispatcher.claimQueued();
     await endOne();
@@ -208,8 +208,8 @@ describe("a dispatcher", () => {
     const { dispatcher, executed, call, write, claimsById } = startDispatcher(1);
     for (const app of [1, 2, 3, 4]) void call(app);
     const child = write(1);
-    for (let notice = 0; notice < 3; notice += 1) dispatcher.expectRun(1, child);
-    dispatcher.expectRun(999, write(1));
+    for (let notice = 0; notice < 3; notice += 1) dispatcher.onRunAwaited(1, child);
+    dispatcher.onRunAwaited(999, write(1));
     await settled();
     expect(executed).to.deep.equal([1, 2, 3, 4, 1]);
     expect(claimsById()).to.equal(1);
@@ -220,9 +220,9 @@ describe("a dispatcher", () => {
     const running = call(1);
     write(2);
     const drained = dispatcher.drain(new AbortController().signal);
-    dispatcher.expectQueued(2);
-    expect(dispatcher.slotFor(2, null)).to.equal(null);
-    dispatcher.expectRun(1, write(1));
+    dispatcher.onRunQueued(2);
+    expect(dispatcher.tryAcquireSlot(2, null)).to.equal(null);
+    dispatcher.onRunAwaited(1, write(1));
     await settled();
     expect(executed).to.deep.equal([1, 1]);
     await endOne();
@@ -239,7 +239,7 @@ describe("a dispatcher", () => {
     await endOne();
     expect(statements()).to.equal(1);
     write(1);
-    dispatcher.expectQueued(1);
+    dispatcher.onRunQueued(1);
     await settled();
     expect([executed, statements()]).to.deep.equal([[1, 1], 2]);
     // The app has its share: the claim that finds nothing asks whether its runs wait.
@@ -309,15 +309,15 @@ describe("a dispatcher", () => {
   it("starts nothing after the time of its stop, and aborts active runs", async () => {
     const { dispatcher, executed, signals, answers, call, write } = startDispatcher(2);
     void call(1);
-    const slot = dispatcher.slotFor(2, null)!;
+    const slot = dispatcher.tryAcquireSlot(2, null)!;
     const child = write(1);
     expect(signals[0]!.aborted).to.equal(false);
     void dispatcher.drain(AbortSignal.abort());
     expect(signals[0]!.reason).to.equal("shutdown");
-    expect(dispatcher.slotFor(1, 1)).to.equal(null);
+    expect(dispatcher.tryAcquireSlot(1, 1)).to.equal(null);
     answers.awaited = [{ id: child, causeRunId: 1 }];
-    await dispatcher.findAwaited();
-    dispatcher.expectRun(1, child);
+    await dispatcher.findAwaitedRuns();
+    dispatcher.onRunAwaited(1, child);
     await settled();
     expect(executed).to.deep.equal([1]);
     void dispatcher.execute(runOf(99, 2), slot);
@@ -337,19 +337,19 @@ describe("a dispatcher", () => {
   it("finds runs that its runs wait for although their notification was lost, and aborts runs that it lost", async () => {
     const { dispatcher, executed, signals, answers, call, write } = startDispatcher(1);
     const child = write(1);
-    await dispatcher.findAwaited();
+    await dispatcher.findAwaitedRuns();
     expect(answers.asked).to.deep.equal([]);
     void call(1);
-    await dispatcher.findAwaited();
+    await dispatcher.findAwaitedRuns();
     expect(answers.asked).to.deep.equal([[2]]);
     answers.awaited = [{ id: child, causeRunId: 2 }];
     for (const app of [2, 3, 4]) void call(app);
     expect(executed).to.deep.equal([1, 2, 3, 4]);
-    expect(dispatcher.slotFor(1, null)).to.equal(null);
-    await dispatcher.findAwaited();
+    expect(dispatcher.tryAcquireSlot(1, null)).to.equal(null);
+    await dispatcher.findAwaitedRuns();
     await settled();
     expect(executed).to.deep.equal([1, 2, 3, 4, 1]);
-    const nested = dispatcher.slotFor(2, 3)!;
+    const nested = dispatcher.tryAcquireSlot(2, 3)!;
     expect(nested.level).to.equal(1);
     answers.lost = [4];
     await dispatcher.abortLostRuns();
@@ -361,10 +361,10 @@ describe("a dispatcher", () => {
 
   it("keeps the slot of a large result in proportion to its size", () => {
     const MB = 2 ** 20;
-    const ofLength = (length: number) => coolDownOf({ ok: true, data: "x".repeat(length) });
+    const ofLength = (length: number) => coolDownMs({ ok: true, data: "x".repeat(length) });
     expect([0, MB - 1, MB, 3 * MB].map(ofLength)).to.deep.equal([0, 0, 150, 450]);
-    expect(coolDownOf({ ok: true, data: undefined })).to.equal(0);
-    expect(coolDownOf({ ok: false, error: { name: "E", message: "x".repeat(2 * MB), stack: "" } })).to.equal(0);
+    expect(coolDownMs({ ok: true, data: undefined })).to.equal(0);
+    expect(coolDownMs({ ok: false, error: { name: "E", message: "x".repeat(2 * MB), stack: "" } })).to.equal(0);
   });
 
   it("starts nothing if it executes no runs", async () => {

@@ -12,11 +12,11 @@ import { Cancellation, RunExecutor } from "../../src/operations/runs/executor.js
 import type { Ending } from "../../src/operations/runs/finish.js";
 import type { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { SecretStore } from "../../src/operations/runs/run-secrets.js";
-import type { HeldRun } from "../../src/operations/runs/run-types.js";
+import type { RunRecord } from "../../src/operations/runs/run-types.js";
 import type { Settings } from "../../src/operations/settings/settings.js";
 
 const SECRET = "a-secret-that-came-late";
-const RUN: HeldRun = {
+const RUN: RunRecord = {
   ...{ id: 1, appId: 1, actionId: 1, copy: "master", trigger: "manual", payload: "{}", secretsVersion: 1 },
   ...{ personId: null, credentialId: null, replayOf: null, versionId: null, startedAt: null },
   code: { name: "a", code: "", environment: "server", dependencies: [], assets: [] },

@@ -192,7 +192,7 @@ describe("the catalogue", () => {
       "return Svc.CSV.parse(Svc.Barcode.svg({ png: 1 })) // png",
       "return 1",
     ])
-      expect(needOfPackage(entry, code), code).to.deep.include({ mode: "network-isolate", mayDoWithLess: true });
+      expect(needOfPackage(entry, code), code).to.deep.include({ mode: "network-isolate", canBeTried: true });
     for (const code of [
       "return Svc.Barcode.png({})",
       "return Svc.Barcode[payload.kind]({})",
@@ -204,7 +204,7 @@ describe("the catalogue", () => {
       expect(needOfPackage(entry, code), code).to.deep.equal({
         mode: "document",
         network: false,
-        mayDoWithLess: false,
+        canBeTried: false,
       });
     expect(needOfPackage(entry, "return draw()", true).mode).to.equal("document");
   });

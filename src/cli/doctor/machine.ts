@@ -126,7 +126,7 @@ export async function browser({
   const browsers = new Browsers({
     sources: [localBrowser({ chromePath: path, sandbox: chromeSandbox, log })],
     log,
-    openLane: null,
+    openProxyPort: null,
     spares: 0,
   });
   try {

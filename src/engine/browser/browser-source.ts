@@ -27,7 +27,7 @@ export interface BrowserSource {
   /** Checks an open browser that has pages. @returns fields for the log @throws StartError if it must not be used */
   inspect(chromium: Chromium): Promise<object>;
   /** Turns the failure of an attempt into an error without secrets. */
-  fault(error: Error): Error;
+  describeFailure(error: Error): Error;
 }
 
 /** Puppeteer's internal method that sends commands of a connection and its sessions. */

@@ -5,7 +5,7 @@ import { runInBackground } from "../../background.js";
 import { StartError } from "../../errors.js";
 import { BROWSER_START_TIMEOUT_MS, type BrowserSource, type Chromium } from "./browser-source.js";
 import { createNeedsOfCode } from "./mode.js";
-import type { Slot } from "./pages/pool.js";
+import type { PageKey } from "./pages/pool.js";
 import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
 import {
   type FailureCause,
@@ -27,7 +27,7 @@ export interface BrowsersOptions extends SupervisorOptions {
 }
 
 const ATTEMPTS_BEFORE_START = 3;
-const PRESENT_POLL_MS = 20;
+const BROWSER_POLL_MS = 20;
 
 /**
  * Chooses the supervisor for a run: first those that have not failed it, then the one with the fewest active runs, then the one whose browser has
@@ -47,11 +47,11 @@ function leastBusy(supervisors: readonly Supervisor[], tried: ReadonlySet<Superv
 }
 
 /** Waits until a browser is running. @returns false if none is in time */
-async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> {
+async function waitForBrowser(supervisors: readonly Supervisor[]): Promise<boolean> {
   const deadline = Date.now() + BROWSER_START_TIMEOUT_MS;
   while (Date.now() < deadline && supervisors.some(({ stopped }) => !stopped)) {
     if (supervisors.some(({ current }) => current !== null)) return true;
-    await setTimeoutPromise(PRESENT_POLL_MS);
+    await setTimeoutPromise(BROWSER_POLL_MS);
   }
   return false;
 }
@@ -95,12 +95,12 @@ function needsOfPackage(script: PageScript): Pick<Placement, "mode" | "network">
 }
 
 /** Failures after which the page can be used again. */
-const INTACT: readonly FailureCause[] = ["script", "result", "retry"];
+const REUSABLE_AFTER: readonly FailureCause[] = ["script", "result", "retry"];
 
 /** Failures in a network isolate after which the code runs in a document. */
 const ENDED_WITH_PAGE: readonly FailureCause[] = ["retry", "browser", "memory"];
 
-const cancelledBefore = () => failed("cancelled", "AbortError", "The run was cancelled before it began");
+const cancelledBeforeStart = () => failed("cancelled", "AbortError", "The run was cancelled before it began");
 
 /** @returns null if no code of the run was evaluated, so that another attempt is safe */
 async function runIn(
@@ -111,7 +111,7 @@ async function runIn(
 ): Promise<PageOutcome | null> {
   const { pool } = generation;
   const { isolationKey, origin } = request;
-  const slot: Slot = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
+  const slot: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
   generation.active += 1;
   try {
     // The browser ended, or gave no page: the run goes to the next browser.
@@ -123,22 +123,22 @@ async function runIn(
     }
     if (request.signal?.aborted) {
       pool.release(page, slot, true);
-      return cancelledBefore();
+      return cancelledBeforeStart();
     }
-    supervisor.count(generation);
+    supervisor.countRun(generation);
     const outcome = await page.run(request);
     if (!outcome.ok && outcome.cause === "unready") {
       pool.release(page, slot, false);
       return null;
     }
-    if (page.loss !== null) supervisor.lostPage(page.loss);
-    if (!outcome.ok && outcome.cause === "memory") pool.rest(origin);
-    const intact = outcome.ok || INTACT.includes(outcome.cause);
+    if (page.loss !== null) supervisor.reportLoss(page.loss);
+    if (!outcome.ok && outcome.cause === "memory") pool.delayNextPage(origin);
+    const intact = outcome.ok || REUSABLE_AFTER.includes(outcome.cause);
     pool.release(page, slot, intact);
     return outcome;
   } finally {
     generation.active -= 1;
-    supervisor.endIfDone(generation);
+    supervisor.stopIfDone(generation);
   }
 }
 
@@ -183,7 +183,7 @@ export class Browsers {
     const { mayRequest: _mayRequest, onRequest: _onRequest, ...withoutRequests } = request;
     const placed: PageRun = network ? request : { ...withoutRequests, network };
     if (trialOf !== null) {
-      const outcome = await trials.run(placed, trialOf, (trial) => this.runAs(trial, "isolate"));
+      const outcome = await trials.run(placed, trialOf, (trial) => this.runInMode(trial, "isolate"));
       if (outcome !== null) {
         placed.onMode?.("isolate");
         return outcome;
@@ -192,7 +192,7 @@ export class Browsers {
     if (mode === "isolate") return this.runInDocument(placed);
     placed.onMode?.(mode);
     const startedAt = performance.now();
-    const outcome = await this.runAs(placed, mode);
+    const outcome = await this.runInMode(placed, mode);
     if (mode !== "network-isolate" || outcome.ok) return outcome;
     if (!ENDED_WITH_PAGE.includes(outcome.cause) && !hasOverflowed(outcome)) return outcome;
     needDocument.add(placed);
@@ -238,15 +238,15 @@ export class Browsers {
 
   private runInDocument(request: PageRun): Promise<PageOutcome> {
     request.onMode?.("document");
-    return this.runAs(request, "document");
+    return this.runInMode(request, "document");
   }
 
-  private async runAs(request: PageRun, mode: Mode): Promise<PageOutcome> {
+  private async runInMode(request: PageRun, mode: Mode): Promise<PageOutcome> {
     const { supervisors } = this;
     const tried = new Set<Supervisor>();
     for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
-      if (request.signal?.aborted) return cancelledBefore();
-      if (!(await anyPresent(supervisors))) break;
+      if (request.signal?.aborted) return cancelledBeforeStart();
+      if (!(await waitForBrowser(supervisors))) break;
       // Chosen and counted without a pause, so that concurrent runs are spread.
       const supervisor = leastBusy(supervisors, tried);
       if (!supervisor?.current) continue;

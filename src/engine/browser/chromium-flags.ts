@@ -38,13 +38,13 @@ const FEATURES_ON = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
 const BLINK_FEATURES_OFF = ["StorageBuckets", "WebGPU"];
 
 /** Enables ShadowRealm: a new global scope for each run at a fifth of the cost of any other. */
-const REALMS = "--harmony-shadow-realm";
+const REALM_FLAG = "--harmony-shadow-realm";
 /**
  * V8 collects garbage in one step. Otherwise it reports the last step to Chromium, which traps if the code of a realm is running. The platform's
  * own objects are still swept in steps, which are reported when the next collection starts. So the first collection starts late: few runs have
  * two before they wait for anything.
  */
-const REALM_SAFETY = ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"];
+const REALM_SAFETY_FLAGS = ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"];
 
 /** A new frame host for every navigation takes a third of its time. The document and its global are new without it. */
 const COSTLY_FEATURES = ["RenderDocument"];
@@ -54,7 +54,7 @@ const FEATURES = "--disable-features";
 const MORE_FEATURES = "--enable-features";
 const BLINK_FEATURES = "--disable-blink-features";
 const SCRIPT_FLAGS = "--js-flags";
-const NOTHING_RESOLVES = "MAP * ~NOTFOUND";
+const RESOLVE_NO_HOST = "MAP * ~NOTFOUND";
 const HEAP_LIMIT = "--max-old-space-size=";
 
 const WITHOUT_SANDBOX = [
@@ -65,10 +65,10 @@ const WITHOUT_SANDBOX = [
 ];
 
 const CONTAINMENT = [
-  // A context without a lane reaches nothing: port 9 refuses.
+  // A context without a proxy port reaches nothing: port 9 refuses.
   "--proxy-server=http://127.0.0.1:9",
   "--proxy-bypass-list=<-loopback>",
-  // Builds differ in which of the two names they know. Without it, WebRTC sends UDP past the proxy.
+  // Each build supports only one of the two names. Without the flag, WebRTC sends UDP past the proxy.
   "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--disable-quic",
@@ -92,7 +92,7 @@ const CONTAINMENT = [
   "--origin-trial-public-key=AgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 ];
 
-const COMFORT = [
+const CONVENIENCE = [
   "--disable-breakpad",
   "--disable-crash-reporter",
   "--disable-default-apps",
@@ -110,16 +110,16 @@ const COMFORT = [
   "--no-startup-window",
 ];
 
-/** All flags except those for the connection and the profile folder. @param egressHost address at which the lanes listen */
+/** All flags except those for the connection and the profile folder. @param egressHost address at which the proxy ports listen */
 export function browserFlags(egressHost: string): string[] {
   return [
     ...CONTAINMENT,
-    `${HOST_RULES}=${NOTHING_RESOLVES} , EXCLUDE ${egressHost}`,
+    `${HOST_RULES}=${RESOLVE_NO_HOST} , EXCLUDE ${egressHost}`,
     `${FEATURES}=${[...FEATURES_OFF, ...COSTLY_FEATURES].join(",")}`,
     `${MORE_FEATURES}=${FEATURES_ON.join(",")}`,
     `${BLINK_FEATURES}=${BLINK_FEATURES_OFF.join(",")}`,
-    `${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB} ${OPTIMIZED_LATER} ${REALMS} ${REALM_SAFETY.join(" ")}`,
-    ...COMFORT,
+    `${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB} ${OPTIMIZED_LATER} ${REALM_FLAG} ${REALM_SAFETY_FLAGS.join(" ")}`,
+    ...CONVENIENCE,
   ];
 }
 
@@ -131,14 +131,14 @@ function readSwitches(commandLine: string): Map<string, string> {
   return new Map(parts.map((part) => [nameOf(part).trim(), part.trim()]));
 }
 
-const listed = (value: string | undefined) => (value ?? "").replace(/^[^=]*=?/, "").split(",");
+const listedValues = (value: string | undefined) => (value ?? "").replace(/^[^=]*=?/, "").split(",");
 
-function resolvesOthers(value: string | undefined, egressHost: string): boolean {
-  const rules = listed(value).map((rule) => rule.trim());
-  const others = rules.filter((rule) => rule !== NOTHING_RESOLVES);
-  // Addresses of other runners' lanes may be allowed too; host names may not.
+function allowsOtherHosts(value: string | undefined, egressHost: string): boolean {
+  const rules = listedValues(value).map((rule) => rule.trim());
+  const others = rules.filter((rule) => rule !== RESOLVE_NO_HOST);
+  // Addresses of other runners' proxy ports may be allowed too; host names may not.
   const onlyAddresses = others.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
-  return !(rules.includes(NOTHING_RESOLVES) && onlyAddresses && others.includes(`EXCLUDE ${egressHost}`));
+  return !(rules.includes(RESOLVE_NO_HOST) && onlyAddresses && others.includes(`EXCLUDE ${egressHost}`));
 }
 
 /**
@@ -148,20 +148,20 @@ function resolvesOthers(value: string | undefined, egressHost: string): boolean 
 export function containmentFaults(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);
   const missing = CONTAINMENT.filter((flag) => switches.get(nameOf(flag)) !== flag);
-  if (resolvesOthers(switches.get(HOST_RULES), egressHost)) {
-    missing.push(`${HOST_RULES}=${NOTHING_RESOLVES} , EXCLUDE ${egressHost}`);
+  if (allowsOtherHosts(switches.get(HOST_RULES), egressHost)) {
+    missing.push(`${HOST_RULES}=${RESOLVE_NO_HOST} , EXCLUDE ${egressHost}`);
   }
   for (const [flag, features] of [
     [FEATURES, FEATURES_OFF],
     [MORE_FEATURES, FEATURES_ON],
     [BLINK_FEATURES, BLINK_FEATURES_OFF],
   ] as const) {
-    const named = listed(switches.get(flag));
+    const named = listedValues(switches.get(flag));
     const lacking = features.filter((feature) => !named.includes(feature));
     if (lacking.length > 0) missing.push(`${flag}=${lacking.join(",")}`);
   }
   if (!switches.get(SCRIPT_FLAGS)?.includes(HEAP_LIMIT)) missing.push(`${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB}`);
-  const unsafe = REALM_SAFETY.filter((flag) => commandLine.includes(REALMS) && !commandLine.includes(flag));
+  const unsafe = REALM_SAFETY_FLAGS.filter((flag) => commandLine.includes(REALM_FLAG) && !commandLine.includes(flag));
   missing.push(...unsafe.map((flag) => `${SCRIPT_FLAGS}=${flag}`));
   const harmful = ["--disable-web-security", ...(sandbox ? WITHOUT_SANDBOX : [])].filter((flag) => switches.has(flag));
   return [...missing.map((flag) => `lacks ${flag}`), ...harmful.map((flag) => `has ${flag}`)];

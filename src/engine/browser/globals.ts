@@ -11,10 +11,10 @@ const LANGUAGE =
   "DisposableStack AsyncDisposableStack globalThis eval parseFloat parseInt isFinite isNaN " +
   "decodeURI decodeURIComponent encodeURI encodeURIComponent escape unescape";
 
-/** Classes of the platform that a network isolate has by name (in-page/lent-platform.ts). */
-export const LENT_CLASSES: readonly string[] = ["Headers", "Request", "Response", "Blob", "File", "FormData"];
+/** Classes of the platform that a network isolate has by name (in-page/host-platform.ts). */
+export const HOST_CLASSES: readonly string[] = ["Headers", "Request", "Response", "Blob", "File", "FormData"];
 /** Classes of the platform whose objects it has, but not their names. */
-export const LENT_UNNAMED: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
+export const UNNAMED_HOST_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
 /** Other globals of a network isolate. */
 const PLATFORM =
   "fetch crypto setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
@@ -25,7 +25,7 @@ const PLATFORM =
 /** Globals that only a document has, and that many libraries name. */
 const OFTEN_NAMED = "FinalizationRegistry structuredClone performance";
 
-/** Members of `navigator` that a trial knows. */
+/** Members of `navigator` that code can read in a trial. */
 export const NAVIGATOR_MEMBERS: readonly string[] =
   "appCodeName appName appVersion deviceMemory hardwareConcurrency language languages onLine platform product userAgent".split(
     " ",
@@ -36,7 +36,7 @@ export const PERFORMANCE_MEMBERS: readonly string[] = ["now", "timeOrigin"];
 
 export const ISOLATE_GLOBALS: readonly string[] = `${LANGUAGE} console`.split(" ");
 
-export const NETWORK_ISOLATE_GLOBALS: readonly string[] = [...ISOLATE_GLOBALS, ...LENT_CLASSES, ...PLATFORM.split(" ")];
+export const NETWORK_ISOLATE_GLOBALS: readonly string[] = [...ISOLATE_GLOBALS, ...HOST_CLASSES, ...PLATFORM.split(" ")];
 
 /** The only global of a network isolate that makes requests: code that does not name it has no network. */
 export const REQUESTING_GLOBAL = "fetch";

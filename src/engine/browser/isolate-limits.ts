@@ -50,8 +50,8 @@ function isUsedOnce(path: readonly AnyNode[]): boolean {
 function membersRead(node: AnyNode): string[] {
   if (node.type === "MemberExpression") return node.property.type === "Identifier" ? [node.property.name] : [];
   if (node.type !== "ObjectPattern") return [];
-  return node.properties.flatMap((one) =>
-    one.type === "Property" && one.key.type === "Identifier" ? [one.key.name] : [],
+  return node.properties.flatMap((property) =>
+    property.type === "Property" && property.key.type === "Identifier" ? [property.key.name] : [],
   );
 }
 

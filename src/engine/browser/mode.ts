@@ -32,7 +32,7 @@ const ISOLATES = [
   { mode: "network-isolate", names: named([...NETWORK_ISOLATE_GLOBALS, ...PARTIAL]) },
 ] as const;
 
-/** What code needs. `network`: true if it names a global that makes requests, or if it runs in a document. */
+/** Requirements of code. `network`: true if it names a global that makes requests, or if it runs in a document. */
 export interface CodeNeeds {
   mode: Mode;
   network: boolean;
@@ -67,16 +67,16 @@ const FURTHER_OF_CHROMIUM = new Set(
 const WORD = /\\.|[A-Za-z_$][\w$]*/g;
 
 /** Texts whose names are cached. */
-const SPELLED_MAX = 1_000;
-const spelled = new LRUCache<string, readonly string[]>({ max: SPELLED_MAX });
+const CACHED_TEXTS_MAX = 1_000;
+const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEXTS_MAX });
 
 /** Globals of a document that occur in a script, in code, strings or comments. `content` identifies the text for the cache. */
 export function documentNamesIn(source: string, content?: string): readonly string[] {
-  const known = content === undefined ? undefined : spelled.get(content);
+  const known = content === undefined ? undefined : namesByContent.get(content);
   if (known !== undefined) return known;
   const words = [...new Set(source.match(WORD))];
   const names = words.filter((word) => Object.hasOwn(browserGlobals.browser, word) || FURTHER_OF_CHROMIUM.has(word));
-  if (content !== undefined) spelled.set(content, names);
+  if (content !== undefined) namesByContent.set(content, names);
   return names;
 }
 
@@ -144,20 +144,20 @@ function undeclaredNames(program: Program): string[] {
 
 /** True if the code may use globals that it does not name: by modules, by `this` as the global object, or by functions made from text. */
 function reachesBeyond(program: Program): boolean {
-  let found = false;
+  let isReached = false;
   fullAncestor(program, (node, _state, ancestors) => {
-    found ||= isDoor(node as AnyNode, ancestors as AnyNode[]);
+    isReached ||= reachesGlobals(node as AnyNode, ancestors as AnyNode[]);
   });
-  return found;
+  return isReached;
 }
 
-function isDoor(node: AnyNode, ancestors: readonly AnyNode[]): boolean {
+function reachesGlobals(node: AnyNode, ancestors: readonly AnyNode[]): boolean {
   switch (node.type) {
     case "ImportExpression":
     case "WithStatement":
       return true;
     case "ThisExpression":
-      return !isOwnThis(ancestors);
+      return !isObjectThis(ancestors);
     case "Literal":
       return node.value === "constructor";
     case "MemberExpression":
@@ -175,7 +175,7 @@ function keyOf({ key }: Property | AssignmentProperty): unknown {
 }
 
 /** True if `this` is an object: in a class, or in a method of an object. */
-function isOwnThis(ancestors: readonly AnyNode[]): boolean {
+function isObjectThis(ancestors: readonly AnyNode[]): boolean {
   const index = ancestors.findLastIndex(
     ({ type }) => type === "FunctionDeclaration" || type === "FunctionExpression" || type === "ClassBody",
   );

@@ -13,7 +13,7 @@ export interface ConsoleLine {
 /**
  * A script as text, or as the address from which a document loads it. `mode`: the cheapest mode that has all that the script names; default
  * `document`. `defines`: the global that later scripts use. `content`: identifies the text, so that a page that stores it is not sent it
- * again. `mayDoWithLess`: runs with it may be tried in `isolate` first (trials.ts). `network`: false if it makes no requests.
+ * again. `canBeTried`: runs with it may be tried in `isolate` first (trials.ts). `network`: false if it makes no requests.
  */
 export type PageScript =
   | {
@@ -23,7 +23,7 @@ export type PageScript =
       network?: boolean;
       defines?: string;
       content?: string;
-      mayDoWithLess?: boolean;
+      canBeTried?: boolean;
     }
   | { name: string; url: string };
 
@@ -75,7 +75,7 @@ export const SERVICE_GLOBAL = "__svcService";
 export const NO_SERVICE = "-";
 
 /** Sends requests to the service without the browser's network. */
-export interface ServiceWay {
+export interface ServiceClient {
   /** Prefix of its addresses: origin and path, with a slash at the end. */
   readonly base: string;
   /** Sends a request as a page's `fetch` would. @throws Error if there is no answer that a page may read, or if `signal` is aborted */
@@ -126,7 +126,7 @@ export interface PageRun {
    */
   onRequest?(request: PageRequest): { headers: Record<string, string>; end(status: number | null): void } | null;
   /** Available to the scripts of a network isolate as SERVICE_GLOBAL. Requests are checked, followed and counted as all others. */
-  service?: ServiceWay;
+  service?: ServiceClient;
   /** Available to the scripts of a network isolate and of a document as SERVICE_GLOBAL, for requests to other services. */
   outgoing?: SendOutgoing;
 }

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import { runInBackground } from "../../background.js";
 import type { BrowserSource, Chromium } from "./browser-source.js";
-import type { Lane } from "./network/lane.js";
+import type { ProxyPort } from "./network/proxy-port.js";
 import { type Openings, Pool } from "./pages/pool.js";
 import { BrowserWatch } from "./watch/browser-watch.js";
 import { LaunchWatch } from "./watch/launches.js";
@@ -11,7 +11,7 @@ import { LaunchWatch } from "./watch/launches.js";
 export interface SupervisorOptions {
   log: Logger;
   /** Opens the network connection of one context. null: runs have no network. */
-  openLane: (() => Promise<Lane>) | null;
+  openProxyPort: (() => Promise<ProxyPort>) | null;
   /** Queue for opening contexts and documents, shared by all browsers; default: no queue. */
   openings?: Openings;
   /** Contexts opened in advance; default 2. */
@@ -44,7 +44,7 @@ const RUNS_PER_BROWSER = 50_000;
 /** Wait after a failed start; doubles with each failure. A failed start costs a fifth of a second of processor time. */
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 1_000;
-const AT_ONCE: Openings = { enter: async () => () => undefined };
+const WITHOUT_QUEUE: Openings = { enter: async () => () => undefined };
 
 export class Supervisor {
   private readonly generations = new Set<Generation>();
@@ -52,7 +52,7 @@ export class Supervisor {
   private readonly stopping = new AbortController();
   private backoff = 0;
   private lastFault = "";
-  private present: Generation | null = null;
+  private newest: Generation | null = null;
 
   constructor(
     private readonly source: BrowserSource,
@@ -61,17 +61,24 @@ export class Supervisor {
 
   /** The browser for new runs; null while none is running. */
   get current(): Generation | null {
-    return this.present?.chromium.alive() ? this.present : null;
+    return this.newest?.chromium.alive() ? this.newest : null;
   }
 
   get stopped(): boolean {
     return this.stopping.signal.aborted;
   }
 
-  private follow(chromium: Chromium): Generation {
-    const { openLane, openings = AT_ONCE, spares = 2, warmPages = 48 } = this.options;
+  private createGeneration(chromium: Chromium): Generation {
+    const { openProxyPort, openings = WITHOUT_QUEUE, spares = 2, warmPages = 48 } = this.options;
     const watch = new BrowserWatch(chromium, () => generation.active > 0);
-    const pool = new Pool({ chromium, crashCause: () => watch.crashCause(), openLane, openings, spares, warmPages });
+    const pool = new Pool({
+      chromium,
+      crashCause: () => watch.crashCause(),
+      openProxyPort,
+      openings,
+      spares,
+      warmPages,
+    });
     const counts = { runs: 0, active: 0, retired: false };
     const generation: Generation = { chromium, pool, watch, ...counts };
     this.generations.add(generation);
@@ -93,7 +100,7 @@ export class Supervisor {
     this.stopping.signal.throwIfAborted();
     const chromium = await source.open(this.stopping.signal);
     if (this.stopped) await chromium.stop();
-    const generation = this.follow(chromium);
+    const generation = this.createGeneration(chromium);
     try {
       await generation.pool.fill();
       this.options.log.info(await source.inspect(chromium), "the browser is up");
@@ -102,8 +109,8 @@ export class Supervisor {
       await chromium.stop();
       throw error;
     }
-    const previous = this.present;
-    this.present = generation;
+    const previous = this.newest;
+    this.newest = generation;
     if (previous !== null) this.retire(previous);
     this.lastFault = "";
     return generation;
@@ -116,7 +123,7 @@ export class Supervisor {
   replace(): Promise<Generation> {
     this.starting ??= this.launch()
       .catch((error) => {
-        throw this.source.fault(error);
+        throw this.source.describeFailure(error);
       })
       .finally(() => {
         this.starting = null;
@@ -127,17 +134,17 @@ export class Supervisor {
   private retire(generation: Generation): void {
     generation.retired = true;
     generation.pool.retire();
-    this.endIfDone(generation);
+    this.stopIfDone(generation);
   }
 
-  endIfDone(generation: Generation): void {
+  stopIfDone(generation: Generation): void {
     if (generation.retired && generation.active === 0) runInBackground(generation.chromium.stop());
   }
 
   private onEnded(generation: Generation): void {
     this.generations.delete(generation);
-    if (generation !== this.present) return;
-    this.present = null;
+    if (generation !== this.newest) return;
+    this.newest = null;
     if (this.stopped) return;
     this.options.onLoss?.("browser");
     const { pid } = generation.chromium;
@@ -181,17 +188,17 @@ export class Supervisor {
   }
 
   /** Reports that a run lost its page. */
-  lostPage(kind: string): void {
+  reportLoss(kind: string): void {
     this.options.onLoss?.(kind);
   }
 
   /** Counts a run that starts. Replaces an old or large browser in the background. */
-  count(generation: Generation): void {
+  countRun(generation: Generation): void {
     const { log, runsPerBrowser = RUNS_PER_BROWSER } = this.options;
     generation.runs += 1;
     this.backoff = 0;
     const old = generation.runs >= runsPerBrowser || generation.watch.overgrown();
-    if (!old || generation !== this.present || this.starting !== null) return;
+    if (!old || generation !== this.newest || this.starting !== null) return;
     log.info({ runs: generation.runs }, "replacing the browser");
     this.replace().catch((error) => log.error({ err: error }, "the browser could not be replaced"));
   }

@@ -28,19 +28,19 @@ function keyOf({ packages, source }: PageRun): string {
   return hash("sha256", [...contents, source].join("\n"));
 }
 
-const mayBeTried = (script: PageScript): boolean =>
-  "source" in script && (script.mode === "isolate" || script.mayDoWithLess === true);
+const isTriable = (script: PageScript): boolean =>
+  "source" in script && (script.mode === "isolate" || script.canBeTried === true);
 
 /** Maximum length of the scripts of a trial of a document. Names are searched in them (stored-texts.ts), which blocks the process. */
 const LOOKED_THROUGH_CHARACTERS = 512 * 1024;
 
-function areLookedThrough(packages: readonly PageScript[]): boolean {
+function areSearchable(packages: readonly PageScript[]): boolean {
   const lengths = packages.map((script) => ("source" in script ? script.source.length : 0));
   return lengths.reduce((sum, length) => sum + length, 0) <= LOOKED_THROUGH_CHARACTERS;
 }
 
 /** A failure in a trial of a document does not count: a name that is put together at run time has no stand-in. */
-const failedThere = (ended: PageOutcome, trialOf: TrialOf): boolean =>
+const failedInDocumentTrial = (ended: PageOutcome, trialOf: TrialOf): boolean =>
   trialOf === "document" && !ended.ok && ended.cause === "script";
 
 /** Remembers code, by app. */
@@ -69,8 +69,8 @@ export class Trials {
   /** Returns `mode` if the run is to be tried in `isolate` first, or null. @param modeOfSource the mode that the source needs */
   modeToTry(request: PageRun, mode: Mode, modeOfSource = mode): TrialOf | null {
     if (modeOfSource !== "isolate" || this.needMore.has(request)) return null;
-    const mayBe = mode === "isolate" || request.packages.every(mayBeTried);
-    return mayBe && (mode !== "document" || areLookedThrough(request.packages)) ? mode : null;
+    const mayBe = mode === "isolate" || request.packages.every(isTriable);
+    return mayBe && (mode !== "document" || areSearchable(request.packages)) ? mode : null;
   }
 
   /**
@@ -95,7 +95,7 @@ export class Trials {
     const needsMore =
       tooManyLines.signal.aborted || hasOverflowed(outcome) || (!outcome.ok && NEEDS_MORE.includes(outcome.cause));
     if (needsMore) this.needMore.add(request);
-    if (needsMore || failedThere(outcome, trialOf)) return null;
+    if (needsMore || failedInDocumentTrial(outcome, trialOf)) return null;
     for (const line of lines) request.onConsole?.(line);
     return outcome;
   }

@@ -98,7 +98,7 @@ export async function findReported(db: Executor, { copy }: Caller, appId: number
  */
 async function refusalOf(caller: Caller, { access, triggers }: AccessRow, userOf: UserOf): Promise<ActionError | null> {
   if (access === null || triggers.some(isAnalytics)) return null;
-  const { granted, judge } = runAccessOf(caller, userOf);
+  const { granted, isGranted: judge } = runAccessOf(caller, userOf);
   return granted === null || (await judge(access)) ? null : new ActionError("ACTION_ACCESS_DENIED");
 }
 

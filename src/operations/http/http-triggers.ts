@@ -14,7 +14,7 @@ import { routeKey } from "../../rules/http/where.js";
 import type { AccessGate, Visitor } from "../access/gate.js";
 import type { ExecutionLogs, RunOutcome } from "../records/execution-logs.js";
 import type { IntakeLimiter } from "../records/intake.js";
-import { forgetEvent, type NamedRun } from "../runs/run-inserts.js";
+import { deleteEventKey, type NamedRun } from "../runs/run-inserts.js";
 import { outcomeIn } from "../runs/run-texts.js";
 import type { OnDemandRun, Runs } from "../runs/runs.js";
 import type { Endpoints } from "./endpoints.js";
@@ -148,7 +148,7 @@ export function createHttpTriggers(options: {
   async function repeatAnswer(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerAnswer | null> {
     const storedAnswer = await earlierAnswer(run.id);
     if (storedAnswer === null || (storedAnswer && !isSuccess(storedAnswer))) {
-      await forgetEvent(db, eventKey, run.id);
+      await deleteEventKey(db, eventKey, run.id);
       return null;
     }
     if (!isAwaited) return { ...acceptedAnswer(run.id), runId: run.id, isReplayed: true };
@@ -217,7 +217,7 @@ export function createHttpTriggers(options: {
         trigger: "http",
         needsApp: !isDraft,
         // The access rules of actions concern runtime tokens, which do not apply here.
-        access: { granted: null, user: null, judge: async () => true },
+        access: { granted: null, user: null, isGranted: async () => true },
         copy: isDraft ? "master" : "production",
         payload,
         personId: caller?.personId ?? null,

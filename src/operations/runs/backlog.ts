@@ -88,7 +88,7 @@ export class Backlogs {
 }
 
 /** Facts of a run that a cancellation does not need. */
-const UNREAD = { copy: "master", personId: null, credentialId: null, versionId: null, startedAt: null } as const;
+const UNUSED_FACTS = { copy: "master", personId: null, credentialId: null, versionId: null, startedAt: null } as const;
 
 async function cancelBatch(
   executor: Executor,
@@ -97,7 +97,7 @@ async function cancelBatch(
   payload: string | null,
 ): Promise<number> {
   const runs = queued.map((run) => {
-    const ending = cancelledEnding({ ...UNREAD, ...run, appId }, run.payload || payload);
+    const ending = cancelledEnding({ ...UNUSED_FACTS, ...run, appId }, run.payload || payload);
     return { ...ending, id: run.id, holder: null };
   });
   return (await finishRuns(executor, runs)).filter(Boolean).length;

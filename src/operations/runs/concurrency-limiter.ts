@@ -24,7 +24,7 @@ const RUNS_MAX = 100;
 /** Runs that were cancelled for others are checked again after this time, because the notice can be lost. */
 const RECHECK_AFTER = "interval '1 second'";
 /** Reason of a skipped run. It repeats no value of the payload. */
-const SKIPPED = "concurrency: as many runs as the action's limit allows were under way";
+const SKIP_REASON = "concurrency: as many runs as the action's limit allows were under way";
 
 interface Key {
   actionId: number;
@@ -73,7 +73,7 @@ const ADMIT = `
     FROM admitted`;
 
 const SKIP = `
-  UPDATE run SET ${toState("skip")}, reason = '${SKIPPED.replaceAll("'", "''")}', finished_at = now(), waits_for = NULL
+  UPDATE run SET ${toState("skip")}, reason = '${SKIP_REASON.replaceAll("'", "''")}', finished_at = now(), waits_for = NULL
    WHERE id = ANY ($1::bigint[]) AND ${IS_WAITING} RETURNING id, trigger`;
 
 const CHECK_AGAIN = `

@@ -5,9 +5,9 @@
 import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { Cancellation, RunExecutor } from "./executor.js";
-import { LostClaims, type Settlement } from "./lost-claims.js";
+import { LostClaims, type SettledCounts } from "./lost-claims.js";
 import type { ClaimedRun, RunRepository } from "./run-repository.js";
-import type { HeldRun } from "./run-types.js";
+import type { RunRecord } from "./run-types.js";
 import { type Slot, Slots } from "./slots.js";
 
 /** A run that this process executes. */
@@ -23,12 +23,12 @@ const COOL_DOWN_MS_PER_MB = 150;
 const COOL_DOWN_FROM_BYTES = 1024 * 1024;
 
 /** Milliseconds for which the slot of a run stays taken after its end. */
-export function coolDownOf(outcome: RunOutcome): number {
+export function coolDownMs(outcome: RunOutcome): number {
   const bytes = outcome.ok ? (outcome.data?.length ?? 0) : 0;
   return bytes < COOL_DOWN_FROM_BYTES ? 0 : (bytes / 2 ** 20) * COOL_DOWN_MS_PER_MB;
 }
 
-function freeAfter(slot: Slot, ms: number): void {
+function releaseAfter(slot: Slot, ms: number): void {
   if (ms === 0) slot.free();
   else setTimeout(() => slot.free(), ms);
 }
@@ -47,15 +47,15 @@ export class Dispatcher {
   private readonly active = new Map<number, ActiveRun>();
   private readonly lostClaims: LostClaims;
   /** Queued runs that wait for a nested slot. */
-  private readonly nested = new Set<number>();
+  private readonly awaitedRuns = new Set<number>();
   /** Callers in this process that wait for the start of a queued run. */
   private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
   /** Set once this process starts no more queued runs; its abort ends the active runs. */
   private stopping: AbortSignal | null = null;
   /** True if runs may be queued that no notice will come for: no slot was free, or their app had its share. */
-  private isBehind = false;
+  private mustCheckQueue = false;
   /** Apps of runs that were queued during the current claim, which may have missed them. */
-  private readonly queuedMeanwhile = new Set<number>();
+  private readonly queuedDuringClaim = new Set<number>();
   private claiming: Promise<void> | null = null;
   private isClaimRequested = false;
 
@@ -65,17 +65,17 @@ export class Dispatcher {
   }
 
   /** Executes a run that this process holds. */
-  execute(run: HeldRun, slot: Slot): Promise<RunOutcome> {
+  execute(run: RunRecord, slot: Slot): Promise<RunOutcome> {
     const controller = new AbortController();
     if (this.stopping?.aborted) controller.abort("shutdown");
     const { executor, holder } = this.options;
     const executed = executor.execute(run, holder, controller.signal).catch((error: unknown) => {
-      this.lostClaims.addUnwritten(run.id);
+      this.lostClaims.addUnwrittenEnd(run.id);
       throw error;
     });
     const done = executed.finally(() => this.active.delete(run.id));
     done.then(
-      (outcome) => freeAfter(slot, coolDownOf(outcome)),
+      (outcome) => releaseAfter(slot, coolDownMs(outcome)),
       () => slot.free(),
     );
     this.active.set(run.id, { appId: run.appId, controller, done, slot });
@@ -97,42 +97,42 @@ export class Dispatcher {
 
   private claimIfBehind(): void {
     // If the claim fails, the next `claimQueued` finds the runs.
-    if (this.isBehind) this.claimAll().catch(() => undefined);
+    if (this.mustCheckQueue) this.claimAll().catch(() => undefined);
   }
 
   /** Claims and starts the next queued run. Returns true if another one can be claimed. */
   private async claimNext(): Promise<boolean> {
-    this.queuedMeanwhile.clear();
+    this.queuedDuringClaim.clear();
     if (this.stopping) return false;
     const { repository, holder } = this.options;
-    const open = this.slots.open();
-    if (!open) {
-      this.isBehind = true;
+    const reserved = this.slots.reserve();
+    if (!reserved) {
+      this.mustCheckQueue = true;
       return false;
     }
-    const claimed = repository.claim(holder, this.slots.perApp(), open.share);
+    const claimed = repository.claim(holder, this.slots.perApp(), reserved.share);
     const start = (next: ClaimedRun | null) => {
-      if (next) runInBackground(this.execute(next, open.give(next.appId)));
-      else open.free();
+      if (next) runInBackground(this.execute(next, reserved.assign(next.appId)));
+      else reserved.free();
       return next;
     };
     const run = await this.lostClaims.track(claimed, start).catch((error: unknown) => {
-      open.free();
+      reserved.free();
       throw error;
     });
     if (run) {
-      this.isBehind = true;
+      this.mustCheckQueue = true;
       return run.isMoreClaimable;
     }
     const isAnyLeft =
-      this.queuedMeanwhile.size > 0 || (this.slots.isAnyAppAtShare() && (await repository.isAnyQueued()));
-    this.isBehind = isAnyLeft || this.queuedMeanwhile.size > 0;
+      this.queuedDuringClaim.size > 0 || (this.slots.isAnyAppAtLimit() && (await repository.isAnyQueued()));
+    this.mustCheckQueue = isAnyLeft || this.queuedDuringClaim.size > 0;
     return false;
   }
 
   /** True if the last claim may have missed a run of an app that can get a slot. */
-  private hasMissedClaimable(): boolean {
-    return [...this.queuedMeanwhile].some((appId) => this.slots.allows(appId));
+  private mayHaveMissedRun(): boolean {
+    return [...this.queuedDuringClaim].some((appId) => this.slots.canAcquire(appId));
   }
 
   /** One claim at a time, so that each one counts the slot of the one before. A request during a claim makes another claim follow. */
@@ -142,7 +142,7 @@ export class Dispatcher {
         do {
           this.isClaimRequested = false;
           while (await this.claimNext());
-        } while (this.isClaimRequested || this.hasMissedClaimable());
+        } while (this.isClaimRequested || this.mayHaveMissedRun());
       } finally {
         this.claiming = null;
       }
@@ -153,16 +153,16 @@ export class Dispatcher {
   }
 
   /** Starts a queued run that an active run waits for, once a nested slot is free. Then neither waits for the other's slot. */
-  expectRun(parentId: number, childId: number): void {
+  onRunAwaited(parentId: number, childId: number): void {
     const parent = this.active.get(parentId);
-    if (!parent || this.nested.has(childId)) return;
-    this.nested.add(childId);
-    runInBackground(this.startNested(parent, childId).finally(() => this.nested.delete(childId)));
+    if (!parent || this.awaitedRuns.has(childId)) return;
+    this.awaitedRuns.add(childId);
+    runInBackground(this.startNested(parent, childId).finally(() => this.awaitedRuns.delete(childId)));
   }
 
   private async startNested({ appId, slot: parentSlot }: ActiveRun, childId: number): Promise<void> {
     const { repository, holder } = this.options;
-    const slot = await this.slots.enterNested(appId, parentSlot);
+    const slot = await this.slots.acquireNested(appId, parentSlot);
     // During a stop, too: active runs can only end after the runs that they wait for.
     if (this.stopping?.aborted) return slot.free();
     // Another process may have claimed it, or its caller may have cancelled it.
@@ -176,18 +176,18 @@ export class Dispatcher {
   }
 
   /** A slot in which a run of the app can start now: a free one, or a nested one if the active run `parent` waits for it. */
-  slotFor(appId: number, parentId: number | null): Slot | null {
+  tryAcquireSlot(appId: number, parentId: number | null): Slot | null {
     if (this.stopping?.aborted) return null;
     const parent = parentId === null ? undefined : this.active.get(parentId);
-    const free = this.stopping ? null : this.slots.take(appId);
-    return free ?? (parent ? this.slots.takeNested(appId, parent.slot) : null);
+    const free = this.stopping ? null : this.slots.tryAcquire(appId);
+    return free ?? (parent ? this.slots.tryAcquireNested(appId, parent.slot) : null);
   }
 
   /** A run of the app was queued, here or by another process. Claims it now if the app has a free slot, else when one is free. */
-  expectQueued(appId: number): void {
-    this.isBehind = true;
-    this.queuedMeanwhile.add(appId);
-    if (!this.claiming && this.slots.allows(appId)) this.claimIfBehind();
+  onRunQueued(appId: number): void {
+    this.mustCheckQueue = true;
+    this.queuedDuringClaim.add(appId);
+    if (!this.claiming && this.slots.canAcquire(appId)) this.claimIfBehind();
   }
 
   /** Ends the run early, if this process executes it. */
@@ -201,7 +201,7 @@ export class Dispatcher {
   }
 
   /** Settles runs that this process holds and does not execute. To be called from time to time. */
-  settleLostClaims(): Promise<Settlement> {
+  settleLostClaims(): Promise<SettledCounts> {
     return this.lostClaims.settle();
   }
 
@@ -218,7 +218,7 @@ export class Dispatcher {
     if (this.stopping) return 0;
     await this.claimAll();
     if (this.slots.free() === 0) return 0;
-    return this.options.repository.longestWait(this.slots.perApp(), this.slots.shareNow());
+    return this.options.repository.longestWait(this.slots.perApp(), this.slots.currentShare());
   }
 
   /** Slots of this process, free ones, and callers of this process that wait for a queued run. */
@@ -227,17 +227,17 @@ export class Dispatcher {
   }
 
   /** Finds queued runs that active runs may wait for and whose notice was lost. To be called from time to time. */
-  async findAwaited(): Promise<void> {
+  async findAwaitedRuns(): Promise<void> {
     if (this.stopping?.aborted || this.active.size === 0) return;
     for (const { id, causeRunId } of await this.options.repository.queuedByCause([...this.active.keys()])) {
-      this.expectRun(causeRunId, id);
+      this.onRunAwaited(causeRunId, id);
     }
   }
 
   /** Aborts the runs that another process has ended because the lease of this one had lapsed. */
   async abortLostRuns(): Promise<void> {
     const { repository, holder } = this.options;
-    for (const id of await repository.notHeld(holder, [...this.active.keys()]))
+    for (const id of await repository.findNoLongerHeld(holder, [...this.active.keys()]))
       this.active.get(id)?.controller.abort("lost");
   }
 
@@ -250,7 +250,7 @@ export class Dispatcher {
     impatience.addEventListener("abort", abortAll);
     if (impatience.aborted) abortAll();
     // Slots instead of active runs: a run may be claimed and not active yet.
-    await this.slots.empty();
+    await this.slots.whenEmpty();
     impatience.removeEventListener("abort", abortAll);
   }
 }

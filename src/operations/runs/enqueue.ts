@@ -12,11 +12,11 @@ import type { RunOutcome } from "../records/execution-logs.js";
 import type { QueueLimits } from "../records/queue-limits.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 import type { Dispatcher } from "./dispatcher.js";
-import { heldUpEnding } from "./outcomes.js";
+import { deadlockEnding } from "./outcomes.js";
 import type { NamedRun } from "./run-inserts.js";
 import type { RunRepository } from "./run-repository.js";
 import type { RunTraces } from "./run-traces.js";
-import { AWAITED_CHANNEL, type HeldRun, type NewRun } from "./run-types.js";
+import { AWAITED_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
 import type { Slot } from "./slots.js";
 
 /** Maximum of queued rows that are written at once, in total and per app. A burst from one app only delays that app. */
@@ -33,15 +33,15 @@ export interface EnqueuedRun {
 }
 
 /** A row that was written or found. `run` is set if it is running and this process holds it. */
-interface Row {
+interface InsertedRow {
   id: number;
   isRepeated: boolean;
-  run: HeldRun | null;
+  run: RunRecord | null;
   waitsFor: RunWait | null;
 }
 
 /** Writes the row, as running under `holder` or as queued if that is null. Returns null if the run must be queued first. */
-type Insert = (holder: string | null, executor?: Executor) => Promise<Row | null>;
+type InsertRun = (holder: string | null, executor?: Executor) => Promise<InsertedRow | null>;
 
 interface EnqueuerOptions {
   db: DataSource;
@@ -69,7 +69,7 @@ export class Enqueuer {
   enqueueNamed(named: NamedRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
     const { repository, traces } = this.options;
     const traceparent = traces.current();
-    const insert: Insert = async (holder, executor) => {
+    const insert: InsertRun = async (holder, executor) => {
       const { id, isRepeated, skipped, action, secretsVersion } = await repository.insertNamed(named, holder, executor);
       const { id: actionId, waitsFor, ...code } = action;
       if (id === null) {
@@ -90,7 +90,7 @@ export class Enqueuer {
     const { repository, traces } = this.options;
     const { waitsFor = null } = run;
     const traceparent = traces.current();
-    const insert: Insert = async (holder, executor) => {
+    const insert: InsertRun = async (holder, executor) => {
       if (holder !== null && waitsFor !== null) return null;
       const { id, isRepeated } = await repository.insert(run, holder, executor);
       const facts = { replayOf: null, versionId: null, startedAt: new Date(), traceparent };
@@ -102,18 +102,18 @@ export class Enqueuer {
   /** @param check throws if the call may not run, so that such a call uses no part of the queue */
   private async enqueue(
     run: Pick<NewRun, "appId" | "payload">,
-    insert: Insert,
+    insert: InsertRun,
     awaitedBy: number | null,
     check?: () => Promise<void>,
   ): Promise<EnqueuedRun> {
-    const slot = this.options.dispatcher.slotFor(run.appId, awaitedBy);
+    const slot = this.options.dispatcher.tryAcquireSlot(run.appId, awaitedBy);
     if (!slot) await check?.();
     const started = slot && (await this.startIn(slot, insert));
     return started ?? this.queue(run, insert, awaitedBy);
   }
 
   /** Writes the run as running and executes it in the slot. Returns null if it must be queued first. */
-  private async startIn(slot: Slot, insert: Insert): Promise<EnqueuedRun | null> {
+  private async startIn(slot: Slot, insert: InsertRun): Promise<EnqueuedRun | null> {
     const { dispatcher, holder } = this.options;
     try {
       return await dispatcher.trackClaim(insert(holder), (row) => {
@@ -129,7 +129,7 @@ export class Enqueuer {
 
   private async queue(
     { appId, payload }: Pick<NewRun, "appId" | "payload">,
-    insert: Insert,
+    insert: InsertRun,
     awaitedBy: number | null,
   ): Promise<EnqueuedRun> {
     const { dispatcher, db } = this.options;
@@ -138,16 +138,16 @@ export class Enqueuer {
       leave,
     );
     if (waitsFor === "concurrency") await this.checkConcurrency(id, awaitedBy);
-    if (!isRepeated && waitsFor !== "debounce") dispatcher.expectQueued(appId);
+    if (!isRepeated && waitsFor !== "debounce") dispatcher.onRunQueued(appId);
     if (awaitedBy !== null) {
-      if (dispatcher.isActive(awaitedBy)) dispatcher.expectRun(awaitedBy, id);
+      if (dispatcher.isActive(awaitedBy)) dispatcher.onRunAwaited(awaitedBy, id);
       else await db.query(`SELECT pg_notify('${AWAITED_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
     }
     return { id, isRepeated };
   }
 
   /** Writes the row as queued, within the app's limit. @throws OVERLOADED */
-  private async insertQueued(appId: number, bytes: number, insert: Insert): Promise<Row> {
+  private async insertQueued(appId: number, bytes: number, insert: InsertRun): Promise<InsertedRow> {
     const { queueLimits, traces } = this.options;
     if (!(await queueLimits.take(appId, bytes))) {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
@@ -171,6 +171,6 @@ export class Enqueuer {
     if (reason !== null) throw skippedError(id, reason);
     if (awaitedBy === null || !(await limiter.isBlockedBy(id, awaitedBy))) return;
     const run = await repository.find(id);
-    if (run) await repository.finish(id, null, heldUpEnding(run, await repository.maskedPayload(run)));
+    if (run) await repository.finish(id, null, deadlockEnding(run, await repository.maskedPayload(run)));
   }
 }

@@ -24,9 +24,9 @@ import {
 } from "./outcomes.js";
 import type { PageScripts } from "./page-scripts.js";
 import type { RunRepository } from "./run-repository.js";
-import { CHANGED_TOO_OFTEN, type ExitScan, type RunSecrets, type SecretStore } from "./run-secrets.js";
+import { CHANGED_TOO_OFTEN, type OutcomeScan, type RunSecrets, type SecretStore } from "./run-secrets.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
-import type { HeldRun, RunCode } from "./run-types.js";
+import type { RunCode, RunRecord } from "./run-types.js";
 import { mapPositions } from "./source-positions.js";
 
 const LOAD_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
@@ -62,14 +62,14 @@ interface RunDetails {
 }
 
 /** Outcome of an evaluation. `secrets` is null if the outcome holds nothing of the author's, so that it needs no scan. */
-interface Result {
+interface Evaluation {
   outcome: RunOutcome;
   /** True if the end of the error's text is missing. */
   isCut: boolean;
   secrets: RunSecrets | null;
 }
 
-const withoutScan = (outcome: RunOutcome): Result => ({ outcome, isCut: false, secrets: null });
+const unscanned = (outcome: RunOutcome): Evaluation => ({ outcome, isCut: false, secrets: null });
 
 /** Repeats `work` while the database is away, so that an outage delays the run and does not fail it. @throws other errors, and any once `signal` has aborted */
 async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
@@ -138,12 +138,12 @@ export class RunExecutor {
    * Executes a run that `holder` holds, and ends it. Failures of the code are outcomes.
    * @throws if the end cannot be written and the run was lost or the service stops: another process ends it when the lease is over
    */
-  async execute(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
+  async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {
     const trace = await this.options.traces.begin(run);
     const details: RunDetails = { hosts: new Set(), payload: null, mode: null, trace, requests: [] };
     const startedAt = performance.now();
     const result = await this.evaluate(run, signal, details).catch((error: unknown) =>
-      withoutScan(this.failureOf(run, error)),
+      unscanned(this.failureOf(run, error)),
     );
     const durationMs = performance.now() - startedAt;
     await this.tryAfterwards(run, "store its requests", () => this.storeRequests(run, details));
@@ -158,7 +158,7 @@ export class RunExecutor {
     }
   }
 
-  private async load({ actionId, versionId, code }: HeldRun): Promise<RunCode | undefined> {
+  private async load({ actionId, versionId, code }: RunRecord): Promise<RunCode | undefined> {
     if (code) return code;
     const { db } = this.options;
     if (versionId === null) return (await preparedRows<RunCode>(db, "load-action", LOAD_ACTION, [actionId]))[0];
@@ -166,14 +166,14 @@ export class RunExecutor {
     return version && { ...version.data, map: version.data.source?.map ?? null };
   }
 
-  private async evaluate(run: HeldRun, signal: AbortSignal, details: RunDetails): Promise<Result> {
+  private async evaluate(run: RunRecord, signal: AbortSignal, details: RunDetails): Promise<Evaluation> {
     // Until the payload has been searched for secrets, the log entry must not repeat it.
     details.payload = EMPTY_PAYLOAD;
     const [action, secrets] = await retryInOutage(signal, () =>
       Promise.all([this.load(run), this.options.secrets.begin(run.appId, run.secretsVersion)]),
     );
-    details.payload = await maskedPayload(run, secrets.exitScan());
-    if (!action) return withoutScan(failed("ActionNotFoundError", "the action was removed before it ran"));
+    details.payload = await maskedPayload(run, secrets.outcomeScan());
+    if (!action) return unscanned(failed("ActionNotFoundError", "the action was removed before it ran"));
     const limitMs = Math.min(this.options.timeoutMs, action.timeoutMs ?? this.options.timeoutMs);
     const scripts = await retryInOutage(signal, () => this.options.scripts.prepare(run, action, limitMs));
     const writer = this.options.console.writer(run.id, (lines) => secrets.mask(lines));
@@ -190,13 +190,13 @@ export class RunExecutor {
     }
     if (!ended.ok) ended.error.stack = toSource(ended.error.stack);
     const outcome = await outcomeOf(ended, signal, scripts.responseMark);
-    if (isCancelled(outcome)) return withoutScan(outcome);
+    if (isCancelled(outcome)) return unscanned(outcome);
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
   }
 
   /** The request to the sandbox. */
   private pageOf(parts: {
-    run: HeldRun;
+    run: RunRecord;
     action: RunCode;
     secrets: RunSecrets;
     scripts: Awaited<ReturnType<PageScripts["prepare"]>>;
@@ -240,7 +240,7 @@ export class RunExecutor {
 
   /** Sends the run's requests to other services, and records their facts. */
   private outgoingRequests(
-    { appId }: HeldRun,
+    { appId }: RunRecord,
     { environment, integrationOrigins = [] }: RunCode,
     secrets: RunSecrets,
     writer: ConsoleWriter,
@@ -265,12 +265,12 @@ export class RunExecutor {
     return send;
   }
 
-  private async storeRequests({ id }: HeldRun, { requests }: RunDetails): Promise<void> {
+  private async storeRequests({ id }: RunRecord, { requests }: RunDetails): Promise<void> {
     if (requests.length > 0) await rows(this.options.db, STORE_REQUESTS, [id, JSON.stringify(requests)]);
   }
 
   /** Runs a step that follows the evaluation. A failure is logged and does not change the outcome. */
-  private async tryAfterwards({ id: runId }: HeldRun, what: string, step: () => Promise<void>): Promise<void> {
+  private async tryAfterwards({ id: runId }: RunRecord, what: string, step: () => Promise<void>): Promise<void> {
     try {
       await step();
     } catch (error) {
@@ -278,7 +278,7 @@ export class RunExecutor {
     }
   }
 
-  private failureOf(run: HeldRun, error: unknown): RunOutcome {
+  private failureOf(run: RunRecord, error: unknown): RunOutcome {
     if (error instanceof ActionError) return failed("Error", error.message);
     this.options.log.error({ err: error, runId: run.id }, "a run could not be executed");
     return failed("InternalError", "the service could not run this action");
@@ -286,13 +286,13 @@ export class RunExecutor {
 
   /** Scans the outcome and writes the end. Returns the written outcome; null if secrets have changed meanwhile, so that it needs another scan. */
   private async scanAndFinish(
-    run: HeldRun,
+    run: RunRecord,
     holder: string,
-    { outcome, isCut, secrets }: Result,
+    { outcome, isCut, secrets }: Evaluation,
     details: RunDetails,
     durationMs: number,
   ): Promise<RunOutcome | null> {
-    const exit = secrets?.exitScan() ?? null;
+    const exit = secrets?.outcomeScan() ?? null;
     const scanned = exit ? await exit.scanOutcome(outcome, isCut) : outcome;
     if (exit) details.payload = await maskedPayload(run, exit);
     const ending = serverEnding(run, scanned, durationMs, details.payload ?? undefined);
@@ -305,9 +305,9 @@ export class RunExecutor {
 
   /** Writes the end, however long the database is away. An end that the database refuses to store becomes a failure. */
   private async finish(
-    run: HeldRun,
+    run: RunRecord,
     holder: string,
-    result: Result,
+    result: Evaluation,
     details: RunDetails,
     durationMs: number,
     signal: AbortSignal,
@@ -318,17 +318,17 @@ export class RunExecutor {
         const outcome = await this.scanAndFinish(run, holder, next, details, durationMs);
         if (outcome) return outcome;
         scans += 1;
-        if (scans === SCANS_MAX) next = withoutScan(failed("Error", CHANGED_TOO_OFTEN));
+        if (scans === SCANS_MAX) next = unscanned(failed("Error", CHANGED_TOO_OFTEN));
       } catch (error) {
         if (error instanceof ActionError) {
-          next = withoutScan(this.failureOf(run, error));
+          next = unscanned(this.failureOf(run, error));
           continue;
         }
         this.options.log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
         const isGivenUp = !this.options.db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown";
         if (isGivenUp) throw error;
         if (isRefusedData(error) && next.outcome !== UNSTORABLE) {
-          next = withoutScan(UNSTORABLE);
+          next = unscanned(UNSTORABLE);
           details.payload = EMPTY_PAYLOAD;
         } else await delay(RETRY_MS);
       }
@@ -337,7 +337,7 @@ export class RunExecutor {
 }
 
 /** JSON text of the payload as the log entry may repeat it; null if it is the run's own. */
-async function maskedPayload({ payload }: HeldRun, exit: ExitScan): Promise<string | null> {
+async function maskedPayload({ payload }: RunRecord, exit: OutcomeScan): Promise<string | null> {
   const masked = await exit.maskPayload(payload);
   return masked === payload ? null : masked;
 }

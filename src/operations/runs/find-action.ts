@@ -24,7 +24,7 @@ export interface NamedAction extends RunCode {
   isPaused: boolean;
 }
 
-/** What decides whether the caller may run the action. */
+/** Facts that decide whether the caller may run the action. */
 export type RunnableFacts = Pick<
   NamedAction,
   "name" | "active" | "environment" | "actionVersion" | "triggers" | "access" | "isPaused"
@@ -61,7 +61,7 @@ export async function grantAccess(action: RunnableFacts | undefined, access: Run
   if (!action || action.isPaused || action.actionVersion !== "v3") return false;
   const { granted } = access;
   if (action.access === null || granted === null || granted.has(action.access)) return false;
-  if (!(await access.judge(action.access))) throw new ActionError("ACTION_ACCESS_DENIED");
+  if (!(await access.isGranted(action.access))) throw new ActionError("ACTION_ACCESS_DENIED");
   granted.add(action.access);
   return true;
 }

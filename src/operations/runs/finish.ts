@@ -84,15 +84,15 @@ function valuesOf({ id, holder, state, type, data, hosts = [], secretsVersion = 
 /** Ends all of the runs, or throws and ends none. Returns for each whether it ended: false if it had ended, or its holder or secrets changed. */
 export async function finishRuns(executor: Executor, runs: readonly EndedRun[]): Promise<boolean[]> {
   const rows = runs.map(valuesOf);
-  const isOne = rows.length === 1;
+  const isSingle = rows.length === 1;
   const columns = (rows[0] ?? []).map((_, column) =>
     rows.map((row) => (Array.isArray(row[column]) ? arrayLiteral(row[column]) : row[column])),
   );
   const written = await preparedRows<{ runId: number }>(
     executor,
-    isOne ? "finish-run" : "finish-runs",
-    isOne ? FINISH_ONE : FINISH_MANY,
-    isOne ? rows[0]! : columns,
+    isSingle ? "finish-run" : "finish-runs",
+    isSingle ? FINISH_ONE : FINISH_MANY,
+    isSingle ? rows[0]! : columns,
   );
   const ended = new Set(written.map(({ runId }) => runId));
   // `delete`: only the first of two ends of the same run has ended it.

@@ -28,13 +28,13 @@ export class DatabaseContact {
     private readonly now: () => number = () => performance.now(),
   ) {}
 
-  reached(): void {
+  onReached(): void {
     const at = this.now();
     if (this.since > at || at - this.last > GAP_MAX_MS) this.since = at;
     this.last = at;
   }
 
-  lost(): void {
+  onLost(): void {
     this.since = Number.POSITIVE_INFINITY;
   }
 
@@ -49,7 +49,7 @@ interface LeaseOptions {
   db: DataSource;
   roles: ReadonlySet<Role>;
   /** True if only this process uses the database: every other row of the table belongs to a dead process. */
-  alone: boolean;
+  isOnlyProcess: boolean;
   /** Work after each renewal. `mayDeclareDead`: processes whose lease has ended are dead. */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
   /** Called after a renewal that came later than the lease lasts: another process may have ended runs of this one. */
@@ -80,7 +80,7 @@ export class Lease {
     await db.query(RENEW, [this.holder, [...roles], this.ignoredProxy]);
     if (this.renewedAt > 0 && at - this.renewedAt > LEASE_MS) this.isLate = true;
     this.renewedAt = at;
-    this.contact.reached();
+    this.contact.onReached();
     onDatabaseReached();
   }
 
@@ -88,7 +88,7 @@ export class Lease {
     try {
       if (this.isLate) await this.options.onLateRenewal();
       this.isLate = false;
-      await this.options.onRenewal(this.options.alone || this.contact.isSteady());
+      await this.options.onRenewal(this.options.isOnlyProcess || this.contact.isSteady());
     } catch (error) {
       this.options.log.warn({ err: error }, "the work after a renewal of the lease failed");
     } finally {
@@ -102,7 +102,7 @@ export class Lease {
       await this.renew();
       this.work ??= this.workAfterRenewal();
     } catch (error) {
-      this.contact.lost();
+      this.contact.onLost();
       nextMs = RETRY_MS;
       this.options.log.warn({ err: error }, "the lease could not be renewed");
     }
@@ -123,8 +123,8 @@ export class Lease {
   };
 
   async start(): Promise<void> {
-    const { db, alone } = this.options;
-    if (alone) await db.query("DELETE FROM instance WHERE id <> $1", [BROWSER_HOLDER]);
+    const { db, isOnlyProcess } = this.options;
+    if (isOnlyProcess) await db.query("DELETE FROM instance WHERE id <> $1", [BROWSER_HOLDER]);
     await this.renew();
     this.renewal = this.renewRepeatedly();
   }

@@ -4,10 +4,10 @@
  */
 import { lostEnding } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
-import type { HeldRun } from "./run-types.js";
+import type { RunRecord } from "./run-types.js";
 
 /** Numbers of settled runs. */
-export interface Settlement {
+export interface SettledCounts {
   lost: number;
   queuedAgain: number;
 }
@@ -16,12 +16,12 @@ export class LostClaims {
   /** Statements in progress that may give this process a run. */
   private readonly claims = new Set<object>();
   /** Runs that were found last time, with the claims of that time: one of those may still bring the run. */
-  private suspects = new Map<number, readonly object[]>();
+  private candidates = new Map<number, readonly object[]>();
   /** Runs that were executed here and whose end could not be written. */
-  private readonly unwritten = new Set<number>();
+  private readonly unwrittenEnds = new Set<number>();
 
   constructor(
-    private readonly repository: Pick<RunRepository, "heldBeyond" | "finish" | "returnClaim" | "maskedPayload">,
+    private readonly repository: Pick<RunRepository, "findUnknownHeld" | "finish" | "returnClaim" | "maskedPayload">,
     private readonly holder: string,
     /** The runs that this process executes. */
     private readonly active: ReadonlyMap<number, unknown>,
@@ -39,35 +39,35 @@ export class LostClaims {
   }
 
   /** The run was executed here, and its end could not be written. */
-  addUnwritten(id: number): void {
-    this.unwritten.add(id);
+  addUnwrittenEnd(id: number): void {
+    this.unwrittenEnds.add(id);
   }
 
   /** Settles runs that were found last time too, and that no claim in progress can bring. To be called from time to time. */
-  async settle(): Promise<Settlement> {
-    const before = [...this.unwritten];
-    const found = await this.repository.heldBeyond(this.holder, [...this.active.keys()]);
-    const ids = new Set(found.map(({ id }) => id));
+  async settle(): Promise<SettledCounts> {
+    const unwrittenBefore = [...this.unwrittenEnds];
+    const unknownRuns = await this.repository.findUnknownHeld(this.holder, [...this.active.keys()]);
+    const ids = new Set(unknownRuns.map(({ id }) => id));
     // After the end of this process's lease, another process may have ended the run.
-    for (const id of before) if (!ids.has(id)) this.unwritten.delete(id);
-    const settlement: Settlement = { lost: 0, queuedAgain: 0 };
-    for (const run of found) {
+    for (const id of unwrittenBefore) if (!ids.has(id)) this.unwrittenEnds.delete(id);
+    const settlement: SettledCounts = { lost: 0, queuedAgain: 0 };
+    for (const run of unknownRuns) {
       const result = await this.settleRun(run);
       if (result !== null) settlement[result] += 1;
     }
-    this.suspects = new Map(found.map(({ id }) => [id, this.suspects.get(id) ?? [...this.claims]]));
+    this.candidates = new Map(unknownRuns.map(({ id }) => [id, this.candidates.get(id) ?? [...this.claims]]));
     return settlement;
   }
 
-  private async settleRun(run: HeldRun): Promise<keyof Settlement | null> {
-    if (this.unwritten.has(run.id)) {
+  private async settleRun(run: RunRecord): Promise<keyof SettledCounts | null> {
+    if (this.unwrittenEnds.has(run.id)) {
       const ending = lostEnding(run, await this.repository.maskedPayload(run));
       const isEnded = await this.repository.finish(run.id, this.holder, ending);
-      this.unwritten.delete(run.id);
+      this.unwrittenEnds.delete(run.id);
       return isEnded ? "lost" : null;
     }
     // Later claims cannot bring it, because it is not queued.
-    const mayStillCome = this.suspects.get(run.id)?.some((claim) => this.claims.has(claim)) ?? true;
+    const mayStillCome = this.candidates.get(run.id)?.some((claim) => this.claims.has(claim)) ?? true;
     if (mayStillCome || this.active.has(run.id)) return null;
     return (await this.repository.returnClaim(run.id, this.holder)) ? "queuedAgain" : null;
   }

@@ -7,7 +7,7 @@ import { resultFault } from "../../rules/json-scan.js";
 import { entryData, type RunOutcome } from "../records/execution-logs.js";
 import type { RunOutcomeLabel } from "../watch/measures.js";
 import type { Ending } from "./finish.js";
-import type { HeldRun } from "./run-types.js";
+import type { RunRecord } from "./run-types.js";
 
 export const EMPTY_PAYLOAD = "{}";
 
@@ -42,7 +42,7 @@ export async function completed(data: string | undefined): Promise<RunOutcome> {
 export const UNSTORABLE = failed("ResultError", "the result or error of the action cannot be stored");
 export const STOPPED = failed("ShutdownError", "the service was stopped before the action ended");
 const LOST = failed("RunLostError", "the process that ran this action died before the action ended");
-const HELD_UP = failed(
+const DEADLOCK = failed(
   "ConcurrencyError",
   "deadlock: by its action's concurrency setting, this run waited for the run that waits for it",
 );
@@ -73,9 +73,9 @@ function stateOf(outcome: RunOutcome): EndState {
   return cancellations.has(outcome) ? "cancelled" : "failed";
 }
 
-type EndedFacts = Pick<HeldRun, "trigger" | "actionId"> & { replayOf?: number | null };
+type EndedFacts = Pick<RunRecord, "trigger" | "actionId"> & { replayOf?: number | null };
 
-function ending(
+function endingOf(
   run: EndedFacts,
   outcome: RunOutcome,
   runOn: "server" | "client",
@@ -92,24 +92,25 @@ function ending(
 
 /** Ending of a run on the server. `payload` replaces the run's own in the log entry; an empty one is shorter than a reference to it. */
 export const serverEnding = (
-  run: HeldRun,
+  run: RunRecord,
   outcome: RunOutcome,
   durationMs = 0,
   payload: string | null = run.payload === EMPTY_PAYLOAD ? EMPTY_PAYLOAD : null,
-): Ending => ending(run, outcome, "server", durationMs, payload);
+): Ending => endingOf(run, outcome, "server", durationMs, payload);
 
-const sinceStart = ({ startedAt }: HeldRun): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
+const sinceStart = ({ startedAt }: RunRecord): number => (startedAt ? Date.now() - startedAt.getTime() : 0);
 
 /** The process that held the run died. `payload` as in `serverEnding`. */
-export const lostEnding = (run: HeldRun, payload: string | null): Ending =>
+export const lostEnding = (run: RunRecord, payload: string | null): Ending =>
   serverEnding(run, LOST, sinceStart(run), payload);
 
 /** The run was cancelled while it was queued: by a person, or by the run `displacedBy`, which replaces it. `payload` as in `serverEnding`. */
-export const cancelledEnding = (run: HeldRun, payload: string | null, displacedBy: number | null = null): Ending =>
+export const cancelledEnding = (run: RunRecord, payload: string | null, displacedBy: number | null = null): Ending =>
   serverEnding(run, cancelled(displacedBy), 0, payload);
 
 /** The queued run waits for a run that waits for it. `payload` as in `serverEnding`. */
-export const heldUpEnding = (run: HeldRun, payload: string | null): Ending => serverEnding(run, HELD_UP, 0, payload);
+export const deadlockEnding = (run: RunRecord, payload: string | null): Ending =>
+  serverEnding(run, DEADLOCK, 0, payload);
 
 /** Timers of browsers are late, above all in hidden pages. */
 export const CLIENT_LATE_MS = 5_000;
@@ -119,15 +120,15 @@ export const browserEnding = (
   run: { trigger: TriggerType; actionId: number },
   outcome: RunOutcome,
   durationMs: number,
-): Ending => ending(run, outcome, "client", durationMs, null);
+): Ending => endingOf(run, outcome, "client", durationMs, null);
 
 export const timedOut = (message: string): RunOutcome => failed("TimeoutError", message);
 
 /** The run in a browser was cancelled. The page is not stopped, and its later report has no effect. */
-export const cancelledInBrowser = (run: HeldRun): Ending => browserEnding(run, cancelled(null), sinceStart(run));
+export const cancelledInBrowser = (run: RunRecord): Ending => browserEnding(run, cancelled(null), sinceStart(run));
 
 /** The page has not reported an end in time. */
-export function overdueEnding(run: HeldRun, timeoutMs: number): Ending {
+export function overdueEnding(run: RunRecord, timeoutMs: number): Ending {
   const message = `the page reported no end within the limit of ${timeoutMs / 1000} seconds; it was closed, or the code still runs`;
   return browserEnding(run, timedOut(message), sinceStart(run));
 }

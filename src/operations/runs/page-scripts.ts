@@ -21,7 +21,7 @@ import {
 } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
 import type { StoredScripts } from "../packages/kept-scripts.js";
-import type { HeldRun, RunCode } from "./run-types.js";
+import type { RunCode, RunRecord } from "./run-types.js";
 
 /** dist/web, relative to dist/src/operations/runs. */
 const BUILT = fileURLToPath(new URL("../../../web", import.meta.url));
@@ -44,7 +44,7 @@ const CACHED_MAX = 1_000;
 
 type SourceScript = Extract<PageScript, { source: string }>;
 
-type Listing = Pick<RunCode, "code" | "dependencies" | "assets">;
+type CodeListing = Pick<RunCode, "code" | "dependencies" | "assets">;
 
 export interface PreparedScripts {
   /** In the order of their evaluation. */
@@ -76,7 +76,7 @@ export class PageScripts {
   constructor(private readonly options: PageScriptsOptions) {}
 
   /** Reads a file of the build, once. */
-  private built(path: string, name: string): Promise<SourceScript> {
+  private readBuilt(path: string, name: string): Promise<SourceScript> {
     const script =
       this.files.get(path) ??
       readFile(BUILT + path, "utf8").then((source) => ({
@@ -103,19 +103,19 @@ export class PageScripts {
     const needs = names ? needsOfNames(names) : ({ mode: "document" } as const);
     const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
     const callsEval = names?.includes("eval") && this.callsEval(sha256, source);
-    const mayDoWithLess = names !== null && !callsEval && !names.includes("import()");
+    const canBeTried = names !== null && !callsEval && !names.includes("import()");
     return {
       name,
       source,
       ...needs,
       content: sha256,
-      mayDoWithLess,
+      canBeTried,
       ...(global !== null && { defines: global }),
     };
   }
 
   /** The script of a dependency. Rows of older releases hold URLs from which the page loads it. */
-  private async packageScript(dependency: string, { code, assets, dependencies }: Listing): Promise<PageScript> {
+  private async packageScript(dependency: string, { code, assets, dependencies }: CodeListing): Promise<PageScript> {
     const stored = assets.find(({ name }) => name === dependency);
     if (stored && isKept(stored)) return this.storedScript(dependency, stored.sha256);
     const entry = this.options.catalogue.get(dependency);
@@ -125,7 +125,7 @@ export class PageScripts {
     if (path === undefined) {
       throw unresolved(dependency, "cannot be loaded in a server run");
     }
-    const script = await this.built(path, `${dependency}.js`).catch(() => {
+    const script = await this.readBuilt(path, `${dependency}.js`).catch(() => {
       throw unresolved(dependency, "has no file in this installation");
     });
     return { ...script, ...needOfPackage(entry!, code, dependencies.some(isAddress)), defines: "Svc" };
@@ -133,11 +133,11 @@ export class PageScripts {
 
   /** Sends requests to other services through this process, not through the browser's network. */
   private async requestsScript(): Promise<SourceScript> {
-    const script = await this.built(REQUESTS_SCRIPT, "svc-requests.js");
+    const script = await this.readBuilt(REQUESTS_SCRIPT, "svc-requests.js");
     return { ...script, mode: "network-isolate", network: false, defines: "Svc" };
   }
 
-  private async sessionScript(run: HeldRun): Promise<SourceScript> {
+  private async sessionScript(run: RunRecord): Promise<SourceScript> {
     const session = JSON.stringify(JSON.stringify(await this.options.sessionOf(run)));
     // JSON, because `__proto__` in an object literal would set the prototype.
     const source = `globalThis.__svcSession = JSON.parse(${session});`;
@@ -145,7 +145,7 @@ export class PageScripts {
   }
 
   /** True if the code may use the client library. Other runs need neither the library nor a token. */
-  private usesLibrary({ code, dependencies, assets }: Listing): boolean {
+  private usesLibrary({ code, dependencies, assets }: CodeListing): boolean {
     const isOfNpm = (name: string) => assets.some((asset) => asset.name === name && asset.version !== undefined);
     const mayUseIt = [...new Set(dependencies)].filter((name) => !isOfNpm(name));
     return needsLibrary(code, mayUseIt, this.options.catalogue);
@@ -153,7 +153,7 @@ export class PageScripts {
 
   /** Scripts of `Svc.App.V3.Actions.response`, which follow the library if the page has it. */
   private async responseScripts(mark: string): Promise<SourceScript[]> {
-    const library = await this.built(RESPONSE_LIBRARY, "svc-response.js");
+    const library = await this.readBuilt(RESPONSE_LIBRARY, "svc-response.js");
     const source = `__svcResponse(${JSON.stringify(mark)});`;
     return [
       { ...library, mode: "isolate", defines: "Svc" },
@@ -162,7 +162,7 @@ export class PageScripts {
   }
 
   /** @throws DEPENDENCY_UNRESOLVED with the name of the package that cannot be loaded */
-  async prepare(run: HeldRun, listing: Listing, timeoutMs: number): Promise<PreparedScripts> {
+  async prepare(run: RunRecord, listing: CodeListing, timeoutMs: number): Promise<PreparedScripts> {
     const isResponding = listing.code.includes("Svc") && RESPONSE_WORD.test(listing.code);
     const responseMark = isResponding ? `response ${randomUUID()}` : null;
     // Without those calls, because they need neither the library nor a document.
@@ -183,7 +183,7 @@ export class PageScripts {
     const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
     const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
     const mode = modeOfLibrary(code, dependencies, catalogue);
-    const client = await this.built(CLIENT_LIBRARY, "svc.js");
+    const client = await this.readBuilt(CLIENT_LIBRARY, "svc.js");
     packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
     return { packages, hasToken: true, sendsRequests: true, responseMark, revoke: () => credentials.expire(id) };
   }

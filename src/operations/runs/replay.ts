@@ -58,15 +58,17 @@ export class Replay {
 
   private async find(appId: number, runId: number, copy: Copy | null, versionId: number | null) {
     const storable = Number.isSafeInteger(runId) && runId > 0;
-    const [found] = storable ? await rows<ReplayedRow>(this.db, SELECT_REPLAYED, [appId, runId, copy, versionId]) : [];
-    if (!found) throw new ActionError("RUN_NOT_FOUND");
-    if (found.actionId === null)
+    const [replayed] = storable
+      ? await rows<ReplayedRow>(this.db, SELECT_REPLAYED, [appId, runId, copy, versionId])
+      : [];
+    if (!replayed) throw new ActionError("RUN_NOT_FOUND");
+    if (replayed.actionId === null)
       throw new ActionError("ACTION_NOT_FOUND", "the action of this run has no live version to replay with");
-    if (versionId !== null && found.versionId === null) throw new ActionError("VERSION_NOT_FOUND");
-    const { environment } = found.version ?? found;
+    if (versionId !== null && replayed.versionId === null) throw new ActionError("VERSION_NOT_FOUND");
+    const { environment } = replayed.version ?? replayed;
     if (environment === "client") throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
-    if (!found.active) throw new ActionError("ACTION_INACTIVE");
-    return { ...found, actionId: found.actionId };
+    if (!replayed.active) throw new ActionError("ACTION_INACTIVE");
+    return { ...replayed, actionId: replayed.actionId };
   }
 
   /**

@@ -11,7 +11,7 @@ export interface RunAccess {
   /** The app user whose data decided; null if none was needed. */
   user: string | null;
   /** Decides about an access value. */
-  judge(access: string): Promise<boolean>;
+  isGranted(access: string): Promise<boolean>;
 }
 
 interface RuntimeUser {
@@ -24,12 +24,12 @@ export type UserOf = (caller: Caller) => Promise<RuntimeUser | null>;
 
 /** The rules apply to runtime tokens only. Editors, backends and server actions may run every action of their app. */
 export function runAccessOf(caller: Caller, userOf: UserOf): RunAccess {
-  if (!isVisitor(caller)) return { granted: null, user: null, judge: async () => true };
+  if (!isVisitor(caller)) return { granted: null, user: null, isGranted: async () => true };
   const kind = caller.kind === "viewer" ? "viewer" : "live";
   const access: RunAccess = {
     granted: new Set(),
     user: null,
-    judge: (text) =>
+    isGranted: (text) =>
       admitsVisitor(JSON.parse(text) as ActionAccess, kind, async () => {
         const user = await userOf(caller);
         access.user = user && `${user.dataSourceId}/${user.id}`;

@@ -38,7 +38,7 @@ const OUT_OF_ORDER = "interval '1 minute'";
 const INDEXED_STATES: readonly RunState[] = ["failed", "skipped", "cancelled"];
 
 /** @throws REQUEST_INVALID */
-export function oneOf<T extends string>(value: unknown, name: string, allowed: readonly T[]): T | null {
+export function optionalChoice<T extends string>(value: unknown, name: string, allowed: readonly T[]): T | null {
   if (value === undefined || value === null) return null;
   if ((allowed as readonly unknown[]).includes(value)) return value as T;
   refuseField(name, `one of ${allowed.join(", ")}`, value);
@@ -46,7 +46,7 @@ export function oneOf<T extends string>(value: unknown, name: string, allowed: r
 
 /** The draft or the live version, by these names or by those of rows. @throws REQUEST_INVALID */
 export function optionalCopy(value: unknown): Copy | null {
-  const name = oneOf(value, "copy", Object.keys(COPY_NAMES) as (keyof typeof COPY_NAMES)[]);
+  const name = optionalChoice(value, "copy", Object.keys(COPY_NAMES) as (keyof typeof COPY_NAMES)[]);
   return name === null ? null : COPY_NAMES[name];
 }
 
@@ -99,14 +99,14 @@ export function runConditions(appId: number, filter: RunFilter): RunConditions {
   if (before !== null) indexed.push(`run.id < ${bind(before)}`);
   addTimes(optionalMoment(filter.from, "from"), optionalMoment(filter.to, "to"), indexed, bind);
 
-  const state = oneOf(filter.state, "state", RUN_STATES);
+  const state = optionalChoice(filter.state, "state", RUN_STATES);
   // Literals, so that the planner sees that the condition of the partial index holds.
   if (state !== null) (INDEXED_STATES.includes(state) ? indexed : unindexed).push(`run.state = '${state}'`);
   if (state !== null && INDEXED_STATES.includes(state)) {
     indexed.push("run.state IN ('failed', 'skipped', 'cancelled')");
   }
   const equal = (column: string, value: unknown) => value !== null && unindexed.push(`run.${column} = ${bind(value)}`);
-  equal("trigger", oneOf(filter.trigger, "trigger", TRIGGER_TYPES satisfies readonly TriggerType[]));
+  equal("trigger", optionalChoice(filter.trigger, "trigger", TRIGGER_TYPES satisfies readonly TriggerType[]));
   equal("copy", optionalCopy(filter.copy));
   equal("version_id", optionalId(filter.versionId, "versionId"));
   equal("person_id", optionalId(filter.personId, "personId"));

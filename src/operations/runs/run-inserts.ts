@@ -56,7 +56,7 @@ interface KeyKind {
   /** Condition for the key of an action, whose id is $1. */
   matches: string;
 }
-const KEYS = {
+const KEY_KINDS = {
   run_key: {
     table: "run_key",
     columns: "action_id, credential_id, key",
@@ -119,45 +119,48 @@ const insertNamed = (kind: KeyKind | null) => `
     FROM target JOIN app ON app.id = $1 LEFT JOIN inserted ON true`;
 
 /* One statement for each kind of key: most runs have none, and need no row for one. */
-const INSERT_KNOWN = { none: insertKnown(null), run_key: insertKnown(KEYS.run_key) };
+const INSERT_KNOWN = { none: insertKnown(null), run_key: insertKnown(KEY_KINDS.run_key) };
 const INSERT_NAMED = {
   none: insertNamed(null),
-  run_key: insertNamed(KEYS.run_key),
-  http_event: insertNamed(KEYS.http_event),
+  run_key: insertNamed(KEY_KINDS.run_key),
+  http_event: insertNamed(KEY_KINDS.http_event),
 };
 
 /* An old key, and the key of a run whose row was removed because the app's log was too long. */
-const forgetOld = ({ table, matches }: KeyKind, isRunGone: string) => `
+const deleteOldKeys = ({ table, matches }: KeyKind, isRunGone: string) => `
   DELETE FROM ${table} WHERE ${matches} AND (created_at < now() - interval '${IDEMPOTENCY_HOURS} hours' OR ${isRunGone})`;
-const FORGET_OLD = {
-  run_key: forgetOld(
-    KEYS.run_key,
+const DELETE_OLD_KEYS = {
+  run_key: deleteOldKeys(
+    KEY_KINDS.run_key,
     "NOT EXISTS (SELECT FROM run WHERE run.id = run_key.run_id AND NOT ($4 AND state IN ('failed', 'cancelled', 'skipped')))",
   ),
-  http_event: forgetOld(KEYS.http_event, "NOT EXISTS (SELECT FROM run WHERE run.id = http_event.run_id)"),
+  http_event: deleteOldKeys(KEY_KINDS.http_event, "NOT EXISTS (SELECT FROM run WHERE run.id = http_event.run_id)"),
 };
-const findFirst = ({ table, matches }: KeyKind) => `
+const selectFirstRun = ({ table, matches }: KeyKind) => `
   SELECT keyed.run_id AS id, run.reason AS skipped FROM (SELECT run_id FROM ${table} WHERE ${matches}) AS keyed
     LEFT JOIN run ON run.id = keyed.run_id`;
-const FIND_FIRST = { run_key: findFirst(KEYS.run_key), http_event: findFirst(KEYS.http_event) };
+const SELECT_FIRST_RUN = {
+  run_key: selectFirstRun(KEY_KINDS.run_key),
+  http_event: selectFirstRun(KEY_KINDS.http_event),
+};
 
 /* The queued run whose payload a debounced one has replaced. The transaction that replaced it holds its lock. */
-const FIND_DEBOUNCED =
+const SELECT_DEBOUNCED_RUN =
   "SELECT run_id AS id FROM debounced_run WHERE action_id = $1 AND sender = coalesce('p' || $2::bigint, 'c' || $3::bigint, '')";
 
-type Keyed = Pick<NewRun, "credentialId" | "idempotencyKey" | "retryFailed"> & Pick<NamedRun, "eventKey">;
+type KeyedRun = Pick<NewRun, "credentialId" | "idempotencyKey" | "retryFailed"> & Pick<NamedRun, "eventKey">;
 
-function keyKindOf({ eventKey, credentialId, idempotencyKey }: Keyed): keyof typeof INSERT_NAMED {
+function keyKindOf({ eventKey, credentialId, idempotencyKey }: KeyedRun): keyof typeof INSERT_NAMED {
   if (eventKey) return "http_event";
   return credentialId !== null && idempotencyKey !== null ? "run_key" : "none";
 }
 
 /** Returns the first run of the key; null if the key was too old and is deleted now, so that the row can be written. */
-async function findFirstRun(executor: Executor, actionId: number, run: Keyed): Promise<InsertedRun | null> {
+async function findFirstRun(executor: Executor, actionId: number, run: KeyedRun): Promise<InsertedRun | null> {
   const kind = run.eventKey ? "http_event" : "run_key";
   const key = run.eventKey ? [actionId, run.eventKey] : [actionId, run.credentialId, run.idempotencyKey];
-  await executor.query(FORGET_OLD[kind], kind === "run_key" ? [...key, run.retryFailed ?? false] : key);
-  const [first] = await rows<{ id: number; skipped: string | null }>(executor, FIND_FIRST[kind], key);
+  await executor.query(DELETE_OLD_KEYS[kind], kind === "run_key" ? [...key, run.retryFailed ?? false] : key);
+  const [first] = await rows<{ id: number; skipped: string | null }>(executor, SELECT_FIRST_RUN[kind], key);
   if (!first) return null;
   // An HTTP trigger reads the outcome of an event's first run itself.
   const isReported = kind === "run_key" && first.skipped !== null;
@@ -165,7 +168,7 @@ async function findFirstRun(executor: Executor, actionId: number, run: Keyed): P
 }
 
 /** Deletes the key of an event, so that a repeat of the event starts another run. */
-export async function forgetEvent(executor: Executor, eventKey: Buffer, runId: number): Promise<void> {
+export async function deleteEventKey(executor: Executor, eventKey: Buffer, runId: number): Promise<void> {
   const sql =
     "DELETE FROM http_event WHERE action_id = (SELECT action_id FROM run WHERE id = $2) AND key = $1 AND run_id = $2";
   await executor.query(sql, [eventKey, runId]);
@@ -198,7 +201,7 @@ export async function insertDebouncedRun(manager: Executor, run: NewRun): Promis
   const values = [...commonValues({ ...run, idempotencyKey: null }, null), actionId, trigger, null, null, "debounce"];
   const [inserted] = await rows<{ id: number }>(manager, INSERT_KNOWN.none, values);
   if (inserted) return { id: inserted.id, isRepeated: false };
-  const [queued] = await rows<{ id: number }>(manager, FIND_DEBOUNCED, [actionId, personId, credentialId]);
+  const [queued] = await rows<{ id: number }>(manager, SELECT_DEBOUNCED_RUN, [actionId, personId, credentialId]);
   return { id: queued!.id, isRepeated: false };
 }
 

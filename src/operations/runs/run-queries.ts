@@ -64,9 +64,9 @@ export interface RunPagination {
   nextBefore: number | null;
 }
 
-type Dated = "tick" | "queuedAt" | "startedAt" | "finishedAt";
-type SummaryRow = Omit<RunSummary, Dated | "failure" | "resultPreview" | "person"> &
-  Record<Dated, Date | null> & { firstName: string | null; lastName: string | null; entry: string | null };
+type DateField = "tick" | "queuedAt" | "startedAt" | "finishedAt";
+type SummaryRow = Omit<RunSummary, DateField | "failure" | "resultPreview" | "person"> &
+  Record<DateField, Date | null> & { firstName: string | null; lastName: string | null; entry: string | null };
 
 /** Runs that one request checks row by row. The next page continues there. */
 const CHECKED_MAX = 10_000;
@@ -139,8 +139,8 @@ export class RunQueries {
   ) {}
 
   private async summaries(caller: Caller, from: string, parameters: unknown[]): Promise<RunSummary[]> {
-    const found = await rows<SummaryRow>(this.db, `SELECT ${SUMMARY} FROM ${from}`, parameters);
-    return found.map((row) => toSummary(row, isPerson(caller)));
+    const summaryRows = await rows<SummaryRow>(this.db, `SELECT ${SUMMARY} FROM ${from}`, parameters);
+    return summaryRows.map((row) => toSummary(row, isPerson(caller)));
   }
 
   /** Replaces the words of a search by the ids of runs that hold them. `further`: more such runs may exist before this id. */
@@ -153,9 +153,9 @@ export class RunQueries {
     // A run that has just ended must be found too.
     await this.runWords.catchUp();
     const ids = await this.runWords.find(appId, search, { before, most: FOUND_MAX });
-    const held = `run.id = ANY ($${parameters.length + 1}::bigint[])`;
+    const hasWords = `run.id = ANY ($${parameters.length + 1}::bigint[])`;
     return {
-      conditions: { ...conditions, indexed: `${indexed} AND ${held}`, parameters: [...parameters, ids] },
+      conditions: { ...conditions, indexed: `${indexed} AND ${hasWords}`, parameters: [...parameters, ids] },
       further: ids.length === FOUND_MAX ? ids.at(-1)! : null,
     };
   }
@@ -213,10 +213,10 @@ export class RunQueries {
 
   /** Requests of a run to other services. */
   async requestsOf(runId: number): Promise<RequestRecord[]> {
-    const found = await rows<{ requests: RequestRecord[] | null }>(this.db, "SELECT requests FROM run WHERE id = $1", [
+    const runs = await rows<{ requests: RequestRecord[] | null }>(this.db, "SELECT requests FROM run WHERE id = $1", [
       runId,
     ]);
-    return found[0]?.requests ?? [];
+    return runs[0]?.requests ?? [];
   }
 
   /** The first 100 runs that this run caused directly, oldest first. */

@@ -8,9 +8,9 @@ import { fromState, RUNNING, toState } from "../../data/run.js";
 import { type Ending, RunFinisher } from "./finish.js";
 import { EMPTY_PAYLOAD } from "./outcomes.js";
 import { checkNamedRun, insertDebouncedRun, insertKnownRun, insertNamedRun, type NamedRun } from "./run-inserts.js";
-import type { HeldRun, NewRun, RunCode } from "./run-types.js";
+import type { NewRun, RunCode, RunRecord } from "./run-types.js";
 
-const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
+const RUN_RECORD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
   started_at AS "startedAt"`;
 
@@ -23,7 +23,7 @@ const FROM_CLAIMED = `
     LEFT JOIN action ON action.id = claimed."actionId" AND claimed."versionId" IS NULL`;
 
 /** A row of SELECT_CLAIMED. The name is null if the action was deleted, or if the run has the code of a version. */
-type ClaimedRow = Omit<HeldRun, "code"> & Omit<RunCode, "name"> & { name: string | null };
+type ClaimedRow = Omit<RunRecord, "code"> & Omit<RunCode, "name"> & { name: string | null };
 
 function claimedRun<Row extends ClaimedRow>(row: Row) {
   const { name, code, environment, dependencies, assets, timeoutMs, integrationOrigins, map, ...run } = row;
@@ -36,7 +36,7 @@ const LATE_AFTER = "interval '60 seconds'";
 const IS_LATE = `trigger = 'schedule' AND queued_at < now() - ${LATE_AFTER}`;
 
 /** Queued runs that only wait for a slot. */
-const READY = `${fromState("claim")} AND waits_for IS NULL`;
+const IS_READY = `${fromState("claim")} AND waits_for IS NULL`;
 
 /* The floor is cached for this long. It only rises, and an old value costs the look into some more partitions. */
 const FLOOR_CACHED_MS = 1_000;
@@ -58,15 +58,15 @@ const FLOOR = `
  */
 const appsWithQueued = (floor: string) => `
   waiting (app_id) AS (
-    (SELECT app_id FROM run WHERE ${READY} AND id >= ${floor} ORDER BY app_id, id LIMIT 1)
+    (SELECT app_id FROM run WHERE ${IS_READY} AND id >= ${floor} ORDER BY app_id, id LIMIT 1)
     UNION ALL
-    SELECT (SELECT run.app_id FROM run WHERE ${READY} AND run.app_id > waiting.app_id AND id >= ${floor}
+    SELECT (SELECT run.app_id FROM run WHERE ${IS_READY} AND run.app_id > waiting.app_id AND id >= ${floor}
              ORDER BY run.app_id, run.id LIMIT 1)
       FROM waiting WHERE waiting.app_id IS NOT NULL)`;
 /* The first queued runs of an app that may start. */
 const firstOfApp = (columns: string, floor: string, limit: number) => `
   SELECT ${columns} FROM run
-   WHERE ${READY} AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${floor} AND NOT (${IS_LATE})
+   WHERE ${IS_READY} AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${floor} AND NOT (${IS_LATE})
    ORDER BY run.app_id, id LIMIT ${limit}`;
 
 /*
@@ -80,11 +80,11 @@ const CLAIM = `
     SELECT run.id FROM waiting LEFT JOIN busy USING (app_id)
       CROSS JOIN LATERAL (${firstOfApp("id", "$5::bigint", 8)}) AS first
       JOIN run ON run.id = first.id
-     WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $4 AND run.${READY} AND run.id >= $5
+     WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $4 AND run.${IS_READY} AND run.id >= $5
      ORDER BY coalesce(busy.slots, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED),
   claimed AS (
     UPDATE run SET ${toState("claim")}, holder = $1, started_at = now()
-     WHERE id >= $5 AND id = (SELECT id FROM next) RETURNING ${HELD})
+     WHERE id >= $5 AND id = (SELECT id FROM next) RETURNING ${RUN_RECORD})
   ${SELECT_CLAIMED}, EXISTS (
            SELECT FROM waiting LEFT JOIN busy USING (app_id)
             WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) + (waiting.app_id = claimed."appId")::int < $4
@@ -94,8 +94,8 @@ const CLAIM = `
 const CLAIM_BY_ID = `
   WITH claimed AS (
     UPDATE run SET ${toState("claim")}, holder = $1, started_at = now()
-     WHERE id = (SELECT id FROM run WHERE id = $2 AND ${READY} FOR UPDATE SKIP LOCKED)
-    RETURNING ${HELD})
+     WHERE id = (SELECT id FROM run WHERE id = $2 AND ${IS_READY} FOR UPDATE SKIP LOCKED)
+    RETURNING ${RUN_RECORD})
   ${SELECT_CLAIMED} ${FROM_CLAIMED}`;
 
 /* The longest wait of a run that CLAIM could claim; $1 and $2 the slots of each app, $3 the share, $4 the floor. */
@@ -106,11 +106,11 @@ const LONGEST_WAIT = `
     CROSS JOIN LATERAL (${firstOfApp("coalesce(ready_at, queued_at) AS since", "$4::bigint", 1)}) AS first
    WHERE waiting.app_id IS NOT NULL AND coalesce(busy.slots, 0) < $3`;
 
-const ANY_QUEUED = `SELECT FROM run WHERE ${READY} AND id >= $1 ORDER BY app_id, id LIMIT 1`;
+const ANY_QUEUED = `SELECT FROM run WHERE ${IS_READY} AND id >= $1 ORDER BY app_id, id LIMIT 1`;
 
 const QUEUED_BY_CAUSE = `
   SELECT id, cause_run_id AS "causeRunId" FROM run
-   WHERE ${READY} AND cause_run_id = ANY ($1::bigint[]) ORDER BY id LIMIT 1000`;
+   WHERE ${IS_READY} AND cause_run_id = ANY ($1::bigint[]) ORDER BY id LIMIT 1000`;
 
 const RETURN_CLAIM = `
   UPDATE run SET ${toState("returnClaim")}, holder = NULL, started_at = NULL
@@ -121,7 +121,7 @@ const SKIP_LATE = `
    WHERE ${fromState("skip")} AND finished_at IS NULL AND ${IS_LATE} RETURNING id`;
 
 /* Runs of the holder $1, without the known ones $2. */
-const HELD_BEYOND = `SELECT ${HELD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
+const HELD_UNKNOWN = `SELECT ${RUN_RECORD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
 
 /* Those of the runs $2 that the holder $1 does not hold. */
 const NOT_HELD = `
@@ -139,25 +139,25 @@ export const BROWSER_HOLDER = "00000000-0000-4000-8000-0000000c11e7";
 
 /* Runs in browsers that have not ended within $1 milliseconds. The locks let only one process end each. */
 const OVERDUE_IN_BROWSERS = `
-  SELECT ${HELD}, holder FROM run
+  SELECT ${RUN_RECORD}, holder FROM run
    WHERE ${RUNNING} AND holder = '${BROWSER_HOLDER}' AND started_at < now() - $1 * interval '1 millisecond'
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
 /* Runs of holders whose lease has ended. */
 const LOST = `
-  SELECT ${HELD}, holder FROM run
+  SELECT ${RUN_RECORD}, holder FROM run
    WHERE ${RUNNING}
      AND holder <> '${BROWSER_HOLDER}'
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
-export interface ClaimedRun extends HeldRun {
+export interface ClaimedRun extends RunRecord {
   /** True if another queued run may be claimable. */
   isMoreClaimable: boolean;
 }
 
 /** A run with its state and holder. */
-export interface StoredRun extends HeldRun {
+export interface StoredRun extends RunRecord {
   state: string;
   holder: string | null;
 }
@@ -170,7 +170,7 @@ export class RunRepository {
   /** @param maskedPayload payload in the log entry of a run that was not executed to its end; null if it is the run's own */
   constructor(
     private readonly db: DataSource,
-    readonly maskedPayload: (run: HeldRun) => Promise<string | null> = async () => EMPTY_PAYLOAD,
+    readonly maskedPayload: (run: RunRecord) => Promise<string | null> = async () => EMPTY_PAYLOAD,
   ) {
     this.finisher = new RunFinisher(db);
   }
@@ -219,7 +219,7 @@ export class RunRepository {
   }
 
   /** Claims the run; null if it is not queued or waits for more than a slot. */
-  async claimById(holder: string, id: number): Promise<HeldRun | null> {
+  async claimById(holder: string, id: number): Promise<RunRecord | null> {
     const [row] = await preparedRows<ClaimedRow>(this.db, "claim-by-id", CLAIM_BY_ID, [holder, id]);
     return row ? claimedRun(row) : null;
   }
@@ -254,34 +254,34 @@ export class RunRepository {
   }
 
   /** Ends all runs whose holder is dead. Returns their number. */
-  finishLost(ending: (run: HeldRun) => Ending | Promise<Ending>): Promise<number> {
-    return this.finishSelected(LOST, [], ending);
+  finishLost(ending: (run: RunRecord) => Ending | Promise<Ending>): Promise<number> {
+    return this.finishEach(LOST, [], ending);
   }
 
   /** Ends runs in browsers that have not ended within `ms`. Returns their number. */
-  finishOverdueInBrowsers(ms: number, ending: (run: HeldRun) => Ending): Promise<number> {
-    return this.finishSelected(OVERDUE_IN_BROWSERS, [ms], ending);
+  finishOverdueInBrowsers(ms: number, ending: (run: RunRecord) => Ending): Promise<number> {
+    return this.finishEach(OVERDUE_IN_BROWSERS, [ms], ending);
   }
 
-  private finishSelected(
+  private finishEach(
     select: string,
     values: unknown[],
-    ending: (run: HeldRun) => Ending | Promise<Ending>,
+    ending: (run: RunRecord) => Ending | Promise<Ending>,
   ): Promise<number> {
     return this.db.transaction(async (manager) => {
-      const selected = await rows<HeldRun & { holder: string }>(manager, select, values);
+      const selected = await rows<RunRecord & { holder: string }>(manager, select, values);
       for (const run of selected) await this.finish(run.id, run.holder, await ending(run), manager);
       return selected.length;
     });
   }
 
   /** Up to 100 runs that `holder` holds and that are not among the known ones. */
-  heldBeyond(holder: string, known: readonly number[]): Promise<HeldRun[]> {
-    return rows(this.db, HELD_BEYOND, [holder, known]);
+  findUnknownHeld(holder: string, known: readonly number[]): Promise<RunRecord[]> {
+    return rows(this.db, HELD_UNKNOWN, [holder, known]);
   }
 
   /** Those of the runs that `holder` no longer holds. */
-  async notHeld(holder: string, known: readonly number[]): Promise<number[]> {
+  async findNoLongerHeld(holder: string, known: readonly number[]): Promise<number[]> {
     return (await rows<{ id: number }>(this.db, NOT_HELD, [holder, known])).map(({ id }) => id);
   }
 
@@ -303,7 +303,7 @@ export class RunRepository {
 
   /** @param appId null: of any app */
   async find(id: number, appId: number | null = null): Promise<StoredRun | null> {
-    const sql = `SELECT ${HELD}, state, holder FROM run WHERE id = $1 AND ($2::bigint IS NULL OR app_id = $2)`;
+    const sql = `SELECT ${RUN_RECORD}, state, holder FROM run WHERE id = $1 AND ($2::bigint IS NULL OR app_id = $2)`;
     return (await rows<StoredRun>(this.db, sql, [id, appId]))[0] ?? null;
   }
 }

@@ -14,9 +14,9 @@ import type { Settings } from "../settings/settings.js";
 import { EMPTY_PAYLOAD, failed } from "./outcomes.js";
 
 export const CHANGED_TOO_OFTEN =
-  "private settings changed too often while the action ran to know what it could have read";
+  "private settings changed too often during the run, so it is unknown which values it could read";
 
-function leaked(where: string, key: string): RunOutcome {
+function leakFailure(where: string, key: string): RunOutcome {
   return failed(
     "SecretLeakError",
     `the ${where} holds the value of the setting ${key}, which must not leave the service`,
@@ -38,8 +38,8 @@ const CACHED_MAX = 16 * 1024 * 1024;
 const ENTRY_OVERHEAD = 256;
 
 /** Scan of all that leaves with the end of a run, by the secrets that were known when it was made. */
-export class ExitScan {
-  /** @param version the last change of secrets that the scan knows; null if the run cannot have read a later one */
+export class OutcomeScan {
+  /** @param version the last change of secrets that the scan includes; null if the run cannot have read a later one */
   constructor(
     private readonly scan: Scan,
     readonly version: number | null,
@@ -51,11 +51,11 @@ export class ExitScan {
   async scanOutcome(outcome: RunOutcome, isCut: boolean): Promise<RunOutcome> {
     if (outcome.ok) {
       const key = outcome.data === undefined ? null : await this.scan.findInJson(outcome.data);
-      return key === null ? outcome : leaked("result", key);
+      return key === null ? outcome : leakFailure("result", key);
     }
     const { name, message, stack } = outcome.error;
     const key = await this.scan.find([name, message, stack].map((text) => ({ text, cut: isCut })));
-    return key === null ? outcome : leaked("error", key);
+    return key === null ? outcome : leakFailure("error", key);
   }
 }
 
@@ -128,14 +128,14 @@ export class RunSecrets {
   }
 
   /** Scan by the secrets that are known now. */
-  exitScan(): ExitScan {
+  outcomeScan(): OutcomeScan {
     const { scan, hasSecrets } = this;
     const maskPayload = async (payload: string) => (hasSecrets ? this.maskPayload(scan, payload) : payload);
-    return new ExitScan(scan, this.canRead ? this.version : null, maskPayload);
+    return new OutcomeScan(scan, this.canRead ? this.version : null, maskPayload);
   }
 
-  /** Reads secrets that were set meanwhile. @returns true if that scan did not know all @throws EXECUTION_FAILED if they changed too often */
-  async isOutdated(exit: ExitScan): Promise<boolean> {
+  /** Reads secrets that were set meanwhile. @returns true if that scan did not include all of them @throws EXECUTION_FAILED if they changed too often */
+  async isOutdated(exit: OutcomeScan): Promise<boolean> {
     if (exit.version === null) return false;
     await this.currentScan();
     return this.version !== exit.version;
@@ -174,9 +174,9 @@ export class SecretStore {
     const { entries, underscore, ...read } = await secretValues.read(appId);
     const sealed = new Set(await secretValues.sealedKeys(appId));
     const context = JSON.stringify(serverActionView(underscore.filter(([key]) => !sealed.has(key))));
-    const made = { version: read.version, entries, context, ...this.scanOf(appId, String(read.version), entries) };
-    this.cached.set(appId, made);
-    return made;
+    const secrets = { version: read.version, entries, context, ...this.scanOf(appId, String(read.version), entries) };
+    this.cached.set(appId, secrets);
+    return secrets;
   }
 
   /**
@@ -202,7 +202,7 @@ export class SecretStore {
   /** Payload in the log entry of a run that was not executed to its end: null if it is the run's own, empty if the app has too many secrets. */
   async maskedPayload({ appId, payload }: { appId: number; payload: string }): Promise<string | null> {
     try {
-      const masked = await (await this.begin(appId)).exitScan().maskPayload(payload);
+      const masked = await (await this.begin(appId)).outcomeScan().maskPayload(payload);
       return masked === payload && payload !== EMPTY_PAYLOAD ? null : masked;
     } catch (error) {
       if (error instanceof ActionError) return EMPTY_PAYLOAD;

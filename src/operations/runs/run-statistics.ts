@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { checkTimezone } from "../../rules/schedule.js";
-import { type NewestRuns, newestRuns, oneOf, optionalMoment, runConditions } from "./run-filter.js";
+import { type NewestRuns, newestRuns, optionalChoice, optionalMoment, runConditions } from "./run-filter.js";
 
 export interface StatisticsOptions {
   /** The id of the draft or of the live version stands for both. */
@@ -68,7 +68,7 @@ type PeriodRow = Omit<Period, "start"> & { start: Date; countedFrom: Date | null
 
 /** @throws REQUEST_INVALID */
 function rangeOf(options: StatisticsOptions, now: number): { by: PeriodLength; from: Date; to: Date } {
-  const by = oneOf(options.by, "by", PERIOD_LENGTHS) ?? "hour";
+  const by = optionalChoice(options.by, "by", PERIOD_LENGTHS) ?? "hour";
   const to = optionalMoment(options.to, "to") ?? new Date(now);
   const from = optionalMoment(options.from, "from") ?? new Date(to.getTime() - DAYS[by].usual * DAY_MS);
   if (from >= to) throw new ActionError("REQUEST_INVALID", "from must be before to");
@@ -92,13 +92,13 @@ export function createRunStatistics({ db }: { db: DataSource }) {
     const newest = await newestRuns(db, appId, conditions);
     const values = [...conditions.parameters, by, timezone];
     const sql = periods(newest, `$${values.length - 1}::text`, `$${values.length}::text`);
-    const found = await rows<PeriodRow>(db, sql, values);
+    const periodRows = await rows<PeriodRow>(db, sql, values);
     return {
       by,
       from: from.toISOString(),
       to: to.toISOString(),
-      countedFrom: found[0]?.countedFrom?.toISOString() ?? null,
-      periods: found.map(({ countedFrom: _, start, p50, p95, ...counts }) => ({
+      countedFrom: periodRows[0]?.countedFrom?.toISOString() ?? null,
+      periods: periodRows.map(({ countedFrom: _, start, p50, p95, ...counts }) => ({
         ...counts,
         start: start.toISOString(),
         p50: p50 === null ? null : Math.round(p50),

@@ -7,7 +7,7 @@ import { type Executor, rows } from "../../data/database.js";
 import type { PageOutcome, PageRequest, PageRun } from "../../engine/browser/run.js";
 import type { ExchangeFacts } from "../../engine/outgoing.js";
 import type { RequestTracing, TraceSpan } from "../watch/tracing.js";
-import type { HeldRun } from "./run-types.js";
+import type { RunRecord } from "./run-types.js";
 
 /* A queued run's trace context, until the run starts. */
 const STORE = "INSERT INTO run_trace (run_id, traceparent) VALUES ($1, $2) ON CONFLICT DO NOTHING";
@@ -86,7 +86,7 @@ class TracedRun implements RunTrace {
   async page(perform: (request: PageRun) => Promise<PageOutcome>, request: PageRun): Promise<PageOutcome> {
     const browser = this.tracing.begin("browser", "internal", this.span.traceparent);
     const spans = new PageRequestSpans(this.tracing, browser, this.serviceOrigin);
-    const outcome = await perform({ mayRequest: () => true, ...request, onRequest: (one) => spans.start(one) });
+    const outcome = await perform({ mayRequest: () => true, ...request, onRequest: (sent) => spans.start(sent) });
     spans.endAll();
     browser.end(!outcome.ok);
     return outcome;
@@ -138,7 +138,7 @@ export class RunTraces {
   }
 
   /** Starts the span of a run. Never rejects, so that a run cannot fail by its trace. */
-  async begin(run: HeldRun): Promise<RunTrace> {
+  async begin(run: RunRecord): Promise<RunTrace> {
     if (!this.tracing.isOn) return NO_TRACE;
     try {
       const { id, appId, actionId, trigger } = run;

@@ -24,7 +24,7 @@ export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "depende
 };
 
 /** Facts of a run that are known from its acceptance on. `payload` is JSON text. */
-interface RunFacts {
+interface RunBase {
   appId: number;
   actionId: number;
   copy: Copy;
@@ -39,7 +39,7 @@ interface RunFacts {
 }
 
 /** A run before its row is written. */
-export interface NewRun extends RunFacts {
+export interface NewRun extends RunBase {
   idempotencyKey: string | null;
   /** True if the key of a failed or cancelled run can start another run. */
   retryFailed?: boolean;
@@ -54,7 +54,7 @@ export interface NewRun extends RunFacts {
 }
 
 /** A run that this process holds. */
-export interface HeldRun extends RunFacts {
+export interface RunRecord extends RunBase {
   id: number;
   replayOf: number | null;
   versionId: number | null;

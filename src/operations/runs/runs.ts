@@ -21,7 +21,7 @@ import { runAccessOf, type UserOf } from "./run-access.js";
 import type { NamedRun } from "./run-inserts.js";
 import { BROWSER_HOLDER, type RunRepository } from "./run-repository.js";
 import { errorIn, outcomeIn, payloadText } from "./run-texts.js";
-import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type HeldRun, type NewRun } from "./run-types.js";
+import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type NewRun, type RunRecord } from "./run-types.js";
 
 /** A call of `run` or `runWithResult`. */
 export interface RunRequest {
@@ -61,10 +61,10 @@ interface RunsOptions {
 }
 
 /** True if a later request can ask for the same run. */
-const isKeyed = ({ idempotencyKey, eventKey = null }: NamedRun): boolean =>
+const isRepeatable = ({ idempotencyKey, eventKey = null }: NamedRun): boolean =>
   idempotencyKey !== null || eventKey !== null;
 
-function mayCancel(caller: Caller, run: HeldRun | null): boolean {
+function mayCancel(caller: Caller, run: RunRecord | null): boolean {
   if (isPerson(caller)) return true;
   if (run === null) return false;
   return run.credentialId === caller.credentialId || (run.personId !== null && run.personId === caller.personId);
@@ -83,7 +83,7 @@ export class Runs {
     });
     notifications.listen(AWAITED_CHANNEL, (notice) => {
       const [parent, child] = notice.split(":").map(Number) as [number, number];
-      dispatcher.expectRun(parent, child);
+      dispatcher.onRunAwaited(parent, child);
     });
   }
 
@@ -205,7 +205,7 @@ export class Runs {
     return promise.finally(() => {
       stopListening();
       // A key can bring the caller back to the run, and a run with a cause belongs to that run.
-      const isAbandoned = signal?.aborted && !started.signal.aborted && !isKeyed(run) && !run.causeRunId;
+      const isAbandoned = signal?.aborted && !started.signal.aborted && !isRepeatable(run) && !run.causeRunId;
       if (isAbandoned) runInBackground(this.cancelAbandoned(id));
     });
   }

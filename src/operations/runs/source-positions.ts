@@ -30,9 +30,9 @@ export function mapPositions(name: string, map: string | null): (text: string) =
     const lines = text.split("\n").flatMap((line) => {
       let isAdded = false;
       const replaced = line.replace(position, (whole, row: string, column: string) => {
-        const found = find!(Number(row), Number(column));
-        isAdded ||= found === null;
-        return found ? `${found.file}:${found.line}:${found.column}` : whole;
+        const original = find!(Number(row), Number(column));
+        isAdded ||= original === null;
+        return original ? `${original.file}:${original.line}:${original.column}` : whole;
       });
       return isAdded && FRAME.test(line) ? [] : [replaced];
     });

@@ -1,6 +1,6 @@
 /** When a browser's processes are looked at. */
 import { expect } from "chai";
-import { lasts } from "../../../src/engine/browser/watch/browser-watch.js";
+import { isLasting } from "../../../src/engine/browser/watch/browser-watch.js";
 
 /** Answers what it is to say, one after the other, and how often it was asked. */
 function said(...answers: readonly boolean[]) {
@@ -10,16 +10,16 @@ function said(...answers: readonly boolean[]) {
 
 describe("the list of runs in progress for a check of the browser", () => {
   it("contains runs that last", async () => {
-    expect(await lasts(said(true, true).active)).to.equal(true);
+    expect(await isLasting(said(true, true).active)).to.equal(true);
   });
 
   it("does not contain runs that end in the meantime, because the check would disturb them", async () => {
-    expect(await lasts(said(true, false).active)).to.equal(false);
+    expect(await isLasting(said(true, false).active)).to.equal(false);
   });
 
   it("is empty at once if there are none", async () => {
     const { active, asked } = said(false, true);
-    expect(await lasts(active)).to.equal(false);
+    expect(await isLasting(active)).to.equal(false);
     expect(asked()).to.equal(1);
   });
 });

@@ -18,7 +18,7 @@ const library = (source: string) => ({
   source,
   content: source,
   mode: "document" as const,
-  mayDoWithLess: true,
+  canBeTried: true,
   defines: "library",
 });
 
@@ -135,7 +135,7 @@ describe("a run whose library names a document", () => {
   });
 
   it("starts in a document if one of its packages declares no other mode, or if the packages are long", async () => {
-    const packages = [{ ...library("globalThis.library = 1"), mayDoWithLess: false }, library("globalThis.more = 1")];
+    const packages = [{ ...library("globalThis.library = 1"), canBeTried: false }, library("globalThis.more = 1")];
     expect((await ran("", "return library", packages)).seen).to.deep.equal(["document"]);
     const long = [library(`globalThis.library = 1; // ${"x".repeat(512 * 1024)}`)];
     expect((await ran("", "return library", long)).seen).to.deep.equal(["document"]);

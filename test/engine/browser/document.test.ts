@@ -14,11 +14,11 @@ describe("a page with a document", () => {
         else throw new Error("Target closed");
       },
     });
-    const lane = { used: () => true, begin: () => {} };
+    const proxyPort = { wasUsed: () => true, startRun: () => {} };
     const unheard: unknown[] = [];
     const hear = (reason: unknown) => unheard.push(reason);
     process.on("unhandledRejection", hear);
-    const sandbox = new DocumentSandbox({ session, connection: session, origin: ORIGIN, lane } as never);
+    const sandbox = new DocumentSandbox({ session, connection: session, origin: ORIGIN, proxyPort } as never);
     const failure = await sandbox.reset().catch((error: Error) => error.message);
     await turn();
     await turn();

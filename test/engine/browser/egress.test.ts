@@ -187,8 +187,8 @@ describe("network access of a run", () => {
     const shut = createEgressProxy({ allowPrivateNetwork: false, ports: [80, 443, port], endpoints, resolve });
     const lifted = createEgressProxy({ allowPrivateNetwork: true, resolve });
     proxies = [shut, lifted];
-    browsers = testBrowsers({ openLane: () => shut.openLane(), spares: 4 });
-    open = testBrowsers({ openLane: () => lifted.openLane() });
+    browsers = testBrowsers({ openProxyPort: () => shut.openProxyPort(), spares: 4 });
+    open = testBrowsers({ openProxyPort: () => lifted.openProxyPort() });
     await Promise.all([browsers.start(), open.start()]);
   });
   beforeEach(() => {

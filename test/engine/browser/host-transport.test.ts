@@ -68,9 +68,9 @@ describe("a host that requires https (HSTS)", () => {
   async function open(): Promise<void> {
     do {
       await page?.discard();
-      const opened = await Page.open(chromium.connection, await proxy.openLane(), () => null).catch(() => null);
+      const opened = await Page.open(chromium.connection, await proxy.openProxyPort(), () => null).catch(() => null);
       if (opened !== null) page = opened;
-    } while (!page?.usable || !(await page.settle(runOf("").origin, "document")));
+    } while (!page?.usable || !(await page.setUp(runOf("").origin, "document")));
   }
 
   /** How that document's way to the plain address came, in the middle of a run. */
@@ -102,7 +102,7 @@ describe("a host that requires https (HSTS)", () => {
         runOf(`const execute = async () => { ${urls} return (await fetch(strict)).status }`),
       );
       expect(received).to.deep.equal({ ok: true, data: "200" });
-      if (await page.renew()) break;
+      if (await page.resetSandbox()) break;
       await open();
     }
     expect(await goes("")).to.equal("plain");

@@ -24,7 +24,7 @@ export async function reachableHost(
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
   const proxy = createEgressProxy({ allowPrivateNetwork: true });
-  const browsers = testBrowsers({ openLane: () => proxy.openLane(), ...options });
+  const browsers = testBrowsers({ openProxyPort: () => proxy.openProxyPort(), ...options });
   await browsers.start();
   return {
     browsers,

@@ -114,7 +114,7 @@ describe("a run without a document", function () {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     proxy = createEgressProxy({ allowPrivateNetwork: true });
-    browsers = testBrowsers({ openLane: () => proxy.openLane(), onLoss: (kind) => void lost.push(kind) });
+    browsers = testBrowsers({ openProxyPort: () => proxy.openProxyPort(), onLoss: (kind) => void lost.push(kind) });
     await browsers.start();
   });
   after(async () => {

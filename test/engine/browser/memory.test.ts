@@ -37,7 +37,7 @@ describe("the memory of a run", function () {
     const source = "const execute = async () => { for (let i = 0; i < 1e5; i += 1) console.log(i) }";
     await resultOf(browsers, source, { onConsole: (line) => lines.push(line) });
     expect(lines).to.have.length(CONSOLE_MAX_LINES + 1);
-    expect(lines.at(-1)?.text).to.equal("The console is full: what follows is not kept");
+    expect(lines.at(-1)?.text).to.equal("The console is full: further lines are not stored");
     const long: ConsoleLine[] = [];
     const heavy =
       "const execute = async () => { const m = 'x'.repeat(1e6); for (let i = 0; i < 1e4; i += 1) console.log(m) }";

@@ -13,7 +13,7 @@ describe("a page with a network isolate", () => {
     const unhandled: unknown[] = [];
     const onRejection = (reason: unknown) => unhandled.push(reason);
     process.on("unhandledRejection", onRejection);
-    const sandbox = new NetworkIsolate({ session, origin: "https://app-1.actions.internal", lane: null } as never);
+    const sandbox = new NetworkIsolate({ session, origin: "https://app-1.actions.internal", proxyPort: null } as never);
     const start = sandbox["replaceThread"]();
     session.emit("Target.attachedToTarget", { sessionId: "1" });
     expect(await start.catch((error: Error) => error.message)).to.equal("Target closed");

@@ -35,8 +35,8 @@ describe("a run with a network", () => {
     const lifted = createEgressProxy({ allowPrivateNetwork: true });
     const strict = createEgressProxy({ allowPrivateNetwork: false });
     proxies = [lifted, strict];
-    open = testBrowsers({ openLane: () => lifted.openLane() });
-    shut = testBrowsers({ openLane: () => strict.openLane() });
+    open = testBrowsers({ openProxyPort: () => lifted.openProxyPort() });
+    shut = testBrowsers({ openProxyPort: () => strict.openProxyPort() });
     await Promise.all([open.start(), shut.start()]);
   });
   after(async () => {

@@ -64,7 +64,7 @@ describe("the window of a document", () => {
     do {
       await page?.discard();
       page = await Page.open(connection, null, () => null);
-    } while (!(await page.settle(ORIGIN, "document")));
+    } while (!(await page.setUp(ORIGIN, "document")));
   }
 
   async function result(body: string): Promise<unknown> {
@@ -88,11 +88,11 @@ describe("the window of a document", () => {
   it("is hidden from the start of a run until it has lasted a frame, and again after the run", async () => {
     await open();
     expect(await result(`return ${HIDDEN}`)).to.equal(true);
-    expect(await page.renew(10_000)).to.equal(true);
+    expect(await page.resetSandbox(10_000)).to.equal(true);
     expect(
       await result(`const was = ${HIDDEN}; await new Promise(requestAnimationFrame); return [was, ${HIDDEN}]`),
     ).to.deep.equal([true, false]);
-    expect(await page.renew(10_000)).to.equal(true);
+    expect(await page.resetSandbox(10_000)).to.equal(true);
     expect(await result(`return ${HIDDEN}`)).to.equal(true);
   });
 
@@ -104,7 +104,7 @@ describe("the window of a document", () => {
         `const first = ${SEEN}; await new Promise(requestAnimationFrame); return [first, ${SEEN}]`,
       );
       expect(seen).to.deep.equal([expected, expected]);
-      expect(await page.renew(10_000)).to.equal(true);
+      expect(await page.resetSandbox(10_000)).to.equal(true);
     }
   });
 
@@ -114,7 +114,7 @@ describe("the window of a document", () => {
       const body = `const input = document.body.appendChild(document.createElement("input")); let heard = 0;
         input.onfocus = () => { heard += 1 }; input.focus(); const first = heard; await new Promise(requestAnimationFrame); return [first, heard]`;
       expect(await result(body)).to.deep.equal([1, 1]);
-      expect(await page.renew(10_000)).to.equal(true);
+      expect(await page.resetSandbox(10_000)).to.equal(true);
     }
   });
 
@@ -175,7 +175,7 @@ describe("the window of a document", () => {
       `const was = ${HIDDEN}; await new Promise(requestAnimationFrame); return [was, document.hasFocus()]`,
     );
     expect(seen).to.deep.equal([false, true]);
-    expect(await page.renew(10_000)).to.equal(true);
+    expect(await page.resetSandbox(10_000)).to.equal(true);
     expect(await result(`return ${HIDDEN}`)).to.equal(false);
   });
 });

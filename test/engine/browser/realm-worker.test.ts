@@ -6,7 +6,7 @@ import { pageTexts } from "../../../src/engine/browser/pages/in-page/page-texts.
 import { realmWorker } from "../../../src/engine/browser/pages/in-page/realm-worker.js";
 import { threadHost } from "../../../src/engine/browser/pages/in-page/thread-host.js";
 
-const BOUNDS = { pauseMs: 2, readyWithinMs: 500, threadRuns: 100, lookAfter: 10, messageCharacters: 30 };
+const BOUNDS = { pauseMs: 2, readyWithinMs: 500, threadRuns: 100, measureAfter: 10, messageCharacters: 30 };
 
 interface Thread {
   begin(bindingName: string): void;
@@ -126,11 +126,11 @@ describe("the realm for the next run on a thread", () => {
 
   it("is created at once if the thread is to be measured", async () => {
     const one = threaded();
-    for (let count = 1; count < BOUNDS.lookAfter / 2; count += 1)
+    for (let count = 1; count < BOUNDS.measureAfter / 2; count += 1)
       expect(await one.answered("data 1")).to.equal("reuse data 1");
     expect(await one.answered("data 1")).to.equal("measure data 1");
     one.pass(0);
-    expect(one.realms()).to.equal(1 + BOUNDS.lookAfter / 2);
+    expect(one.realms()).to.equal(1 + BOUNDS.measureAfter / 2);
   });
 
   it("is not created after the thread's last run", async () => {

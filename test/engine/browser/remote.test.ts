@@ -245,7 +245,7 @@ describe("browsers that were started elsewhere", () => {
         return source.isAt(peer);
       };
       const proxy = createEgressProxy({ allowPrivateNetwork: true, host: outerAddress, serves });
-      const browsers = browsersOf([], { sources: [source], openLane: proxy.openLane });
+      const browsers = browsersOf([], { sources: [source], openProxyPort: proxy.openProxyPort });
       await browsers.start();
       expect(await resultOf(browsers, `const execute = async () => (await fetch("${url}")).text()`)).to.equal(
         "reached",
@@ -262,9 +262,9 @@ describe("browsers that were started elsewhere", () => {
         host: "127.0.0.2",
         serves: (peer) => peer === "127.0.0.3",
       });
-      const lane = await proxy.openLane();
-      lane.begin({ onHost: () => {} });
-      const { hostname, port } = new URL(lane.proxyServer);
+      const proxyPort = await proxy.openProxyPort();
+      proxyPort.startRun({ onHost: () => {} });
+      const { hostname, port } = new URL(proxyPort.proxyServer);
       const answerTo = (localAddress: string) =>
         new Promise<string>((resolve) => {
           let answer = "";
@@ -277,7 +277,7 @@ describe("browsers that were started elsewhere", () => {
           socket.write(`GET ${url} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
         });
       expect(await answerTo("127.0.0.1")).to.equal("");
-      expect(lane.used()).to.equal(false);
+      expect(proxyPort.wasUsed()).to.equal(false);
       expect(await answerTo("127.0.0.3")).to.include("reached");
       proxy.close();
     });

@@ -134,11 +134,11 @@ describe("after the requests of a run", () => {
       async function open(): Promise<void> {
         do {
           await page?.discard();
-          const lane = await proxy.openLane();
-          const opened = await Page.open(chromium.connection, lane, () => null).catch(() => null);
-          if (opened === null) lane.close();
+          const proxyPort = await proxy.openProxyPort();
+          const opened = await Page.open(chromium.connection, proxyPort, () => null).catch(() => null);
+          if (opened === null) proxyPort.close();
           else page = opened;
-        } while (!page?.usable || !(await page.settle(ORIGIN, mode)));
+        } while (!page?.usable || !(await page.setUp(ORIGIN, mode)));
       }
       beforeEach(open);
       afterEach(() => page.discard());
@@ -157,7 +157,7 @@ describe("after the requests of a run", () => {
           // A page that a busy machine replaced proves nothing about renewal.
           for (let renewed = 0; renewed < 2; ) {
             expect(await askedBy(code)).to.deep.equal(expected);
-            if (await page.renew()) renewed += 1;
+            if (await page.resetSandbox()) renewed += 1;
             else await open();
           }
         });
@@ -169,7 +169,7 @@ describe("after the requests of a run", () => {
           const lastRequest = isHeard ? "await fetch(url + '/told')" : "";
           const first = await askedBy(`${NAMING} await (async () => { ${code} })().catch(() => {}); ${lastRequest}`);
           expect(first.some(hasName), first.join()).to.equal(isHeard);
-          const kept = await page.renew();
+          const kept = await page.resetSandbox();
           if (isHeard) expect(kept).to.equal(false);
           if (!kept) await open();
           const again = mode === "document" ? "await loaded('/auth')" : "";
@@ -186,7 +186,7 @@ describe("after the requests of a run", () => {
         await page.run(
           runOf(`const execute = async () => { try { ${store} } catch {} await fetch("${url}/data") }`, { mode }),
         );
-        if (!(await page.renew())) await open();
+        if (!(await page.resetSandbox())) await open();
         const look = `return [typeof localStorage === "object" && localStorage.length, typeof indexedDB === "object" && (await indexedDB.databases()).length,
           typeof caches === "object" && (await caches.keys()).length,
           typeof navigator === "object" && (await navigator.serviceWorker?.getRegistrations().catch(() => []))?.length]`;
@@ -202,7 +202,7 @@ describe("after the requests of a run", () => {
           connections = 0;
           await askedBy("for (let i = 0; i < 3; i += 1) await (await fetch(url + '/' + i)).text()");
           expect(connections).to.be.at.least(1);
-          if (!(await page.renew())) await open();
+          if (!(await page.resetSandbox())) await open();
         }
       });
 
@@ -210,7 +210,7 @@ describe("after the requests of a run", () => {
         const pool = new Pool({
           chromium,
           crashCause: () => null,
-          openLane: () => proxy.openLane(),
+          openProxyPort: () => proxy.openProxyPort(),
           openings: { enter: async () => () => undefined },
           spares: 1,
           warmPages: 4,
@@ -234,7 +234,7 @@ describe("after the requests of a run", () => {
           // A busy machine may be late for one.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {
             expect(await askedBy("setInterval(() => fetch(url + '/late').catch(() => {}), 0)")).to.deep.equal([]);
-            kept = await page.renew();
+            kept = await page.resetSandbox();
             if (!kept) await open();
           }
           expect(kept).to.equal(true);
@@ -259,7 +259,7 @@ describe("after the requests of a run", () => {
           ] as const) {
             ends.length = 0;
             await askedBy(code);
-            if (!(await page.renew())) await open();
+            if (!(await page.resetSandbox())) await open();
             expect(ends).to.deep.equal([end]);
           }
           chromium.connection.off("sessionattached", watch);
@@ -272,7 +272,7 @@ describe("after the requests of a run", () => {
           // Requests in flight at the end of the run may arrive late, which only costs a page.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {
             await askedBy(endless);
-            kept = await page.renew();
+            kept = await page.resetSandbox();
             if (!kept) await open();
           }
           expect(kept).to.equal(true);
@@ -285,7 +285,7 @@ describe("after the requests of a run", () => {
       else
         it("a request after the end of the run costs the page", async () => {
           await askedBy(endless);
-          expect(await page.renew()).to.equal(false);
+          expect(await page.resetSandbox()).to.equal(false);
         });
     });
   }

@@ -76,8 +76,8 @@ for (const mode of MODES.filter(hasNetwork))
       const open = createEgressProxy({ allowPrivateNetwork: true, resolve, connectTimeoutMs: CONNECT_TIMEOUT_MS });
       const shut = createEgressProxy({ allowPrivateNetwork: false, resolve });
       proxies = [open, shut];
-      browsers = testBrowsers({ openLane: () => open.openLane() });
-      strict = testBrowsers({ openLane: () => shut.openLane() });
+      browsers = testBrowsers({ openProxyPort: () => open.openProxyPort() });
+      strict = testBrowsers({ openProxyPort: () => shut.openProxyPort() });
       await Promise.all([browsers.start(), strict.start()]);
     });
     after(async () => {

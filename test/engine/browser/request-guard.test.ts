@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { Lane } from "../../../src/engine/browser/network/lane.js";
+import type { ProxyPort } from "../../../src/engine/browser/network/proxy-port.js";
 import { hasNetwork, MODES, type PageRun } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { createSecretScan } from "../../../src/engine/secret-scan/scan.js";
@@ -140,7 +140,7 @@ describe("URLs that a run may not request", () => {
     await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
     port = (server.address() as AddressInfo).port;
     proxy = createEgressProxy({ allowPrivateNetwork: true });
-    browsers = testBrowsers({ openLane: () => proxy.openLane(), spares: 4 });
+    browsers = testBrowsers({ openProxyPort: () => proxy.openProxyPort(), spares: 4 });
     await browsers.start();
   });
   beforeEach(() => {
@@ -294,20 +294,20 @@ describe("URLs that a run may not request", () => {
   });
 
   it("are blocked by the page's own check if the proxy port does not check", async () => {
-    const openLane = async (): Promise<Lane> => {
-      const lane = await proxy.openLane();
-      const begin: Lane["begin"] = (run) => lane.begin({ onHost: run.onHost });
-      const { proxyServer } = lane;
+    const openProxyPort = async (): Promise<ProxyPort> => {
+      const proxyPort = await proxy.openProxyPort();
+      const begin: ProxyPort["startRun"] = (run) => proxyPort.startRun({ onHost: run.onHost });
+      const { proxyServer } = proxyPort;
       return {
         proxyServer,
-        begin,
-        end: () => lane.end(),
-        used: () => lane.used(),
-        usedLate: () => lane.usedLate(),
-        close: () => lane.close(),
+        startRun: begin,
+        endRun: () => proxyPort.endRun(),
+        wasUsed: () => proxyPort.wasUsed(),
+        wasUsedLate: () => proxyPort.wasUsedLate(),
+        close: () => proxyPort.close(),
       };
     };
-    const trusting = testBrowsers({ openLane });
+    const trusting = testBrowsers({ openProxyPort });
     await trusting.start();
     try {
       const unasked = EXITS.filter(([, way]) => !/\(W\)|WebSocket/.test(way));

@@ -124,7 +124,7 @@ describe("calls of the service from a network isolate", () => {
     const requests = createServiceRequests(base)!;
     service = { base, send: (request, signal) => requests.send(request, ORIGIN, signal) };
     egress = createEgressProxy({ allowPrivateNetwork: true });
-    browsers = testBrowsers({ openLane: () => egress.openLane() });
+    browsers = testBrowsers({ openProxyPort: () => egress.openProxyPort() });
     await browsers.start();
   });
   beforeEach(() => {

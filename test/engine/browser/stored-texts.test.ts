@@ -1,7 +1,7 @@
 /** A page is only asked for texts that it has: the oldest are dropped first, whatever a run lists. */
 import { expect } from "chai";
 import { functionOf } from "../../../src/engine/browser/pages/action-script.js";
-import type { Sent } from "../../../src/engine/browser/pages/in-page/page-texts.js";
+import type { SentScript } from "../../../src/engine/browser/pages/in-page/page-texts.js";
 import { StoredTexts } from "../../../src/engine/browser/pages/stored-texts.js";
 import { runOf } from "./support.js";
 
@@ -17,7 +17,12 @@ function createTwin(maxCharacters: number) {
   const page = new Map<string, string>();
   return (contents: readonly string[]) => {
     const packages = contents.map((content) => ({ name: `${content}.js`, source: content.repeat(4), content }));
-    const [, , forget, scripts] = kept.valuesOf(runOf("own", { packages })) as [string, string, string[], Sent[]];
+    const [, , forget, scripts] = kept.runArguments(runOf("own", { packages })) as [
+      string,
+      string,
+      string[],
+      SentScript[],
+    ];
     const evaluated = scripts.map(([, text, content, keep]) => {
       if (keep) page.set(content, text!);
       return text ?? page.get(content);
@@ -39,7 +44,7 @@ describe("texts that a page stores", () => {
     const kept = new StoredTexts();
     const sent = (name: string) => {
       const packages = [{ name, source: "1", content: "a" }];
-      return (kept.valuesOf(runOf("own", { packages }))[3] as Sent[])[0]![1];
+      return (kept.runArguments(runOf("own", { packages }))[3] as SentScript[])[0]![1];
     };
     expect(["a.js", "b.js", "a.js"].map(sent)).to.deep.equal([named("a.js", "1"), named("b.js", "1"), null]);
   });

@@ -15,7 +15,7 @@ import { chromePath } from "../../harness/remote-chromium.js";
 export function testBrowsers(options: Partial<BrowsersOptions & ChromiumOptions> = {}): Browsers {
   const { log = pino({ level: "silent" }), sandbox = true, ...others } = options;
   const local = localBrowser({ chromePath: options.chromePath ?? chromePath(), sandbox, log });
-  return new Browsers({ sources: [local], openLane: null, log, ...others });
+  return new Browsers({ sources: [local], openProxyPort: null, log, ...others });
 }
 
 /** A browser that another process started. */

@@ -21,7 +21,7 @@ const library = (source: string, mode: Mode = "network-isolate") => ({
   source,
   content: source,
   mode,
-  mayDoWithLess: true,
+  canBeTried: true,
   defines: "library",
 });
 
@@ -132,11 +132,11 @@ describe("runs that are tried", () => {
     const of = (changes: object, mode: Mode, ofSource: Mode = "isolate") =>
       trials.modeToTry(runOf("a", { packages: [{ ...packages[0]!, ...changes }] }), mode, ofSource);
     expect(of({}, "network-isolate")).to.equal("network-isolate");
-    expect(of({ mayDoWithLess: false }, "isolate")).to.equal("isolate");
+    expect(of({ canBeTried: false }, "isolate")).to.equal("isolate");
     expect(of({}, "document")).to.equal("document");
     expect(of({ source: "x".repeat(512 * 1024 + 1) }, "document")).to.equal(null);
     expect([of({}, "document", "document"), of({}, "network-isolate", "network-isolate")]).to.deep.equal([null, null]);
-    expect(of({ mayDoWithLess: false }, "network-isolate")).to.equal(null);
+    expect(of({ canBeTried: false }, "network-isolate")).to.equal(null);
   });
 });
 
@@ -260,7 +260,7 @@ describe("a browser without isolates", function () {
 
   it("runs code of the language, and code that would be tried, in documents", async () => {
     const without = browserWith("delete self.ShadowRealm");
-    const browsers = new Browsers({ sources: [without], openLane: null, log });
+    const browsers = new Browsers({ sources: [without], openProxyPort: null, log });
     await browsers.start();
     try {
       const listens = "async function execute() { return typeof addEventListener }";
@@ -302,7 +302,7 @@ describe("a browser without isolates", function () {
     });
 
   it("is not the browser of this machine, which has them", async () => {
-    const browsers = testBrowsers({ openLane: null });
+    const browsers = testBrowsers({ openProxyPort: null });
     await browsers.start();
     const code = "const execute = async () => [typeof addEventListener, typeof structuredClone, typeof fetch]";
     const seen = await resultOf(browsers, code, { mode: "network-isolate" }).finally(() => browsers.stop());

@@ -65,12 +65,12 @@ export class RequestFaults {
     this.faults = new Set();
   }
 
-  /** Records that the lane refused `host:port`. */
+  /** Records that the proxy port refused `host:port`. */
   refused(host: string, reason: string): void {
     if (this.refusals.size < FAULTS_MAX) this.refusals.set(host, reason);
   }
 
-  /** Records that the lane reached `host:port`: later failures have another reason. */
+  /** Records that the proxy port reached `host:port`: later failures have another reason. */
   reached(host: string): void {
     this.refusals.delete(host);
   }
@@ -81,17 +81,17 @@ export class RequestFaults {
   }
 
   /** True if this many calls of `fetch` have been reported and every request has ended. */
-  over(fetches: number): boolean {
+  areOver(fetches: number): boolean {
     return this.fetches >= fetches && this.pending.size === 0 && !this.isCrowded;
   }
 
   /** Resolves when every reported request has ended. Rejects if some have not within `timeoutMs`. */
   async settled(timeoutMs: number): Promise<void> {
-    if (this.isCrowded) throw new Error("the run had too many requests under way to know when they end");
+    if (this.isCrowded) throw new Error("the run has too many requests in progress to detect their end");
     if (this.pending.size === 0) return;
     const timer = new AbortController();
     const late = setTimeoutPromise(timeoutMs, undefined, { signal: timer.signal }).then(() => {
-      throw new Error("requests of the run are still under way");
+      throw new Error("requests of the run are still in progress");
     });
     const done = new Promise<void>((resolve) => {
       this.onSettled = resolve;

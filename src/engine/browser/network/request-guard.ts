@@ -1,6 +1,6 @@
 /**
  * Holds every request of a page, its frames and its workers until the run's judge has accepted its address. The protocol pauses all requests
- * except WebSockets, which it only reports. So the lane asks before it connects, and connects only to hosts of accepted addresses.
+ * except WebSockets, which it only reports. So the proxy port asks before it connects, and connects only to hosts of accepted addresses.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRun } from "../run.js";
@@ -32,10 +32,10 @@ export class RequestGuard {
   /** The pending decisions on WebSockets. */
   private deciding: Promise<unknown> = Promise.resolve();
 
-  /** @param caughtUp resolves when all events that the page and its children had sent have arrived; rejects after this time */
+  /** @param catchUp resolves when all events that the page and its children had sent have arrived; rejects after this time */
   constructor(
     private readonly page: CDPSession,
-    private readonly caughtUp: (timeoutMs: number) => Promise<void>,
+    private readonly catchUp: (timeoutMs: number) => Promise<void>,
   ) {}
 
   /**
@@ -68,7 +68,7 @@ export class RequestGuard {
   }
 
   /** True if a request to this address may be sent. Rejects if the judge fails. */
-  async passes(url: string, referrer?: string): Promise<boolean> {
+  async accepts(url: string, referrer?: string): Promise<boolean> {
     const host = hostOf(url);
     const { judge, accepted } = this;
     if (host === null || judge === undefined) return true;
@@ -81,7 +81,7 @@ export class RequestGuard {
   answer(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void {
     const { requestId, request } = event;
     const referrer = request.headers["Referer"] ?? request.headers["referer"];
-    this.passes(request.url + (request.urlFragment ?? ""), referrer)
+    this.accepts(request.url + (request.urlFragment ?? ""), referrer)
       .catch(() => false)
       .then((may) =>
         may
@@ -96,7 +96,7 @@ export class RequestGuard {
   async mayConnect(host: string): Promise<boolean> {
     if (this.judge === undefined) return true;
     try {
-      await this.caughtUp(ANSWER_TIMEOUT_MS);
+      await this.catchUp(ANSWER_TIMEOUT_MS);
     } catch {
       return false;
     }
@@ -111,7 +111,7 @@ export class RequestGuard {
   private onWebSocket({ url }: Protocol.Network.WebSocketCreatedEvent): void {
     const host = hostOf(url);
     const { refused } = this;
-    const passed = this.passes(url).catch(() => false);
+    const passed = this.accepts(url).catch(() => false);
     const decided = passed.then((may) => !may && host !== null && refused.add(host));
     this.deciding = Promise.all([this.deciding, decided]);
   }

@@ -1,18 +1,18 @@
 /**
- * The requests of one page's runs. The lane is open while a run is active, the guard checks each address, failures are explained, and nothing
+ * The requests of one page's runs. The proxy port is open while a run is active, the guard checks each address, failures are explained, and nothing
  * of a request is left for the next run.
  */
 import type { CDPSession } from "puppeteer";
 import type { PageRequest, PageRun } from "../run.js";
-import type { Lane } from "./lane.js";
+import type { ProxyPort } from "./proxy-port.js";
 import { BLOCKED, RequestFaults } from "./request-faults.js";
 import { hostOf, NO_BUFFERS, RequestGuard } from "./request-guard.js";
 
-/** Maximum time in which requests end after the lane is closed. */
+/** Maximum time in which requests end after the proxy port is closed. */
 const SETTLED_WITHIN_MS = 200;
 
 /** A request that the service may send itself: further headers, and a callback for its end. `failure`: the reason if there was no answer. */
-export interface Admitted {
+export interface AdmittedRequest {
   headers: Readonly<Record<string, string>>;
   end(status: number | null, failure?: string): void;
 }
@@ -20,9 +20,9 @@ export interface Admitted {
 interface RunRequestsOptions {
   session: CDPSession;
   origin: string;
-  lane: Lane | null;
+  proxyPort: ProxyPort | null;
   /** As in RequestGuard. */
-  caughtUp: (timeoutMs: number) => Promise<void>;
+  catchUp: (timeoutMs: number) => Promise<void>;
 }
 
 export class RunRequests {
@@ -33,11 +33,11 @@ export class RunRequests {
   private contact: (host: string) => void = () => {};
 
   constructor(private readonly options: RunRequestsOptions) {
-    this.guard = new RequestGuard(options.session, options.caughtUp);
+    this.guard = new RequestGuard(options.session, options.catchUp);
     this.faults = new RequestFaults(options.origin);
   }
 
-  /** Opens the lane for a run. @returns true if the guard was set up only now, after something in the page had started */
+  /** Opens the proxy port for a run. @returns true if the guard was set up only now, after something in the page had started */
   begin({ mayRequest, onRequest, onHost, onConsole, network = true }: PageRun): Promise<boolean> {
     this.runs += 1;
     const hosts = new Set<string>();
@@ -47,7 +47,7 @@ export class RunRequests {
     };
     this.follow = mayRequest && onRequest;
     this.faults.begin((text) => onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }));
-    this.options.lane?.begin({
+    this.options.proxyPort?.startRun({
       onHost: this.contact,
       onRefused: (host, reason) => this.faults.refused(host, reason),
       onReached: (host) => this.faults.reached(host),
@@ -64,9 +64,9 @@ export class RunRequests {
   };
 
   /** Checks a request that the service is to send itself, and counts its host. @returns null if it is blocked */
-  readonly admit = async ({ method, url }: PageRequest): Promise<Admitted | null> => {
+  readonly admitRequest = async ({ method, url }: PageRequest): Promise<AdmittedRequest | null> => {
     const run = this.runs;
-    const passes = await this.guard.passes(url).catch(() => false);
+    const passes = await this.guard.accepts(url).catch(() => false);
     if (run !== this.runs) return null;
     if (!passes) {
       this.faults.failed(url, BLOCKED);
@@ -94,8 +94,8 @@ export class RunRequests {
    * @returns true if there may have been anything
    */
   async clear(): Promise<boolean> {
-    const { session, lane } = this.options;
-    if (lane?.used() !== true) return false;
+    const { session, proxyPort } = this.options;
+    if (proxyPort?.wasUsed() !== true) return false;
     // Clearing the cache also removes the hosts that require https.
     await Promise.all([session.send("Network.clearBrowserCache"), session.send("Network.clearBrowserCookies")]);
     return true;
@@ -103,6 +103,6 @@ export class RunRequests {
 
   /** True if anything was sent after the end of the run. */
   hasLateRequest(): boolean {
-    return this.options.lane?.usedLate() === true;
+    return this.options.proxyPort?.wasUsedLate() === true;
   }
 }

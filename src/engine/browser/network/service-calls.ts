@@ -3,8 +3,8 @@
  * of the browser's network, and their answers are returned in parts. The page may be compromised, so every field is checked.
  */
 import { RUN_REQUESTS_AT_ONCE } from "../../../limits.js";
-import type { SendOutgoing, ServiceRequest, ServiceWay } from "../run.js";
-import type { Admitted, RunRequests } from "./run-requests.js";
+import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
+import type { AdmittedRequest, RunRequests } from "./run-requests.js";
 
 /** Maximum concurrent requests to the service: a browser has this many connections to a host. */
 export const AT_ONCE_MAX = 6;
@@ -54,19 +54,19 @@ function endOfPart(text: string, at: number): number {
 }
 
 export class ServiceCalls {
-  private service: ServiceWay | undefined;
+  private service: ServiceClient | undefined;
   private sendOutgoing: SendOutgoing | undefined;
   private run = new AbortController();
   private active = 0;
   private outgoingActive = 0;
 
   constructor(
-    private readonly admit: RunRequests["admit"],
+    private readonly admit: RunRequests["admitRequest"],
     private readonly reply: Reply,
   ) {}
 
   /** Accepts requests of the next run. */
-  begin({ service, outgoing }: { service?: ServiceWay | undefined; outgoing?: SendOutgoing | undefined }): void {
+  begin({ service, outgoing }: { service?: ServiceClient | undefined; outgoing?: SendOutgoing | undefined }): void {
     this.service = service;
     this.sendOutgoing = outgoing;
     this.outgoingActive = 0;
@@ -104,10 +104,10 @@ export class ServiceCalls {
     await this.reply(id, null, null, true).catch(() => {});
   }
 
-  private async perform(id: number, request: ServiceRequest, service: ServiceWay): Promise<void> {
+  private async perform(id: number, request: ServiceRequest, service: ServiceClient): Promise<void> {
     const { signal } = this.run;
     this.active += 1;
-    let admitted: Admitted | null = null;
+    let admitted: AdmittedRequest | null = null;
     let status: number | null = null;
     let head: string | null = null;
     /** Reports the end before the page receives the last part, which may end the run. */

@@ -69,14 +69,14 @@ function cleanStack(stack: string, at: string): string {
 }
 
 function readFailure(json: string, sourceName: string): PageOutcome {
-  const found = JSON.parse(json) as Partial<HarnessFailure>;
-  const name = text(found.name, "Error");
-  const message = text(found.message, "").replace(PARSED_BY, "");
-  const cut = [found.name, found.message, found.stack].some(wasCut);
+  const failure = JSON.parse(json) as Partial<HarnessFailure>;
+  const name = text(failure.name, "Error");
+  const message = text(failure.message, "").replace(PARSED_BY, "");
+  const cut = [failure.name, failure.message, failure.stack].some(wasCut);
   // Nothing is appended to a text that was cut.
-  const stack = withoutHead(cleanStack(text(found.stack, name), cut ? "" : text(found.at, "")), sourceName);
+  const stack = withoutHead(cleanStack(text(failure.stack, name), cut ? "" : text(failure.at, "")), sourceName);
   const error = { name, message, stack, ...(cut && { cut }) };
-  return { ok: false, cause: found.cause === "result" ? "result" : "script", error };
+  return { ok: false, cause: failure.cause === "result" ? "result" : "script", error };
 }
 
 /** @param name source name of the action's code */

@@ -24,30 +24,30 @@ export class Children {
   }
 
   /** Resolves when all events that the page and its children had sent have arrived. Rejects after `timeoutMs`. */
-  readonly caughtUp = async (timeoutMs: number): Promise<void> => {
+  readonly catchUp = async (timeoutMs: number): Promise<void> => {
     const options = { timeout: timeoutMs };
     await Promise.all([...this.sessions].map((session) => session.send("Runtime.getIsolateId", undefined, options)));
   };
 
   /** True if there is a child now. */
-  any(): boolean {
+  hasAny(): boolean {
     return this.sessions.size > 1;
   }
 
   /** True if there has ever been a child. */
-  had(): boolean {
+  hasHadAny(): boolean {
     return this.hadAny;
   }
 
   private attachTo(session: CDPSession): Promise<unknown> {
-    session.on("Target.attachedToTarget", (event) => runInBackground(this.adopt(event)));
+    session.on("Target.attachedToTarget", (event) => runInBackground(this.attachChild(event)));
     session.on("Target.detachedFromTarget", ({ sessionId }) => {
-      for (const one of this.sessions) if (one.id() === sessionId) this.sessions.delete(one);
+      for (const child of this.sessions) if (child.id() === sessionId) this.sessions.delete(child);
     });
     return session.send("Target.setAutoAttach", AUTO_ATTACH);
   }
 
-  private async adopt({ sessionId, targetInfo }: Protocol.Target.AttachedToTargetEvent): Promise<void> {
+  private async attachChild({ sessionId, targetInfo }: Protocol.Target.AttachedToTargetEvent): Promise<void> {
     this.hadAny = true;
     const child = this.page.connection()?.session(sessionId);
     if (!child) return;

@@ -57,9 +57,9 @@ export class DocumentSandbox implements Sandbox {
         type === "worker" ? this.prepareWorker(child) : boundDocuments(child),
       ]),
     );
-    this.requests = new RunRequests({ ...options, caughtUp: this.children.caughtUp });
+    this.requests = new RunRequests({ ...options, catchUp: this.children.catchUp });
     this.window = new PageWindow(options);
-    this.calls = new ServiceCalls(this.requests.admit, (...part) =>
+    this.calls = new ServiceCalls(this.requests.admitRequest, (...part) =>
       callHarness(session, this.harnessId, "answer", part),
     );
     this.listen();
@@ -81,7 +81,7 @@ export class DocumentSandbox implements Sandbox {
     const { traces, requests } = this;
     this.isRunning = false;
     this.window.reset();
-    if (traces.found() || this.children.had()) return false;
+    if (traces.hasReportedAny() || this.children.hasHadAny()) return false;
     await requests.settled();
     const { loaded } = await navigate(session, `${origin}/`);
     const [harnessId, [hasTraces, holdsMuch]] = await Promise.all([
@@ -95,7 +95,7 @@ export class DocumentSandbox implements Sandbox {
     // Fails right after the commit, when the page may not count as active yet.
     await session.send("Page.resetNavigationHistory");
     // Checked last: all that the old document sent has been reported by now.
-    return !hasTraces && !holdsMuch && !this.hasLateRequest && !traces.found() && !requests.hasLateRequest();
+    return !hasTraces && !holdsMuch && !this.hasLateRequest && !traces.hasReportedAny() && !requests.hasLateRequest();
   }
 
   async execute(request: PageRun): Promise<unknown> {
@@ -111,7 +111,7 @@ export class DocumentSandbox implements Sandbox {
     const values = [CONSOLE_BINDING, scripts, payload, settings, base];
     const answer = await callForText(this.options.session, this.harnessId, "run", values);
     // Workers print by their own sessions, whose events may arrive after the answer.
-    if (this.children.any()) await this.children.caughtUp(LAST_LINES_MS).catch(() => {});
+    if (this.children.hasAny()) await this.children.catchUp(LAST_LINES_MS).catch(() => {});
     return answer;
   }
 
@@ -134,7 +134,7 @@ export class DocumentSandbox implements Sandbox {
   }
 
   private listen(): void {
-    const { session, origin, onAsked } = this.options;
+    const { session, origin, onServiceRequest } = this.options;
     const onRequest = () => {
       if (!this.isRunning) this.hasLateRequest = true;
     };
@@ -145,7 +145,7 @@ export class DocumentSandbox implements Sandbox {
     session.on("Network.webTransportCreated", onRequest);
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
       if (name !== CONSOLE_BINDING || !payload.startsWith(CALL_MARK)) return;
-      onAsked();
+      onServiceRequest();
       runInBackground(this.calls.receive(payload.slice(CALL_MARK.length)));
     });
     session.on("Fetch.requestPaused", (event) => this.onRequestPaused(event));
@@ -190,6 +190,6 @@ export class DocumentSandbox implements Sandbox {
   private async lookForTraces(): Promise<[boolean, boolean]> {
     // After the navigation, since the old document could set cookies until then; before the search, which would find them.
     if (await this.requests.clear()) await this.clearMemoryCache();
-    return Promise.all([this.traces.look(this.options.origin), this.holdsMuch()]);
+    return Promise.all([this.traces.search(this.options.origin), this.holdsMuch()]);
   }
 }

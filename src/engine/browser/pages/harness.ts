@@ -1,6 +1,12 @@
 /** Source texts of the scripts that are evaluated in pages and workers before a run, built from the functions of `in-page/`. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
-import { ISOLATE_GLOBALS, LENT_CLASSES, LENT_UNNAMED, NAVIGATOR_MEMBERS, NETWORK_ISOLATE_GLOBALS } from "../globals.js";
+import {
+  HOST_CLASSES,
+  ISOLATE_GLOBALS,
+  NAVIGATOR_MEMBERS,
+  NETWORK_ISOLATE_GLOBALS,
+  UNNAMED_HOST_CLASSES,
+} from "../globals.js";
 import {
   AT_ONCE_MAX,
   BODY_MAX_CHARACTERS,
@@ -11,32 +17,31 @@ import { SERVICE_GLOBAL } from "../run.js";
 import { HARNESS_NAME, TEXT_MAX_CHARACTERS } from "./answer.js";
 import { FORBIDDEN_MEMBERS } from "./document-policy.js";
 import { CONSOLE_BINDING, MESSAGE_CHARACTERS } from "./fresh-document.js";
-import { borrowedPlatform } from "./in-page/borrowed-platform.js";
 import { boundScope } from "./in-page/bounds.js";
-import { childConsole } from "./in-page/child-console.js";
 import { codeOfText } from "./in-page/code-of-text.js";
 import { harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
-import { type HarnessLimits, harnessConsole } from "./in-page/harness-console.js";
-import { lentPlatform } from "./in-page/lent-platform.js";
-import { lentRows } from "./in-page/lent-rows.js";
-import { lentTimers } from "./in-page/lent-timers.js";
+import { childConsole, type HarnessLimits, harnessConsole } from "./in-page/harness-console.js";
+import { hostPlatform } from "./in-page/host-platform.js";
+import { hostRows } from "./in-page/host-rows.js";
+import { hostTimers } from "./in-page/host-timers.js";
 import { pageTexts } from "./in-page/page-texts.js";
 import { realmFaults } from "./in-page/realm-faults.js";
 import { realmHarness } from "./in-page/realm-harness.js";
+import { realmPlatform } from "./in-page/realm-platform.js";
 import { realmRows } from "./in-page/realm-rows.js";
 import { realmSignals } from "./in-page/realm-signals.js";
 import { realmTimers } from "./in-page/realm-timers.js";
 import { realmWorker, type ThreadBounds } from "./in-page/realm-worker.js";
 import { hostCalls, runCalls } from "./in-page/service-calls.js";
-import { shownValues } from "./in-page/shown-values.js";
 import { standIns } from "./in-page/stand-ins.js";
 import { threadHost } from "./in-page/thread-host.js";
+import { valueFormatter } from "./in-page/value-formatter.js";
 import { visibleAlways } from "./in-page/visible-always.js";
 
 export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
-export const CONSOLE_FULL = "The console is full: what follows is not kept";
+export const CONSOLE_FULL = "The console is full: further lines are not stored";
 
 /** Limits of each document and worker. A run can only communicate with its own frames and workers. */
 const CHANNELS_MAX = 8;
@@ -53,12 +58,12 @@ const THREAD_BOUNDS: ThreadBounds = {
   pauseMs: PAUSE_MS,
   readyWithinMs: READY_WITHIN_MS,
   threadRuns: 100,
-  lookAfter: 10,
+  measureAfter: 10,
   messageCharacters: MESSAGE_CHARACTERS,
 };
 
 /** Maximum size of the platform's objects of all runs of a thread. They are freed with the thread too, and no measurement includes them. */
-const LENT_MAX_CHARACTERS = 16 * 1024 * 1024;
+const HOST_OBJECTS_MAX_CHARACTERS = 16 * 1024 * 1024;
 
 const LIMITS: HarnessLimits = {
   resultMaxBytes: RESULT_MAX_BYTES,
@@ -68,7 +73,7 @@ const LIMITS: HarnessLimits = {
   consoleFull: CONSOLE_FULL,
 };
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever the functions take
+// biome-ignore lint/suspicious/noExplicitAny: the functions have different parameters
 function calling(run: (...args: any[]) => unknown, ...args: string[]): string {
   return `(${run.toString()})(${args.join(", ")})`;
 }
@@ -78,8 +83,8 @@ function calling(run: (...args: any[]) => unknown, ...args: string[]): string {
  * with one again each time.
  */
 const named = (source: string): string => `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_NAME}`;
-const SHOWN = calling(shownValues, String(TEXT_MAX_CHARACTERS));
-const CORE = `((shown) => ${calling(harnessCore, JSON.stringify(LIMITS), "shown", calling(harnessConsole, JSON.stringify(LIMITS), "shown"))})(${SHOWN})`;
+const FORMATTER = calling(valueFormatter, String(TEXT_MAX_CHARACTERS));
+const CORE = `((formatter) => ${calling(harnessCore, JSON.stringify(LIMITS), "formatter", calling(harnessConsole, JSON.stringify(LIMITS), "formatter"))})(${FORMATTER})`;
 const TEXTS = calling(pageTexts);
 const HOST_CALLS = calling(hostCalls, String(AT_ONCE_MAX), String(OUTGOING_AT_ONCE_MAX));
 const RUN_CALLS = calling(runCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
@@ -107,29 +112,46 @@ export const WORKER_BOUNDS = named(BOUND_SCOPE);
 /** Replaces the console of a worker that a run starts. Evaluated before the worker's first line. */
 export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CONSOLE_BINDING)));
 
-/** Harnesses of an isolate's page and of its worker. */
-function realmThread(globals: readonly string[], borrows: boolean): { page: string; worker: string } {
-  const borrow = borrows
-    ? calling(borrowedPlatform, calling(realmSignals), realmRows.toString(), calling(realmTimers), calling(realmFaults))
-    : "null";
-  const lent = [
-    JSON.stringify(LENT_CLASSES),
-    JSON.stringify(LENT_UNNAMED),
-    calling(lentRows),
-    calling(lentTimers),
-    String(LENT_MAX_CHARACTERS),
-  ];
-  const lend = borrows ? calling(lentPlatform, ...lent) : "null";
-  const before = [CORE, calling(codeOfText), calling(standIns), borrow, borrows ? RUN_CALLS : "null"];
-  const given = [JSON.stringify(SERVICE_GLOBAL), JSON.stringify(globals)];
-  const inRealm = named(calling(realmHarness, ...before, ...given));
-  const told = [NAVIGATOR, JSON.stringify(THREAD_BOUNDS)];
-  return {
-    page: named(calling(threadHost, String(borrows))),
-    worker: named(calling(realmWorker, JSON.stringify(inRealm), TEXTS, lend, borrows ? HOST_CALLS : "null", ...told)),
-  };
+/** Harnesses of an isolate's page and of its worker. @param hasNetwork true if the worker has the page's origin */
+function isolateThread(globals: readonly string[], hasNetwork: boolean): { page: string; worker: string } {
+  const ifNetwork = (source: string) => (hasNetwork ? source : "null");
+  const realmPlatformSource = calling(
+    realmPlatform,
+    calling(realmSignals),
+    realmRows.toString(),
+    calling(realmTimers),
+    calling(realmFaults),
+  );
+  const hostPlatformSource = calling(
+    hostPlatform,
+    JSON.stringify(HOST_CLASSES),
+    JSON.stringify(UNNAMED_HOST_CLASSES),
+    calling(hostRows),
+    calling(hostTimers),
+    String(HOST_OBJECTS_MAX_CHARACTERS),
+  );
+  const realm = calling(
+    realmHarness,
+    CORE,
+    calling(codeOfText),
+    calling(standIns),
+    ifNetwork(realmPlatformSource),
+    ifNetwork(RUN_CALLS),
+    JSON.stringify(SERVICE_GLOBAL),
+    JSON.stringify(globals),
+  );
+  const worker = calling(
+    realmWorker,
+    JSON.stringify(named(realm)),
+    TEXTS,
+    ifNetwork(hostPlatformSource),
+    ifNetwork(HOST_CALLS),
+    NAVIGATOR,
+    JSON.stringify(THREAD_BOUNDS),
+  );
+  return { page: named(calling(threadHost, String(hasNetwork))), worker: named(worker) };
 }
 
 /** Harnesses of a page that runs its scripts in isolates on one thread. */
-export const ISOLATE_THREAD = realmThread(ISOLATE_GLOBALS, false);
-export const NETWORK_ISOLATE_THREAD = realmThread(NETWORK_ISOLATE_GLOBALS, true);
+export const ISOLATE_THREAD = isolateThread(ISOLATE_GLOBALS, false);
+export const NETWORK_ISOLATE_THREAD = isolateThread(NETWORK_ISOLATE_GLOBALS, true);

@@ -155,7 +155,7 @@ export class Isolate implements Sandbox {
     const answer = await new Promise<string | number>((resolve) => {
       this.onAnswer = resolve;
       // The loss of the worker is reported as the loss of its page.
-      this.callWorker("run", ...worker.texts.valuesOf(request), base).then(
+      this.callWorker("run", ...worker.texts.runArguments(request), base).then(
         (reply) => reply === LATE && resolve(reply),
         () => {},
       );

@@ -33,7 +33,7 @@ export function outcomeOfLoss(loss: Loss | null): PageOutcome {
       return failed(
         "script",
         "Error",
-        "The action opened a window, a shared worker or a service worker, which no run may",
+        "The action opened a window, a shared worker or a service worker; runs cannot open these",
       );
     case "closed":
       return failed("script", "Error", "The action closed its own page");

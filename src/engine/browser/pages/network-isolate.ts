@@ -32,8 +32,8 @@ export class NetworkIsolate extends Isolate {
   constructor(options: SandboxOptions) {
     super(options, WITH_NETWORK);
     // A worker of this mode opens no WebSocket, so there are no events to wait for.
-    this.requests = new RunRequests({ ...options, caughtUp: async () => {} });
-    this.calls = new ServiceCalls(this.requests.admit, (...part) => this.callWorker("answer", ...part));
+    this.requests = new RunRequests({ ...options, catchUp: async () => {} });
+    this.calls = new ServiceCalls(this.requests.admitRequest, (...part) => this.callWorker("answer", ...part));
   }
 
   override async prepare(): Promise<void> {
@@ -46,7 +46,7 @@ export class NetworkIsolate extends Isolate {
   override async reset(): Promise<boolean> {
     const { requests } = this;
     if (this.fetches === null) return false;
-    if (!requests.faults.over(this.fetches)) {
+    if (!requests.faults.areOver(this.fetches)) {
       await this.catchUp();
       await requests.settled();
     }
@@ -92,7 +92,7 @@ export class NetworkIsolate extends Isolate {
   }
 
   protected override onCall(payload: string): void {
-    this.options.onAsked();
+    this.options.onServiceRequest();
     runInBackground(this.calls.receive(payload));
   }
 }

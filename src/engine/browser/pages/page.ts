@@ -3,7 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Connection, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
-import type { Lane } from "../network/lane.js";
+import type { ProxyPort } from "../network/proxy-port.js";
 import { failed, hasOverflowed, type Mode, type PageOutcome, type PageRun } from "../run.js";
 import { FAILED_TO_LAUNCH } from "../watch/launches.js";
 import { readAnswer } from "./answer.js";
@@ -55,18 +55,18 @@ export class Page {
   private onLost: (() => void) | null = null;
   private onIdleLoss: (() => void) | null = null;
   private print: ((payload: string) => void) | null = null;
-  /** True if the active run has printed a line, or sent a request that does not use the lane. */
+  /** True if the active run has printed a line, or sent a request that does not use the proxy port. */
   private hadOutput = false;
   private runs = 0;
   private endedAt = Number.NEGATIVE_INFINITY;
-  private isHurried = false;
+  private isFollowUp = false;
   private unlisten: () => void = () => {};
   private onTarget: (page: Page) => void = () => {};
   targetId = "";
 
   private constructor(
     private readonly connection: Connection,
-    private readonly lane: Lane | null,
+    private readonly proxyPort: ProxyPort | null,
     private readonly crashCause: () => Loss | null,
   ) {}
 
@@ -78,23 +78,23 @@ export class Page {
    */
   static async open(
     connection: Connection,
-    lane: Lane | null,
+    proxyPort: ProxyPort | null,
     crashCause: () => Loss | null,
     onTarget: (page: Page) => void = () => {},
   ): Promise<Page> {
-    const page = new Page(connection, lane, crashCause);
+    const page = new Page(connection, proxyPort, crashCause);
     page.onTarget = onTarget;
-    const made = page.make().catch(() => false);
-    if (await page.within(OPEN_TIMEOUT_MS, () => made)) return page;
+    const created = page.create().catch(() => false);
+    if (await page.completesWithin(OPEN_TIMEOUT_MS, () => created)) return page;
     runInBackground(page.discard());
     // A page that is opened too late is discarded as well.
-    runInBackground(made.then(() => page.discard()));
+    runInBackground(created.then(() => page.discard()));
     throw new Error("the browser made no page");
   }
 
-  private async make(): Promise<boolean> {
-    const { connection, lane } = this;
-    const proxy = lane === null ? {} : { proxyServer: lane.proxyServer, proxyBypassList: "<-loopback>" };
+  private async create(): Promise<boolean> {
+    const { connection, proxyPort } = this;
+    const proxy = proxyPort === null ? {} : { proxyServer: proxyPort.proxyServer, proxyBypassList: "<-loopback>" };
     // Before the page is created: the failed start of its renderer may be reported before the page's id is known.
     this.listenToConnection();
     const context = await connection.send("Target.createBrowserContext", { ...proxy, disposeOnDetach: true });
@@ -130,7 +130,7 @@ export class Page {
   }
 
   /** Moves to a state of use. A page without a renderer stays as it is. */
-  private enter(kind: "pending" | "ready" | "running"): void {
+  private setState(kind: "pending" | "ready" | "running"): void {
     if (this.hasRenderer) this.state = { kind };
   }
 
@@ -139,8 +139,8 @@ export class Page {
   }
 
   /** True if the last run followed the one before without a pause. */
-  get hurried(): boolean {
-    return this.isHurried;
+  get followedAtOnce(): boolean {
+    return this.isFollowUp;
   }
 
   private onCrash({ targetId, status }: Protocol.Target.TargetCrashedEvent): void {
@@ -189,7 +189,7 @@ export class Page {
 
   /** True if the active run has neither printed a line nor sent a request. */
   private hadNoEffect(): boolean {
-    return !this.hadOutput && this.lane?.used() !== true;
+    return !this.hadOutput && this.proxyPort?.wasUsed() !== true;
   }
 
   private async findCrashCause(): Promise<Loss> {
@@ -209,13 +209,13 @@ export class Page {
     this.state = { kind: "lost", loss };
     this.unlisten();
     this.sandbox?.stop();
-    this.lane?.close();
+    this.proxyPort?.close();
     this.onLost?.();
     this.onIdleLoss?.();
   }
 
   /** Sets the callback for the loss of an idle page; null while the page is in use. */
-  whileIdle(onLoss: (() => void) | null): void {
+  setIdleLossListener(onLoss: (() => void) | null): void {
     this.onIdleLoss = onLoss;
   }
 
@@ -223,7 +223,7 @@ export class Page {
    * Resolves with the answer of `work`, or with false if it fails, takes longer, or the page is lost meanwhile. Takes a function, so that
    * nothing starts in a lost page and each promise that starts has its handler at once.
    */
-  private async within(ms: number, work: () => Promise<boolean>): Promise<boolean> {
+  private async completesWithin(ms: number, work: () => Promise<boolean>): Promise<boolean> {
     if (!this.usable) return false;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<boolean>((resolve) => {
@@ -239,37 +239,37 @@ export class Page {
   }
 
   /** Resets the sandbox for the next run. @returns false if the page must be discarded instead */
-  async renew(timeoutMs = RENEW_TIMEOUT_MS): Promise<boolean> {
+  async resetSandbox(timeoutMs = RENEW_TIMEOUT_MS): Promise<boolean> {
     this.print = null;
-    this.enter((await this.within(timeoutMs, () => this.sandbox.reset())) ? "ready" : "pending");
+    this.setState((await this.completesWithin(timeoutMs, () => this.sandbox.reset())) ? "ready" : "pending");
     return this.ready;
   }
 
-  /** Sets the page's origin and mode, once. @returns as `renew` */
-  async settle(origin: string, mode: Mode): Promise<boolean> {
-    const { connection, session, contextId, targetId, lane } = this;
+  /** Sets the page's origin and mode, once. @returns as `resetSandbox` */
+  async setUp(origin: string, mode: Mode): Promise<boolean> {
+    const { connection, session, contextId, targetId, proxyPort } = this;
     const lose = (loss: Loss) => this.lose(loss);
     const print = (payload: string) => this.printLine(payload);
-    const onAsked = () => {
+    const onServiceRequest = () => {
       this.hadOutput = true;
     };
-    const options = { connection, session, contextId, targetId, origin, lane, lose, onAsked, print };
+    const options = { connection, session, contextId, targetId, origin, proxyPort, lose, onServiceRequest, print };
     this.mode = mode;
-    const settle = async () => {
+    const create = async () => {
       const isMissing = mode !== "document" && !(await this.hasIsolates());
       this.sandbox = isMissing ? MISSING_ISOLATE : new SANDBOXES[mode](options);
       await this.sandbox.prepare();
       return true;
     };
-    return (await this.within(OPEN_TIMEOUT_MS, settle)) && this.renew(OPEN_TIMEOUT_MS);
+    return (await this.completesWithin(OPEN_TIMEOUT_MS, create)) && this.resetSandbox(OPEN_TIMEOUT_MS);
   }
 
   /** Executes one run in the ready sandbox. Never rejects. */
   async run(request: PageRun): Promise<PageOutcome> {
-    this.enter("running");
+    this.setState("running");
     this.hadOutput = false;
     this.runs += 1;
-    this.isHurried = performance.now() - this.endedAt < HURRIED_MS;
+    this.isFollowUp = performance.now() - this.endedAt < HURRIED_MS;
     this.print = request.onConsole ? createLineReader(request.onConsole, request.sourceName) : null;
     const { timeoutMs, signal, sourceName } = request;
     const { promise, resolve } = Promise.withResolvers<PageOutcome>();
@@ -285,14 +285,14 @@ export class Page {
     if (signal?.aborted) cancel();
     const outcome = await promise;
     // Before the outcome is reported: what the page sends from now on belongs to no run.
-    this.lane?.end();
+    this.proxyPort?.endRun();
     this.sandbox.end();
     clearTimeout(timer);
     signal?.removeEventListener("abort", cancel);
     this.endedAt = performance.now();
     this.onLost = null;
     this.print = null;
-    this.enter("pending");
+    this.setState("pending");
     if (this.mode === "network-isolate" && hasOverflowed(outcome) && this.hadNoEffect()) {
       return failed("retry", "RangeError", "The run needs a larger stack than its isolate has");
     }

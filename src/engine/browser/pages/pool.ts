@@ -6,7 +6,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
-import type { Lane } from "../network/lane.js";
+import type { ProxyPort } from "../network/proxy-port.js";
 import type { Mode } from "../run.js";
 import { PAUSE_MS } from "./harness.js";
 import type { Loss } from "./loss.js";
@@ -18,15 +18,15 @@ const OPEN_ATTEMPTS = 3;
 /** A key's additional pages, for overlapping runs, are discarded when they have been idle this long. */
 const SURPLUS_IDLE_MS = 10_000;
 /** Usual duration of a reset, unless the machine is very busy. */
-const RENEWED_MS = 20;
+const RESET_MS = 20;
 /** Maximum time for which the opening of a context holds its turn. It usually takes a tenth of this. */
 const OPENING_MAX_MS = 500;
 /** Delay before an origin gets a new page after one of its runs exceeded the memory limit. */
-const REST_MS = 1_000;
+const DELAY_MS = 1_000;
 /** Number of waiting openings from which the pages in use get more time. Ordinary load rarely reaches it. */
-const CROWD = 4;
+const CROWDED_FROM = 4;
 /** Key of the turns for contexts that are opened in advance. */
-const AHEAD = "ahead";
+const IN_ADVANCE = "in advance";
 
 /** Queue for opening contexts and documents, in which origins take turns. */
 export interface Openings {
@@ -38,7 +38,7 @@ export interface PoolOptions {
   chromium: Chromium;
   /** Returns the cause of a crash that is reported now, if it is known. */
   crashCause: () => Loss | null;
-  openLane: (() => Promise<Lane>) | null;
+  openProxyPort: (() => Promise<ProxyPort>) | null;
   openings: Openings;
   /** Number of contexts that are opened in advance. */
   spares: number;
@@ -47,40 +47,40 @@ export interface PoolOptions {
 }
 
 /** The use of a page: `key` combines the isolation key, the origin and the mode. */
-export interface Slot {
+export interface PageKey {
   key: string;
   origin: string;
   mode: Mode;
 }
 
-/** The pages of one slot that are not executing a run. */
-interface Shelf {
+/** The pages of one key that are not executing a run. */
+interface KeyPages {
   origin: string;
   idle: Page[];
-  renewing: number;
+  resetting: number;
   /** Ends the delay before a reset, for each page that is delayed. */
-  pausing: (() => void)[];
+  pauses: (() => void)[];
   /** Waiting callers. Each returns true if it uses the page. */
   waiting: ((page: Page | null) => boolean)[];
 }
 
 /** The first item of the origin with most items, so that no origin loses its only page to one with many. */
-export function leastWanted<T>(oldestFirst: Iterable<T>, originOf: (one: T) => string): T {
-  const byOrigin = [...Map.groupBy(oldestFirst, originOf).values()];
-  return byOrigin.reduce((most, one) => (one.length > most.length ? one : most))[0]!;
+export function oldestOfLargest<T>(oldestFirst: Iterable<T>, originOf: (item: T) => string): T {
+  const groups = [...Map.groupBy(oldestFirst, originOf).values()];
+  return groups.reduce((largest, group) => (group.length > largest.length ? group : largest))[0]!;
 }
 
 export class Pool {
-  private readonly shelves = new Map<string, Shelf>();
-  private readonly idleInOrder = new Map<Page, Shelf>();
+  private readonly pagesByKey = new Map<string, KeyPages>();
+  private readonly idleInOrder = new Map<Page, KeyPages>();
   private readonly idleSince = new WeakMap<Page, number>();
   private readonly spare: Page[] = [];
   private filling: Promise<void> | null = null;
-  private retired = false;
+  private isRetired = false;
 
   private readonly pages = new Set<Page>();
-  private readonly resting = new Map<string, Promise<void>>();
-  private turnsAwaited = 0;
+  private readonly delays = new Map<string, Promise<void>>();
+  private waitingForTurn = 0;
 
   constructor(private readonly options: PoolOptions) {
     runInBackground(
@@ -91,89 +91,93 @@ export class Pool {
   }
 
   /** A page with a fresh sandbox for the slot. Rejects if the browser cannot make one. */
-  async acquire(slot: Slot): Promise<Page> {
-    const { key } = slot;
-    const shelf = this.shelfOf(slot);
-    const page = this.takeIdle(shelf) ?? (await this.takeRenewed(shelf));
-    if (page?.ready) {
-      this.forgetIfEmpty(key, shelf);
-      return page;
-    }
-    this.forgetIfEmpty(key, shelf);
-    const own = this.shelfOf(slot);
-    const first = await this.takeReturned(own);
-    this.forgetIfEmpty(key, own);
-    if (first instanceof Page) return first;
-    return this.within(first, this.takeNew(slot));
+  async acquire(slot: PageKey): Promise<Page> {
+    const pages = this.pagesOf(slot);
+    const found = this.findIdle(pages) ?? (await this.awaitPageOrTurn(pages));
+    this.deleteIfEmpty(slot.key, pages);
+    return found instanceof Page ? found : this.endTurnAfter(found, this.openPage(slot));
   }
 
   /** Waits for the turn to open a page. @returns a function that ends it */
-  private async turn(origin: string): Promise<() => void> {
-    await this.resting.get(origin);
-    this.turnsAwaited += 1;
+  private async waitForTurn(origin: string): Promise<() => void> {
+    await this.delays.get(origin);
+    this.waitingForTurn += 1;
     try {
       return await this.options.openings.enter(origin);
     } finally {
-      this.turnsAwaited -= 1;
+      this.waitingForTurn -= 1;
     }
   }
 
   /** Ends the turn after the work, or after a time limit. If many wait, the next turn starts as much later, so that existing pages are served. */
-  private async within<T>(leave: () => void, work: Promise<T>): Promise<T> {
-    const begun = performance.now();
-    const late = setTimeout(leave, OPENING_MAX_MS);
+  private async endTurnAfter<T>(endTurn: () => void, work: Promise<T>): Promise<T> {
+    const startedAt = performance.now();
+    const late = setTimeout(endTurn, OPENING_MAX_MS);
     try {
       return await work;
     } finally {
       clearTimeout(late);
-      if (this.turnsAwaited < CROWD) leave();
-      else setTimeout(leave, Math.min(OPENING_MAX_MS, performance.now() - begun));
+      if (this.waitingForTurn < CROWDED_FROM) endTurn();
+      else setTimeout(endTurn, Math.min(OPENING_MAX_MS, performance.now() - startedAt));
     }
   }
 
-  /** Waits for a page that another run of the key returns, or for the turn to open one. */
-  private takeReturned(shelf: Shelf): Promise<Page | (() => void)> {
-    return new Promise((resolve, reject) => {
-      let settled = false;
-      const take = (page: Page | null) => {
-        if (!page?.ready || settled) return false;
-        settled = true;
+  /**
+   * Waits for a page that a run of the key returns, or for the turn to open one. While a page is being reset for which no other caller waits, it
+   * requests no turn, because the reset is faster.
+   */
+  private awaitPageOrTurn(pages: KeyPages): Promise<Page | (() => void)> {
+    const { promise, resolve, reject } = Promise.withResolvers<Page | (() => void)>();
+    let isSettled = false;
+    const requestTurn = () =>
+      this.waitForTurn(pages.origin).then((endTurn) => {
+        if (isSettled) return endTurn();
+        isSettled = true;
+        pages.waiting = pages.waiting.filter((other) => other !== accept);
+        resolve(endTurn);
+      }, reject);
+    let awaitsReset = pages.resetting > pages.waiting.length;
+    const accept = (page: Page | null): boolean => {
+      if (page?.ready && !isSettled) {
+        isSettled = true;
         resolve(page);
         return true;
-      };
-      shelf.waiting.push(take);
-      this.turn(shelf.origin).then((leave) => {
-        if (settled) return leave();
-        settled = true;
-        shelf.waiting = shelf.waiting.filter((one) => one !== take);
-        resolve(leave);
-      }, reject);
-    });
+      }
+      if (!awaitsReset) return false;
+      awaitsReset = false;
+      pages.waiting.push(accept);
+      runInBackground(requestTurn());
+      return false;
+    };
+    pages.waiting.push(accept);
+    if (awaitsReset) pages.pauses[0]?.();
+    else runInBackground(requestTurn());
+    return promise;
   }
 
   /** Delays the next new page of an origin whose run exceeded the memory limit, since it might do nothing else. */
-  rest(origin: string): void {
-    if (this.resting.has(origin)) return;
-    const over = delay(REST_MS, undefined, { ref: false }).then(() => {
-      this.resting.delete(origin);
+  delayNextPage(origin: string): void {
+    if (this.delays.has(origin)) return;
+    const over = delay(DELAY_MS, undefined, { ref: false }).then(() => {
+      this.delays.delete(origin);
     });
-    this.resting.set(origin, over);
+    this.delays.set(origin, over);
   }
 
   /** Returns a page, and prepares the slot's next run: resets the page if it is `intact`, else replaces it. */
-  release(page: Page, slot: Slot, intact: boolean): void {
-    if (this.retired) this.discard(page);
-    else runInBackground(this.restock(page, slot, intact && page.usable && page.runCount < RUNS_PER_PAGE));
+  release(page: Page, slot: PageKey, intact: boolean): void {
+    if (this.isRetired) this.discard(page);
+    else runInBackground(this.resetOrReplace(page, slot, intact && page.usable && page.runCount < RUNS_PER_PAGE));
   }
 
   /** Discards all pages that are returned from now on. */
   retire(): void {
-    this.retired = true;
+    this.isRetired = true;
   }
 
   /** Number of idle pages of a key. */
   idle(key: string): number {
-    return this.shelves.get(key)?.idle.length ?? 0;
+    return this.pagesByKey.get(key)?.idle.length ?? 0;
   }
 
   /** Number of idle pages: with a key, and without one yet. */
@@ -194,9 +198,9 @@ export class Pool {
 
   private async refill(): Promise<void> {
     for (let failures = 0; this.spare.length < this.options.spares && this.options.chromium.alive(); ) {
-      const leave = await this.turn(AHEAD);
+      const endTurn = await this.waitForTurn(IN_ADVANCE);
       try {
-        this.spare.push(await this.within(leave, this.open()));
+        this.spare.push(await this.endTurnAfter(endTurn, this.open()));
       } catch (error) {
         failures += 1;
         if (failures >= OPEN_ATTEMPTS) throw error;
@@ -205,15 +209,15 @@ export class Pool {
   }
 
   private async open(): Promise<Page> {
-    const { chromium, crashCause, openLane } = this.options;
-    const lane = openLane === null ? null : await openLane();
+    const { chromium, crashCause, openProxyPort } = this.options;
+    const proxyPort = openProxyPort === null ? null : await openProxyPort();
     let opening: Page | null = null;
     const add = (page: Page) => {
       opening = page;
       this.pages.add(page);
     };
     try {
-      const page = await Page.open(chromium.connection, lane, crashCause, add);
+      const page = await Page.open(chromium.connection, proxyPort, crashCause, add);
       if (!chromium.alive()) page.lose("browser");
       return page;
     } catch (error) {
@@ -227,114 +231,102 @@ export class Pool {
     runInBackground(page.discard());
   }
 
-  private shelfOf({ key, origin }: Slot): Shelf {
-    const found = this.shelves.get(key);
-    if (found !== undefined) return found;
-    const shelf: Shelf = { origin, idle: [], renewing: 0, pausing: [], waiting: [] };
-    this.shelves.set(key, shelf);
-    return shelf;
+  private pagesOf({ key, origin }: PageKey): KeyPages {
+    const known = this.pagesByKey.get(key);
+    if (known !== undefined) return known;
+    const pages: KeyPages = { origin, idle: [], resetting: 0, pauses: [], waiting: [] };
+    this.pagesByKey.set(key, pages);
+    return pages;
   }
 
   /** Takes the last page whose reset should be complete, so that surplus pages stay idle; else the oldest one. */
-  private takeIdle(shelf: Shelf): Page | null {
-    const renewed = Date.now() - RENEWED_MS;
-    while (shelf.idle.length > 0) {
-      const page = shelf.idle.findLast((one) => this.idleSince.get(one)! < renewed) ?? shelf.idle[0]!;
-      this.putBy(page, shelf);
+  private findIdle(pages: KeyPages): Page | null {
+    const resetBefore = Date.now() - RESET_MS;
+    while (pages.idle.length > 0) {
+      const page = pages.idle.findLast((idle) => this.idleSince.get(idle)! < resetBefore) ?? pages.idle[0]!;
+      this.removeIdle(page, pages);
       if (page.ready) return page;
       this.discard(page);
     }
     return null;
   }
 
-  private putBy(page: Page, shelf: Shelf): void {
-    page.whileIdle(null);
+  private removeIdle(page: Page, pages: KeyPages): void {
+    page.setIdleLossListener(null);
     this.idleInOrder.delete(page);
-    shelf.idle.splice(shelf.idle.indexOf(page), 1);
+    pages.idle.splice(pages.idle.indexOf(page), 1);
   }
 
-  /** Waits for a page that is being reset, which is faster than a new context, unless others wait for it already. */
-  private takeRenewed(shelf: Shelf): Promise<Page | null> {
-    if (shelf.renewing <= shelf.waiting.length) return Promise.resolve(null);
-    shelf.pausing[0]?.();
-    return new Promise((resolve) =>
-      shelf.waiting.push((page) => {
-        resolve(page);
-        return page !== null;
-      }),
-    );
-  }
-
-  private async takeNew({ origin, mode }: Slot): Promise<Page> {
+  private async openPage({ origin, mode }: PageKey): Promise<Page> {
     for (let attempt = 0; attempt < OPEN_ATTEMPTS && this.options.chromium.alive(); attempt += 1) {
       const page = this.spare.shift() ?? (await this.open());
       // Contexts are opened at the next run instead.
       this.fill().catch(() => {});
-      if (page.usable && (await page.settle(origin, mode))) return page;
+      if (page.usable && (await page.setUp(origin, mode))) return page;
       this.discard(page);
     }
     throw new Error("the browser gave no page");
   }
 
   /** Delays a reset: on few cores it would delay the end of the last run, for which a caller waits. */
-  private pause(shelf: Shelf): Promise<void> {
+  private pause(pages: KeyPages): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const over = () => {
       clearTimeout(timer);
-      shelf.pausing.splice(shelf.pausing.indexOf(over), 1);
+      pages.pauses.splice(pages.pauses.indexOf(over), 1);
       resolve();
     };
     const timer = setTimeout(over, PAUSE_MS);
-    shelf.pausing.push(over);
+    pages.pauses.push(over);
     return promise;
   }
 
-  private async restock(page: Page, slot: Slot, reusable: boolean): Promise<void> {
+  private async resetOrReplace(page: Page, slot: PageKey, reusable: boolean): Promise<void> {
     const { key } = slot;
-    const shelf = this.shelfOf(slot);
-    shelf.renewing += 1;
-    if (reusable && !page.hurried && shelf.waiting.length === 0) await this.pause(shelf);
-    const fresh = reusable && (await page.renew()) ? page : await this.replace(page, slot);
-    shelf.renewing -= 1;
-    const taken = shelf.waiting.shift()?.(fresh);
-    if (fresh !== null && taken !== true) this.keep(fresh, shelf, slot);
-    this.forgetIfEmpty(key, shelf);
+    const pages = this.pagesOf(slot);
+    pages.resetting += 1;
+    if (reusable && !page.followedAtOnce && pages.waiting.length === 0) await this.pause(pages);
+    const fresh = reusable && (await page.resetSandbox()) ? page : await this.replace(page, slot);
+    pages.resetting -= 1;
+    const isAccepted = pages.waiting.shift()?.(fresh);
+    if (fresh !== null && isAccepted !== true) this.storeIdle(fresh, pages, slot);
+    this.deleteIfEmpty(key, pages);
   }
 
-  private async replace(page: Page, slot: Slot): Promise<Page | null> {
+  private async replace(page: Page, slot: PageKey): Promise<Page | null> {
     this.discard(page);
     try {
-      return await this.within(await this.turn(slot.origin), this.takeNew(slot));
+      return await this.endTurnAfter(await this.waitForTurn(slot.origin), this.openPage(slot));
     } catch {
       return null;
     }
   }
 
-  private keep(page: Page, shelf: Shelf, slot: Slot): void {
-    page.whileIdle(() => {
-      this.putBy(page, shelf);
+  private storeIdle(page: Page, pages: KeyPages, slot: PageKey): void {
+    page.setIdleLossListener(() => {
+      this.removeIdle(page, pages);
       // Code of the last run is active until its page is discarded.
       if (page.loss === "unready") this.release(page, slot, false);
       else this.discard(page);
     });
-    const [longest] = shelf.idle;
-    if (longest && Date.now() - this.idleSince.get(longest)! > SURPLUS_IDLE_MS) this.drop(longest, shelf);
-    shelf.idle.push(page);
-    this.idleInOrder.set(page, shelf);
+    const [longest] = pages.idle;
+    if (longest && Date.now() - this.idleSince.get(longest)! > SURPLUS_IDLE_MS) this.discardIdle(longest, pages);
+    pages.idle.push(page);
+    this.idleInOrder.set(page, pages);
     this.idleSince.set(page, Date.now());
     while (this.idleInOrder.size > this.options.warmPages) {
-      const least = leastWanted(this.idleInOrder.keys(), (one) => this.idleInOrder.get(one)!.origin);
-      this.drop(least, this.idleInOrder.get(least)!);
+      const least = oldestOfLargest(this.idleInOrder.keys(), (idle) => this.idleInOrder.get(idle)!.origin);
+      this.discardIdle(least, this.idleInOrder.get(least)!);
     }
   }
 
-  private drop(page: Page, shelf: Shelf): void {
-    this.putBy(page, shelf);
+  private discardIdle(page: Page, pages: KeyPages): void {
+    this.removeIdle(page, pages);
     this.discard(page);
   }
 
-  private forgetIfEmpty(key: string, shelf: Shelf): void {
-    const isEmpty = shelf.idle.length + shelf.renewing + shelf.waiting.length === 0;
-    if (isEmpty && this.shelves.get(key) === shelf) this.shelves.delete(key);
+  private deleteIfEmpty(key: string, pages: KeyPages): void {
+    const isEmpty = pages.idle.length + pages.resetting + pages.waiting.length === 0;
+    if (isEmpty && this.pagesByKey.get(key) === pages) this.pagesByKey.delete(key);
   }
 }

@@ -1,6 +1,6 @@
 /** The sandbox in which a page executes the code of one run. It is reset after each run. There is one implementation for each mode. */
 import type { CDPSession, Connection } from "puppeteer";
-import type { Lane } from "../network/lane.js";
+import type { ProxyPort } from "../network/proxy-port.js";
 import type { PageOutcome, PageRun } from "../run.js";
 import { NEEDS_MORE } from "./answer.js";
 import type { Loss } from "./loss.js";
@@ -29,11 +29,11 @@ export interface SandboxOptions {
   targetId: string;
   /** The origin of the page. No server has it: the service answers its document. */
   origin: string;
-  lane: Lane | null;
+  proxyPort: ProxyPort | null;
   /** Ends the use of the page. */
   lose(loss: Loss): void;
-  /** Called when the run has sent a request that does not use the lane. */
-  onAsked(): void;
+  /** Called when the run has sent a request that does not use the proxy port. */
+  onServiceRequest(): void;
   /** Receives a console line, as the JSON of a ConsoleLine, from a worker. */
   print(payload: string): void;
 }

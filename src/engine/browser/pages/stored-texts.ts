@@ -6,7 +6,7 @@ import { documentStandIns, NETWORK_ISOLATE_STAND_INS } from "../globals.js";
 import { documentNamesIn } from "../mode.js";
 import { DEFAULT_SOURCE_NAME, type PageRun } from "../run.js";
 import { functionOf } from "./action-script.js";
-import type { Sent } from "./in-page/page-texts.js";
+import type { SentScript } from "./in-page/page-texts.js";
 
 /** Maximum characters that a thread stores; the oldest texts are removed first. */
 const STORED_MAX_CHARACTERS = 4 * 1024 * 1024;
@@ -34,10 +34,10 @@ export class StoredTexts {
   constructor(private readonly maxCharacters = STORED_MAX_CHARACTERS) {}
 
   /** Arguments of the thread's `run`: payload, settings, the contents to remove, the scripts, and the stand-ins. */
-  valuesOf(request: PageRun): unknown[] {
+  runArguments(request: PageRun): unknown[] {
     const { payload, settings, packages, sourceName: name = DEFAULT_SOURCE_NAME, source } = request;
     const removed: string[] = [];
-    const sent = packages.flatMap((script): Sent[] => {
+    const sent = packages.flatMap((script): SentScript[] => {
       if (!("source" in script)) return [];
       // The stored text includes the name.
       const content = script.content ? `${script.name}\n${script.content}` : "";

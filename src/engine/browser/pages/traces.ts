@@ -4,7 +4,7 @@ import type { SandboxOptions } from "./sandbox.js";
 
 /** Maximum number of pages, workers, and frames in other processes that one run may open. */
 const OTHER_TARGETS_MAX = 16;
-/** Targets that no run may open. Flags disable them in Chromium, but another build may not know the flags. */
+/** Targets that no run may open. Flags disable them in Chromium, but another build may not support the flags. */
 const FORBIDDEN = ["page", "shared_worker", "service_worker"];
 
 /**
@@ -20,7 +20,7 @@ function hasCredentials(address: string): boolean {
 }
 
 export class Traces {
-  private hasAny = false;
+  private wasReported = false;
   private otherTargets = 0;
   private readonly onTarget = ({ targetInfo }: Protocol.Target.TargetCreatedEvent) => this.countTarget(targetInfo);
 
@@ -32,7 +32,7 @@ export class Traces {
   ) {
     const { connection, session } = options;
     const add = () => {
-      this.hasAny = true;
+      this.wasReported = true;
     };
     connection.on("Target.targetCreated", this.onTarget);
     session.on("Page.frameAttached", add);
@@ -43,18 +43,18 @@ export class Traces {
   }
 
   /** True if the browser has reported a trace by itself. */
-  found(): boolean {
-    return this.hasAny;
+  hasReportedAny(): boolean {
+    return this.wasReported;
   }
 
   /** Also requests cookies and storage from the browser, which takes a tenth of the time of clearing them. */
-  async look(origin: string): Promise<boolean> {
+  async search(origin: string): Promise<boolean> {
     const { connection, session, contextId } = this.options;
     const [{ cookies }, { usage }] = await Promise.all([
       connection.send("Storage.getCookies", { browserContextId: contextId }),
       session.send("Storage.getUsageAndQuota", { origin }),
     ]);
-    return cookies.length > 0 || usage > 0 || this.hasAny;
+    return cookies.length > 0 || usage > 0 || this.wasReported;
   }
 
   stop(): void {
@@ -63,7 +63,7 @@ export class Traces {
 
   private countTarget({ browserContextId, targetId, type }: Protocol.Target.TargetInfo): void {
     if (browserContextId !== this.options.contextId || targetId === this.options.targetId) return;
-    this.hasAny = true;
+    this.wasReported = true;
     this.otherTargets += 1;
     if (FORBIDDEN.includes(type)) this.onForbidden();
     else if (this.otherTargets > OTHER_TARGETS_MAX) this.onCrowd();

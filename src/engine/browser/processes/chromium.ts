@@ -14,8 +14,8 @@ import { browserFlags } from "../chromium-flags.js";
 import { BROWSER_PRIORITY } from "../watch/priorities.js";
 import { createPipeTransport } from "./pipe-transport.js";
 
-/** Address at which the lanes of this machine listen. */
-const LANES_HOST = "127.0.0.1";
+/** Address at which the proxy ports of this machine listen. */
+const PROXY_HOST = "127.0.0.1";
 const STDERR_KEPT_CHARACTERS = 8_192;
 /** Output of Chromium if it cannot start its sandbox. */
 const NO_SANDBOX = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
@@ -37,7 +37,7 @@ function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
     "--headless",
     "--remote-debugging-pipe",
     `--user-data-dir=${folder}`,
-    ...browserFlags(LANES_HOST),
+    ...browserFlags(PROXY_HOST),
     ...(options.sandbox ? [] : ["--no-sandbox"]),
   ];
 }
@@ -54,8 +54,8 @@ function unusedAccount(): { uid: number; gid: number } | null {
 
 /** True if a process with this user id may be a browser of this service. */
 export function isBrowsersUid(uid: number): boolean {
-  const own = process.getuid?.();
-  return own === 0 ? uid >= FIRST_UID && uid < END_UID : uid === own;
+  const serviceUid = process.getuid?.();
+  return serviceUid === 0 ? uid >= FIRST_UID && uid < END_UID : uid === serviceUid;
 }
 
 function makeFolder(owner: { uid: number; gid: number } | null): string {
@@ -91,8 +91,8 @@ function browsersIn(folder: string): number[] {
     .filter((pid) => {
       try {
         const commandLine = readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0");
-        const ours = commandLine.includes(`--user-data-dir=${folder}`);
-        return ours && statSync(`/proc/${pid}`).uid === statSync(folder).uid;
+        const usesFolder = commandLine.includes(`--user-data-dir=${folder}`);
+        return usesFolder && statSync(`/proc/${pid}`).uid === statSync(folder).uid;
       } catch {
         return false;
       }
@@ -115,9 +115,9 @@ function failure(options: ChromiumOptions, stderr: string, reason: string): Erro
         "a seccomp profile that lets them through), or set CHROME_SANDBOX=off to run every action without a sandbox.",
     );
   }
-  const said = stderr.trim().split("\n").slice(-3).join(" | ");
+  const output = stderr.trim().split("\n").slice(-3).join(" | ");
   return new StartError(
-    `Chromium did not start (${options.chromePath}): ${reason}${said === "" ? "" : `; it said: ${said}`}`,
+    `Chromium did not start (${options.chromePath}): ${reason}${output === "" ? "" : `; its output: ${output}`}`,
   );
 }
 
@@ -126,9 +126,9 @@ function listenToStderr(child: ChildProcess): { text(): string; exhaustedAt(): n
   let exhaustedAt = 0;
   child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
     // A line may arrive in two chunks.
-    const news = text.slice(text.lastIndexOf("\n") + 1) + chunk;
+    const newText = text.slice(text.lastIndexOf("\n") + 1) + chunk;
     text = (text + chunk).slice(-STDERR_KEPT_CHARACTERS);
-    if (OUT_OF_HEAP.test(news)) exhaustedAt = Date.now();
+    if (OUT_OF_HEAP.test(newText)) exhaustedAt = Date.now();
   });
   return { text: () => text, exhaustedAt: () => exhaustedAt };
 }

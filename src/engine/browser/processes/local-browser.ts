@@ -67,6 +67,6 @@ export function localBrowser({ log, ...options }: ChromiumOptions & { log: Logge
       );
     },
 
-    fault: (error) => error,
+    describeFailure: (error) => error,
   };
 }

@@ -51,7 +51,7 @@ function kindOf(commandLine: string, pid: number, parent: number, group: number)
 }
 
 /** @returns null if the process is of another group, or has ended */
-async function prove(pid: number, group: number): Promise<ProcessProof | null> {
+async function proveProcess(pid: number, group: number): Promise<ProcessProof | null> {
   try {
     const [state, parent, leader] = (await readFile(`/proc/${pid}/stat`, "latin1")).replace(/^.*\) /s, "").split(" ");
     if (Number(leader) !== group || state === "Z") return null;
@@ -80,7 +80,7 @@ async function prove(pid: number, group: number): Promise<ProcessProof | null> {
 /** Running processes of a process group. */
 export async function processesOf(group: number): Promise<ProcessProof[]> {
   const pids = (await readdir("/proc")).map(Number).filter((pid) => pid > 0);
-  return (await Promise.all(pids.map((pid) => prove(pid, group)))).filter((one) => one !== null);
+  return (await Promise.all(pids.map((pid) => proveProcess(pid, group)))).filter((proof) => proof !== null);
 }
 
 /** @returns null on systems other than Linux, and for a remote browser */

@@ -15,7 +15,7 @@ const ANSWER_TIMEOUT_MS = 10_000;
 export interface RemoteOptions {
   /** A `ws:` or `wss:` URL. Only host and port are logged. */
   endpoint: string;
-  /** The IP address at which lanes listen. */
+  /** The IP address at which proxy ports listen. */
   egressHost: string;
   /** false allows a browser without its sandbox. */
   sandbox: boolean;
@@ -23,15 +23,15 @@ export interface RemoteOptions {
 }
 
 export interface RemoteBrowser extends BrowserSource {
-  /** True if a connection to a lane from this IP address may be from this browser, by its last known address. */
+  /** True if a connection to a proxy port from this IP address may be from this browser, by its last known address. */
   isAt(address: string): boolean;
 }
 
 const isLoopback = (address: string) => /^127\.|^::1$/.test(address);
 
 function isThisMachine(address: string): boolean {
-  const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
-  return isLoopback(address) || own.some((one) => one.address === address);
+  const interfaces = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return isLoopback(address) || interfaces.some((network) => network.address === address);
 }
 
 /** Command line of the browser; null if it does not report it. */
@@ -85,7 +85,7 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
 
     isAt(address) {
       if (peer === null) return false;
-      // On this machine a browser connects from the lane's own address.
+      // On this machine a browser connects from the proxy port's own address.
       const near = address === egressHost || (isLoopback(egressHost) && isLoopback(address));
       return address === peer || (near && isThisMachine(peer));
     },
@@ -96,7 +96,7 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
       try {
         const connection = await openConnection(transport);
         await check(connection, transport.peer, options, name);
-        // Set before the first context, whose lane checks it.
+        // Set before the first context, whose proxy port checks it.
         peer = transport.peer;
         return chromiumOver(connection, transport);
       } catch (error) {
@@ -112,7 +112,7 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
       return { browser: name, product };
     },
 
-    fault: (error) =>
+    describeFailure: (error) =>
       new StartError(`the browser at ${name} (BROWSER_WS_ENDPOINTS) cannot be used: ${reasonOf(error, endpoint)}`),
   };
 }

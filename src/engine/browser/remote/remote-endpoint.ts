@@ -43,9 +43,9 @@ async function discover(endpoint: URL, stopped?: AbortSignal): Promise<string | 
       headers: username === "" ? {} : { authorization: `Basic ${basic}` },
     });
     const { webSocketDebuggerUrl } = (await response.json()) as { webSocketDebuggerUrl: string };
-    const found = new URL(endpoint);
-    found.pathname = new URL(webSocketDebuggerUrl).pathname;
-    return found.pathname.startsWith(BROWSER_PATH) ? found.href : null;
+    const discovered = new URL(endpoint);
+    discovered.pathname = new URL(webSocketDebuggerUrl).pathname;
+    return discovered.pathname.startsWith(BROWSER_PATH) ? discovered.href : null;
   } catch {
     return null;
   }

@@ -32,7 +32,7 @@ function every(ms: number, check: () => Promise<void>): NodeJS.Timeout {
 }
 
 /** True if a run is active now and after a short time, the same one or another. */
-export async function lasts(isActive: () => boolean): Promise<boolean> {
+export async function isLasting(isActive: () => boolean): Promise<boolean> {
   if (!isActive()) return false;
   await delay(LASTING_MS);
   return isActive();
@@ -57,12 +57,12 @@ export class BrowserWatch {
     this.floods = floods;
     this.memory = memory;
     this.timers = [
-      every(ANSWER_INTERVAL_MS, async () => floods.check(await lasts(isActive))),
+      every(ANSWER_INTERVAL_MS, async () => floods.check(await isLasting(isActive))),
       every(MEASURE_INTERVAL_MS, async () => {
-        if (await lasts(isActive)) await memory.check(await measure(floods.processes, group));
+        if (await isLasting(isActive)) await memory.check(await measure(floods.processes, group));
       }),
       every(PRIORITY_INTERVAL_MS, async () => {
-        if (!(await lasts(isActive))) return;
+        if (!(await isLasting(isActive))) return;
         const renderers = floods.processes.filter(({ renderer }) => renderer);
         priorities.update(await measure(renderers, group));
       }),

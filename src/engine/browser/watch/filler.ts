@@ -14,16 +14,17 @@ const TURN_MS = 250;
 const STILL_BYTES = 1024 * 1024;
 const GROWTH_BYTES = 6 * 1024 * 1024;
 
-interface Group {
+/** A browser's process group, and those of its processes that serve all pages. */
+interface BrowserGroup {
   id: number;
-  own: readonly number[];
+  sharedPids: readonly number[];
 }
 
-const bytesHeldBy = ({ own, id }: Group) => residentBytesOf(own, id);
-const timeSpentBy = async (pid: number, { id }: Group) => (await usageOf(pid, id))?.spent ?? 0;
+const bytesHeldBy = ({ sharedPids, id }: BrowserGroup) => residentBytesOf(sharedPids, id);
+const timeSpentBy = async (pid: number, { id }: BrowserGroup) => (await usageOf(pid, id))?.spent ?? 0;
 
 /** @returns the memory of the browser's own processes when it has stopped growing */
-async function settledBytes(group: Group): Promise<number> {
+async function settledBytes(group: BrowserGroup): Promise<number> {
   let bytes = await bytesHeldBy(group);
   for (const deadline = Date.now() + SETTLE_MS; Date.now() < deadline; ) {
     await delay(CHECK_INTERVAL_MS);
@@ -35,7 +36,7 @@ async function settledBytes(group: Group): Promise<number> {
 }
 
 /** Continues one renderer. @returns true if the browser's processes grow with it */
-async function growsWith(pid: number, group: Group): Promise<boolean> {
+async function growsWith(pid: number, group: BrowserGroup): Promise<boolean> {
   const before = await settledBytes(group);
   const spent = await timeSpentBy(pid, group);
   signal(pid, "SIGCONT");
@@ -48,7 +49,7 @@ async function growsWith(pid: number, group: Group): Promise<boolean> {
 }
 
 /** @param suspects renderers, the busiest first @returns null if the browser grows with none of them. All continue afterwards. */
-export async function findFiller(suspects: readonly number[], group: Group): Promise<number | null> {
+export async function findFiller(suspects: readonly number[], group: BrowserGroup): Promise<number | null> {
   for (const pid of suspects) signal(pid, "SIGSTOP");
   try {
     for (const pid of suspects) if (await growsWith(pid, group)) return pid;

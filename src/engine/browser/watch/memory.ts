@@ -9,13 +9,13 @@ import { moveToServiceGroup } from "./idle-group.js";
 import { type MeasuredProcess, signal } from "./processes.js";
 
 /** Limit for the browser's own processes together. They start at about 400 MB, since shared pages are counted for each. */
-const OWN_MAX_BYTES = 1_024 * 1024 * 1024;
+const SHARED_MAX_BYTES = 1_024 * 1024 * 1024;
 /** Limit at which the whole browser is ended. */
-const OWN_HARD_MAX_BYTES = 2 * OWN_MAX_BYTES;
+const SHARED_HARD_MAX_BYTES = 2 * SHARED_MAX_BYTES;
 /** Growth after which the next search starts, since freed memory is returned late. */
-const OWN_STEP_BYTES = 128 * 1024 * 1024;
+const SHARED_STEP_BYTES = 128 * 1024 * 1024;
 /** Growth within RUSH_MS that only a run causes which fills the browser. It takes the memory bandwidth of all other runs. */
-const OWN_RUSH_BYTES = 192 * 1024 * 1024;
+const SHARED_RUSH_BYTES = 192 * 1024 * 1024;
 const RUSH_MS = 1_000;
 /** Age up to which a process may grow as fast, since it is starting. */
 const GROWN_UP_MS = 2_000;
@@ -25,8 +25,8 @@ const FILLING_SPENT_MS = 20;
 export class MemoryLimits {
   /** Time of the last kill; Unix time in milliseconds, 0 for never. */
   endedAt = 0;
-  private ownBytes = 0;
-  private searchAt = OWN_MAX_BYTES;
+  private sharedBytes = 0;
+  private searchAt = SHARED_MAX_BYTES;
   /** Memory of the browser's own processes at the checks of the last RUSH_MS, and the time since when each exists. */
   private history: { at: number; byPid: Map<number, number> }[] = [];
   private since = new Map<number, number>();
@@ -43,19 +43,19 @@ export class MemoryLimits {
 
   /** True if the browser's own processes hold so much memory that the browser should be replaced. */
   overgrown(): boolean {
-    return this.ownBytes > OWN_MAX_BYTES;
+    return this.sharedBytes > SHARED_MAX_BYTES;
   }
 
   /** Ends a renderer with too much memory, or one that fills the browser. */
   async check(processes: readonly MeasuredProcess[]): Promise<void> {
     this.dying = new Set(processes.flatMap(({ pid }) => (this.dying.has(pid) ? [pid] : [])));
     if (this.dying.size > 0) this.endedAt = Date.now();
-    const own = processes.filter(({ renderer }) => !renderer);
-    this.ownBytes = own.reduce((sum, { residentBytes }) => sum + residentBytes, 0);
+    const shared = processes.filter(({ renderer }) => !renderer);
+    this.sharedBytes = shared.reduce((sum, { residentBytes }) => sum + residentBytes, 0);
     const renderers = processes.filter(({ renderer }) => renderer);
     for (const { pid, residentBytes } of renderers) if (residentBytes > RENDERER_MAX_BYTES) this.end(pid);
     const suspects = this.suspectsAmong(renderers.filter(({ residentBytes }) => residentBytes <= RENDERER_MAX_BYTES));
-    await this.checkOwn(own, suspects);
+    await this.checkShared(shared, suspects);
   }
 
   private end(pid: number): void {
@@ -66,15 +66,15 @@ export class MemoryLimits {
   }
 
   /** True if the existing processes grew faster than any well-behaved run makes them. */
-  private growsFast(own: readonly MeasuredProcess[]): boolean {
+  private growsFast(shared: readonly MeasuredProcess[]): boolean {
     const now = performance.now();
-    this.since = new Map(own.map(({ pid }) => [pid, this.since.get(pid) ?? now]));
-    const grownUp = own.filter(({ pid }) => now - this.since.get(pid)! >= GROWN_UP_MS);
+    this.since = new Map(shared.map(({ pid }) => [pid, this.since.get(pid) ?? now]));
+    const grownUp = shared.filter(({ pid }) => now - this.since.get(pid)! >= GROWN_UP_MS);
     this.history = this.history.filter(({ at }) => now - at < RUSH_MS);
     this.history.push({ at: now, byPid: new Map(grownUp.map(({ pid, residentBytes }) => [pid, residentBytes])) });
     const before = this.history[0]!.byPid;
     const growth = grownUp.map(({ pid, residentBytes }) => residentBytes - (before.get(pid) ?? residentBytes));
-    return growth.reduce((sum, bytes) => sum + bytes, 0) >= OWN_RUSH_BYTES;
+    return growth.reduce((sum, bytes) => sum + bytes, 0) >= SHARED_RUSH_BYTES;
   }
 
   /** Renderers that have computed enough since the last check to fill the browser, the busiest first. */
@@ -86,17 +86,17 @@ export class MemoryLimits {
   }
 
   /** Limits what runs store in the browser's own processes, such as blobs. */
-  private async checkOwn(own: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
-    const { ownBytes } = this;
-    if (ownBytes > OWN_HARD_MAX_BYTES) return this.endBrowser();
-    if (!this.growsFast(own) && ownBytes < this.searchAt) {
-      this.searchAt = Math.max(OWN_MAX_BYTES, Math.min(this.searchAt, ownBytes + OWN_STEP_BYTES));
+  private async checkShared(shared: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
+    const { sharedBytes } = this;
+    if (sharedBytes > SHARED_HARD_MAX_BYTES) return this.endBrowser();
+    if (!this.growsFast(shared) && sharedBytes < this.searchAt) {
+      this.searchAt = Math.max(SHARED_MAX_BYTES, Math.min(this.searchAt, sharedBytes + SHARED_STEP_BYTES));
       return;
     }
     if (suspects.length === 0) return;
-    const filler = await findFiller(suspects, { id: this.group, own: own.map(({ pid }) => pid) });
+    const filler = await findFiller(suspects, { id: this.group, sharedPids: shared.map(({ pid }) => pid) });
     if (filler !== null) this.end(filler);
-    this.searchAt = ownBytes + OWN_STEP_BYTES;
+    this.searchAt = sharedBytes + SHARED_STEP_BYTES;
     this.history = [];
   }
 }

@@ -19,7 +19,10 @@ const BUSY: readonly (readonly [cores: number, priority: number])[] = [
 ];
 /** Number of busy cores from which a renderer moves to the idle group, while other renderers compute as well. */
 const IDLE_CORES = 0.5;
-/** It moves back when it has computed less, or alone, for this long. A shorter time would return renderers that are only starved. */
+/**
+ * It moves back when it has computed less for this long, or when no other renderer has computed. A shorter time would return renderers that
+ * only get no processor time.
+ */
 const IDLE_MS = 2_000;
 /** Window of the measurement. A shorter run cannot delay others much. */
 const WINDOW_MS = 150;

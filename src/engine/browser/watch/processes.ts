@@ -47,11 +47,11 @@ export type MeasuredProcess = BrowserProcess & Usage;
 
 /** The usage of all processes that still exist. */
 export async function measure(processes: readonly BrowserProcess[], group: number): Promise<MeasuredProcess[]> {
-  const measured = processes.map(async (one) => {
-    const usage = await usageOf(one.pid, group);
-    return usage === null ? null : { ...one, ...usage };
+  const measured = processes.map(async (process) => {
+    const usage = await usageOf(process.pid, group);
+    return usage === null ? null : { ...process, ...usage };
   });
-  return (await Promise.all(measured)).filter((one) => one !== null);
+  return (await Promise.all(measured)).filter((usage) => usage !== null);
 }
 
 export async function residentBytesOf(pids: readonly number[], group: number): Promise<number> {

@@ -1,6 +1,6 @@
 /** Runs the same samples in a worker, which has the platform itself, and in a network isolate, and returns those with different results. */
 import type { Browsers } from "../../../../src/engine/browser/browsers.js";
-import { LENT_UNNAMED } from "../../../../src/engine/browser/globals.js";
+import { UNNAMED_HOST_CLASSES } from "../../../../src/engine/browser/globals.js";
 import { functionOf } from "../../../../src/engine/browser/pages/action-script.js";
 import { resultOf } from "../support.js";
 import { type Sample, sourceOf } from "./outcomes.js";
@@ -11,7 +11,7 @@ export type Difference = readonly [title: string, inWorker: string, inIsolate: s
 /** Code of a document that starts a worker, evaluates the code there as an isolate does, and returns its result. */
 const inWorkerOf = (source: string) => {
   const text = functionOf({ name: "action.js", source });
-  const worker = `for (const name of ${JSON.stringify(LENT_UNNAMED)}) delete self[name];
+  const worker = `for (const name of ${JSON.stringify(UNNAMED_HOST_CLASSES)}) delete self[name];
     (0, eval)(${JSON.stringify(text)})()().then((result) => postMessage({ result }), (error) => postMessage({ error: String(error) }))`;
   // Errors that the samples leave unhandled are part of them.
   return `const execute = () => new Promise((resolve, reject) => {

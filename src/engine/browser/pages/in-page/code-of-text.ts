@@ -22,7 +22,7 @@ export function codeOfText() {
     const check = (text: string) => {
       if (apply(exec, IMPORT, [text]) === null) return;
       refused();
-      throw new Refusal("import() is disallowed in code that needs the language alone");
+      throw new Refusal("import() is not supported in an isolate");
     };
 
     /** Converts the values to texts once, so that the checked texts are the ones that are used. */

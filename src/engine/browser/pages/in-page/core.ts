@@ -2,7 +2,7 @@
 
 import type { HarnessLimits, InstallConsole } from "./harness-console.js";
 import type { AnswerText } from "./messages.js";
-import type { ShownValues } from "./shown-values.js";
+import type { ValueFormatter } from "./value-formatter.js";
 
 /** Content of an `error` answer. */
 export interface HarnessFailure {
@@ -23,14 +23,14 @@ export type HarnessCore = ReturnType<typeof harnessCore>;
  * Evaluated in the browser by its source text, so it can only use globals and its own code. Stores all globals that it uses later, since the
  * action may replace them.
  */
-export function harnessCore(limits: HarnessLimits, shown: ShownValues, installConsole: InstallConsole) {
+export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, installConsole: InstallConsole) {
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getPrototypeOf, ownKeys } = Reflect;
   const OwnPromise = Promise;
   const { then } = Promise.prototype;
   const { parse, stringify } = JSON;
   const { includes } = Array.prototype;
-  const { read, show } = shown;
+  const { read, format } = formatter;
   const { eval: evaluate } = scope;
   const encoder = new scope.TextEncoder();
   const { encode } = encoder;
@@ -42,7 +42,7 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
   function fail(cause: string, thrown: Any, at: string): AnswerText {
     const isObject = (typeof thrown === "object" && thrown !== null) || typeof thrown === "function";
     const name = (isObject && read(thrown, "name")) || "Error";
-    const message = (isObject && read(thrown, "message")) || (isObject && read(thrown, "stack") ? "" : show(thrown));
+    const message = (isObject && read(thrown, "message")) || (isObject && read(thrown, "stack") ? "" : format(thrown));
     const stack = (isObject && read(thrown, "stack")) || (message === "" ? name : `${name}: ${message}`);
     return `error ${stringify({ __proto__: null, cause, name, message, stack, at })}`;
   }
@@ -118,7 +118,7 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
     },
 
     /** Removes the globals of a run, since its global scope may stay in memory after the run. */
-    drop(globals: readonly string[]): void {
+    removeRunGlobals(globals: readonly string[]): void {
       const keys = ownKeys(scope);
       // Uses only stored functions.
       for (let at = 0; at < keys.length; at += 1) {
@@ -130,7 +130,7 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
      * Evaluates the scripts (name and source in turn) in the global scope. The last one is the action's function (action-script.ts); calls the
      * `execute` that it returns.
      * @param loadAll evaluates the scripts before the last one
-     * @param placeOf finds the position of a syntax error
+     * @param positionOf finds the position of a syntax error
      * @returns as `callExecute`
      */
     async evaluateAndCall(
@@ -138,7 +138,7 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
       settings: string,
       scripts: readonly string[],
       loadAll: typeof load = load,
-      placeOf: (error: Any, name: string, source: string) => string = () => "",
+      positionOf: (error: Any, name: string, source: string) => string = () => "",
     ): Promise<string> {
       const last = scripts.length - 2;
       const failure = await safe(loadAll(scripts, last));
@@ -147,7 +147,7 @@ export function harnessCore(limits: HarnessLimits, shown: ShownValues, installCo
       try {
         run = evaluate(scripts[last + 1])();
       } catch (error) {
-        return fail("script", error, placeOf(error, scripts[last]!, scripts[last + 1]!));
+        return fail("script", error, positionOf(error, scripts[last]!, scripts[last + 1]!));
       }
       return await safe(callExecute(run, payload, settings));
     },

@@ -21,7 +21,7 @@ export function documentHarness(
   const { document } = window;
   const { apply, defineProperty } = Reflect;
   const PagePromise = Promise;
-  const OwnSyntaxError = SyntaxError;
+  const DocumentSyntaxError = SyntaxError;
   const { createElement } = document;
   const { appendChild, removeChild } = window.Node.prototype;
   const setText: Any = Reflect.getOwnPropertyDescriptor(window.HTMLScriptElement.prototype, "text")?.set;
@@ -39,23 +39,29 @@ export function documentHarness(
   const state = history.state ?? navigation.currentEntry.getState() ?? null;
   if (state !== null || history.scrollRestoration !== "auto") return null;
 
-  /** Runs a text as a classic script in the global scope. Returns null, or an error answer. */
-  function evaluate(name: string, source: string): string | null {
-    let failed: string | null = null;
+  /** Runs a text as a classic script in the global scope. Returns what `describe` makes of its error, or null. */
+  function runScript(text: string, describe: (event: Any) => string): string | null {
+    let failure: string | null = null;
     const onError = (event: Any) => {
       // Ignores errors of other scripts that this one added to the page.
       if (apply(currentScript, document, []) !== script) return;
-      failed = core.fail("script", event.error, `${name}:${event.lineno}:${event.colno}`);
+      failure = describe(event);
       event.preventDefault();
     };
     const script = apply(createElement, document, ["script"]);
-    apply(setText, script, [`${source}\n//# sourceURL=${name}`]);
+    apply(setText, script, [text]);
     apply(addEventListener, window, ["error", onError, true]);
     apply(appendChild, head, [script]);
     apply(removeEventListener, window, ["error", onError, true]);
     apply(removeChild, head, [script]);
-    return failed;
+    return failure;
   }
+
+  const positionIn = (name: string, event: Any): string => `${name}:${event.lineno}:${event.colno}`;
+
+  /** Evaluates a source in the global scope. Returns null, or an error answer. */
+  const evaluate = (name: string, source: string): string | null =>
+    runScript(`${source}\n//# sourceURL=${name}`, (event) => core.fail("script", event.error, positionIn(name, event)));
 
   /** Loads a script from a URL. Returns null, or an error answer. */
   function load(url: string): Promise<string | null> {
@@ -95,28 +101,16 @@ export function documentHarness(
   }
 
   /** Position of a syntax error in the action's function, which `eval` does not report: parses the text as a script, which defines nothing. */
-  function placeOf(error: Any, name: string, source: string): string {
-    if (!(error instanceof OwnSyntaxError)) return "";
-    let place = "";
-    const onError = (event: Any) => {
-      if (apply(currentScript, document, []) !== script) return;
-      place = `${name}:${event.lineno}:${event.colno}`;
-      event.preventDefault();
-    };
-    const script = apply(createElement, document, ["script"]);
-    apply(setText, script, [source]);
-    apply(addEventListener, window, ["error", onError, true]);
-    apply(appendChild, head, [script]);
-    apply(removeEventListener, window, ["error", onError, true]);
-    apply(removeChild, head, [script]);
-    return place;
+  function syntaxErrorPosition(error: Any, name: string, source: string): string {
+    if (!(error instanceof DocumentSyntaxError)) return "";
+    return runScript(source, (event) => positionIn(name, event)) ?? "";
   }
 
   /** Defines the global by which the run's library reaches other services. Requests to this service use the network. */
   function openService(base: string, settings: string, send: (message: DocumentMessage) => void): void {
-    const { call, open, request, take } = runCalls;
-    hostCalls.listen((text) => send(`service ${text}`));
-    open((own, text) => hostCalls.take((head, part, last) => take(own, head, part, last), text));
+    const { call, connect, request, receive } = runCalls;
+    hostCalls.connect((text) => send(`service ${text}`));
+    connect((number, text) => hostCalls.send((head, part, last) => receive(number, head, part, last), text));
     const value = { __proto__: null, base, call, request, settings };
     defineProperty(window, serviceGlobal, { value, configurable: true });
   }
@@ -134,7 +128,7 @@ export function documentHarness(
       delete window[bindingName];
       core.installConsole(print);
       if (base !== "") openService(base, settings, print);
-      return core.safe(core.evaluateAndCall(payload, settings, scripts, loadAll, placeOf));
+      return core.safe(core.evaluateAndCall(payload, settings, scripts, loadAll, syntaxErrorPosition));
     },
   };
 }

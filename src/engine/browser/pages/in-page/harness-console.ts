@@ -1,5 +1,5 @@
 /** Replaces the console of a run, or of a worker that it starts. Runs before the action's code. */
-import type { ShownValues } from "./shown-values.js";
+import type { ValueFormatter } from "./value-formatter.js";
 
 export interface HarnessLimits {
   resultMaxBytes: number;
@@ -12,11 +12,12 @@ export interface HarnessLimits {
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
+declare const self: Any;
 
 export type InstallConsole = ReturnType<typeof harnessConsole>;
 
 /** Evaluated by its source text, as `harnessCore`. Returns a function that installs a console; `print` receives each line as the JSON of a ConsoleLine. */
-export function harnessConsole(limits: HarnessLimits, shown: ShownValues) {
+export function harnessConsole(limits: HarnessLimits, formatter: ValueFormatter) {
   const scope = globalThis as Any;
   const { ownKeys } = Reflect;
   const { stringify } = JSON;
@@ -33,13 +34,13 @@ export function harnessConsole(limits: HarnessLimits, shown: ShownValues) {
   function counters(write: (level: string, values: Any) => void): Any {
     const counts: Any = { __proto__: null };
     const timers: Any = { __proto__: null };
-    const labelOf = (label: Any) => (label === undefined ? "default" : shown.show(label));
+    const labelOf = (label: Any) => (label === undefined ? "default" : formatter.format(label));
     /** Writes the time of a timer. Returns true if there is one with this label. */
     function elapsed(label: string, values: Any): boolean {
-      const begun = timers[label];
-      if (begun === undefined) write("warn", [`Timer '${label}' does not exist`]);
-      else write("log", withFirst(`${label}: ${now() - begun} ms`, values, 1));
-      return begun !== undefined;
+      const startedAt = timers[label];
+      if (startedAt === undefined) write("warn", [`Timer '${label}' does not exist`]);
+      else write("log", withFirst(`${label}: ${now() - startedAt} ms`, values, 1));
+      return startedAt !== undefined;
     }
     return {
       count(value: Any) {
@@ -70,7 +71,7 @@ export function harnessConsole(limits: HarnessLimits, shown: ShownValues) {
     let characters = 0;
     const write = (level: string, values: Any, formats = false) => {
       if (lines > limits.consoleMaxLines || characters > limits.consoleMaxCharacters) return;
-      const text = shown.line(values, formats);
+      const text = formatter.line(values, formats);
       lines += 1;
       characters += text.length;
       const full = lines > limits.consoleMaxLines || characters > limits.consoleMaxCharacters;
@@ -88,7 +89,17 @@ export function harnessConsole(limits: HarnessLimits, shown: ShownValues) {
       if (typeof values[1] === "string") write("error", withFirst(`Assertion failed ${values[1]}`, values, 2), true);
       else write("error", withFirst("Assertion failed", values, 1));
     };
-    const own = counters(write);
-    for (const name of ownKeys(own) as string[]) console[name] = own[name];
+    const methods = counters(write);
+    for (const name of ownKeys(methods) as string[]) console[name] = methods[name];
   };
+}
+
+/**
+ * Evaluated by its source text, as `harnessCore`. Replaces the console of a worker that the action starts. Removes the binding from the global
+ * scope, so that the action cannot find it.
+ */
+export function childConsole(core: { installConsole: InstallConsole }, bindingName: string): void {
+  const print = self[bindingName];
+  delete self[bindingName];
+  core.installConsole(print);
 }

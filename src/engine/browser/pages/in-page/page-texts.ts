@@ -1,14 +1,14 @@
 /** Stores texts of scripts by content in a thread, on the instructions of StoredTexts (stored-texts.ts). Actions cannot reach it. */
 
 /** One script: `text` is null if its content is stored; `isStored` if it is to be stored. */
-export type Sent = readonly [name: string, text: string | null, content: string, isStored: boolean];
+export type SentScript = readonly [name: string, text: string | null, content: string, isStored: boolean];
 
-export type TakeTexts = ReturnType<typeof pageTexts>;
+export type TextsOf = ReturnType<typeof pageTexts>;
 
 /** Evaluated by its source text, as `harnessCore`. Returns a function that returns the names and sources of sent scripts in turn. */
 export function pageTexts() {
   const texts = new Map<string, string>();
-  return (removed: readonly string[], scripts: readonly Sent[]): string[] => {
+  return (removed: readonly string[], scripts: readonly SentScript[]): string[] => {
     const flat = scripts.flatMap(([name, text, content, isStored]) => {
       if (isStored) texts.set(content, text!);
       return [name, text ?? texts.get(content)!];

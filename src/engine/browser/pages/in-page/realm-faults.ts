@@ -25,12 +25,12 @@ export function realmFaults() {
   }
 
   return {
-    /** @param above the called function; frames above it are removed @param trace the frames of a call whose error occurs later */
-    faultOf(kind: string, message: string, name: string, hasStack: boolean, above: unknown, trace: Any): unknown {
+    /** @param caller the called function; frames above it are removed @param trace the frames of a call whose error occurs later */
+    faultOf(kind: string, message: string, name: string, hasStack: boolean, caller: unknown, trace: Any): unknown {
       const isOfDom = kind === "DOMException";
       const error = isOfDom ? new DOMException(message, name) : new (CLASSES[kind] ?? OwnTypeError)(message);
       if (!hasStack) return error;
-      if (trace === undefined) captureStackTrace(error, above);
+      if (trace === undefined) captureStackTrace(error, caller);
       else setFrames(error, isOfDom ? name : kind, trace.stack);
       return error;
     },

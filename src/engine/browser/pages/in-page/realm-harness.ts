@@ -1,14 +1,18 @@
 /** Runs the scripts of one run and then `execute` in a ShadowRealm. Removes all globals that the mode does not have. Runs before the action's code. */
-import type { BorrowedPlatform } from "./borrowed-platform.js";
+
 import type { CodeOfText } from "./code-of-text.js";
 import type { HarnessCore } from "./core.js";
-import type { Stand } from "./lent-platform.js";
+import type { HostHandle } from "./host-platform.js";
 import type { IsolateMessage } from "./messages.js";
+import type { RealmPlatform } from "./realm-platform.js";
 import type { RunCalls } from "./service-calls.js";
 import type { StandInsOf } from "./stand-ins.js";
 
-/** Sends a request to the service; `hear` receives each part of the answer. */
-type Ask = (hear: (head: string | null, text: string | null, last: boolean) => void, text: string) => void;
+/** Sends a request to the service; `receivePart` receives each part of the answer. */
+type SendRequest = (
+  receivePart: (head: string | null, text: string | null, last: boolean) => void,
+  text: string,
+) => void;
 
 /**
  * Evaluated by its source text, as `harnessCore`, when the realm is created. Returns a function that receives the functions of the worker, if
@@ -18,9 +22,9 @@ type Ask = (hear: (head: string | null, text: string | null, last: boolean) => v
  */
 export function realmHarness(
   core: HarnessCore,
-  boundCodeOfText: CodeOfText,
-  standIn: StandInsOf,
-  borrow: BorrowedPlatform | null,
+  restrictCodeOfText: CodeOfText,
+  defineStandIns: StandInsOf,
+  installPlatform: RealmPlatform | null,
   calls: RunCalls | null,
   serviceGlobal: string,
   globals: readonly string[],
@@ -32,19 +36,19 @@ export function realmHarness(
   core.keepOnly(globals);
   core.installConsole((line) => send(`console ${line}`));
   // A run that has made a request cannot be repeated.
-  boundCodeOfText(borrow === null ? needsMore : () => {});
+  restrictCodeOfText(installPlatform === null ? needsMore : () => {});
 
   async function run(payload: string, settings: string, scripts: readonly string[]): Promise<void> {
-    const begun = now();
+    const startedAt = now();
     const answer = await core.safe(core.evaluateAndCall(payload, settings, scripts));
-    send(`answer ${now() - begun} ${answer}`);
+    send(`answer ${now() - startedAt} ${answer}`);
   }
 
   /** Defines the global by which the run's library sends requests to the service of that address. */
-  function openService(base: string, ask: Ask, settings: string): void {
+  function openService(base: string, sendRequest: SendRequest, settings: string): void {
     if (calls === null || base === "") return;
-    const { call, open, request, take } = calls;
-    open((own, text) => ask((head, part, last) => take(own, head, part, last), text));
+    const { call, connect, request, receive } = calls;
+    connect((number, text) => sendRequest((head, part, last) => receive(number, head, part, last), text));
     defineProperty(globalThis, serviceGlobal, {
       value: { __proto__: null, base, call, request, settings },
       configurable: true,
@@ -54,7 +58,7 @@ export function realmHarness(
   function start(
     receive: (message: unknown) => void,
     base: string,
-    ask: Ask,
+    sendRequest: SendRequest,
     payload: string,
     settings: string,
     standInsJson: string | null,
@@ -62,14 +66,14 @@ export function realmHarness(
     ...scripts: string[]
   ): () => void {
     send = receive;
-    if (standInsJson !== null) standIn(standInsJson, navigatorJson, needsMore);
-    openService(base, ask, settings);
+    if (standInsJson !== null) defineStandIns(standInsJson, navigatorJson, needsMore);
+    openService(base, sendRequest, settings);
     void run(payload, settings, scripts);
-    return () => core.drop(globals);
+    return () => core.removeRunGlobals(globals);
   }
 
-  return (lender: Stand | null, description: string) => {
-    if (borrow !== null && lender !== null) borrow(lender, description);
+  return (hostScope: HostHandle | null, description: string) => {
+    if (installPlatform !== null && hostScope !== null) installPlatform(hostScope, description);
     return start;
   };
 }

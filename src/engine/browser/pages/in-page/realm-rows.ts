@@ -1,9 +1,9 @@
 /**
- * Encodes the values that code in a realm passes to a function of the platform as rows (lent-platform.ts). Objects that are not of the platform
+ * Encodes the values that code in a realm passes to a function of the platform as rows (host-platform.ts). Objects that are not of the platform
  * are not converted here: the platform reads their members through the realm. Runs in the realm before the action's code.
  */
-import type { Stand } from "./lent-platform.js";
-import type { Foreign, Give } from "./lent-rows.js";
+import type { HostHandle } from "./host-platform.js";
+import type { RealmObject, ReceiveRow } from "./host-rows.js";
 import type { RealmSignals } from "./realm-signals.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -38,8 +38,8 @@ export function realmRows(signals: RealmSignals) {
     ...{ __proto__: null, Int8Array, Uint8ClampedArray, Int16Array, Uint16Array, Int32Array, Uint32Array, DataView },
     ...{ Float16Array: scope.Float16Array, Float32Array, Float64Array, BigInt64Array, BigUint64Array },
   };
-  const stands = new WeakMap<object, Stand>();
-  /** Errors that the action's code threw while the platform read its objects. The worker knows them by their index. */
+  const handles = new WeakMap<object, HostHandle>();
+  /** Errors that the action's code threw while the platform read its objects. The worker refers to them by their index. */
   const thrown: unknown[] = [];
   /** The last signal that the platform read. */
   let signalRead: object | undefined;
@@ -48,13 +48,13 @@ export function realmRows(signals: RealmSignals) {
     (typeof value === "object" && value !== null) || typeof value === "function";
 
   /** Appends a value, also if the action has changed the prototypes of objects or arrays. */
-  function put(row: Any[], value: unknown): void {
+  function append(row: Any[], value: unknown): void {
     const description = { __proto__: null, value, configurable: true, enumerable: true, writable: true };
     defineProperty(row, row.length, description as Any);
   }
 
-  function putAll(row: Any[], ...words: unknown[]): void {
-    for (let at = 0; at < words.length; at += 1) put(row, words[at]);
+  function appendAll(row: Any[], ...words: unknown[]): void {
+    for (let at = 0; at < words.length; at += 1) append(row, words[at]);
   }
 
   /** True if the method or getter accepts the value as its `this`. */
@@ -82,106 +82,106 @@ export function realmRows(signals: RealmSignals) {
   }
 
   /** Appends bytes with their kind, their maximum length if they are resizable, and whether they are detached. */
-  function putBytes(row: Any[], value: Any): void {
+  function appendBytes(row: Any[], value: Any): void {
     const kind = !isView(value) ? "ArrayBuffer" : (apply(kindOfArray, value, []) ?? "DataView");
     const parts = kind === "DataView" ? partOfView : partOf;
     const buffer = kind === "ArrayBuffer" ? value : apply(parts[0], value, []);
     const most = apply(isResizable, buffer, []) ? apply(maxLengthOf, buffer, []) : undefined;
-    putAll(row, "b", kind, base64Of(value), most, apply(isDetached, buffer, []));
+    appendAll(row, "b", kind, base64Of(value), most, apply(isDetached, buffer, []));
   }
 
   /** Returns the function by which the worker reads and cancels a stream of the realm. The stream is locked by the first call. */
   function readerOf(stream: Any): Any {
     let reader: Any = null;
-    return (verb: string, give: Give, reason: unknown): void => {
+    return (verb: string, receive: ReceiveRow, reason: unknown): void => {
       try {
         reader ??= apply(getReader, stream, []);
       } catch (error) {
-        give("t", store(error));
+        receive("t", store(error));
         return;
       }
       const method = verb === "read" ? readPart : cancelReader;
-      const part = apply(method, reader, verb === "read" ? [] : [reason]) as object;
+      const pending = apply(method, reader, verb === "read" ? [] : [reason]) as object;
       // Without a constructor of its own, `then` makes a plain promise.
-      defineProperty(part, "constructor", { __proto__: null, value: undefined } as Any);
-      const onPart = (one: Any): void => {
-        if (one === undefined || one.done) give("l", 0);
-        else apply(give, undefined, apply(rowOfValue, undefined, [one.value]));
+      defineProperty(pending, "constructor", { __proto__: null, value: undefined } as Any);
+      const onPart = (part: Any): void => {
+        if (part === undefined || part.done) receive("l", 0);
+        else apply(receive, undefined, apply(rowOfValue, undefined, [part.value]));
       };
-      void apply(then, part, [onPart, (error: unknown) => give("t", store(error))]);
+      void apply(then, pending, [onPart, (error: unknown) => receive("t", store(error))]);
     };
   }
 
   /** Stores a thrown error. Returns its index. */
   function store(error: unknown): number {
-    put(thrown, error);
+    append(thrown, error);
     return thrown.length - 1;
   }
 
   /** Returns the function that performs operations of the platform on an object. @param holder the object from which it was read, if any */
-  function foreignOf(value: Any, holder: unknown): Foreign {
-    const does: Any = {
+  function operationsOf(value: Any, holder: unknown): RealmObject {
+    const operations: Any = {
       __proto__: null,
       get: (key: PropertyKey) => rowOfValue(value[key], value),
       has: (key: PropertyKey) => ["v", key in value],
       keys: () => {
         const keys = ownKeys(value);
         const row: Any[] = ["l", keys.length];
-        for (let at = 0; at < keys.length; at += 1) putAll(row, "v", keys[at]);
+        for (let at = 0; at < keys.length; at += 1) appendAll(row, "v", keys[at]);
         return row;
       },
       own: (key: PropertyKey) => ["v", getOwnPropertyDescriptor(value, key)?.enumerable],
-      call: (given: unknown) => rowOfValue(apply(value, holder, [given]), undefined),
+      call: (argument: unknown) => rowOfValue(apply(value, holder, [argument]), undefined),
     };
-    return (verb, give, given) => {
+    return (verb, receive, argument) => {
       let row: readonly Any[];
       try {
-        row = does[verb](given);
+        row = operations[verb](argument);
       } catch (error) {
         row = ["t", store(error)];
       }
-      apply(give, undefined, row);
+      apply(receive, undefined, row);
     };
   }
 
-  function putObject(row: Any[], value: Any, holder: unknown): void {
-    const stand = apply(getOf, stands, [value]);
-    if (stand !== undefined) putAll(row, "o", stand);
-    else if (isView(value) || isOf(lengthOf, value)) putBytes(row, value);
-    else if (isOf(searchText, value)) putAll(row, "q", apply(searchText, value, []));
-    else if (isOf(isLocked, value)) putAll(row, "r", readerOf(value), apply(isLocked, value, []));
+  function appendObject(row: Any[], value: Any, holder: unknown): void {
+    const handle = apply(getOf, handles, [value]);
+    if (handle !== undefined) appendAll(row, "o", handle);
+    else if (isView(value) || isOf(lengthOf, value)) appendBytes(row, value);
+    else if (isOf(searchText, value)) appendAll(row, "q", apply(searchText, value, []));
+    else if (isOf(isLocked, value)) appendAll(row, "r", readerOf(value), apply(isLocked, value, []));
     else if (signals.isSignal(value)) {
       signalRead = value;
-      putAll(row, "a", (abort: () => void) => signals.onAbort(value, abort));
-    } else putAll(row, "f", typeof value === "function", foreignOf(value, holder));
+      appendAll(row, "a", (abort: () => void) => signals.onAbort(value, abort));
+    } else appendAll(row, "f", typeof value === "function", operationsOf(value, holder));
   }
 
-  function putValue(row: Any[], value: unknown, holder?: unknown): void {
-    if (isObject(value)) putObject(row, value, holder);
-    else putAll(row, "v", value);
+  function appendValue(row: Any[], value: unknown, holder?: unknown): void {
+    if (isObject(value)) appendObject(row, value, holder);
+    else appendAll(row, "v", value);
   }
 
   function rowOfValue(value: unknown, holder?: unknown): Any[] {
     const row: Any[] = [];
-    putValue(row, value, holder);
+    appendValue(row, value, holder);
     return row;
   }
 
   return {
     isObject,
-    put,
+    append,
     /** Returns the signal that the platform has read since the last call, and replaces it by `next`. */
     signalRead(next: object | undefined): object | undefined {
       const read = signalRead;
       signalRead = next;
       return read;
     },
-    setStand: (object: object, stand: Stand) => apply(setOf, stands, [object, stand]),
+    setHandle: (object: object, handle: HostHandle) => apply(setOf, handles, [object, handle]),
     /** An error that was thrown in this realm. */
-    thrownAt: (place: number): unknown => thrown[place],
+    thrownError: (index: number): unknown => thrown[index],
     /** Appends the values to `row`. */
     rowOf(values: readonly unknown[], row: Any[] = []): Any[] {
-      for (let at = 0; at < values.length; at += 1) putValue(row, values[at]);
+      for (let at = 0; at < values.length; at += 1) appendValue(row, values[at]);
       return row;
     },
     /** Copies bytes into a buffer or view. */

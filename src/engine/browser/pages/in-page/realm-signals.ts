@@ -2,7 +2,7 @@
  * Changes the events and signals of a realm: a listener that throws would end the page, since a realm cannot report an error, and
  * `AbortSignal.timeout` needs the clock of the worker. Runs in the realm before the action's code.
  */
-import type { Stand } from "./lent-platform.js";
+import type { HostHandle } from "./host-platform.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
@@ -27,18 +27,18 @@ export function realmSignals() {
   const reasonOf = getterOf(AbortSignal.prototype, "reason");
   const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
   /** The function that the platform calls, by the listener of the action; and the action's `onabort`, by signal. */
-  const heardBy = new WeakMap<object, object>();
+  const wrappers = new WeakMap<object, object>();
   const handlers = new WeakMap<object, unknown>();
 
   const isObject = (value: unknown): boolean =>
     (typeof value === "object" && value !== null) || typeof value === "function";
 
   /** Calls the listener and ignores its errors, as a worker does. */
-  function quiet(listener: Any): unknown {
+  function withoutErrors(listener: Any): unknown {
     if (!isObject(listener)) return listener;
-    const known = apply(getOf, heardBy, [listener]);
+    const known = apply(getOf, wrappers, [listener]);
     if (known !== undefined) return known;
-    function heard(this: unknown, event: unknown): unknown {
+    function wrapper(this: unknown, event: unknown): unknown {
       try {
         if (typeof listener === "function") return apply(listener, this, [event]);
         return apply(listener.handleEvent, listener, [event]);
@@ -46,16 +46,16 @@ export function realmSignals() {
         return undefined;
       }
     }
-    apply(setOf, heardBy, [listener, heard]);
-    return heard;
+    apply(setOf, wrappers, [listener, wrapper]);
+    return wrapper;
   }
 
   /** Replaces a method of EventTarget by one that wraps the listener. */
-  function withQuiet(name: string, call: Any): void {
+  function wrapListeners(name: string, call: Any): void {
     const { [name]: method } = {
       [name](this: unknown, ...values: Any[]): unknown {
         // By index: the action may have replaced the iterators of arrays.
-        if (values.length > 1) values[1] = quiet(values[1]);
+        if (values.length > 1) values[1] = withoutErrors(values[1]);
         return apply(call, this, values);
       },
     };
@@ -63,9 +63,9 @@ export function realmSignals() {
     EventTarget.prototype[name] = method;
   }
 
-  function boundListeners(): void {
-    withQuiet("addEventListener", addEventListener);
-    withQuiet("removeEventListener", removeEventListener);
+  function wrapAllListeners(): void {
+    wrapListeners("addEventListener", addEventListener);
+    wrapListeners("removeEventListener", removeEventListener);
     // An observable reports the errors of its callbacks, which ends the page.
     deleteProperty(EventTarget.prototype, "when");
     const holder = {
@@ -74,7 +74,7 @@ export function realmSignals() {
         return apply(getOf, handlers, [this]) ?? null;
       },
       set onabort(handler: unknown) {
-        apply(onAbort.set as Any, this, [typeof handler === "function" ? quiet(handler) : handler]);
+        apply(onAbort.set as Any, this, [typeof handler === "function" ? withoutErrors(handler) : handler]);
         apply(setOf, handlers, [this, isObject(handler) ? handler : null]);
       },
     };
@@ -90,7 +90,7 @@ export function realmSignals() {
     throw new OwnTypeError(`Failed to execute 'timeout' on 'AbortSignal': Value is ${problem}.`);
   }
 
-  function timeoutOf(lender: Stand): Any {
+  function timeoutOf(hostScope: HostHandle): Any {
     const { timeout } = {
       timeout(...values: Any[]): unknown {
         if (values.length === 0) {
@@ -100,8 +100,8 @@ export function realmSignals() {
         }
         const ms = toMs(values[0]);
         const controller = new AbortController();
-        const late = () => apply(abort, controller, [new DOMException("signal timed out", "TimeoutError")]);
-        apply(lender, undefined, ["timer", "setTimeout", () => {}, () => late(), "v", undefined, "v", ms]);
+        const abortLate = () => apply(abort, controller, [new DOMException("signal timed out", "TimeoutError")]);
+        apply(hostScope, undefined, ["timer", "setTimeout", () => {}, () => abortLate(), "v", undefined, "v", ms]);
         return apply(signalOf, controller, []);
       },
     };
@@ -131,9 +131,9 @@ export function realmSignals() {
       if (signal === null) return apply(signalOf, new AbortController(), []);
       return apply(any, AbortSignal, [[signal]]);
     },
-    install(lender: Stand): void {
-      boundListeners();
-      const value = timeoutOf(lender);
+    install(hostScope: HostHandle): void {
+      wrapAllListeners();
+      const value = timeoutOf(hostScope);
       defineProperty(AbortSignal, "timeout", {
         __proto__: null,
         value,

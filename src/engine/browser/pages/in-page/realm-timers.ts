@@ -2,12 +2,12 @@
  * Defines timers in a realm, whose clock is the worker's, and `queueMicrotask`, in which an error is ignored as in a worker. Runs in the realm
  * before the action's code.
  */
-import type { Stand } from "./lent-platform.js";
+import type { HostHandle } from "./host-platform.js";
 import type { RealmRows } from "./realm-rows.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
-type Ask = (stand: Stand, verb: string, member: string, row: readonly Any[]) => Any;
+type CallHost = (handle: HostHandle, verb: string, member: string, row: readonly Any[]) => Any;
 
 export type RealmTimers = ReturnType<typeof realmTimers>;
 
@@ -20,32 +20,33 @@ export function realmTimers() {
   const { resolve: resolvedWith } = OwnPromise;
   const { then } = OwnPromise.prototype;
 
-  function withLength(made: Any, length: number): Any {
-    defineProperty(made, "length", { __proto__: null, value: length } as Any);
-    return made;
+  function withLength(timer: Any, length: number): Any {
+    defineProperty(timer, "length", { __proto__: null, value: length } as Any);
+    return timer;
   }
 
-  return (lender: Stand, ask: Ask, rows: RealmRows): Record<string, Any> => {
+  return (hostScope: HostHandle, callHost: CallHost, rows: RealmRows): Record<string, Any> => {
     const start = (kind: string, values: readonly Any[]): number => {
       const work = values[0];
-      const given: unknown[] = [];
-      for (let at = 2; at < values.length; at += 1) rows.put(given, values[at]);
+      const parameters: unknown[] = [];
+      for (let at = 2; at < values.length; at += 1) rows.append(parameters, values[at]);
       // Code as text never runs: a text cannot be evaluated in a realm when a timer of the worker fires.
       const isFunction = typeof work === "function";
-      const ring = () => {
+      const onTime = () => {
         try {
-          if (isFunction) apply(work, scope, given);
+          if (isFunction) apply(work, scope, parameters);
         } catch {
           // Ignored, as in a worker.
         }
       };
-      const passed: unknown[] = [];
+      const converted: unknown[] = [];
       // The conversion may throw, as it does in a worker.
-      if (values.length > 0) rows.put(passed, isFunction ? undefined : `${work}`);
-      if (values.length > 1) rows.put(passed, values[1]);
-      return ask(lender, "timer", kind, rows.rowOf(passed, [ring]));
+      if (values.length > 0) rows.append(converted, isFunction ? undefined : `${work}`);
+      if (values.length > 1) rows.append(converted, values[1]);
+      return callHost(hostScope, "timer", kind, rows.rowOf(converted, [onTime]));
     };
-    const stop = (kind: string, values: readonly Any[]): unknown => ask(lender, "stop", kind, ["v", +values[0]]);
+    const stop = (kind: string, values: readonly Any[]): unknown =>
+      callHost(hostScope, "stop", kind, ["v", +values[0]]);
     const timer = (kind: string, length: number, work: (kind: string, values: readonly Any[]) => unknown): Any => {
       const { [kind]: made } = {
         [kind](this: unknown, ...values: Any[]): unknown {
@@ -69,14 +70,14 @@ export function realmTimers() {
         }
         const soon = apply(resolvedWith, OwnPromise, []);
         defineProperty(soon, "constructor", { __proto__: null, value: undefined } as Any);
-        const ring = () => {
+        const onTime = () => {
           try {
             apply(work, undefined, []);
           } catch {
             // Ignored, as in a worker.
           }
         };
-        void apply(then, soon, [ring]);
+        void apply(then, soon, [onTime]);
       },
     };
   };

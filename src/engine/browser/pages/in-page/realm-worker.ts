@@ -1,10 +1,10 @@
 /**
  * Runs on the worker thread of an isolate page: creates one ShadowRealm for each run, and the next one in advance. No code of actions runs in
- * the worker's own global scope.
+ * the worker's runNumber global scope.
  */
-import type { LentPlatform } from "./lent-platform.js";
+import type { HostPlatform } from "./host-platform.js";
 import type { ThreadMessage, ThreadStep } from "./messages.js";
-import type { Sent, TakeTexts } from "./page-texts.js";
+import type { SentScript, TextsOf } from "./page-texts.js";
 import type { HostCalls } from "./service-calls.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
@@ -23,7 +23,7 @@ export interface ThreadBounds {
   /** Maximum number of runs on one thread. */
   threadRuns: number;
   /** Sum of runs and of their milliseconds after which the memory of the thread is measured. */
-  lookAfter: number;
+  measureAfter: number;
   /** Longer answers are read in parts. */
   messageCharacters: number;
 }
@@ -33,15 +33,15 @@ export interface ThreadBounds {
  * ThreadMessage. Posts a message to the page for each realm that exists: by then nothing of the last run is active. Objects made for a realm
  * stay in memory until the thread ends, so each realm creates few of them.
  * @param realm source text of the realm's harness
- * @param take returns the scripts of a run; V8 reuses compiled code if the texts are identical
- * @param lent the functions of this global scope that realms can use; the answer of a run then starts with its number of `fetch` calls
+ * @param textsOf returns the scripts of a run; V8 reuses compiled code if the texts are identical
+ * @param host the functions of this global scope that realms can use; the answer of a run then starts with its number of `fetch` calls
  * @param calls sends requests to the service; null without a network
  * @param ofNavigator members of `navigator` that a trial can read
  */
 export function realmWorker(
   realm: string,
-  take: TakeTexts,
-  lent: LentPlatform | null,
+  textsOf: TextsOf,
+  host: HostPlatform | null,
   calls: HostCalls | null,
   ofNavigator: readonly string[],
   bounds: ThreadBounds,
@@ -51,7 +51,7 @@ export function realmWorker(
   let send: (message: ThreadMessage) => void = () => {};
   /** Starts a run in the realm that waits for it; null while there is none. */
   let startRun: Any = null;
-  let loan: Any = null;
+  let hostRun: Any = null;
   let endLastRun = () => {};
   /** Number of the run whose messages are accepted. */
   let current = 0;
@@ -70,10 +70,10 @@ export function realmWorker(
     if (performance.now() - answeredAt > bounds.pauseMs + bounds.readyWithinMs) return;
     current += 1;
     endLastRun();
-    const ownLoan = lent?.forRun() ?? null;
-    startRun = new ShadowRealm().evaluate(realm)(ownLoan?.lender ?? null, lent?.description ?? "");
-    loan = ownLoan;
-    endLastRun = () => void ownLoan?.end();
+    const hostOfRun = host?.forRun() ?? null;
+    startRun = new ShadowRealm().evaluate(realm)(hostOfRun?.hostScope ?? null, host?.description ?? "");
+    hostRun = hostOfRun;
+    endLastRun = () => void hostOfRun?.end();
     self.postMessage(null);
   }
 
@@ -82,8 +82,8 @@ export function realmWorker(
     runs += 1;
     // A long run may leave much memory in use.
     unmeasured += 1 + ms;
-    if (runs >= bounds.threadRuns || lent?.isFull() === true) return "replace";
-    if (unmeasured < bounds.lookAfter) return "reuse";
+    if (runs >= bounds.threadRuns || host?.isFull() === true) return "replace";
+    if (unmeasured < bounds.measureAfter) return "reuse";
     unmeasured = 0;
     return "measure";
   }
@@ -100,26 +100,26 @@ export function realmWorker(
   /** Returns the receiver of a run's messages, until its answer. The answer leaves by the binding, since code that goes on would delay a promise. */
   function receiver(): (text: string) => void {
     current += 1;
-    const own = current;
-    const ownLoan = loan;
+    const runNumber = current;
+    const hostOfRun = hostRun;
     return (text) => {
-      if (own !== current) return;
+      if (runNumber !== current) return;
       if (text.startsWith("console ")) return send(text as ThreadMessage);
       // Later messages of this run are ignored.
       current += 1;
-      calls?.drop();
+      calls?.reset();
       if (text === "needs-more") return send(endRun(0, text));
       const [, duration] = text.split(" ", 2);
       const result = text.slice(`answer ${duration} `.length);
-      send(endRun(Number(duration), ownLoan === null ? result : `${ownLoan.end()} ${result}`));
+      send(endRun(Number(duration), hostOfRun === null ? result : `${hostOfRun.end()} ${result}`));
     };
   }
 
   /** Returns the function by which a run's library sends requests to the service, until the run's answer. */
-  function requester(): (hear: (...part: unknown[]) => void, text: string) => void {
-    const own = current;
-    return (hear, text) => {
-      if (own === current) calls?.take(hear, text);
+  function requester(): (receivePart: (...part: unknown[]) => void, text: string) => void {
+    const runNumber = current;
+    return (receivePart, text) => {
+      if (runNumber === current) calls?.send(receivePart, text);
     };
   }
 
@@ -128,7 +128,7 @@ export function realmWorker(
     /** Creates the realm of the first run. */
     begin(bindingName: string): void {
       send = self[bindingName];
-      calls?.listen((text) => send(`service ${text}`));
+      calls?.connect((text) => send(`service ${text}`));
       prepare();
     },
     /**
@@ -140,7 +140,7 @@ export function realmWorker(
       payload: string,
       settings: string,
       forget: readonly string[],
-      scripts: readonly Sent[],
+      scripts: readonly SentScript[],
       standInsJson: string | null,
       base: string,
     ): string {
@@ -148,13 +148,13 @@ export function realmWorker(
       if (pause !== undefined) prepare();
       if (startRun === null) return "late";
       answer = "";
-      const texts = take(forget, scripts);
-      const ownLoan = loan;
+      const texts = textsOf(forget, scripts);
+      const hostOfRun = hostRun;
       const receive = receiver();
       const drop = startRun(receive, base, requester(), payload, settings, standInsJson, navigatorJson, ...texts);
       startRun = null;
       endLastRun = () => {
-        ownLoan?.end();
+        hostOfRun?.end();
         drop();
       };
       return "";

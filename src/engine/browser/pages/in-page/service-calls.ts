@@ -10,13 +10,13 @@ export type HostCalls = ReturnType<typeof hostCalls>;
 export type RunCalls = ReturnType<typeof runCalls>;
 
 /** Receives a part of an answer. The first one has the head, the JSON of status and headers. A text of null: no answer, or no rest of it. */
-type Hear = (head: string | null, text: string | null, last: boolean) => void;
+type ReceivePart = (head: string | null, text: string | null, last: boolean) => void;
 
 /** Calls of one kind: at most `max` are active, the others wait. */
 interface CallQueue {
   readonly max: number;
   busy: number;
-  waiting: { hear: Hear; text: string }[];
+  waiting: { receivePart: ReceivePart; text: string }[];
   next: number;
 }
 
@@ -26,20 +26,20 @@ interface CallQueue {
  * @param outgoingMax maximum active requests to other services, whose texts start with `outgoing`
  */
 export function hostCalls(atOnceMax: number, outgoingMax: number) {
-  const open = new Map<number, { hear: Hear; queue: CallQueue }>();
+  const active = new Map<number, { receivePart: ReceivePart; queue: CallQueue }>();
   const queueOf = (max: number): CallQueue => ({ max, busy: 0, waiting: [], next: 0 });
   let calls = queueOf(atOnceMax);
   let outgoing = queueOf(outgoingMax);
   let count = 0;
-  let tell: (text: string) => void = () => {};
+  let sendToService: (text: string) => void = () => {};
 
   function start(queue: CallQueue): void {
     for (; queue.busy < queue.max && queue.next < queue.waiting.length; queue.next += 1) {
-      const { hear, text } = queue.waiting[queue.next]!;
+      const { receivePart, text } = queue.waiting[queue.next]!;
       count += 1;
       queue.busy += 1;
-      open.set(count, { hear, queue });
-      tell(`${count}:${text}`);
+      active.set(count, { receivePart, queue });
+      sendToService(`${count}:${text}`);
     }
     if (queue.next < queue.waiting.length) return;
     queue.waiting = [];
@@ -47,29 +47,30 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
   }
 
   return {
-    listen(binding: (text: string) => void): void {
-      tell = binding;
+    /** Sets the function that sends messages to the service. */
+    connect(binding: (text: string) => void): void {
+      sendToService = binding;
     },
     /** Sends a request. */
-    take(hear: Hear, text: string): void {
+    send(receivePart: ReceivePart, text: string): void {
       const queue = text.startsWith("outgoing ") ? outgoing : calls;
-      queue.waiting.push({ hear, text });
+      queue.waiting.push({ receivePart, text });
       start(queue);
     },
     answer(id: number, head: string | null, text: string | null, last: boolean): void {
-      const call = open.get(id);
+      const call = active.get(id);
       if (call === undefined) return;
       // Not called as a method: an object as `this` cannot cross the border of a realm.
-      const { hear } = call;
-      hear(head, text, last);
+      const { receivePart } = call;
+      receivePart(head, text, last);
       if (!last) return;
-      open.delete(id);
+      active.delete(id);
       call.queue.busy -= 1;
       start(call.queue);
     },
     /** Forgets all active and waiting requests. */
-    drop(): void {
-      open.clear();
+    reset(): void {
+      active.clear();
       calls = queueOf(atOnceMax);
       outgoing = queueOf(outgoingMax);
     },
@@ -81,56 +82,56 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
  * action may replace them. `call` returns null for a request that is too long.
  */
 export function runCalls(bodyMax: number, callMax: number) {
-  const OwnPromise = Promise;
-  const OwnError = TypeError;
+  const RunPromise = Promise;
+  const RunTypeError = TypeError;
   const { parse, stringify } = JSON;
-  const open: Any = { __proto__: null };
+  const pending: Any = { __proto__: null };
   let count = 0;
-  let post: ((own: number, text: string) => void) | null = null;
+  let post: ((number: number, text: string) => void) | null = null;
 
-  const fault = () => new OwnError("Failed to fetch");
+  const fault = () => new RunTypeError("Failed to fetch");
 
   /** Receives the parts of one answer. */
   function createAnswer(resolve: (answer: Any) => void, reject: (error: unknown) => void) {
-    let said = "";
+    let received = "";
     let state = 0;
     let settle: (() => void) | null = null;
     const text = () =>
-      new OwnPromise<string>((whole, broken) => {
+      new RunPromise<string>((resolveText, rejectText) => {
         settle = () => {
-          if (state !== 0) state === 1 ? whole(said) : broken(fault());
+          if (state !== 0) state === 1 ? resolveText(received) : rejectText(fault());
         };
         settle();
       });
-    /** The text that has arrived since the last call; waits for some. null at the end. */
+    /** The text that has resolvePart since the last call; waits for some. null at the end. */
     const next = () =>
-      new OwnPromise<string | null>((arrived, broken) => {
+      new RunPromise<string | null>((resolvePart, rejectText) => {
         settle = () => {
-          const part = said;
+          const part = received;
           if (part === "" && state === 0) return;
           settle = null;
-          said = "";
-          if (part !== "") arrived(part);
-          else state === 1 ? arrived(null) : broken(fault());
+          received = "";
+          if (part !== "") resolvePart(part);
+          else state === 1 ? resolvePart(null) : rejectText(fault());
         };
         settle();
       });
     return (head: string | null, part: string | null, last: boolean): void => {
       if (head !== null) {
-        const said = parse(head);
-        resolve({ __proto__: null, status: said[0], headers: said[1], head: said, text, next });
+        const parsed = parse(head);
+        resolve({ __proto__: null, status: parsed[0], headers: parsed[1], head: parsed, text, next });
       } else if (part === null) reject(fault());
-      if (part !== null) said += part;
+      if (part !== null) received += part;
       if (last) state = part === null ? 2 : 1;
       if (settle !== null) settle();
     };
   }
 
   function send(text: string): Promise<Any> {
-    return new OwnPromise((resolve, reject) => {
+    return new RunPromise((resolve, reject) => {
       if (post === null) return reject(fault());
       count += 1;
-      open[count] = createAnswer(resolve, reject);
+      pending[count] = createAnswer(resolve, reject);
       post(count, text);
     });
   }
@@ -138,14 +139,14 @@ export function runCalls(bodyMax: number, callMax: number) {
   return {
     __proto__: null,
     /** Sets the function that sends requests; null: none can be sent. */
-    open(send: ((own: number, text: string) => void) | null): void {
+    connect(send: ((number: number, text: string) => void) | null): void {
       post = send;
     },
     /** Receives a part of the answer to the request of that number. */
-    take(own: number, head: string | null, text: string | null, last: boolean): void {
-      const answer = open[own];
+    receive(number: number, head: string | null, text: string | null, last: boolean): void {
+      const answer = pending[number];
       if (answer === undefined) return;
-      if (last) delete open[own];
+      if (last) delete pending[number];
       answer(head, text, last);
     },
     call(method: string, url: string, headers: Any, body: string | null): Promise<Any> | null {

@@ -16,7 +16,7 @@ export function threadHost(withOrigin: boolean): unknown {
   const url = withOrigin ? URL.createObjectURL(new Blob([first])) : `data:text/javascript,${first}`;
   let worker: Any = null;
   /** Number of realms that the worker has created. */
-  let made = 0;
+  let realms = 0;
   return {
     __proto__: null,
     /** Ends the worker, and starts another. */
@@ -26,12 +26,12 @@ export function threadHost(withOrigin: boolean): unknown {
       await new Promise((resolve) => {
         worker.onmessage = resolve;
       });
-      made = 0;
+      realms = 0;
       worker.onmessage = () => {
-        made += 1;
+        realms += 1;
       };
     },
     /** True if the realm of this number, counted from 1, exists. */
-    hasMade: (realm: number): boolean => made >= realm,
+    hasMade: (realm: number): boolean => realms >= realm,
   };
 }

@@ -11,24 +11,24 @@ export function visibleAlways(): void {
   const { prototype } = scope.Document;
   const { stopImmediatePropagation } = scope.Event.prototype;
 
-  function standIn(name: string, value: unknown): void {
-    const found: Any = getOwnPropertyDescriptor(prototype, name);
-    if (found === undefined) return;
+  function override(name: string, value: unknown): void {
+    const descriptor: Any = getOwnPropertyDescriptor(prototype, name);
+    if (descriptor === undefined) return;
     const { get } = {
       get(this: Any) {
-        const own = apply(found.get, this, []);
+        const actual = apply(descriptor.get, this, []);
         // Other documents, such as parsed ones, have no window.
-        return this === scope.document ? value : own;
+        return this === scope.document ? value : actual;
       },
     };
-    defineProperty(prototype, name, { __proto__: null, ...found, get });
+    defineProperty(prototype, name, { __proto__: null, ...descriptor, get });
   }
 
-  for (const name of ["hidden", "webkitHidden"]) standIn(name, false);
-  for (const name of ["visibilityState", "webkitVisibilityState"]) standIn(name, "visible");
+  for (const name of ["hidden", "webkitHidden"]) override(name, false);
+  for (const name of ["visibilityState", "webkitVisibilityState"]) override(name, "visible");
 
-  const keepBack = (event: Any) => {
+  const stopEvent = (event: Any) => {
     if (event.isTrusted) apply(stopImmediatePropagation, event, []);
   };
-  for (const type of ["visibilitychange", "webkitvisibilitychange"]) scope.addEventListener(type, keepBack, true);
+  for (const type of ["visibilitychange", "webkitvisibilitychange"]) scope.addEventListener(type, stopEvent, true);
 }

@@ -3,15 +3,15 @@
  * the realm has a function, since only primitives and functions cross the border of a realm. Runs in the worker of a network isolate, where no
  * code of actions runs.
  */
-import type { Foreign, Give, LentRows } from "./lent-rows.js";
-import type { LentTimers } from "./lent-timers.js";
+import type { HostRows, RealmObject, ReceiveRow } from "./host-rows.js";
+import type { HostTimers } from "./host-timers.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 declare const self: Any;
 
 /**
- * The function that stands for an object of the worker. `verb` and `member` name the operation, `give` receives its result, `values` are its
+ * The function by which a realm uses an object of the worker. `verb` and `member` name the operation, `receive` receives its result, `values` are its
  * arguments. Arguments and results are flat rows. Each value starts with its kind:
  * - `v`: a primitive
  * - `o`: an object of the platform: its function (to the realm: class, number and function)
@@ -29,10 +29,10 @@ declare const self: Any;
  * - `p`: announces a row that follows later
  * - `e`: an error of the platform: class, message, name, and whether it has a stack
  */
-export type Stand = (verb: string, member: string, give: Give, ...values: Any[]) => unknown;
+export type HostHandle = (verb: string, member: string, receive: ReceiveRow, ...values: Any[]) => unknown;
 
 /** A class of the worker as the realm defines it: members by name, whether they are getters, and their `length`. */
-export interface LentClass {
+export interface HostClass {
   name: string;
   isNamed: boolean;
   parent: string | null;
@@ -42,29 +42,29 @@ export interface LentClass {
   iterable: boolean;
 }
 
-export type LentPlatform = ReturnType<typeof lentPlatform>;
+export type HostPlatform = ReturnType<typeof hostPlatform>;
 
 /**
  * Evaluated by its source text, as `harnessCore`. Reads the members from the platform's own classes, so that none is missing.
  * @param names classes that are globals of a realm
  * @param unnamed classes that are no globals of a realm, although it has their objects
- * @param lentMaxCharacters maximum size of all that runs have passed to objects of the platform, before the thread must be replaced
+ * @param maxCharacters maximum size of all that runs have passed to objects of the platform, before the thread must be replaced
  */
-export function lentPlatform(
+export function hostPlatform(
   names: readonly string[],
   unnamed: readonly string[],
-  rows: LentRows,
-  timersOf: LentTimers,
-  lentMaxCharacters: number,
+  rows: HostRows,
+  timersOf: HostTimers,
+  maxCharacters: number,
 ) {
-  const { Thrown, foreignObject, bytesOf } = rows;
+  const { RealmError, proxyOf, bytesOf } = rows;
   const { AbortController, AbortSignal, DOMException, QuotaExceededError, ReadableStream, Request, Response } = self;
   const { CryptoKey, URLSearchParams, crypto, fetch: send, performance } = self;
   const { apply, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const classes = [...names, ...unnamed].map((name) => self[name]);
 
-  function membersOf(holder: object): LentClass["members"] {
-    return ownKeys(holder).flatMap((key): LentClass["members"] => {
+  function membersOf(holder: object): HostClass["members"] {
+    return ownKeys(holder).flatMap((key): HostClass["members"] => {
       const { get, value } = getOwnPropertyDescriptor(holder, key)!;
       if (typeof key === "symbol" || key === "prototype") return [];
       if (get) return [[key, true, 0]];
@@ -72,27 +72,27 @@ export function lentPlatform(
     });
   }
 
-  function describeClass(one: Any): LentClass {
-    const parent = classes.find((other) => other === getPrototypeOf(one))?.name ?? null;
-    const { name, length, prototype } = one;
+  function describeClass(hostClass: Any): HostClass {
+    const parent = classes.find((other) => other === getPrototypeOf(hostClass))?.name ?? null;
+    const { name, length, prototype } = hostClass;
     const iterable = getOwnPropertyDescriptor(prototype, Symbol.iterator) !== undefined;
     const isNamed = names.includes(name);
-    return { name, isNamed, parent, length, members: membersOf(prototype), statics: membersOf(one), iterable };
+    return { name, isNamed, parent, length, members: membersOf(prototype), statics: membersOf(hostClass), iterable };
   }
 
   /** Methods and getters, by class and name. */
   const methods = new Map<string, Any>();
-  for (const one of classes) {
-    for (const [key] of membersOf(one.prototype)) {
+  for (const hostClass of classes) {
+    for (const [key] of membersOf(hostClass.prototype)) {
       if (key === "constructor") continue;
-      const { get, value } = getOwnPropertyDescriptor(one.prototype, key)!;
-      methods.set(`${one.name}.${key}`, get ?? value);
+      const { get, value } = getOwnPropertyDescriptor(hostClass.prototype, key)!;
+      methods.set(`${hostClass.name}.${key}`, get ?? value);
     }
   }
 
   /** Encodes an error: as an error of the realm, of the platform, or of the language. */
   function faultRow(error: Any): Any[] {
-    if (error instanceof Thrown) return ["t", error.place];
+    if (error instanceof RealmError) return ["t", error.index];
     if (error instanceof DOMException) {
       const kind = error instanceof QuotaExceededError ? "QuotaExceededError" : "DOMException";
       return ["e", kind, error.message, error.name, getOwnPropertyDescriptor(error, "stack") !== undefined];
@@ -101,17 +101,17 @@ export function lentPlatform(
   }
 
   /** Characters that objects of the platform hold, and bytes of blobs. V8 does not count them, and they are only freed with the thread. */
-  let lent = 0;
+  let heldCharacters = 0;
   /** Active operations of WebCrypto, whose results have an unknown size. */
   let active = 0;
 
   /** Adds the size of keys, single or as a pair. V8 counts all other results of WebCrypto. */
-  function weighWhenDone(work: Promise<unknown>): void {
+  function addSizeWhenDone(work: Promise<unknown>): void {
     active += 1;
-    const done = (made?: Any) => {
+    const done = (result?: Any) => {
       active -= 1;
-      for (const one of [made, made?.publicKey, made?.privateKey]) {
-        if (one instanceof CryptoKey) lent += (one.algorithm.length ?? one.algorithm.modulusLength ?? 0) / 8;
+      for (const key of [result, result?.publicKey, result?.privateKey]) {
+        if (key instanceof CryptoKey) heldCharacters += (key.algorithm.length ?? key.algorithm.modulusLength ?? 0) / 8;
       }
     };
     work.then(done, () => done());
@@ -119,11 +119,11 @@ export function lentPlatform(
 
   /** The functions for one run. */
   function forRun() {
-    const ending = new AbortController();
+    const runEnd = new AbortController();
     const timers = timersOf();
-    const begun = performance.now();
-    let asked = 0;
-    let revealed: unknown = null;
+    const startedAt = performance.now();
+    let fetches = 0;
+    let unwrapped: unknown = null;
     const numbers = new WeakMap<object, number>();
     let lastNumber = 0;
 
@@ -136,21 +136,21 @@ export function lentPlatform(
       }
     }
 
-    function answer(give: Give, work: () => unknown): void {
-      if (ending.signal.aborted) return;
+    function respond(receive: ReceiveRow, work: () => unknown): void {
+      if (runEnd.signal.aborted) return;
       const settle = (row: Any[]): void => {
-        if (ending.signal.aborted) return;
+        if (runEnd.signal.aborted) return;
         try {
-          give(...row);
+          receive(...row);
         } catch {
-          // It holds an object that cannot cross the border. Without an answer its promise would never settle.
-          give("e", "TypeError", "the value cannot be passed to an isolate (got an object)", "", true);
+          // It holds an object that cannot cross the border. Without a result its promise would never settle.
+          receive("e", "TypeError", "the value cannot be passed to an isolate (got an object)", "", true);
         }
       };
       try {
         const value = work();
         if (value instanceof Promise) {
-          give("p");
+          receive("p");
           value.then(
             (settled) => settle(rowFor(() => settled)),
             (error) => settle(faultRow(error)),
@@ -161,11 +161,11 @@ export function lentPlatform(
       }
     }
 
-    /** Makes the function that stands for an object. */
-    function standFor(target: Any): Stand {
-      if (target instanceof self.Blob) lent += target.size;
+    /** Makes the handle of an object. */
+    function handleFor(target: Any): HostHandle {
+      if (target instanceof self.Blob) heldCharacters += target.size;
       return () => {
-        revealed = target;
+        unwrapped = target;
       };
     }
 
@@ -178,17 +178,17 @@ export function lentPlatform(
     }
 
     /** Calls a method or getter. The platform itself rejects a wrong `this`. */
-    function member(name: string, [target, ...given]: readonly Any[]): unknown {
+    function member(name: string, [target, ...parameters]: readonly Any[]): unknown {
       const method = methods.get(name);
-      const found: Any = name.endsWith(".json") ? readJson(method, target) : apply(method, target, given);
-      if (name === "Crypto.getRandomValues") return writtenInto(found);
-      if (name.startsWith("SubtleCrypto.")) weighWhenDone(found);
-      if (found instanceof ReadableStream) return streamOf(found);
-      return Object(found) === found && typeof found.next === "function" ? entriesOf(found) : found;
+      const result: Any = name.endsWith(".json") ? readJson(method, target) : apply(method, target, parameters);
+      if (name === "Crypto.getRandomValues") return bytesWritten(result);
+      if (name.startsWith("SubtleCrypto.")) addSizeWhenDone(result);
+      if (result instanceof ReadableStream) return streamOf(result);
+      return Object(result) === result && typeof result.next === "function" ? entriesOf(result) : result;
     }
 
     /** The bytes that the platform wrote into its copy, which the realm writes into the action's buffer. */
-    function writtenInto({ buffer, byteOffset, byteLength }: Any): Uint8Array {
+    function bytesWritten({ buffer, byteOffset, byteLength }: Any): Uint8Array {
       return buffer.detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
     }
 
@@ -199,8 +199,8 @@ export function lentPlatform(
 
     /** Encodes an iterator. Each call returns a list with the next value, or an empty list at the end. */
     function entriesOf(entries: Iterator<unknown>): Row {
-      const next: Stand = (_verb, _member, give) =>
-        answer(give, () => {
+      const next: HostHandle = (_verb, _member, receive) =>
+        respond(receive, () => {
           const { done, value } = entries.next();
           return done ? [] : [value];
         });
@@ -210,15 +210,16 @@ export function lentPlatform(
     /** Encodes a stream, which is locked by the first read. */
     function streamOf(stream: Any): Row {
       let reader: Any = null;
-      const verbs: Readonly<Record<string, (...given: Any[]) => unknown>> = {
+      const verbs: Readonly<Record<string, (...parameters: Any[]) => unknown>> = {
         cancel: (...reason) => (reader ?? stream).cancel(...reason),
         read() {
           reader ??= stream.getReader();
           return reader.read().then(({ done, value }: Any) => (done ? [] : [value]));
         },
       };
-      const stand: Stand = (verb, _member, give, ...values) => answer(give, () => verbs[verb]!(...readRow(values)));
-      return new Row(["s", stream.locked, stand]);
+      const handle: HostHandle = (verb, _member, receive, ...values) =>
+        respond(receive, () => verbs[verb]!(...readRow(values)));
+      return new Row(["s", stream.locked, handle]);
     }
 
     function rowOf(value: Any): Any[] {
@@ -227,34 +228,34 @@ export function lentPlatform(
       if (value instanceof ArrayBuffer) return ["b", "ArrayBuffer", (new Uint8Array(value) as Any).toBase64()];
       if (ArrayBuffer.isView(value)) return rows.rowOfView(value);
       if (Array.isArray(value)) return ["l", value.length, ...value.flatMap(rowOf)];
-      const found = classes.find(
+      const hostClass = classes.find(
         ({ prototype }) => typeof value === "object" && value && getPrototypeOf(value) === prototype,
       );
-      if (found) return ["o", found.name, numberOf(value), standFor(value)];
+      if (hostClass) return ["o", hostClass.name, numberOf(value), handleFor(value)];
       if (typeof value !== "object" || value === null || getPrototypeOf(value) !== Object.prototype)
         return ["v", value];
       const members = Object.entries(value);
-      return ["k", members.length, ...members.flatMap(([key, held]) => [key, ...rowOf(held)])];
+      return ["k", members.length, ...members.flatMap(([key, item]) => [key, ...rowOf(item)])];
     }
 
     /** A stream whose parts come from a stream of the realm. The platform rejects wrong parts. */
-    function streamOfRealm(read: Foreign, isLocked: boolean) {
-      const heard = (verb: string, take: (value: Any) => void, reason?: unknown) =>
+    function streamOfRealm(read: RealmObject, isLocked: boolean) {
+      const callRealm = (verb: string, onPart: (value: Any) => void, reason?: unknown) =>
         new Promise<void>((resolve, reject) => {
-          const give = (...row: Any[]) => {
+          const receive = (...row: Any[]) => {
             try {
               rows.checkPart(row[0]);
-              resolve(take(readRow(row)[0]));
+              resolve(onPart(readRow(row)[0]));
             } catch (error) {
               reject(error);
             }
           };
-          read(verb, give, reason);
+          read(verb, receive, reason);
         });
       const source = {
         pull: (controller: Any) =>
-          heard("read", (part) => (Array.isArray(part) ? controller.close() : controller.enqueue(part))),
-        cancel: (reason: unknown) => heard("cancel", () => {}, Object(reason) === reason ? undefined : reason),
+          callRealm("read", (part) => (Array.isArray(part) ? controller.close() : controller.enqueue(part))),
+        cancel: (reason: unknown) => callRealm("cancel", () => {}, Object(reason) === reason ? undefined : reason),
       };
       const stream = new ReadableStream(source, { highWaterMark: 0 });
       if (isLocked) stream.getReader();
@@ -273,22 +274,22 @@ export function lentPlatform(
       const next = () => {
         const word = row[at];
         at += 1;
-        if (typeof word === "string") lent += word.length;
+        if (typeof word === "string") heldCharacters += word.length;
         return word;
       };
       function read(): Any {
         const kind = next();
         if (kind === "b") return bytesOf(next(), next(), next(), next());
         if (kind === "q") return new URLSearchParams(next());
-        if (kind === "f") return foreignObject(next(), next(), readRow);
+        if (kind === "f") return proxyOf(next(), next(), readRow);
         if (kind === "r") return streamOfRealm(next(), next());
         if (kind === "a") return signalOf(next());
-        if (kind === "t") throw new Thrown(next());
+        if (kind === "t") throw new RealmError(next());
         if (kind === "l") return Array.from({ length: next() }, read);
         if (kind !== "o") return next();
-        revealed = null;
+        unwrapped = null;
         next()("self");
-        return revealed;
+        return unwrapped;
       }
       const values: Any[] = [];
       while (at < row.length) values.push(read());
@@ -296,21 +297,21 @@ export function lentPlatform(
     }
 
     /** The init of a request, with a signal that also aborts it at the end of the run. The platform reads all other members itself. */
-    function bound(info: Any, init: Any): Any {
+    function withRunSignal(info: Any, init: Any): Any {
       const earlier = info instanceof Request ? info.signal : undefined;
-      if ((init ?? null) === null) return earlier === undefined ? { signal: ending.signal } : init;
+      if ((init ?? null) === null) return earlier === undefined ? { signal: runEnd.signal } : init;
       if (Object(init) !== init) return init;
       const boundSignal = (signal: unknown = earlier) => {
-        if ((signal ?? null) === null) return ending.signal;
-        return signal instanceof AbortSignal ? AbortSignal.any([signal, ending.signal]) : signal;
+        if ((signal ?? null) === null) return runEnd.signal;
+        return signal instanceof AbortSignal ? AbortSignal.any([signal, runEnd.signal]) : signal;
       };
       const get = (_: object, key: PropertyKey) => (key === "signal" ? boundSignal(init[key]) : init[key]);
       return new Proxy({}, { get });
     }
 
-    function request(...given: Any[]): Promise<unknown> {
-      asked += 1;
-      return given.length === 0 ? send() : send(given[0], bound(given[0], given[1]));
+    function request(...parameters: Any[]): Promise<unknown> {
+      fetches += 1;
+      return parameters.length === 0 ? send() : send(parameters[0], withRunSignal(parameters[0], parameters[1]));
     }
 
     /** Returns the text of a readable body, which the realm parses; else the platform rejects. */
@@ -322,34 +323,35 @@ export function lentPlatform(
     const globals: Readonly<Record<string, (...values: Any[]) => unknown>> = {
       fetch: request,
       crypto: () => crypto,
-      now: () => performance.now() - begun,
-      timeOrigin: () => performance.timeOrigin + begun,
+      now: () => performance.now() - startedAt,
+      timeOrigin: () => performance.timeOrigin + startedAt,
     };
 
-    /** The function that stands for the worker's global scope. */
-    const lender: Stand = (verb, asked, give, ...values) => {
-      if (ending.signal.aborted) return;
-      answer(give, () => {
-        if (verb === "timer") return timers.start(asked, values[0], readRow(values.slice(1)));
-        const given = readRow(values);
-        if (verb === "stop") return timers.stop(given[0]);
-        if (verb === "member") return member(asked, given);
-        const one = classes.find(({ name }) => name === asked);
-        if (verb === "new" && one === Request && given.length > 0) return new one(given[0], bound(given[0], given[1]));
-        if (verb === "new" && one) return new one(...given);
-        if (verb === "json") return Response.json(JSON.parse(given[0]), ...given.slice(1));
-        if (verb === "static" && one) return one[given[0]](...given.slice(1));
-        return globals[asked]!(...given);
+    /** The handle of the worker's global scope. */
+    const hostScope: HostHandle = (verb, name, receive, ...values) => {
+      if (runEnd.signal.aborted) return;
+      respond(receive, () => {
+        if (verb === "timer") return timers.start(name, values[0], readRow(values.slice(1)));
+        const parameters = readRow(values);
+        if (verb === "stop") return timers.stop(parameters[0]);
+        if (verb === "member") return member(name, parameters);
+        const hostClass = classes.find((other) => other.name === name);
+        if (verb === "new" && hostClass === Request && parameters.length > 0)
+          return new Request(parameters[0], withRunSignal(parameters[0], parameters[1]));
+        if (verb === "new" && hostClass) return new hostClass(...parameters);
+        if (verb === "json") return Response.json(JSON.parse(parameters[0]), ...parameters.slice(1));
+        if (verb === "static" && hostClass) return hostClass[parameters[0]](...parameters.slice(1));
+        return globals[name]!(...parameters);
       });
     };
 
     return {
-      lender,
+      hostScope,
       /** Ends the run's requests and timers, and ignores all later calls. Returns the number of its `fetch` calls. */
       end(): number {
-        ending.abort();
+        runEnd.abort();
         timers.end();
-        return asked;
+        return fetches;
       },
     };
   }
@@ -357,6 +359,6 @@ export function lentPlatform(
   return {
     description: JSON.stringify(classes.map(describeClass)),
     forRun,
-    isFull: () => active > 0 || lent > lentMaxCharacters,
+    isFull: () => active > 0 || heldCharacters > maxCharacters,
   };
 }

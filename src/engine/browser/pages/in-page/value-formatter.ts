@@ -3,13 +3,13 @@
 // biome-ignore lint/suspicious/noExplicitAny: globals of the browser have no types here
 type Any = any;
 
-export type ShownValues = ReturnType<typeof shownValues>;
+export type ValueFormatter = ReturnType<typeof valueFormatter>;
 
 /**
  * Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them.
  * @param max length of a text, in characters
  */
-export function shownValues(max: number) {
+export function valueFormatter(max: number) {
   const scope = globalThis as Any;
   const { apply, getPrototypeOf } = Reflect;
   const { keys, is } = Object;
@@ -18,28 +18,28 @@ export function shownValues(max: number) {
   const { includes } = Array.prototype;
   const { slice } = String.prototype;
   const { stringify } = JSON;
-  const { Error: OwnError, Map: OwnMap, Set: OwnSet } = scope;
+  const { Error: RunError, Map: RunMap, Set: RunSet } = scope;
   const { forEach: eachOfMap } = Map.prototype;
   const { forEach: eachOfSet } = Set.prototype;
   const { parseInt: toInteger, parseFloat: toFloat } = scope;
   const ObjectPrototype = Object.prototype;
   const toText = String;
 
-  const cap = (text: string): string => (text.length <= max ? text : apply(slice, text, [0, max]));
+  const truncate = (text: string): string => (text.length <= max ? text : apply(slice, text, [0, max]));
 
   function read(value: Any, key: string): string {
     try {
-      const found = value[key];
-      return typeof found === "string" ? cap(found) : "";
+      const member = value[key];
+      return typeof member === "string" ? truncate(member) : "";
     } catch {
       return "";
     }
   }
 
-  /** Text of one value and of all that it contains, until it is too long. */
+  /** Text of value value and of all that it contains, until it is too long. */
   function writer() {
     let text = "";
-    const above: Any[] = [];
+    const ancestors: Any[] = [];
 
     function list(open: string, close: string, length: number, entry: (at: number) => void): void {
       text += open;
@@ -51,14 +51,14 @@ export function shownValues(max: number) {
     }
 
     function collection(name: string, forEach: Any, value: Any): void {
-      const held: Any[] = [];
+      const entries: Any[] = [];
       apply(forEach, value, [
-        (one: Any, key: Any) => {
-          held[held.length] = name === "Map" ? [key, one] : one;
+        (item: Any, key: Any) => {
+          entries[entries.length] = name === "Map" ? [key, item] : item;
         },
       ]);
       text += `{"${name}":`;
-      list("[", "]", held.length, (at) => write(held[at]));
+      list("[", "]", entries.length, (at) => write(entries[at]));
       text += "}";
     }
 
@@ -67,8 +67,8 @@ export function shownValues(max: number) {
       const prototype = getPrototypeOf(value);
       // An object without own members, such as a regular expression, is shown by its text.
       if (names.length === 0 && prototype !== null && prototype !== ObjectPrototype) {
-        const own = toText(value);
-        text += own === "[object Object]" ? "{}" : own;
+        const asText = toText(value);
+        text += asText === "[object Object]" ? "{}" : asText;
         return;
       }
       list("{", "}", names.length, (at) => {
@@ -78,12 +78,12 @@ export function shownValues(max: number) {
     }
 
     function writeObject(value: Any): void {
-      if (value instanceof OwnError) {
+      if (value instanceof RunError) {
         const name = read(value, "name");
         const message = read(value, "message");
         text += stringify(message === "" ? name : `${name}: ${message}`);
-      } else if (value instanceof OwnMap) collection("Map", eachOfMap, value);
-      else if (value instanceof OwnSet) collection("Set", eachOfSet, value);
+      } else if (value instanceof RunMap) collection("Map", eachOfMap, value);
+      else if (value instanceof RunSet) collection("Set", eachOfSet, value);
       else if (isArray(value) || (isView(value) && !is((value as Any).length, undefined)))
         list("[", "]", (value as Any).length, (at) => write((value as Any)[at]));
       else if (typeof value.toJSON === "function") write(value.toJSON());
@@ -91,63 +91,63 @@ export function shownValues(max: number) {
     }
 
     function write(value: Any): void {
-      if (typeof value === "string") text += stringify(cap(value));
+      if (typeof value === "string") text += stringify(truncate(value));
       else if (typeof value === "bigint") text += `${value}n`;
       else if (typeof value === "function") text += `[Function: ${read(value, "name") || "anonymous"}]`;
       else if (is(value, -0)) text += "-0";
       else if (typeof value !== "object" || value === null) text += toText(value);
-      else if (apply(includes, above, [value])) text += '"[circular]"';
+      else if (apply(includes, ancestors, [value])) text += '"[circular]"';
       else {
-        above[above.length] = value;
+        ancestors[ancestors.length] = value;
         writeObject(value);
-        above.length -= 1;
+        ancestors.length -= 1;
       }
     }
 
     return (value: Any): string => {
       write(value);
-      return cap(text);
+      return truncate(text);
     };
   }
 
-  function show(value: Any): string {
+  function format(value: Any): string {
     try {
       if (typeof value === "object" && value !== null) return writer()(value);
       if (typeof value === "bigint") return `${value}n`;
-      return is(value, -0) ? "-0" : cap(toText(value));
+      return is(value, -0) ? "-0" : truncate(toText(value));
     } catch {
       return "a value that cannot be shown";
     }
   }
 
   /** An error is shown by its stack. */
-  function showWithStack(value: Any): string {
+  function formatWithStack(value: Any): string {
     const stack = typeof value === "object" && value !== null && !isArray(value) ? read(value, "stack") : "";
-    return stack || show(value);
+    return stack || format(value);
   }
 
   function asNumber(value: Any, parse: (text: Any) => number): string {
     if (typeof value === "bigint") return `${value}n`;
-    return typeof value === "symbol" || typeof value === "object" ? "NaN" : show(parse(value));
+    return typeof value === "symbol" || typeof value === "object" ? "NaN" : format(parse(value));
   }
 
-  /** What stands for a format specifier; null if the letter is none. */
-  function specified(letter: string, value: Any): string | null {
-    if (letter === "s") return typeof value === "string" ? value : show(value);
+  /** Text that replaces a format specifier; null if the letter is none. */
+  function formatSpecifier(letter: string, value: Any): string | null {
+    if (letter === "s") return typeof value === "string" ? value : format(value);
     if (letter === "d" || letter === "i") return asNumber(value, toInteger);
     if (letter === "f") return asNumber(value, toFloat);
-    if (letter === "o" || letter === "O") return showWithStack(value);
+    if (letter === "o" || letter === "O") return formatWithStack(value);
     return letter === "c" ? "" : null;
   }
 
   /** Fills the format specifiers of the first value. Returns its text, and sets how many values it used. */
-  function fill(values: Any, used: { count: number }): string {
+  function fillSpecifiers(values: Any, used: { count: number }): string {
     const format = values[0] as string;
     let text = "";
     for (let at = 0; at < format.length && text.length <= max; at += 1) {
       const letter = format[at] === "%" ? format[at + 1] : undefined;
       const isFilled = letter !== undefined && letter !== "%" && used.count < values.length;
-      const filled = letter === "%" ? "%" : isFilled ? specified(letter, values[used.count]) : null;
+      const filled = letter === "%" ? "%" : isFilled ? formatSpecifier(letter, values[used.count]) : null;
       if (filled === null) text += format[at];
       else {
         text += filled;
@@ -160,17 +160,17 @@ export function shownValues(max: number) {
 
   return {
     __proto__: null,
-    cap,
+    truncate,
     read,
-    show,
+    format,
     /** Text of a line with these values. @param formats true if the first value may contain format specifiers */
     line(values: Any, formats: boolean): string {
       const used = { count: 1 };
       const isFormat = formats && values.length > 1 && typeof values[0] === "string";
-      let text = values.length === 0 ? "" : isFormat ? fill(values, used) : showWithStack(values[0]);
+      let text = values.length === 0 ? "" : isFormat ? fillSpecifiers(values, used) : formatWithStack(values[0]);
       for (; used.count < values.length && text.length < max; used.count += 1)
-        text += ` ${showWithStack(values[used.count])}`;
-      return cap(text);
+        text += ` ${formatWithStack(values[used.count])}`;
+      return truncate(text);
     },
   };
 }

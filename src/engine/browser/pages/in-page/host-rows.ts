@@ -7,43 +7,43 @@
 type Any = any;
 declare const self: Any;
 
-/** Receives a row of words (lent-platform.ts). */
-export type Give = (...row: Any[]) => unknown;
+/** Receives a row of words (host-platform.ts). */
+export type ReceiveRow = (...row: Any[]) => unknown;
 
-/** Performs an operation of the platform on an object of the realm. `give` receives the result as a row. */
-export type Foreign = (operation: string, give: Give, argument?: Any) => unknown;
+/** Performs an operation of the platform on an object of the realm. `receive` receives the result as a row. */
+export type RealmObject = (operation: string, receive: ReceiveRow, argument?: Any) => unknown;
 
 /** Returns the values of a row. */
 type ReadRow = (row: readonly Any[]) => Any[];
 
-export type LentRows = ReturnType<typeof lentRows>;
+export type HostRows = ReturnType<typeof hostRows>;
 
 /** Evaluated by its source text, as `harnessCore`. */
-export function lentRows() {
+export function hostRows() {
   /** An error that the realm's code threw while the platform read one of its objects. */
-  class Thrown {
-    constructor(readonly place: number) {}
+  class RealmError {
+    constructor(readonly index: number) {}
   }
 
   /** A proxy for an object of the realm: each read of the platform is forwarded to the realm, in the platform's order. */
-  function foreignObject(isCallable: boolean, perform: Foreign, readRow: ReadRow): object {
-    const ask = (operation: string, argument?: unknown): Any => {
+  function proxyOf(isCallable: boolean, perform: RealmObject, readRow: ReadRow): object {
+    const callRealm = (operation: string, argument?: unknown): Any => {
       let result: Any;
-      const give = (...row: Any[]) => {
+      const receive = (...row: Any[]) => {
         result = row;
       };
-      perform(operation, give, argument);
+      perform(operation, receive, argument);
       return readRow(result)[0];
     };
     return new Proxy(isCallable ? () => {} : {}, {
-      get: (_, key) => ask("get", key),
-      has: (_, key) => ask("has", key),
-      ownKeys: () => ask("keys"),
+      get: (_, key) => callRealm("get", key),
+      has: (_, key) => callRealm("has", key),
+      ownKeys: () => callRealm("keys"),
       getOwnPropertyDescriptor(_, key) {
-        const enumerable = ask("own", key);
+        const enumerable = callRealm("own", key);
         return enumerable === undefined ? undefined : { value: undefined, configurable: true, enumerable };
       },
-      apply: (_target, _self, [argument]) => ask("call", argument),
+      apply: (_target, _self, [argument]) => callRealm("call", argument),
     });
   }
 
@@ -72,5 +72,5 @@ export function lentRows() {
     if (!PARTS.includes(kind)) throw new TypeError("a part of the stream must be bytes or a primitive (got an object)");
   }
 
-  return { Thrown, foreignObject, bytesOf, rowOfView, checkPart };
+  return { RealmError, proxyOf, bytesOf, rowOfView, checkPart };
 }

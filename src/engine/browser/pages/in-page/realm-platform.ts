@@ -1,8 +1,8 @@
 /**
- * Defines in a realm the classes and functions that the worker lends it (lent-platform.ts), with the same members as the platform's own. Runs
+ * Defines in a realm the classes and functions that use objects of the worker (host-platform.ts), with the same members as the platform's own. Runs
  * in the realm before the action's code.
  */
-import type { LentClass, Stand } from "./lent-platform.js";
+import type { HostClass, HostHandle } from "./host-platform.js";
 import type { RealmFaults } from "./realm-faults.js";
 import type { RealmRows } from "./realm-rows.js";
 import type { RealmSignals } from "./realm-signals.js";
@@ -19,21 +19,21 @@ interface Call {
   /** Converts the result. */
   convert?: ((value: Any, trace: Any) => unknown) | undefined;
   /** The called function. Frames above it are removed from the stack of an error. */
-  above?: object | undefined;
+  caller?: object | undefined;
   /** Signal that aborts the call. */
   signal?: object | undefined;
 }
 
-export type BorrowedPlatform = ReturnType<typeof borrowedPlatform>;
+export type RealmPlatform = ReturnType<typeof realmPlatform>;
 
 /** Evaluated by its source text, as `harnessCore`. Stores all globals that it uses later, since the action may replace them. */
-export function borrowedPlatform(
+export function realmPlatform(
   signals: RealmSignals,
-  makeRows: (signals: RealmSignals) => RealmRows,
+  createRows: (signals: RealmSignals) => RealmRows,
   timersOf: RealmTimers,
   faults: RealmFaults,
 ) {
-  const rows = makeRows(signals);
+  const rows = createRows(signals);
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect;
   const { captureStackTrace } = Error as Any;
@@ -42,35 +42,35 @@ export function borrowedPlatform(
   const { parse, stringify } = JSON;
   const { iterator, toStringTag } = Symbol;
   const { ReadableStream, ReadableStreamDefaultController } = scope;
-  const OwnPromise = Promise;
-  const OwnDate = Date;
-  const OwnTypeError = TypeError;
+  const RealmPromise = Promise;
+  const RealmDate = Date;
+  const RealmTypeError = TypeError;
   const { get: getOf, set: setOf } = WeakMap.prototype;
-  const OwnWeakRef = WeakRef;
-  const { deref } = OwnWeakRef.prototype;
+  const RealmWeakRef = WeakRef;
+  const { deref } = RealmWeakRef.prototype;
   const { getReader } = ReadableStream.prototype;
   const { enqueue, close } = ReadableStreamDefaultController.prototype;
   const entriesPrototype = getPrototypeOf(getPrototypeOf(([] as Any)[iterator]())!) as object;
   const prototypes: Any = { __proto__: null };
   const entriesOfClass: Any = { __proto__: null };
   /** The functions that return the next value of iterators of the worker. */
-  const iterators = new WeakMap<object, Stand>();
+  const iterators = new WeakMap<object, HostHandle>();
   const PLAIN = { __proto__: null } as Call;
   /** Attributes whose value is an object, by object: each is requested once. */
   const attributes = new WeakMap<object, Any>();
   /** Objects of the worker, by their number. */
-  const known: Any = { __proto__: null };
+  const objectsByNumber: Any = { __proto__: null };
   /** Signals that abort the requests of an object. */
-  const ended = new WeakMap<object, object>();
+  const signalByObject = new WeakMap<object, object>();
   const signalOf = (object: unknown): object | undefined =>
-    rows.isObject(object) ? apply(getOf, ended, [object as object]) : undefined;
+    rows.isObject(object) ? apply(getOf, signalByObject, [object as object]) : undefined;
 
   function define(holder: object, key: PropertyKey, value: unknown, enumerable: boolean): void {
     defineProperty(holder, key, { __proto__: null, value, configurable: true, enumerable, writable: true } as Any);
   }
 
   /** Returns a function that decodes the values of a row in turn. */
-  function createReader(row: readonly Any[], { of = "", signal, above = ask }: Call, trace?: Any): () => Any {
+  function createReader(row: readonly Any[], { of = "", signal, caller = callHost }: Call, trace?: Any): () => Any {
     let at = 0;
     const next = () => {
       at += 1;
@@ -82,45 +82,45 @@ export function borrowedPlatform(
       if (kind === "b") return rows.bytesOf(next(), next());
       if (kind === "s") return streamOf(next(), next(), signal);
       if (kind === "i") return entriesOf(of, next());
-      if (kind === "e") throw faults.faultOf(next(), next(), next(), next(), above, trace);
-      if (kind === "d") return new OwnDate(next());
-      if (kind === "t") throw rows.thrownAt(next());
+      if (kind === "e") throw faults.faultOf(next(), next(), next(), next(), caller, trace);
+      if (kind === "d") return new RealmDate(next());
+      if (kind === "t") throw rows.thrownError(next());
       if (kind === "k") {
-        const made = {};
-        for (let left = next(); left > 0; left -= 1) define(made, next(), read(), true);
-        return made;
+        const object = {};
+        for (let left = next(); left > 0; left -= 1) define(object, next(), read(), true);
+        return object;
       }
       if (kind !== "l") return next();
       const list: Any[] = [];
-      for (let left = next(); left > 0; left -= 1) rows.put(list, read());
+      for (let left = next(); left > 0; left -= 1) rows.append(list, read());
       return list;
     };
   }
 
-  function objectOf(name: string, number: number, stand: Stand, signal: object | undefined): object {
-    const earlier = known[number] === undefined ? undefined : apply(deref, known[number], []);
+  function objectOf(name: string, number: number, handle: HostHandle, signal: object | undefined): object {
+    const earlier = objectsByNumber[number] === undefined ? undefined : apply(deref, objectsByNumber[number], []);
     if (earlier !== undefined) return earlier;
     const object = create(prototypes[name]);
-    rows.setStand(object, stand);
-    known[number] = new OwnWeakRef(object);
-    if (signal !== undefined) apply(setOf, ended, [object, signal]);
+    rows.setHandle(object, handle);
+    objectsByNumber[number] = new RealmWeakRef(object);
+    if (signal !== undefined) apply(setOf, signalByObject, [object, signal]);
     return object;
   }
 
-  function entriesOf(name: string, stand: Stand): object {
+  function entriesOf(name: string, handle: HostHandle): object {
     const entries = create(entriesOfClass[name]);
-    apply(setOf, iterators, [entries, stand]);
+    apply(setOf, iterators, [entries, handle]);
     return entries;
   }
 
   /** Defines the iterator of a class. */
-  function makeEntries(name: string): void {
+  function defineIterator(name: string): void {
     const prototype = create(entriesPrototype);
     const { next } = {
       next() {
-        const stand = rows.isObject(this) ? apply(getOf, iterators, [this]) : undefined;
-        if (stand === undefined) throw new OwnTypeError("Illegal invocation");
-        const entry = ask(stand, "next");
+        const handle = rows.isObject(this) ? apply(getOf, iterators, [this]) : undefined;
+        if (handle === undefined) throw new RealmTypeError("Illegal invocation");
+        const entry = callHost(handle, "next");
         return entry.length === 0 ? { done: true, value: undefined } : { done: false, value: entry[0] };
       },
     };
@@ -129,7 +129,7 @@ export function borrowedPlatform(
     entriesOfClass[name] = prototype;
   }
 
-  function streamOf(isTaken: boolean, stand: Stand, signal: object | undefined): object {
+  function streamOf(isLocked: boolean, handle: HostHandle, signal: object | undefined): object {
     const source = {
       __proto__: null,
       pull(controller: Any): unknown {
@@ -137,70 +137,73 @@ export function borrowedPlatform(
           if (part.length > 0) apply(enqueue, controller, [part[0]]);
           else apply(close, controller, []);
         };
-        return ask(stand, "read", "", [], { __proto__: null, convert, signal });
+        return callHost(handle, "read", "", [], { __proto__: null, convert, signal });
       },
-      cancel: (reason: unknown) => ask(stand, "cancel", "", rows.rowOf([reason])),
+      cancel: (reason: unknown) => callHost(handle, "cancel", "", rows.rowOf([reason])),
     };
     const stream = new ReadableStream(source, { __proto__: null, highWaterMark: 0 });
-    if (isTaken) apply(getReader, stream, []);
+    if (isLocked) apply(getReader, stream, []);
     return stream;
   }
 
   /** Calls an object of the worker. Returns the result, or a promise if it follows later. */
-  function ask(stand: Stand, verb: string, member = "", row: readonly Any[] = [], call: Call = PLAIN): Any {
-    const { of = "", convert, above = ask } = call;
+  function callHost(handle: HostHandle, verb: string, member = "", row: readonly Any[] = [], call: Call = PLAIN): Any {
+    const { of = "", convert, caller = callHost } = call;
     let { signal } = call;
     let value: unknown;
     let fault: Any = null;
     let later: Any = null;
-    let isAsked = false;
+    let hasReturned = false;
     let trace: Any;
-    const outer = rows.signalRead(undefined);
-    const settle = (given: readonly Any[]) => {
-      if (!isAsked) signal = rows.signalRead(undefined) ?? signal;
+    const outerSignal = rows.signalRead(undefined);
+    const settle = (answer: readonly Any[]) => {
+      if (!hasReturned) signal = rows.signalRead(undefined) ?? signal;
       try {
-        const read = createReader(given, { __proto__: null, of, signal, above }, trace)();
-        value = convert === undefined ? read : convert(read, trace);
+        const result = createReader(answer, { __proto__: null, of, signal, caller }, trace)();
+        value = convert === undefined ? result : convert(result, trace);
         if (later !== null) later.resolve(value);
       } catch (error) {
         fault = { error };
         if (later === null) return;
-        const isAborted = signal !== undefined && given[3] === "AbortError" && signals.isAborted(signal);
+        const isAborted = signal !== undefined && answer[3] === "AbortError" && signals.isAborted(signal);
         later.reject(isAborted ? signals.reasonOf(signal as object) : error);
       }
     };
-    const give = (...given: Any[]) => {
-      if (given[0] !== "p") return settle(given);
+    const receive = (...answer: Any[]) => {
+      if (answer[0] !== "p") return settle(answer);
       trace = { __proto__: null };
-      captureStackTrace(trace, above);
-      value = new OwnPromise((resolve, reject) => {
+      captureStackTrace(trace, caller);
+      value = new RealmPromise((resolve, reject) => {
         later = { resolve, reject };
       });
     };
-    const words: Any[] = [verb, member, give];
-    for (let at = 0; at < row.length; at += 1) rows.put(words, row[at]);
-    apply(stand, undefined, words);
-    signal = rows.signalRead(outer) ?? signal;
-    isAsked = true;
+    const message: Any[] = [verb, member, receive];
+    for (let at = 0; at < row.length; at += 1) rows.append(message, row[at]);
+    apply(handle, undefined, message);
+    signal = rows.signalRead(outerSignal) ?? signal;
+    hasReturned = true;
     if (fault !== null) throw fault.error;
     return value;
   }
 
   /** True for the plain objects and lists that describe a key: the platform returns a new one each time. */
-  const isCopy = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
+  const isPlain = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
 
   /** Defines the getter of an attribute. */
-  function attribute(lender: Stand, name: string, key: string): PropertyDescriptor {
+  function attribute(hostScope: HostHandle, name: string, key: string): PropertyDescriptor {
     const requested = key === "signal" ? "method" : key;
     const holder = {
       get [key](): Any {
         const stored: Any = (rows.isObject(this) && apply(getOf, attributes, [this])) || { __proto__: null };
         if (key in stored) return stored[key];
         const signal = signalOf(this);
-        const result = ask(lender, "member", `${name}.${requested}`, rows.rowOf([this]), { __proto__: null, signal });
+        const result = callHost(hostScope, "member", `${name}.${requested}`, rows.rowOf([this]), {
+          __proto__: null,
+          signal,
+        });
         // The action must get the signal that it passed, not one of the worker.
         const value = key === "signal" ? signals.following(signal ?? null) : result;
-        if (rows.isObject(value) && !isCopy(value)) {
+        if (rows.isObject(value) && !isPlain(value)) {
           stored[key] = value;
           apply(setOf, attributes, [this, stored]);
         }
@@ -217,22 +220,22 @@ export function borrowedPlatform(
   }
 
   /** Calls the function for each entry, while entries may change. */
-  function forEachOf(lender: Stand, name: string, object: unknown, [work, self]: readonly Any[]): void {
+  function forEachOf(hostScope: HostHandle, name: string, object: unknown, [work, self]: readonly Any[]): void {
     const call = { __proto__: null, of: name } as Call;
-    const entries = ask(lender, "member", `${name}.entries`, rows.rowOf([object]), call);
-    const stand = apply(getOf, iterators, [entries]);
-    for (let entry = ask(stand, "next"); entry.length > 0; entry = ask(stand, "next"))
+    const entries = callHost(hostScope, "member", `${name}.entries`, rows.rowOf([object]), call);
+    const handle = apply(getOf, iterators, [entries]);
+    for (let entry = callHost(handle, "next"); entry.length > 0; entry = callHost(handle, "next"))
       apply(work, self, [entry[0][1], entry[0][0], object]);
   }
 
-  function methodOf(lender: Stand, { name, iterable }: LentClass, key: string): Any {
+  function methodOf(hostScope: HostHandle, { name, iterable }: HostClass, key: string): Any {
     const { [key]: method } = {
       [key](...values: Any[]): unknown {
         if (iterable && key === "forEach" && typeof values[0] === "function")
-          return forEachOf(lender, name, this, values);
+          return forEachOf(hostScope, name, this, values);
         const convert = conversionOf(key, values[0]);
-        const call = { __proto__: null, of: name, convert, above: method, signal: signalOf(this) } as Call;
-        const result = ask(lender, "member", `${name}.${key}`, rows.rowOf(values, rows.rowOf([this])), call);
+        const call = { __proto__: null, of: name, convert, caller: method, signal: signalOf(this) } as Call;
+        const result = callHost(hostScope, "member", `${name}.${key}`, rows.rowOf(values, rows.rowOf([this])), call);
         // The clone has taken over one half of the body.
         if (key === "clone") deleteProperty(apply(getOf, attributes, [this]) ?? {}, "body");
         return result;
@@ -241,101 +244,109 @@ export function borrowedPlatform(
     return method;
   }
 
-  function withLength(made: Any, length: number): Any {
-    defineProperty(made, "length", { __proto__: null, value: length } as Any);
-    return made;
+  function withLength(constructed: Any, length: number): Any {
+    defineProperty(constructed, "length", { __proto__: null, value: length } as Any);
+    return constructed;
   }
 
   const withoutNew = (name: string): string =>
     `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`;
 
   /** Defines a class of the worker. */
-  function makeClass(lender: Stand, one: LentClass): Any {
-    const { name, length } = one;
-    const made: Any = {
+  function defineClass(hostScope: HostHandle, hostClass: HostClass): Any {
+    const { name, length } = hostClass;
+    const constructed: Any = {
       [name]: function (this: unknown, ...values: Any[]) {
-        if (new.target === undefined) throw new OwnTypeError(one.isNamed ? withoutNew(name) : "Illegal constructor");
-        const call = { __proto__: null, above: made, signal: signalOf(values[0]) } as Call;
-        const object = ask(lender, "new", name, rows.rowOf(values), call) as object;
+        if (new.target === undefined)
+          throw new RealmTypeError(hostClass.isNamed ? withoutNew(name) : "Illegal constructor");
+        const call = { __proto__: null, caller: constructed, signal: signalOf(values[0]) } as Call;
+        const object = callHost(hostScope, "new", name, rows.rowOf(values), call) as object;
         const { prototype } = new.target;
         setPrototypeOf(object, rows.isObject(prototype) ? prototype : OBJECT);
         return object;
       },
     }[name];
-    const { prototype } = made;
+    const { prototype } = constructed;
     prototypes[name] = prototype;
-    defineProperty(made, "prototype", { __proto__: null, writable: false } as Any);
-    defineProperty(made, "length", { __proto__: null, value: length } as Any);
+    defineProperty(constructed, "prototype", { __proto__: null, writable: false } as Any);
+    defineProperty(constructed, "length", { __proto__: null, value: length } as Any);
     deleteProperty(prototype, "constructor");
-    for (const [key, isRead, count] of one.members) {
+    for (const [key, isRead, count] of hostClass.members) {
       if (key === "constructor") {
-        define(prototype, key, made, false);
+        define(prototype, key, constructed, false);
         continue;
       }
-      const value = isRead ? null : withLength(methodOf(lender, one, key), count);
-      const description = isRead ? attribute(lender, name, key) : { value, writable: true, configurable: true };
+      const value = isRead ? null : withLength(methodOf(hostScope, hostClass, key), count);
+      const description = isRead ? attribute(hostScope, name, key) : { value, writable: true, configurable: true };
       defineProperty(prototype, key, { __proto__: null, ...description, enumerable: true } as Any);
     }
     defineProperty(prototype, toStringTag, { __proto__: null, value: name, configurable: true } as Any);
-    for (const [key, , count] of one.statics) define(made, key, withLength(staticOf(lender, name, key), count), true);
-    if (one.iterable) {
+    for (const [key, , count] of hostClass.statics)
+      define(constructed, key, withLength(staticOf(hostScope, name, key), count), true);
+    if (hostClass.iterable) {
       define(prototype, iterator, prototype.entries, false);
-      makeEntries(name);
+      defineIterator(name);
     }
-    return made;
+    return constructed;
   }
 
-  function staticOf(lender: Stand, name: string, key: string): Any {
+  function staticOf(hostScope: HostHandle, name: string, key: string): Any {
     const { [key]: method } = {
       [key](...values: Any[]): unknown {
-        const call = { __proto__: null, above: method } as Call;
+        const call = { __proto__: null, caller: method } as Call;
         if (key !== "json" || values.length === 0)
-          return ask(lender, "static", name, rows.rowOf(values, ["v", key]), call);
+          return callHost(hostScope, "static", name, rows.rowOf(values, ["v", key]), call);
         // The worker makes the value from its text. Without a text the platform rejects.
         values[0] = stringify(values[0]);
         const hasText = values[0] !== undefined;
-        return ask(lender, hasText ? "json" : "static", name, rows.rowOf(values, hasText ? [] : ["v", key]), call);
+        return callHost(
+          hostScope,
+          hasText ? "json" : "static",
+          name,
+          rows.rowOf(values, hasText ? [] : ["v", key]),
+          call,
+        );
       },
     };
     return method;
   }
 
-  function fetchOf(lender: Stand): Any {
+  function fetchOf(hostScope: HostHandle): Any {
     const { fetch } = {
       fetch(...values: Any[]): unknown {
-        const call = { __proto__: null, above: fetch, signal: signalOf(values[0]) } as Call;
-        return ask(lender, "call", "fetch", rows.rowOf(values), call);
+        const call = { __proto__: null, caller: fetch, signal: signalOf(values[0]) } as Call;
+        return callHost(hostScope, "call", "fetch", rows.rowOf(values), call);
       },
     };
     return withLength(fetch, 1);
   }
 
   /** The clock, which is all that a realm has of `performance`. */
-  function clockOf(lender: Stand): object {
+  function clockOf(hostScope: HostHandle): object {
     const prototype = {
-      now: () => ask(lender, "call", "now"),
+      now: () => callHost(hostScope, "call", "now"),
       get timeOrigin() {
-        return ask(lender, "call", "timeOrigin");
+        return callHost(hostScope, "call", "timeOrigin");
       },
     };
     defineProperty(prototype, toStringTag, { __proto__: null, value: "Performance", configurable: true } as Any);
     return create(prototype);
   }
 
-  return (lender: Stand, descriptionJson: string): void => {
-    signals.install(lender);
-    const classes: LentClass[] = parse(descriptionJson);
-    for (const one of classes) {
-      const made = makeClass(lender, one);
-      if (one.isNamed) define(scope, one.name, made, false);
-      if (one.parent === null) continue;
-      setPrototypeOf(made, scope[one.parent]);
-      setPrototypeOf(made.prototype, scope[one.parent].prototype);
+  return (hostScope: HostHandle, descriptionJson: string): void => {
+    signals.install(hostScope);
+    const classes: HostClass[] = parse(descriptionJson);
+    for (const hostClass of classes) {
+      const constructed = defineClass(hostScope, hostClass);
+      if (hostClass.isNamed) define(scope, hostClass.name, constructed, false);
+      if (hostClass.parent === null) continue;
+      setPrototypeOf(constructed, scope[hostClass.parent]);
+      setPrototypeOf(constructed.prototype, scope[hostClass.parent].prototype);
     }
-    define(scope, "fetch", fetchOf(lender), true);
-    define(scope, "crypto", ask(lender, "call", "crypto"), true);
-    define(scope, "performance", clockOf(lender), true);
-    const timers = timersOf(lender, ask, rows);
+    define(scope, "fetch", fetchOf(hostScope), true);
+    define(scope, "crypto", callHost(hostScope, "call", "crypto"), true);
+    define(scope, "performance", clockOf(hostScope), true);
+    const timers = timersOf(hostScope, callHost, rows);
     for (const name of Object.keys(timers)) define(scope, name, timers[name], true);
   };
 }

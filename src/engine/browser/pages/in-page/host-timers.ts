@@ -4,10 +4,10 @@
 type Any = any;
 declare const self: Any;
 
-export type LentTimers = ReturnType<typeof lentTimers>;
+export type HostTimers = ReturnType<typeof hostTimers>;
 
 /** Evaluated by its source text, as `harnessCore`. Returns a function that creates the timers of one run. */
-export function lentTimers() {
+export function hostTimers() {
   const { clearTimeout } = self;
 
   return () => {
@@ -17,12 +17,12 @@ export function lentTimers() {
     clearTimeout(before);
 
     return {
-      /** @param ring calls the function of the realm @param values the delay is the second; none if the call had none */
-      start(kind: string, ring: () => void, values: readonly Any[]): number {
+      /** @param onFire calls the function of the realm @param values the delay is the second; none if the call had none */
+      start(kind: string, onFire: () => void, values: readonly Any[]): number {
         if (values.length === 0) return self[kind]();
         const onTime = () => {
           if (kind === "setTimeout") timers.delete(id);
-          ring();
+          onFire();
         };
         const id: number = self[kind](onTime, values[1]);
         timers.add(id);

@@ -1,7 +1,7 @@
 /** The network connection of one browser context, as its pages use it. Implemented by the egress proxy. */
 
 /** Callbacks of one run. Hosts are `host:port`. */
-export interface LaneRun {
+export interface ProxyCallbacks {
   /** Called once for each host that the run contacts. */
   onHost(host: string): void;
   /** Called for a host that was refused, with the reason. */
@@ -13,16 +13,16 @@ export interface LaneRun {
 }
 
 /** A proxy port that only one context uses. It is closed except while a run is active. */
-export interface Lane {
+export interface ProxyPort {
   /** `http://host:port` */
   readonly proxyServer: string;
   /** Opens the port for a run. */
-  begin(run: LaneRun): void;
+  startRun(run: ProxyCallbacks): void;
   /** Closes the port: ends every connection, and refuses later ones, before this returns. */
-  end(): void;
-  /** True if the run has sent anything since `begin`. */
-  used(): boolean;
-  /** True if anything was sent after `end`. */
-  usedLate(): boolean;
+  endRun(): void;
+  /** True if the run has sent anything since `startRun`. */
+  wasUsed(): boolean;
+  /** True if anything was sent after `endRun`. */
+  wasUsedLate(): boolean;
   close(): void;
 }
