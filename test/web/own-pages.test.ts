@@ -275,7 +275,7 @@ describe("pages on other origins", () => {
       site?.close();
     });
 
-    it("gets the reader's app and token from fields, and nothing that a shell would run", async () => {
+    it("get the reader's app and token from fields, without shell syntax", async () => {
       const page = await (await browser.createBrowserContext()).newPage();
       await page.goto(`${service.url}/docs/guides/first-action`);
       const [id, token] = await page.$$(".values input");
@@ -294,7 +294,7 @@ describe("pages on other origins", () => {
     };
 
     for (const path of ["/", "/react"]) {
-      it(`calls an action and follows the data live at ${path}`, async () => {
+      it(`call an action and follow the data live at ${path}`, async () => {
         const before = await subscriptions();
         const page = await (await browser.createBrowserContext()).newPage();
         await page.goto(`${url}${path}`);
@@ -308,7 +308,7 @@ describe("pages on other origins", () => {
     }
   });
 
-  describe("the page of the documents", () => {
+  describe("the page of the documentation", () => {
     let browser: Browser;
     let site: Server;
     let url: string;
@@ -377,7 +377,7 @@ describe("pages on other origins", () => {
       expect(await tokenOf(page)).to.not.equal(token);
     });
 
-    it("is refused in words once its origin is not listed", async () => {
+    it("gets an explanation when its origin is no longer listed", async () => {
       await setOrigins([SHOP]);
       const page = await opened();
       const refusal = await page.evaluate(`Svc.init({ app: ${service.appId} }).catch((error) => error.status)`);

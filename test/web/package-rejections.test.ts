@@ -43,14 +43,14 @@ const CODE = `async function execute() {
   return { calls, faults };
 }`;
 
-describe("a package's call with wrong arguments", () => {
+describe("a call of a package with wrong arguments", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService({ RATE_LIMIT_COMMUNICATE: "0", RATE_LIMIT_MANAGE: "0" });
   });
   after(() => service.stop());
 
-  it("rejects with the error body, whichever call and arguments", async () => {
+  it("rejects with the error body, for every call and argument", async () => {
     const { body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
       body: {
         name: "wrong",
@@ -66,7 +66,7 @@ describe("a package's call with wrong arguments", () => {
     expect(run.body.result.calls).to.be.above(100);
   });
 
-  it("names what is missing, by the status of the thing", async () => {
+  it("names what is missing, by the status of the resource", async () => {
     const code = `async function execute() {
       const { connect } = Svc.DataSources;
       const status = (call) => call.then(() => "nothing", (error) => error.status);

@@ -1,17 +1,17 @@
 import { expect } from "chai";
 import { rejectionOf, useClientPage } from "./client-page.js";
 
-describe("The packages without a back end", () => {
+describe("the packages without a back end", () => {
   const client = useClientPage();
   const load = (name: string) => client.open(`/client/packages/svc-${name}.js`, "/client/svc.js");
 
-  it("define their namespace whether svc.js comes before or after", async () => {
+  it("define their namespace with svc.js before or after them", async () => {
     await client.open("/client/packages/svc-csv.js", "/client/svc.js", "/client/packages/svc-encryption.js");
     const names = await client.run(`["CSV", "Encryption", "App"].map((name) => typeof Svc[name])`);
     expect(names).to.deep.equal(["object", "object", "object"]);
   });
 
-  it("svc-csv turns text into rows and rows into text", async () => {
+  it("svc-csv converts text to rows and rows to text", async () => {
     await load("csv");
     const rows = [{ name: "Ann, B.", note: 'says "hi"\nthere' }];
     expect(await client.run(`Svc.CSV.parse(Svc.CSV.stringify(${JSON.stringify(rows)}))`)).to.deep.equal(rows);
@@ -21,7 +21,7 @@ describe("The packages without a back end", () => {
     ]);
   });
 
-  it("svc-csv keeps a cell from becoming a spreadsheet's formula", async () => {
+  it("svc-csv prevents that a cell becomes a formula of a spreadsheet", async () => {
     await load("csv");
     expect(await client.run(`Svc.CSV.stringify([{ a: "=1+1" }])`)).to.equal(`a\r\n"'=1+1"`);
   });
@@ -34,7 +34,7 @@ describe("The packages without a back end", () => {
       .that.matches(/^CSV row 2: /);
   });
 
-  it("svc-encryption opens what it sealed, with the same key alone and unchanged alone", async () => {
+  it("svc-encryption decrypts only unchanged texts, and only with the same key", async () => {
     await load("encryption");
     expect(
       await client.run(`(async () => {
@@ -53,7 +53,7 @@ describe("The packages without a back end", () => {
     ).to.deep.equal(["grüße", false, true, true]);
   });
 
-  it("svc-encryption hashes and signs as the standards say", async () => {
+  it("svc-encryption hashes and signs as the standards define", async () => {
     await load("encryption");
     const [hash, mac, good, bad] = (await client.run(`Promise.all([
       Svc.Encryption.hash("abc"),
@@ -73,7 +73,7 @@ describe("The packages without a back end", () => {
     expect(png).to.match(/^data:image\/png;base64,iVBOR/);
   });
 
-  it("svc-session gives the injected session once, in copies, and leaves nothing behind", async () => {
+  it("svc-session returns the injected session once, in copies, and leaves nothing behind", async () => {
     const session = { appId: 1, user: { id: 7, firstName: "A", lastName: "B", email: "a@b.c" }, environment: "master" };
     await client.page.evaluateOnNewDocument(`globalThis.__svcSession = ${JSON.stringify(session)}`);
     await load("session");
@@ -88,12 +88,12 @@ describe("The packages without a back end", () => {
     expect(seen).to.deep.equal([session, session.user, false]);
   });
 
-  it("svc-session gives null where nobody is known", async () => {
+  it("svc-session returns null without a user", async () => {
     await load("session");
     expect(await client.run(`Promise.all([Svc.Session.get(), Svc.Session.user()])`)).to.deep.equal([null, null]);
   });
 
-  it("svc-session asks the service in a page that was given a token alone", async () => {
+  it("svc-session requests the session in a page that has only a token", async () => {
     const session = { appId: 1, user: { id: 7, firstName: "A", lastName: "B", email: "a@b.c" }, environment: "master" };
     client.service.answers.set("POST /graphql", { body: { data: { runtimeEnv: { session } } } });
     client.service.page.env = {};
@@ -106,7 +106,7 @@ describe("The packages without a back end", () => {
     expect(await client.run("Svc.Session.get()")).to.equal(null);
   });
 
-  it("svc-session gives the session of the page's ENV, until another token is configured", async () => {
+  it("svc-session returns the session of the page's ENV, until another token is configured", async () => {
     const session = { appId: 1, user: null, environment: "production" };
     client.service.page.env = { appId: 1, session };
     await load("session");
@@ -115,7 +115,7 @@ describe("The packages without a back end", () => {
     expect(await client.run("Svc.Session.get()")).to.equal(null);
   });
 
-  it("svc-audio fails soon, in words, where the browser holds sound back", async () => {
+  it("svc-audio fails soon, with an explanation, if the browser blocks sound", async () => {
     await load("audio");
     // Puppeteer's own evaluate counts as a user interaction.
     const session = await client.page.createCDPSession();

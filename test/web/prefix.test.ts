@@ -19,7 +19,7 @@ const CODE = `async function execute() {
   return text;
 }`;
 
-describe("Under a path of another host", () => {
+describe("under a path of another host", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;
@@ -61,7 +61,7 @@ describe("Under a path of another host", () => {
   }
   const greeting = () => page.$eval("#greeting", (output) => output.textContent);
 
-  it("the first address leads to Studio, which signs in, edits, and follows the log over its socket", async () => {
+  it("the root address leads to Studio, which signs in, edits, and follows the log over its socket", async () => {
     const session = await page.createCDPSession();
     await session.send("Network.enable");
     const acknowledged = new Promise<string>((resolve) => {
@@ -88,26 +88,26 @@ describe("Under a path of another host", () => {
     expect(cookie).to.include({ name: "auth_token", path: "/team/actions", httpOnly: true });
   });
 
-  it("GraphiQL knows the schema", async () => {
+  it("GraphiQL loads the schema", async () => {
     const asked = page.waitForResponse((response) => response.request().method() === "POST");
     await page.goto(`${proxy.url}/graphql`);
     expect((await asked).url()).to.equal(`${proxy.url}/graphql`);
     await page.waitForSelector(".monaco-editor .view-line");
   });
 
-  it("the live page runs its client actions with their packages, for a visitor without a name", async () => {
+  it("the live page runs its client actions with their packages, for an anonymous visitor", async () => {
     await page.goto(`${proxy.url}/apps/${service.appId}`);
     await until(async () => (await greeting()) === "a\r\nnobody");
     expect(watch.errors).to.deep.equal([]);
   });
 
-  it("the viewer asks for a sign-in, and runs them for who signed in", async () => {
+  it("the viewer asks for a sign-in, and then runs them", async () => {
     await page.goto(`${proxy.url}/apps/${service.appId}/viewer`);
     await signIn();
     await until(async () => (await greeting()) === "a\r\nFirst");
   });
 
-  it("the debug page runs its action with its packages, for who signed in", async () => {
+  it("the debug page runs its action with its packages, for a signed-in person", async () => {
     await page.goto(`${proxy.url}/v3/apps/${service.appId}/actions/${actionId}/compile?html`);
     await signIn();
     expect(await page.evaluate(`Svc.App.V3.Actions.runWithResult("both")`)).to.equal("a\r\nFirst");
@@ -125,7 +125,7 @@ describe("Under a path of another host", () => {
     expect(body.result).to.deep.equal([1, [{ a: "1" }]]);
   });
 
-  it("a page of elsewhere finds the service by where its library came from", async () => {
+  it("a page of another origin finds the service by the address of its library", async () => {
     await page.goto(`${service.url}/client/svc.d.ts`);
     watch.foreign.length = 0;
     await page.addScriptTag({ url: `${proxy.url}/client/svc.js` });

@@ -72,7 +72,7 @@ describe("push messages in a browser", () => {
       return all.length === count ? all : null;
     });
 
-  it("show title and body, know where they lead, and have a second of the same notification take the first one's place", async () => {
+  it("show title and body, have a link, and replace an earlier message of the same notification", async () => {
     await deliver(JSON.stringify({ title: "Shipped", body: "Order 7", navigate: "/orders/7", notificationId: 7 }));
     await deliver(JSON.stringify({ title: "Delivered", body: "Order 7", notificationId: 7 }));
     await deliver(JSON.stringify({ title: "Another", notificationId: 8 }));
@@ -82,7 +82,7 @@ describe("push messages in a browser", () => {
     expect(all.map(({ tag }) => tag)).to.deep.equal(["svc-7", "svc-7", "svc-8"]);
   });
 
-  it("show something for whatever comes, as browsers ask, and end no worker", async () => {
+  it("show something for every message, as browsers require, and end no worker", async () => {
     const odd = ["not JSON", "", "null", '{"title":{"a":1},"body":[1],"notificationId":9}'];
     for (const data of odd) await deliver(data);
     await deliver(JSON.stringify({ title: "Still there", notificationId: 10 }));

@@ -27,7 +27,7 @@ const OTHERS = [
   "0 9 * * 1-5 *",
 ];
 
-describe("The builder of schedules", () => {
+describe("the builder of schedules", () => {
   for (const [cron, plan] of PLANS) {
     it(`reads and writes ${cron}`, () => {
       expect(planOf(cron)).to.deep.include(plan);
@@ -36,6 +36,6 @@ describe("The builder of schedules", () => {
   }
 
   for (const cron of OTHERS) {
-    it(`leaves "${cron}" to the expression`, () => expect(planOf(cron)).to.equal(null));
+    it(`leaves "${cron}" as an expression`, () => expect(planOf(cron)).to.equal(null));
   }
 });

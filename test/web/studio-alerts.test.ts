@@ -5,7 +5,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-describe("Studio's alerts", function () {
+describe("alerts in Studio", function () {
   this.timeout(180_000);
   let service: TestService;
   let browser: Browser;
@@ -27,7 +27,7 @@ describe("Studio's alerts", function () {
 
   const field = (label: string) => `::-p-xpath(//label[.="${label}"]/following-sibling::*[1])`;
 
-  it("are made, tried, and say what is wrong with them", async () => {
+  it("are created, tested, and explain what is wrong with them", async () => {
     await page.waitForSelector(".mailbox-list .empty");
     await studio.button("New");
     await page.waitForSelector(field("Name"));

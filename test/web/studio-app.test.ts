@@ -67,7 +67,7 @@ describe("Studio's pages of an app", () => {
     await page.waitForSelector(studio.withText("span", "not published", '//*[@class="top-bar"]'));
   });
 
-  it("adds, tests and removes secret bindings, says which actions use each, and lists the origins of actions", async () => {
+  it("adds, tests and removes secret bindings, shows which actions use each, and lists the origins of actions", async () => {
     const origin = `http://localhost:${(target.address() as AddressInfo).port}`;
     const code = `async function execute() { return Svc.App.V3.Actions.request({ url: "${origin}", auth: "__stripe" }); }`;
     const body = { name: "caller", code, integrationOrigins: [origin] };
@@ -98,7 +98,7 @@ describe("Studio's pages of an app", () => {
     await service.rest("DELETE", `/v3/apps/${service.appId}/actions/${action.id}`);
   });
 
-  it("makes a token whose secret is shown once, and ends it at once", async () => {
+  it("creates a token whose secret is shown once, and ends it at once", async () => {
     await part("Tokens");
     await studio.replace('[aria-label="Name of the new token"]', "the till");
     await studio.button("Make a token");
@@ -116,7 +116,7 @@ describe("Studio's pages of an app", () => {
     expect((await service.rest("GET", app("/settings"), { as: token })).http).to.equal(401);
   });
 
-  it("makes an API token with scopes", async () => {
+  it("creates an API token with scopes", async () => {
     await part("Tokens");
     await studio.replace('[aria-label="Name of the new token"]', "the shop");
     await (await page.waitForSelector("::-p-xpath(//label[b='read']/input)"))!.click();
@@ -130,7 +130,7 @@ describe("Studio's pages of an app", () => {
     expect(body.tokens[0].scopes).to.deep.equal(["read", "data"]);
   });
 
-  it("warns before everyone may read what looks like a secret, and writes it only where that is meant", async () => {
+  it("warns before a value that looks like a secret becomes public, and saves it only after confirmation", async () => {
     await studio.button("Settings");
     await studio.replace('[aria-label="Key of the new setting"]', "mailToken");
     await studio.replace('[aria-label="Value of the new setting"]', "sk_live_0123456789abcdef");
@@ -145,7 +145,7 @@ describe("Studio's pages of an app", () => {
     await page.waitForSelector('.setting[data-key="__shopKey"]');
   });
 
-  it("says how full the settings' room is, which actions read a key, and who changed it last", async () => {
+  it("shows how much of the settings' size is used, which actions read a key, and who changed it last", async () => {
     await page.waitForFunction('document.querySelector("meter")?.value > 30');
     expect(await studio.textOf(".gauge label")).to.match(/take \d+ B of 100 KB$/);
     await page.click('[aria-label="Who reads it? __shopKey"]');
@@ -181,7 +181,7 @@ describe("Studio's pages of an app", () => {
     expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("mine again");
   });
 
-  it("shows the trail of what was done", async () => {
+  it("shows the audit log", async () => {
     const source = await service.rest("POST", app("/data-sources"), { body: { name: "seats" } });
     await service.rest("POST", app(`/data-sources/${source.body.dataSource.id}/entries`), { body: { Seat: "A1" } });
     await studio.open(`${service.appId}/app/audit`);
@@ -192,7 +192,7 @@ describe("Studio's pages of an app", () => {
       .and.not.to.contain("[object");
   });
 
-  it("takes a version, and restores the app to it", async () => {
+  it("creates a version, and restores the app to it", async () => {
     await part("Versions");
     await studio.button("Take a version now");
     await page.waitForFunction('/taken/.test(document.querySelector(".records li")?.textContent)');
@@ -204,7 +204,7 @@ describe("Studio's pages of an app", () => {
     expect(apps[0].name).to.equal("Shop");
   });
 
-  it("shows what an import would do before it does it, and refuses what is no export", async () => {
+  it("shows what an import would do before it does it, and rejects a file that is no export", async () => {
     await part("Import and export");
     const choose = async (name: string, text: string) => {
       writeFileSync(join(folder, name), text);
@@ -321,7 +321,7 @@ describe("Studio's pages of an app", () => {
     await server.stop();
   });
 
-  it("has templates that the service takes as they stand", async () => {
+  it("has templates that the service accepts unchanged", async () => {
     for (const name of Object.keys(TEMPLATES)) {
       const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: dataOf(draftFrom(name)) });
       expect(made.http, JSON.stringify(made.body)).to.equal(201);
@@ -331,7 +331,7 @@ describe("Studio's pages of an app", () => {
     }
   });
 
-  it("lists the origins of the app's own pages, and says what is wrong with one", async () => {
+  it("lists the origins of the app's own pages, and explains what is wrong with one", async () => {
     await studio.open(`${service.appId}/app`);
     const origins = async () => (await service.rest("GET", `/v1/apps/${service.appId}/origins`)).body.origins;
     await studio.replace('[aria-label="Origins, one a line"]', "https://shop.example/path");
@@ -343,7 +343,7 @@ describe("Studio's pages of an app", () => {
     expect(await origins()).to.deep.equal(["https://shop.example", "http://localhost:5173"]);
   });
 
-  it("lists the apps with their state, and makes one", async () => {
+  it("lists the apps with their state, and creates one", async () => {
     await studio.open("apps");
     await studio.replace('[aria-label="Name of the new app"]', "A second app");
     await studio.button("Make an app");
@@ -353,7 +353,7 @@ describe("Studio's pages of an app", () => {
     expect(await studio.textOf(".records")).to.match(/A second app.*not published/);
   });
 
-  it("does all that without an error of the page", () => {
+  it("does everything without an error in the page", () => {
     expect(watch).to.deep.equal({ foreign: [], errors: [] });
   });
 });

@@ -57,7 +57,7 @@ describe("the panel Call in Studio", () => {
     await studio.button("Call", '//*[@role="tablist"]');
   });
 
-  it("shows the address of a trigger that was made in the form", async () => {
+  it("shows the URL of a trigger that was made in the form", async () => {
     await page.select('[data-field="triggers"] .rows > select', "http");
     await studio.replace('[aria-label="Path"]', "called/:id");
     await page.select('[aria-label="Method"]', "POST");
@@ -71,7 +71,7 @@ describe("the panel Call in Studio", () => {
     expect(await address()).to.equal(body.action.endpoints[0].url);
   });
 
-  it("lists the requests that came, and uses one as the payload of a run", async () => {
+  it("lists the received requests, and uses one as the payload of a run", async () => {
     await service.rest("POST", `/v3/apps/${service.appId}/actions/${id}/publish`);
     const url = (await address()).replace(":id", "7");
     const answer = await fetch(url, {
@@ -87,7 +87,7 @@ describe("the panel Call in Studio", () => {
     expect(payload.request).to.deep.include({ method: "POST", path: "called/7", body: { n: 1 } });
   });
 
-  it("replaces the secret once the person has confirmed it", async () => {
+  it("replaces the secret after confirmation", async () => {
     await studio.button("Call", '//*[@role="tablist"]');
     const before = await address();
     await studio.button("Replace the secret");
@@ -167,7 +167,7 @@ describe("the panel Call in Studio", () => {
     await page.waitForSelector(studio.withText("a", "__key, sealed", '//*[@data-field="integrationOrigins"]'));
   });
 
-  it("does all that without an error in the page", () => {
+  it("does everything without an error in the page", () => {
     expect(watch.errors).to.deep.equal([]);
   });
 });

@@ -113,7 +113,7 @@ describe("TypeScript of an action's code", () => {
     ["a parameter of another name", (body) => `async function execute(c) {\n  ${body.replaceAll("context", "c")}\n}`],
   ];
   for (const [form, around] of FORMS) {
-    it(`knows what an action is given, in ${form}`, async () => {
+    it(`has the type of the context, in ${form}`, async () => {
       expect(await following(around("context.|"))).to.deep.equal(["payload", "settings"]);
       expect(await following(around("context.settings.|"))).to.deep.equal(["__apiKey", "_note"]);
       const payloads = [{ seat: { row: 12 } }, { guests: 2 }];
@@ -125,20 +125,20 @@ describe("TypeScript of an action's code", () => {
     });
   }
 
-  it("knows the parts that a parameter takes out of it, and leaves what its author says of it", async () => {
+  it("has the types of a destructured parameter, and keeps the author's own types", async () => {
     expect(await following("async function execute({ settings }) { settings.| }")).to.deep.equal(["__apiKey", "_note"]);
     const typed =
       "/** @param {{ payload: { seat: string } }} context */\nasync function execute({ payload }) { payload.| }";
     expect(await following(typed)).to.deep.equal(["seat"]);
   });
 
-  it("knows no settings where there are none, and says so", async () => {
+  it("has no settings if there are none, and says so", async () => {
     const known = { environment: "client" };
     expect(await following("async function execute(context) { context.settings.| }", known)).to.deep.equal([]);
     expect(await said("async function execute(context) { context.settings| }", known)).to.contain("Empty, unless");
   });
 
-  it("knows the packages that are listed, their members and what is written of these", async () => {
+  it("has the types of listed packages, with members and descriptions", async () => {
     const known = { dependencies: ["svc-csv", "svc-datasources"] };
     const offered = await following("async function execute() { Svc.| }", known);
     expect(offered).to.include.members(["CSV", "DataSources", "App"]).and.not.include("Media");
@@ -150,7 +150,7 @@ describe("TypeScript of an action's code", () => {
     );
   });
 
-  it("finds a method that there is not, an argument of a wrong type, and what a past payload says otherwise", async () => {
+  it("marks an unknown method, an argument of a wrong type, and a contradiction to a past payload", async () => {
     expect(await faults("async function execute() { await Svc.DataSources.conect('a'); }")).to.deep.equal([
       "conect: Property 'conect' does not exist on type 'DataSources'. Did you mean 'connect'?",
     ]);
@@ -162,7 +162,7 @@ describe("TypeScript of an action's code", () => {
     expect(await faults(wrong, { payloads: [{ guests: 2 }, { guests: "two" }, { guests: null }] })).to.deep.equal([]);
   });
 
-  it("knows npm's packages by their global names, and judges no unknown name where a script may define it", async () => {
+  it("has npm packages by their global names, and marks no unknown name if a script may define it", async () => {
     const text = "async function execute() { return dateFns.addDays(new Date(), chart.days); }";
     const installed = [{ name: "date-fns@4", version: "4.4.0", global: "dateFns" }];
     const unknown = ["chart: Cannot find name 'chart'."];
@@ -255,7 +255,7 @@ describe("TypeScript of an action's code", () => {
     ],
   ];
   for (const [what, of, expression, members] of DECLARED) {
-    it(`knows what an npm package declares of itself: ${what}`, async () => {
+    it(`uses the declarations of an npm package: ${what}`, async () => {
       const known = await installed(of);
       expect(await following(`async function execute() { ${expression}| }`, known)).to.deep.equal(members);
       const wrong = await faults(`async function execute() { return ${expression}notThere; }`, known);
@@ -287,14 +287,14 @@ describe("TypeScript of an action's code", () => {
     ],
   ];
   for (const [what, of] of UNDECLARED) {
-    it(`takes an npm package for anything where ${what}`, async () => {
+    it(`uses any for an npm package if ${what}`, async () => {
       const known = await installed(of);
       expect(known.declarations!.size).to.equal(0);
       expect(await faults("async function execute() { return p.anything().at.all; }", known)).to.deep.equal([]);
     });
   }
 
-  it("takes for anything what a package's declarations want of packages that are not there", async () => {
+  it("uses any for types from packages that are not installed", async () => {
     const files = { "/index.d.ts": 'import { Gone } from "gone"; export function f(): Gone; export const a: number;' };
     const known = await installed({ files });
     expect(await faults("async function execute() { return [p.f().any.thing, p.a.toFixed()]; }", known)).to.deep.equal(
@@ -303,7 +303,7 @@ describe("TypeScript of an action's code", () => {
     expect(await faults("async function execute() { return p.b; }", known)).to.have.length(1);
   });
 
-  it("is not led out of its declarations by keys, names and versions that others chose", async () => {
+  it("reads no file outside the declarations, with any keys, names and versions", async () => {
     const hostile = '*/ }; declare const own: 1; interface X { "';
     const known = {
       dependencies: [...ALL, hostile],
@@ -319,7 +319,7 @@ describe("TypeScript of an action's code", () => {
     expect((await worker.getSemanticDiagnostics(FILE)).map(textOf)).to.deep.equal(["Cannot find name 'own'."]);
   });
 
-  it("says what payloads are in few words, however many keys they have and however deep", () => {
+  it("describes payloads in few words, with any number of keys and levels", () => {
     const wide = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`key${at}`, { a: 1, b: { c: "d" } }]));
     const deep = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`${at}`.repeat(50), wide]));
     const { text } = actionTypes({
@@ -329,7 +329,7 @@ describe("TypeScript of an action's code", () => {
     expect(text.length).to.be.below(25_000);
   });
 
-  it("finds no fault in what JavaScript does all day", async () => {
+  it("marks nothing in usual JavaScript", async () => {
     const daily = `async function execute({ payload, settings }) {
       const out = {};
       out.later = new Date() - new Date(payload.since);
@@ -344,7 +344,7 @@ describe("TypeScript of an action's code", () => {
     expect(await faults(daily)).to.deep.equal([]);
   });
 
-  it("finds no fault in the templates, the example app, and the code of README and the documents", async () => {
+  it("marks nothing in the templates, the example app, and the code of README and the documentation", async () => {
     const pages = ["README.md", ...globSync("docs/**/*.md")].map((path) => [path, readFileSync(path, "utf8")] as const);
     const written = pages.flatMap(([path, text]) => [
       ...[...text.matchAll(/^```js\n(.*?)^```/gms)].map(([, block]) => [path, block!] as const),

@@ -59,7 +59,7 @@ describe("Studio's page of data sources", () => {
     return (await service.rest("POST", path, { body: query })).body.entries.map(({ data }: { data: object }) => data);
   };
 
-  it("makes one from a CSV, whose first rows it shows before anything is sent", async () => {
+  it("creates one from a CSV, whose first rows it shows before anything is sent", async () => {
     await studio.replace(".data-source.new .field input", "Seats");
     await choose("seats.csv", "Row,Seat\nA,1\nA,2\nB,1\n");
     await page.waitForSelector(".data-import td");
@@ -98,7 +98,7 @@ describe("Studio's page of data sources", () => {
     await rows(6);
   });
 
-  it("sorts by a column, searches in all, and changes a cell where it stands", async () => {
+  it("sorts by a column, searches in all, and edits a cell in place", async () => {
     const head = await page.waitForSelector("::-p-xpath(//*[contains(@class,'grid-head')]//button[.//b='Seat'])");
     await head!.click();
     await head!.click();
@@ -118,7 +118,7 @@ describe("Studio's page of data sources", () => {
     await studio.replace('input[aria-label="Search the entries"]', "");
   });
 
-  it("is a table for assistive technology, whose cells say their column", async () => {
+  it("is a table for assistive technology, with a column name for each cell", async () => {
     await rows(6);
     const [heads, first] = await studio.rowsOf("Entries");
     expect(heads!.map(({ name }) => name)).to.deep.equal(["id", "Row", "Seat", "Delete"]);
@@ -136,7 +136,7 @@ describe("Studio's page of data sources", () => {
     await page.waitForFunction('!location.hash.includes("tab=")');
   });
 
-  it("does not overwrite what somebody else has changed, and says so", async () => {
+  it("does not overwrite another person's change, and says so", async () => {
     await rows(6);
     await page.click(".grid-rows button.cell");
     const path = `/v1/apps/${service.appId}/data-sources/Seats/query`;
@@ -152,7 +152,7 @@ describe("Studio's page of data sources", () => {
     expect(JSON.stringify(await stored("Seats"))).to.not.contain("mine");
   });
 
-  it("makes one by hand: an empty one, an entry in it, a column, and a value there", async () => {
+  it("creates one by hand: an empty one, an entry in it, a column, and a value there", async () => {
     await studio.button("New", '//*[@class="data-list"]');
     await studio.replace(".data-source.new .field input", "Guests by hand");
     await studio.button("Create empty");
@@ -172,7 +172,7 @@ describe("Studio's page of data sources", () => {
     await rows(6);
   });
 
-  it("replaces the entries by a file and brings the ones of before back", async () => {
+  it("replaces the entries by a file and restores the earlier ones", async () => {
     await studio.button("Import", '//*[@role="tablist"]');
     await choose("new.csv", "Row,Seat\nZ,9\n");
     // Added entries have the types of the column that exists.
@@ -192,7 +192,7 @@ describe("Studio's page of data sources", () => {
     expect(await stored("Seats")).to.have.length(3);
   });
 
-  it("tells why rules are refused, in the service's words, and keeps those that are right", async () => {
+  it("explains in the service's words why rules are rejected, and keeps the valid ones", async () => {
     await studio.button("Rules", '//*[@role="tablist"]');
     await studio.showJson("accessRules");
     await studio.replace("#accessRules", '[{"type": ["look"], "allow": "all"}]');
@@ -208,7 +208,7 @@ describe("Studio's page of data sources", () => {
     expect(read.body.entries).to.have.length(3);
   });
 
-  it("makes access rules, hooks and indexes by forms, with the service's message beside the item that it refuses", async () => {
+  it("edits access rules, hooks and indexes in forms, with the service's message beside a rejected item", async () => {
     const definition = async () =>
       (await service.rest("GET", `/v1/apps/${service.appId}/data-sources/Seats`)).body.dataSource;
     const before = await definition();
@@ -281,7 +281,7 @@ describe("Studio's page of data sources", () => {
     await studio.button("Rules", '//*[@role="tablist"]');
   });
 
-  it("marks the data source of the app's users, and says why where no column is hashed", async () => {
+  it("marks the data source of the app's users, and explains why it cannot without a hashed column", async () => {
     const mark = '[data-field="isUsers"] input';
     const stored = async () =>
       (await service.rest("GET", `/v1/apps/${service.appId}/data-sources/Seats`)).body.dataSource.isUsers;
@@ -297,7 +297,7 @@ describe("Studio's page of data sources", () => {
     expect(await stored()).to.equal(true);
   });
 
-  it("tries rules that are not saved as a user, and shows what that user would see", async () => {
+  it("tests unsaved rules as a user, and shows what that user would see", async () => {
     const body = { name: "Guests", entries: [{ Email: "ada@example.org", Row: "theirs" }] };
     const made = (await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body })).body.dataSource;
     const rule = {
@@ -335,7 +335,7 @@ describe("Studio's page of data sources", () => {
     await studio.button("Discard changes", "//dialog");
   });
 
-  it("shows which index serves the queries of late, and makes the one that would", async () => {
+  it("shows which index recent queries use, and creates one that would help", async () => {
     const path = `/v1/apps/${service.appId}/data-sources/Seats`;
     await service.rest("POST", `${path}/query`, { body: { where: { Seat: { $gt: 0 } } } });
     await page.reload();
@@ -375,7 +375,7 @@ describe("Studio's page of data sources", () => {
   const cellWith = (text: string) => page.waitForSelector(studio.withText("button", text, '//*[@class="grid-rows"]'));
   const focused = () => page.evaluate("document.activeElement.textContent");
 
-  it("changes a cell far down: it is where it was, says what was typed, and has the focus", async () => {
+  it("edits a cell far down: it stays in place, shows the new value, and has the focus", async () => {
     await (await cellWith("99999"))!.click();
     await studio.replace(".grid-rows input.cell", "99998.5");
     const read = page.waitForResponse((answer) => /FindEntries/.test(answer.request().postData() ?? ""));
@@ -387,7 +387,7 @@ describe("Studio's page of data sources", () => {
     expect(await focused()).to.equal("99998.5");
   });
 
-  it("keeps what is typed in a cell while one scrolls away and comes back", async () => {
+  it("keeps unsaved text in a cell while a person scrolls away and back", async () => {
     await (await cellWith("99998.5"))!.click();
     await studio.replace(".grid-rows input.cell", "half");
     await page.$eval(".grid-box", (box) => box.scrollTo(0, 0));
@@ -402,7 +402,7 @@ describe("Studio's page of data sources", () => {
     expect(await focused()).to.equal("99998.5");
   });
 
-  it("does all that without an error in the page", () => {
+  it("does everything without an error in the page", () => {
     expect(watch.errors.filter((error) => !/status of 4/.test(error))).to.deep.equal([]);
   });
 });

@@ -7,7 +7,7 @@ import { sendAll } from "../../src/web/studio/runs/bulk-send.js";
 import { daysOf } from "../../src/web/studio/schedules/week-days.js";
 import { valueFault } from "../../src/web/studio/shared/typed-value.js";
 
-describe("Values of Studio's forms", () => {
+describe("values of Studio's forms", () => {
   it("finds two rows that would become one field", () => {
     expect(duplicateOf(["Password", "Email", "Password"])).to.equal("Password");
     expect(duplicateOf(["Password", "", ""])).to.equal("");
@@ -124,20 +124,20 @@ describe("Values of Studio's forms", () => {
       return { summary, asked, waits };
     }
 
-    it("counts runs that ended meanwhile and goes on", async () => {
+    it("count runs that have ended in the meantime and continue", async () => {
       const { summary, asked } = await cancelled({ 1: [ended], 2: [ended] });
       expect(summary).to.equal("1 run cancelled, 2 runs ended already.");
       expect(asked).to.deep.equal([1, 2, 3]);
     });
 
-    it("waits as long as the rate limit says, and gives up after three requests", async () => {
+    it("wait as long as the rate limit requires, and give up after three requests", async () => {
       const { summary, asked, waits } = await cancelled({ 1: [limited], 2: [limited, limited, limited] });
       expect(summary).to.equal("1 run cancelled, then: too many");
       expect(asked).to.deep.equal([1, 1, 2, 2, 2]);
       expect(waits).to.deep.equal([7, 7, 7]);
     });
 
-    it("stops at any other error", async () => {
+    it("stop at any other error", async () => {
       const { summary, asked } = await cancelled({ 2: [denied] });
       expect(summary).to.equal("1 run cancelled, then: not allowed");
       expect(asked).to.deep.equal([1, 2]);

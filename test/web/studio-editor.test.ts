@@ -77,7 +77,7 @@ describe("Studio's editor", () => {
     expect(watch.foreign).to.deep.equal([]);
   });
 
-  it("suggests the settings' keys that a run sees, the keys that past payloads had, and the listed packages", async () => {
+  it("suggests keys of settings that a run sees, keys of past payloads, and the listed packages", async () => {
     expect(await suggestedAfter("context.")).to.deep.equal(["payload", "settings"]);
     expect(await suggestedAfter("context.settings.")).to.deep.equal(["__apiKey", "_note"]);
     expect(await suggestedAfter("context.payload.")).to.deep.equal(["guests", "seat"]);
@@ -102,7 +102,7 @@ describe("Studio's editor", () => {
     return said;
   }
 
-  it("marks a method that there is not and an argument of a wrong type, with the compiler's words, and unmarks them", async () => {
+  it("marks an unknown method and an argument of a wrong type, with the compiler's message, and removes the marks", async () => {
     await studio.write("async function execute(context) {\n  return Svc.CSV.prase(context.payload.text);\n}");
     await marked();
     expect(await faultSaid()).to.contain("Property 'prase' does not exist on type 'CSV'. Did you mean 'parse'?");
@@ -115,7 +115,7 @@ describe("Studio's editor", () => {
     await unmarked();
   });
 
-  it("says what a member is and does to whoever points at it", async () => {
+  it("shows what a member is and does when the mouse points at it", async () => {
     const word = await page.waitForSelector("::-p-xpath(//*[@class='view-line']//span[contains(text(), 'parse')])");
     await word!.hover();
     await page.waitForFunction(
@@ -124,7 +124,7 @@ describe("Studio's editor", () => {
     await page.mouse.move(0, 0);
   });
 
-  it("marks what a save would be refused for while one types, by the service's own words, and unmarks it", async () => {
+  it("marks code that a save would reject while it is typed, with the service's message, and removes the mark", async () => {
     // The compiler would report the same line with its own message.
     const code = "async function execute(context) {\n  Svc.Media;\n  return Svc.CSV.prase();\n}";
     const answered = page.waitForResponse((answer) => {
@@ -158,7 +158,7 @@ describe("Studio's editor", () => {
     await unmarked();
   });
 
-  it("keeps a payload with the action by name, and fills it from there or from a past run", async () => {
+  it("stores a payload with the action by name, and fills it from there or from a past run", async () => {
     await studio.replace("#payload", '{ "seat": "window" }');
     await studio.button("Save this payload");
     await studio.replace('input[aria-label="Name of this payload"]', "by the window");
@@ -179,7 +179,7 @@ describe("Studio's editor", () => {
     expect(watch.errors).to.deep.equal([]);
   });
 
-  it("tests the draft with all sample payloads, and marks a payload whose outcome is another than before", async () => {
+  it("tests the draft with all sample payloads, and marks a payload whose result has changed", async () => {
     await (await page.waitForSelector('#dock [data-tab="Test"]'))!.click();
     await studio.button("Write a payload");
     for (const [name, payload] of [

@@ -8,7 +8,7 @@ import { type StudioPage, studioPage } from "./studio-page.js";
 
 const SLOW = "async function execute() { await new Promise(() => undefined); }";
 
-describe("The frame of Studio", () => {
+describe("the frame of Studio", () => {
   let service: TestService;
   let proxy: PrefixProxy;
   let browser: Browser;
@@ -48,7 +48,7 @@ describe("The frame of Studio", () => {
   const focused = (selector: string) =>
     page.waitForFunction(`document.activeElement?.matches(${JSON.stringify(selector)})`);
 
-  it("names the window by what is open, with a mark of its own", async () => {
+  it("shows the open item in the window's title, with an icon", async () => {
     await title("Actions · First app · Studio");
     await studio.open(`${service.appId}/actions/${ids[0]}`);
     await title("quick · First app · Studio");
@@ -70,7 +70,7 @@ describe("The frame of Studio", () => {
     }
   });
 
-  it("goes back and forward through pages, items and apps by the browser's own buttons", async () => {
+  it("goes back and forward through pages, items and apps with the browser's buttons", async () => {
     await studio.open(`${service.appId}/settings`);
     await page.waitForSelector(".settings");
     await studio.open(`${service.appId}/app/audit`);
@@ -89,7 +89,7 @@ describe("The frame of Studio", () => {
     await page.waitForSelector(".palette", { hidden: true });
   });
 
-  it("leaves the way through the pages as it was where Back was refused for unsaved work", async () => {
+  it("keeps the browser's history if Back was rejected for unsaved work", async () => {
     await page.waitForSelector(".code-editor .view-line");
     await studio.write("async function execute() { return 2 }");
     await page.evaluate("history.back()");
@@ -122,7 +122,7 @@ describe("The frame of Studio", () => {
     await studio.press("m");
   });
 
-  it("gives the focus back to what opened a dialog", async () => {
+  it("returns the focus to the button that opened a dialog", async () => {
     const button = await page.waitForSelector(studio.withText("button", "Delete this action"));
     await button!.focus();
     await page.keyboard.press("Enter");
@@ -131,7 +131,7 @@ describe("The frame of Studio", () => {
     await page.waitForFunction('document.activeElement.textContent === "Delete this action"');
   });
 
-  it("gives the focus back to where it was when the palette is left by Escape, though something was typed", async () => {
+  it("returns the focus when the palette is left by Escape, although something was typed", async () => {
     for (const place of [".code-editor textarea", '[data-field="name"] input', '[title="Ctrl+K"]', "#content"]) {
       await page.focus(place);
       await studio.press("k");
@@ -143,7 +143,7 @@ describe("The frame of Studio", () => {
     }
   });
 
-  it("opens the palette though it was closed in the same moment", async () => {
+  it("opens the palette although it was closed at the same moment", async () => {
     await studio.press("k");
     await focused(".palette input");
     await page.evaluate(`{
@@ -157,7 +157,7 @@ describe("The frame of Studio", () => {
     await page.waitForSelector("dialog", { hidden: true });
   });
 
-  it("does by Ctrl+K whatever can be done here, found by its words", async () => {
+  it("runs with Ctrl+K every command of the page, found by its words", async () => {
     await studio.press("k");
     await focused(".palette input");
     await page.keyboard.type("open slow");
@@ -201,7 +201,7 @@ describe("The frame of Studio", () => {
     await service.rest("DELETE", `/v1/apps/${service.appId}/data-sources/${dataSource.id}`);
   });
 
-  it("opens the docs of a page beside it, with the reader's address and app, and follows their links there", async () => {
+  it("opens the documentation of a page beside it, with the reader's address and app, and follows its links there", async () => {
     const before = await page.evaluate("location.hash");
     await page.click('[aria-label="Docs of this page"]');
     await page.waitForSelector(".docs-panel .docs-text p");
@@ -220,7 +220,7 @@ describe("The frame of Studio", () => {
     await focused('[aria-label="Docs of this page"]');
   });
 
-  it("says “Cancelled” of what was cancelled, and counts it among no failures", async () => {
+  it("shows “Cancelled” for a cancelled run, and does not count it as a failure", async () => {
     await studio.button("Cancel the run");
     await page.waitForSelector('.outcome[data-state="cancelled"]');
     await studio.button("Log", '//*[@role="tablist"]');
@@ -229,7 +229,7 @@ describe("The frame of Studio", () => {
     expect(await studio.textOf(".log-panel .empty")).to.equal("No execution has failed.");
   });
 
-  it("says of a result that it is of another code once the code has changed", async () => {
+  it("marks a result as one of other code after the code has changed", async () => {
     await studio.open(`${service.appId}/actions/${ids[0]}`);
     await title("quick · First app · Studio");
     await page.waitForSelector(".code-editor .view-line");
@@ -242,7 +242,7 @@ describe("The frame of Studio", () => {
     await studio.saved();
   });
 
-  it("duplicates an action, and begins one from a template", async () => {
+  it("duplicates an action, and starts one from a template", async () => {
     await studio.button("Duplicate");
     await page.waitForFunction(`document.querySelector('[data-field="name"] input')?.value === "quick-copy"`);
     await studio.save();
@@ -255,7 +255,7 @@ describe("The frame of Studio", () => {
     await title("every-working-day · First app · Studio");
   });
 
-  it("begins an action by Alt+N on every page", async () => {
+  it("starts an action with Alt+N on every page", async () => {
     await studio.open(`${service.appId}/app/tokens`);
     await title("Tokens · First app · Studio");
     await page.keyboard.down("Alt");
@@ -265,7 +265,7 @@ describe("The frame of Studio", () => {
     await focused('[data-field="name"] input');
   });
 
-  it("formats the code, and says where it cannot", async () => {
+  it("formats the code, and explains if it cannot", async () => {
     await page.waitForSelector(".code-editor .view-line");
     await studio.write("async function execute(){return   {a:1}}");
     await studio.button("Format");
@@ -277,7 +277,7 @@ describe("The frame of Studio", () => {
     expect(watch.errors).to.deep.equal([]);
   });
 
-  it("says that the connection is lost as long as it is, and follows again when it is back", async () => {
+  it("shows a lost connection as long as it is lost, and follows again afterwards", async () => {
     proxy.cut();
     await page.waitForFunction(
       '/connection to the service is lost/.test(document.querySelector(".connection").textContent)',
@@ -288,7 +288,7 @@ describe("The frame of Studio", () => {
     await page.waitForSelector(studio.withText("b", "renamed-meanwhile"));
   });
 
-  it("shows each line of a run once, though the connection was lost while the run was followed", async () => {
+  it("shows each line of a run once, although the connection was lost in between", async () => {
     const code = `async function execute() {
       for (const n of [1, 2, 3]) console.log("line", n);
       await new Promise((resolve) => setTimeout(resolve, 60_000));

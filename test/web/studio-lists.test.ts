@@ -45,7 +45,7 @@ describe("Studio with a thousand actions and a long log", () => {
     await service?.stop();
   });
 
-  it("shows the action that its address opens in the list too, however far down", async () => {
+  it("shows the action of its address in the list too, however far down", async () => {
     const [{ id }] = await service.db.query("SELECT id FROM action WHERE name = 'many-600'");
     const tab = await browser.newPage();
     await tab.setViewport({ width: 1280, height: 800 });
@@ -57,7 +57,7 @@ describe("Studio with a thousand actions and a long log", () => {
     await tab.close();
   });
 
-  it("finds an action that is older than the thousand that are listed", async () => {
+  it("finds an action that is older than the thousand in the list", async () => {
     await page.waitForSelector(".action-list .action");
     expect(await studio.textOf(".action-list > .hint")).to.contain("1000 of 1101");
     await studio.replace(".action-list input", "ran");
@@ -66,7 +66,7 @@ describe("Studio with a thousand actions and a long log", () => {
     await page.waitForSelector(studio.withText("h2", "ran"));
   });
 
-  it("shows failures only, as the service finds them, and all of the log down to its first entry", async () => {
+  it("shows only failures, as the service finds them, and the whole log to its first entry", async () => {
     await studio.button("Log", '//*[@role="tablist"]');
     await page.waitForSelector(".entry");
     expect(await page.$(".entry.failed")).to.equal(null);
@@ -85,7 +85,7 @@ describe("Studio with a thousand actions and a long log", () => {
     expect(await page.$$eval(".entry", (entries) => entries.length)).to.be.lessThan(60);
   });
 
-  it("shows a log to its first entry where its entries are too large for a whole page", async () => {
+  it("shows a log to its first entry, even if its entries are too large for a whole page", async () => {
     const { db, appId } = service;
     const code = "async function execute() { return 'first'; }";
     const action = { name: "large", active: true, triggers: [{ trigger: "manual" }], code };
@@ -109,7 +109,7 @@ describe("Studio with a thousand actions and a long log", () => {
     })()`);
   });
 
-  it("asks before a half-typed setting is left", async () => {
+  it("asks before an unsaved setting is left", async () => {
     await studio.button("Settings");
     await page.waitForSelector(".new-setting");
     await studio.replace('input[aria-label="Key of the new setting"]', "half");

@@ -54,7 +54,7 @@ describe("Studio's pages while other people change the app", () => {
   };
 
   for (const name of ["versions", "tokens", "people"])
-    it(`the page of ${name} is read again when the connection is back, and its fault is gone`, async () => {
+    it(`the page of ${name} is read again when the connection is back, and its error disappears`, async () => {
       await studio.open(`${service.appId}/app/${name}`);
       await page.waitForSelector(".app-page h2");
       await page.waitForNetworkIdle();
@@ -68,7 +68,7 @@ describe("Studio's pages while other people change the app", () => {
       await page.waitForSelector(".app-page .records");
     });
 
-  it("a change that failed without a connection is no fault once the connection is back", async () => {
+  it("a change that failed without a connection shows no error when the connection is back", async () => {
     await studio.open(`${service.appId}/app/versions`);
     await page.waitForNetworkIdle();
     await cut();
@@ -78,7 +78,7 @@ describe("Studio's pages while other people change the app", () => {
     await page.waitForFunction(`!document.body.innerText.includes("the service does not answer")`);
   });
 
-  it("Data shows entries that others add, change and delete, and leaves the cell that is edited", async () => {
+  it("Data shows entries that others add, change and delete, and keeps the cell that is edited", async () => {
     const { dataSource } = await write("POST", "data-sources", { name: "orders" });
     const entries = `data-sources/${dataSource.id}/entries`;
     const entry = await write("POST", entries, { city: "Bern", note: "first" });
@@ -115,7 +115,7 @@ describe("Studio's pages while other people change the app", () => {
     await hasValue("#indexes", JSON.stringify(["theirs"], null, 2));
   });
 
-  it("Settings show what others set, and do not replace a value that is edited", async () => {
+  it("Settings show values that others set, and do not replace a value that is edited", async () => {
     await write("POST", "settings", { greeting: "hello", colour: "red", __key: "one" });
     await studio.open(`${service.appId}/settings`);
     await hasValue('textarea[aria-label="greeting"]', "hello");
@@ -156,7 +156,7 @@ describe("Studio's pages while other people change the app", () => {
     page.removeAllListeners("request");
   });
 
-  it("Notifications show those of others, and do not replace what is edited", async () => {
+  it("Notifications show those of others, and do not replace one that is edited", async () => {
     const field = (label: string) => `::-p-xpath(//label[.="${label}"]/following-sibling::*[1])`;
     await studio.open(`${service.appId}/notifications`);
     await shows("No notifications yet.");

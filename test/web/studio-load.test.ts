@@ -14,7 +14,7 @@ const FIRST_LOAD_MAX_BYTES = 250 * 1024;
 /** At 1.6 Mbit/s, three seconds. */
 const EDITOR_MAX_BYTES = 600 * 1000;
 
-describe("The first load of Studio", () => {
+describe("the first load of Studio", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;

@@ -10,7 +10,7 @@ import { mediaOf, picture } from "../media/support.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-describe("Studio's media", () => {
+describe("Studio's media page", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;
@@ -45,11 +45,11 @@ describe("Studio's media", () => {
     await input.uploadFile(path);
   }
 
-  it("says what to do where there is nothing", async () => {
+  it("explains what to do if there is nothing", async () => {
     expect(await studio.textOf(".media .welcome")).to.contain("Drop files here");
   });
 
-  it("makes a folder, opens it, and leads back", async () => {
+  it("creates a folder, opens it, and leads back", async () => {
     await studio.button("New folder");
     await page.keyboard.type("Invoices");
     await page.keyboard.press("Enter");
@@ -61,7 +61,7 @@ describe("Studio's media", () => {
     await page.waitForSelector(tile("Invoices"));
   });
 
-  it("refuses a folder of the same name in words at its field", async () => {
+  it("rejects a folder with a used name, with a message at its field", async () => {
     await studio.button("New folder");
     await page.keyboard.type("Invoices");
     await page.keyboard.press("Enter");
@@ -70,7 +70,7 @@ describe("Studio's media", () => {
     await page.keyboard.press("Escape");
   });
 
-  it("uploads what is chosen, shows a picture's thumbnail and a file's kind", async () => {
+  it("uploads the chosen files, shows a picture's thumbnail and a file's kind", async () => {
     await choose("sunset.jpg", await picture(1200, 800, "#d84").jpeg().toBuffer());
     await page.waitForSelector(`${tile("sunset.jpg")} img`);
     await choose("notes.txt", "line one\nline two");
@@ -79,7 +79,7 @@ describe("Studio's media", () => {
     expect(await studio.textOf(`${tile("sunset.jpg")} .hint`)).to.contain("1200 × 800");
   });
 
-  it("takes files that are dropped on the page", async () => {
+  it("accepts files that are dropped on the page", async () => {
     await page.evaluate(`{
       const dataTransfer = new DataTransfer();
       dataTransfer.items.add(new File(["dropped"], "dropped.txt"));
@@ -89,7 +89,7 @@ describe("Studio's media", () => {
     await page.waitForSelector(tile("dropped.txt"));
   });
 
-  it("says why a file is refused, and forgets it when told to", async () => {
+  it("explains why a file is rejected, and removes the message on request", async () => {
     await choose("broken.jpg", new Uint8Array([0xff, 0xd8, 0xff, 0xe1, 0xff, 0xff, 1, 2, 3]));
     await page.waitForSelector(".uploads .fault");
     expect(await studio.textOf(".uploads .fault")).to.contain("but cannot be read:");
@@ -97,7 +97,7 @@ describe("Studio's media", () => {
     await page.waitForFunction('document.querySelector(".uploads") === null');
   });
 
-  it("previews, renames and moves a file", async () => {
+  it("shows, renames and moves a file", async () => {
     await page.click(tile("sunset.jpg"));
     await page.waitForSelector(".media-details .preview img");
     await page.waitForFunction('document.querySelector(".preview img").naturalWidth > 500');
@@ -139,7 +139,7 @@ describe("Studio's media", () => {
     await page.waitForSelector(tile("notes.txt"));
   });
 
-  it("deletes by the keyboard, and only when it is confirmed", async () => {
+  it("deletes with the keyboard, and only after confirmation", async () => {
     await page.focus(tile("dropped.txt"));
     await page.keyboard.press("Delete");
     await studio.button("Cancel", "//dialog");
@@ -151,7 +151,7 @@ describe("Studio's media", () => {
     expect((await listing()).files.map(({ name }: { name: string }) => name)).to.deep.equal(["notes.txt"]);
   });
 
-  it("fits on a telephone: nothing is cut off, and everything can be reached", async () => {
+  it("fits on a phone: nothing is cut off, and everything can be reached", async () => {
     await page.setViewport({ width: 390, height: 800 });
     for (const step of ["grid", "details"]) {
       if (step === "details") await page.click(tile("notes.txt"));
@@ -164,7 +164,7 @@ describe("Studio's media", () => {
     }
   });
 
-  it("asked nobody but the service, and met no error of its own", () => {
+  it("loads only from the service, without an error", () => {
     // The browser's console also reports expected errors.
     const errors = watch.errors.filter((text) => !/status of 400/.test(text));
     expect({ ...watch, errors }).to.deep.equal({ foreign: [], errors: [] });

@@ -8,7 +8,7 @@ import { type StudioPage, studioPage } from "./studio-page.js";
 
 const FIELD = '[data-field="dependencies"]';
 
-describe("Dependencies in Studio", () => {
+describe("dependencies in Studio", () => {
   let registry: TestRegistry;
   let service: TestService;
   let browser: Browser;
@@ -56,13 +56,13 @@ describe("Dependencies in Studio", () => {
     await studio.press("s");
   }
 
-  it("tell version, licence, size and the name that code finds them under", async () => {
+  it("show version, licence, size and the name of the global", async () => {
     await add("small-thing@^1");
     const became = await studio.textOf(`${FIELD} .became`);
     expect(became).to.match(/^1\.2\.3 · MIT · \d+ B · in code: smallThing$/);
   });
 
-  it("tell where one uses eval, which works on the server alone", async () => {
+  it("show the use of eval, which works only on the server", async () => {
     await add("makes-code");
     const said = "::-p-xpath(//*[contains(@class, 'became')][contains(., 'on the server alone')])";
     expect(await page.waitForSelector(said)).not.to.equal(null);
@@ -72,7 +72,7 @@ describe("Dependencies in Studio", () => {
     await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='saved'])");
   });
 
-  it("tell of an address where nobody answers that it is not kept yet", async () => {
+  it("show that a script is not stored yet if its host does not answer", async () => {
     const address = "https://nowhere.invalid/x.js";
     await add(address);
     const said = "::-p-xpath(//*[contains(@class, 'became')][contains(., 'not kept yet')])";
@@ -83,7 +83,7 @@ describe("Dependencies in Studio", () => {
     await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='saved'])");
   });
 
-  it("are known to the editor by what they declare, from the save on that adds them", async () => {
+  it("have their declarations in the editor, from the save on that adds them", async () => {
     await add("typed-thing");
     await page.waitForSelector("::-p-xpath(//*[contains(@class, 'became')][contains(., 'in code: typedThing')])");
     await studio.write("async function execute() {\n  return typedThing().wait;\n}");
@@ -100,7 +100,7 @@ describe("Dependencies in Studio", () => {
     await studio.saved();
   });
 
-  it("that cannot be resolved are refused at their field, and the rest stays as it is saved", async () => {
+  it("that cannot be resolved are rejected at their field, and the rest stays as saved", async () => {
     await add("not-there");
     await page.waitForSelector(`${FIELD} input[aria-invalid="true"]`);
     expect(await studio.textOf(`${FIELD} .fault`)).to.match(
@@ -109,7 +109,7 @@ describe("Dependencies in Studio", () => {
     expect(await studio.textOf(`${FIELD} .became`)).to.match(/^1\.2\.3/);
   });
 
-  it("offer names of npm beside the service's own packages", async () => {
+  it("offer names from npm beside the service's own packages", async () => {
     const offered = await page.$$eval("#packages option", (options) =>
       options.map((option) => option.getAttribute("value")),
     );

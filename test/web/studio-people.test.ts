@@ -58,7 +58,7 @@ describe("Studio's pages of people", () => {
   };
   const READER = ["Home", "Actions", "Data", "Media", "Runs", "Schedules", "Settings"];
 
-  it("an owner invites a person, who makes an account by the link and reads what the role reads", async () => {
+  it("an owner invites a person, who creates an account with the link and reads what the role may read", async () => {
     const { page, studio } = admin;
     await page.click('[aria-label="People of First organization"]');
     await studio.replace('[aria-label="E-mail address"]', "grace@example.com");
@@ -89,7 +89,7 @@ describe("Studio's pages of people", () => {
     }
   });
 
-  it("a changed role shows while the other person works: an operator runs what it may not read", async () => {
+  it("a changed role appears while the other person works: an operator runs what it may not read", async () => {
     await choose(admin.page, "Role of Grace Hopper", "operator");
     await hasTabs(guest.page, ["Home", "Actions", "Runs", "Schedules"]);
     await guest.page.waitForSelector(".operated");
@@ -151,7 +151,7 @@ describe("Studio's pages of people", () => {
     await look(guest.page, "removed");
   });
 
-  it("a person with an account accepts by the session of the browser", async () => {
+  it("a person with an account accepts in the session of the browser", async () => {
     const email = "ada@example.com";
     const person = { firstName: "Ada", lastName: "Byron", email };
     const { user, token } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
@@ -169,7 +169,7 @@ describe("Studio's pages of people", () => {
     expect(members.body.members.map((one: { user: { id: number } }) => one.user.id)).to.include(user.id);
   });
 
-  it("an administrator names another one on the page of the service, takes the right back, and finds both in the audit log", async () => {
+  it("an administrator adds another one on the page of the service, removes them, and finds both in the audit log", async () => {
     const { page, studio } = admin;
     const other = await signedInPerson(service);
     await service.db.query("UPDATE person SET is_administrator = false, first_name = 'Bob' WHERE id = $1", [
@@ -223,7 +223,7 @@ describe("Studio's pages of people", () => {
     expect(other.watch.errors).to.deep.equal([]);
   });
 
-  it("neither page met an error or another host", () => {
+  it("neither page has an error or loads from another host", () => {
     for (const { watch } of [admin, guest]) expect(watch.foreign).to.deep.equal([]);
   });
 });

@@ -100,7 +100,7 @@ for (const width of sampleOf([390, 640], 0, 2)) {
       }
     });
 
-    it("leads from an action that is not there to the list", async () => {
+    it("leads from an unknown action to the list", async () => {
       await page.goto(`${service.url}/studio#/${service.appId}/actions/999999`);
       await page.waitForSelector(".welcome .fault");
       await fits();
@@ -146,7 +146,7 @@ for (const width of sampleOf([390, 640], 0, 2)) {
       await fits();
     });
 
-    it("has the names of tokens in one piece beside what else is said of them", async () => {
+    it("shows the names of tokens in one line beside their other details", async () => {
       await studio.open(`${service.appId}/app/tokens`);
       await page.waitForSelector(".records b");
       const lines = await page.evaluate(`[...document.querySelectorAll(".records b")].map((name) => {
@@ -158,7 +158,7 @@ for (const width of sampleOf([390, 640], 0, 2)) {
       await fits();
     });
 
-    it("leads to the field that a save was refused for, from wherever one has scrolled to", async () => {
+    it("scrolls to the field for which a save was rejected", async () => {
       await studio.open(`${service.appId}/actions`);
       await page.waitForSelector(".action-list .action", { visible: true });
       await page.click(".action-list .action");

@@ -53,7 +53,7 @@ describe("a run in Studio", () => {
     })()`);
   const outcome = (state: string) => page.waitForSelector(`.outcome[data-state="${state}"]`, { timeout: RUN_MS });
 
-  it("shows as many lines as are kept while it runs, the last one in sight, few of them drawn", async () => {
+  it("shows the stored lines while it executes, the last one visible, few of them drawn", async () => {
     await studio.press("Enter");
     await page.waitForSelector('.console[aria-label="Console, 10001 lines"]');
     await page.waitForFunction('/console is full/.test(document.querySelector(".console li:last-child")?.textContent)');
@@ -62,7 +62,7 @@ describe("a run in Studio", () => {
     expect(await inView(".payload .row button")).to.equal(true);
   });
 
-  it("is left where the person has scrolled to, and is cancelled by a button that never left the screen", async () => {
+  it("stays at the person's scroll position, and is cancelled with a button that is always visible", async () => {
     await page.hover(".console");
     await page.mouse.wheel({ deltaY: -1_000_000 });
     await page.waitForFunction('/line 0$/.test(document.querySelector(".console li").textContent)');
@@ -71,13 +71,13 @@ describe("a run in Studio", () => {
     expect(await studio.textOf(".outcome .state")).to.equal("Cancelled");
   });
 
-  it("takes one place of the app's limit", async () => {
+  it("takes one slot of the app's limit", async () => {
     const other = `/v3/apps/${service.appId}/actions/${ids["small"]}/run`;
     const { headers } = await service.rest("POST", other);
     expect(headers.get("ratelimit-remaining")).to.equal(String(LIMIT - 2));
   });
 
-  it("shows the beginning of megabytes, and hands them over whole", async () => {
+  it("shows the beginning of megabytes, and saves them completely", async () => {
     await page.goto(`${service.url}/studio#/${service.appId}/actions/${ids["large"]}`);
     await page.waitForSelector(studio.withText("h2", "large"));
     await studio.press("Enter");
@@ -96,7 +96,7 @@ describe("a run in Studio", () => {
     expect(await saved).to.equal(30_000);
   });
 
-  it("does all that without an error in the page", () => {
+  it("does everything without an error in the page", () => {
     expect(watch.errors).to.deep.equal([]);
   });
 });

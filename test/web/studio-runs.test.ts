@@ -53,7 +53,7 @@ describe("runs in Studio", () => {
     await service?.stop();
   });
 
-  it("lists them newest first with their results and errors, and says their number and the chart in words", async () => {
+  it("are listed newest first with results and errors, with their number and the chart in words", async () => {
     await listed(runIds["bad"]!, runIds["good"]!);
     expect(await studio.textOf(".run-row.failed .gist")).to.equal("RangeError: seat 13B is taken");
     expect(await studio.textOf(".run-row.completed .gist")).to.equal('{"booked":"12A"}');
@@ -62,7 +62,7 @@ describe("runs in Studio", () => {
     expect(await page.$eval(".runs-chart", (chart) => chart.getAttribute("aria-label"))).to.contain("2 runs, 1 failed");
   });
 
-  it("has a head for each column, and a chart only where it counts the runs that are listed", async () => {
+  it("have a head for each column, and a chart only if it counts the listed runs", async () => {
     const heads = await page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
     expect(heads).to.deep.equal([
       ...["Run", "State", "Started", "Action", "Version", "Trigger", "Duration", "Result or error"],
@@ -75,7 +75,7 @@ describe("runs in Studio", () => {
     await page.waitForSelector(".runs-chart canvas");
   });
 
-  it("is a table for assistive technology: heads, and in each row a cell for each head", async () => {
+  it("are a table for assistive technology: heads, and in each row a cell for each head", async () => {
     const [heads, first, ...others] = await studio.rowsOf("Runs, newest first");
     expect(heads!.map(({ role }) => role)).to.deep.equal(Array(8).fill("columnheader"));
     expect(first!.map(({ role }) => role)).to.deep.equal(Array(8).fill("cell"));
@@ -86,7 +86,7 @@ describe("runs in Studio", () => {
     expect(others).to.have.lengthOf(1);
   });
 
-  it("shows the columns that the person chooses, also after the page is loaded again", async () => {
+  it("have the columns that the person chooses, also after a reload", async () => {
     const heads = () => page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
     await studio.button("Columns");
     for (const column of ["Trigger", "Queued"])
@@ -102,7 +102,7 @@ describe("runs in Studio", () => {
     await page.waitForSelector(".run-heads");
   });
 
-  it("cancels the listed runs that have not ended, after a question", async () => {
+  it("are cancelled, those in the list that have not ended, after a question", async () => {
     const runId = await start("busy");
     await open("runs?state=running");
     await listed(runId);
@@ -114,7 +114,7 @@ describe("runs in Studio", () => {
     await page.waitForSelector(`.run-row.cancelled a[href="${hrefOf(runId)}"]`);
   });
 
-  it("shows a run that starts while the list is open, and scrolls the chart away with the list", async () => {
+  it("appear while the list is open, and the chart scrolls away with the list", async () => {
     const runId = await start("busy");
     await page.waitForSelector(`.run-row.running a[href="${hrefOf(runId)}"]`);
     const above = await page.evaluate(`(() => {
@@ -128,7 +128,7 @@ describe("runs in Studio", () => {
     await page.waitForSelector(`.run-row.cancelled a[href="${hrefOf(runId)}"]`);
   });
 
-  it("says on Home what failed, what runs and how many ran, and ticks the steps that are done", async () => {
+  it("are summarized on Home: what failed, what runs and how many ran; completed steps are ticked", async () => {
     await open("home");
     await page.waitForSelector(".usage .figure-value");
     const figures = await page.$$eval(".figure-value", (all) => all.map((one) => one.textContent));
@@ -147,7 +147,7 @@ describe("runs in Studio", () => {
     await page.waitForSelector(".runs-chart canvas");
   });
 
-  it("searches and filters by the service, keeps both in the address, and Back undoes them", async () => {
+  it("are searched and filtered by the service, kept in the address, and Back undoes it", async () => {
     await page.select('.choice select[name="state"]', "failed");
     await listed(runIds["bad"]!);
     expect(await page.evaluate("location.hash")).to.contain("state=failed");
@@ -164,7 +164,7 @@ describe("runs in Studio", () => {
     await listed(runIds["bad"]!, runIds["good"]!);
   });
 
-  it("leads from a run back to the list as it was filtered", async () => {
+  it("lead back to the list with its filters", async () => {
     await open("runs?state=failed");
     await listed(runIds["bad"]!);
     await page.click(".runs-box .run-link");
@@ -174,7 +174,7 @@ describe("runs in Studio", () => {
     expect(await page.evaluate("location.hash")).to.contain("state=failed");
   });
 
-  it("shows one run at an address of its own: moments, payload, error, console, and its place in the code", async () => {
+  it("have a page each: times, payload, error, console, and the position in the code", async () => {
     await open(`runs/${runIds["bad"]}`);
     await page.waitForSelector(".run-page .timeline");
     expect(await studio.textOf(".run-head")).to.contain("book");
@@ -188,7 +188,7 @@ describe("runs in Studio", () => {
     await page.waitForFunction('document.querySelector(".line-numbers.active-line-number")?.textContent === "4"');
   });
 
-  it("repeats the listed runs that failed, after a question", async () => {
+  it("are repeated, those in the list that failed, after a question", async () => {
     await open("runs?state=failed");
     await listed(runIds["bad"]!);
     await studio.button("Replay this run");
@@ -202,7 +202,7 @@ describe("runs in Studio", () => {
     await page.waitForSelector(".code-editor .view-line");
   });
 
-  it("leads from an error of the log to its place in the code", async () => {
+  it("lead from an error of the log to its position in the code", async () => {
     await page.keyboard.down("Control");
     await page.keyboard.press("Home");
     await page.keyboard.up("Control");
@@ -213,7 +213,7 @@ describe("runs in Studio", () => {
     await page.waitForFunction('document.querySelector(".line-numbers.active-line-number")?.textContent === "4"');
   });
 
-  it("runs it again with the payload changed, and says of what the new run is a repetition", async () => {
+  it("are repeated with a changed payload, and the new run shows which run it repeats", async () => {
     await open(`runs/${runIds["bad"]}`);
     await page.waitForSelector("#again-payload");
     await studio.replace("#again-payload", '{ "seat": "14C" }');
@@ -227,7 +227,7 @@ describe("runs in Studio", () => {
     await page.waitForSelector(".run-again .fault:not(:empty)");
   });
 
-  it("tells on every page what runs, and cancels it from there", async () => {
+  it("are shown on every page while they execute, and can be cancelled there", async () => {
     await open("settings");
     await page.waitForSelector(".setting, .new-setting");
     runIds["busy"] = await start("busy");
@@ -242,7 +242,7 @@ describe("runs in Studio", () => {
     await page.waitForFunction('!document.querySelector(".running-list")');
   });
 
-  it("follows a run that is opened while it runs, until it is cancelled there", async () => {
+  it("are followed while they execute, and cancelled there", async () => {
     const runId = await start("busy");
     await open(`runs/${runId}`);
     await page.waitForSelector(".run-head .run-state.running");
@@ -251,7 +251,7 @@ describe("runs in Studio", () => {
     await page.waitForSelector(".run-head .run-state.cancelled");
   });
 
-  it("sets an action's limits, says what a run then waits for, and cancels all that waits after a question", async () => {
+  it("show what they wait for after limits are set, and all waiting ones are cancelled after a question", async () => {
     await open(`actions/${ids["busy"]}`);
     await page.waitForSelector('[data-field="concurrency"] select');
     await page.select('[data-field="concurrency"] select', "queue");
@@ -280,7 +280,7 @@ describe("runs in Studio", () => {
     await service.rest("PUT", `${path()}/actions/${ids["busy"]}`, { body: { concurrency: null, timeoutMs: null } });
   });
 
-  it("sets who may run an action from a page, and says so at the trigger and before the publication", async () => {
+  it("show who may start them from a page, at the trigger and before the publication", async () => {
     await open(`actions/${ids["busy"]}`);
     await page.waitForSelector('[data-field="access"] select');
     await page.select('[data-field="access"] select', "user");
@@ -302,14 +302,14 @@ describe("runs in Studio", () => {
     await studio.saved();
   });
 
-  it("shows new runs in the list as they end, without being asked", async () => {
+  it("appear in the list as they end, without a reload", async () => {
     await open("runs?search=99Z");
     await page.waitForSelector("::-p-text(No run matches these filters.)");
     const runId = await start("book", { seat: "99Z" });
     await listed(runId);
   });
 
-  it("gives each run the room that its lines need once the screen is turned, and back", async () => {
+  it("have rows of the right height when the screen is turned, and back", async () => {
     const height = (pixels: number) =>
       page.waitForFunction(
         `[...document.querySelectorAll(".run-row")].every((row) => row.getBoundingClientRect().height === ${pixels})`,
@@ -321,7 +321,7 @@ describe("runs in Studio", () => {
     await height(34);
   });
 
-  it("loads a list of thousands as one scrolls, and draws those in sight", async () => {
+  it("are loaded in thousands while scrolling, and only visible ones are drawn", async () => {
     await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, started_at, finished_at)
        SELECT $1, $2, 'master', 'manual', '{}', 'completed', now(), now() FROM generate_series(1, 450)`,
@@ -337,14 +337,14 @@ describe("runs in Studio", () => {
     await service.db.query("DELETE FROM run WHERE started_at = finished_at");
   });
 
-  it("leads from the address of before to the runs, and says of a run that is not there that it is not", async () => {
+  it("are reached from their earlier address, and an unknown one is reported", async () => {
     await open("log");
     await page.waitForSelector(".runs-page");
     await open("runs/999999");
     await page.waitForSelector("::-p-text(No run 999999)");
   });
 
-  it("marks an action while the last run of its live version is a failed one", async () => {
+  it("mark an action while the last run of its live version failed", async () => {
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     const body = { name: "fragile", active: true, triggers: [{ trigger: "manual" }], code: CODE };
     const { id } = (await service.rest("POST", `${path()}/actions`, { body })).body.action;
@@ -367,7 +367,7 @@ describe("runs in Studio", () => {
     await row(false);
   });
 
-  it("shows the week of schedules, and what was skipped in the past one", async () => {
+  it("show the week of schedules, and what was skipped in the past one", async () => {
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     const { id } = (await service.rest("POST", `${path()}/actions`, { body: SCHEDULED })).body.action;
     const copy = (await service.rest("POST", `${path()}/actions/${id}/publish`)).body.action.id;

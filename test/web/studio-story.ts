@@ -159,7 +159,7 @@ async function setMailServer({ service, page, studio }: Scene): Promise<void> {
 
 /** Declares the test. */
 export function tellStory(width: number): void {
-  describe(`The story of an app in windows ${width} pixels wide`, () => {
+  describe(`the story of an app in windows ${width} pixels wide`, () => {
     let service: TestService;
     let browser: Browser;
     let other: string;
@@ -182,7 +182,7 @@ export function tellStory(width: number): void {
       return { page, watch: watchPage(page, service.url), studio: studioPage(page) };
     }
 
-    it("begins with the first link, and leads to an action that two people change, an invitation, a rule and an e-mail server", async () => {
+    it("starts with the first link, and leads to an action that two people change, an invitation, a rule and an e-mail server", async () => {
       const mine: Scene = { ...(await sit()), service };
       await makeAccount(mine);
       await writeAction(mine);

@@ -64,7 +64,7 @@ describe("two people in Studio at one action", () => {
   };
   const saved = ({ studio }: Seat) => studio.saved();
 
-  it("shows what the other saves at once, with who it was, where nothing here would be lost", async () => {
+  it("shows the other person's save at once, with the name, if nothing is unsaved here", async () => {
     await save(theirs, "second");
     await saved(theirs);
     await mine.page.bringToFront();
@@ -73,7 +73,7 @@ describe("two people in Studio at one action", () => {
     await saved(mine);
   });
 
-  it("tells of the other's save while something here is unsaved, and lets no save or run go over it", async () => {
+  it("reports the other person's save while something is unsaved here, and lets no save or run overwrite it", async () => {
     await change(mine, "mine");
     await save(theirs, "third");
     await saved(theirs);
@@ -87,7 +87,7 @@ describe("two people in Studio at one action", () => {
     expect((await stored()).code).to.equal(code("third"));
   });
 
-  it("shows the lines that differ, and goes on with this one where the person says so", async () => {
+  it("shows the lines that differ, and keeps the own text if the person chooses so", async () => {
     await mine.studio.button("See both");
     const linesOf = async (kind: string) =>
       (await mine.page.$$eval(`dialog .diff .${kind}`, (lines) => lines.map((one) => one.textContent))).join("");
@@ -102,7 +102,7 @@ describe("two people in Studio at one action", () => {
     await shows(theirs, "mine");
   });
 
-  it("refuses what was saved before the other's change could be heard, and takes theirs where the person says so", async () => {
+  it("rejects a save from before the other's change, and takes theirs if the person chooses so", async () => {
     await change(mine, "late");
     // The save is in flight while the other's is stored.
     const held = new Promise<HTTPRequest>((resolve) => {
@@ -126,7 +126,7 @@ describe("two people in Studio at one action", () => {
     await saved(mine);
   });
 
-  it("says that the action was deleted, and makes a new one of what is here where the person says so", async () => {
+  it("reports that the action was deleted, and creates a new one from the own text if the person chooses so", async () => {
     await change(mine, "kept");
     await service.rest("DELETE", `/v3/apps/${service.appId}/actions/${actionId}`);
     expect(await mine.studio.textOf(".banner")).to.contain("has deleted this action");
@@ -139,7 +139,7 @@ describe("two people in Studio at one action", () => {
     ]);
   });
 
-  it("does all that without an error in either page", () => {
+  it("does everything without an error in either page", () => {
     expect([...mine.watch.errors, ...theirs.watch.errors]).to.deep.equal([]);
   });
 });

@@ -109,7 +109,7 @@ export function walkStudio({ width, theme }: Look): void {
       return faults;
     }
 
-    it("has a way in without a fault that axe knows", async () => {
+    it("has a sign-in without an accessibility error of axe", async () => {
       // Evaluated through the protocol, because the page's policy allows only the service's own scripts.
       await page.evaluate(readFileSync(AXE, "utf8"));
       expect(await faultsOf(page)).to.deep.equal([]);
@@ -117,18 +117,18 @@ export function walkStudio({ width, theme }: Look): void {
     });
 
     for (const view of VIEW_NAMES) {
-      it(`has no fault on the page “${view}” of an app with nothing in it`, async () => {
+      it(`has no error on the page “${view}” of an empty app`, async () => {
         await studio.open(`${service.appId}/${view}`);
         await settle(page);
         expect(await faultsOf(page)).to.deep.equal([]);
       });
     }
 
-    it("is filled", async () => {
+    it("gets its sample data", async () => {
       content = await fillApp(service);
     });
 
-    it("says of an app that is none that there is none, however long the name of the one that there is", async () => {
+    it("reports an unknown app, also beside an app with a long name", async () => {
       await studio.open("99/actions");
       await page.waitForSelector(studio.withText("h1", "No app 99"));
       expect(await faultsOf(page)).to.deep.equal([]);
@@ -142,7 +142,7 @@ export function walkStudio({ width, theme }: Look): void {
     });
 
     for (const view of VIEW_NAMES) {
-      it(`has no fault that axe knows on any screen of the page “${view}”, and nothing is wider than the window`, async () => {
+      it(`has no accessibility error of axe on any screen of the page “${view}”, and nothing is wider than the window`, async () => {
         const own = `#/${service.appId}/${view}`;
         const first = [own, ...(FIRST[view]?.(content) ?? []).map((id) => `${own}/${id}`)];
         const faults = await walk(
@@ -153,7 +153,7 @@ export function walkStudio({ width, theme }: Look): void {
       });
     }
 
-    it("is walked without an error of the page", () => {
+    it("shows all pages without an error", () => {
       expect(watch.errors).to.deep.equal([]);
     });
   });

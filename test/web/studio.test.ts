@@ -35,7 +35,7 @@ describe("Studio at GET /studio", () => {
   const outcome = (state: string) => page.waitForSelector(`.outcome[data-state="${state}"]`);
   const api = async (path: string) => (await service.rest("GET", `/v3/apps/${service.appId}${path}`)).body;
 
-  it("refuses a token that is not valid, in words at its field", async () => {
+  it("rejects an invalid token, with a message at its field", async () => {
     await studio.button("Use a token");
     await studio.replace('input[name="token"]', "svc_editor_of-nobody");
     await studio.button("Sign in");
@@ -43,7 +43,7 @@ describe("Studio at GET /studio", () => {
     expect(await studio.textOf("#sign-in-fault")).to.contain("not valid");
   });
 
-  it("refuses a token of another kind in words, and leaves nobody signed in", async () => {
+  it("rejects a token of another kind with an explanation, and signs no one in", async () => {
     await studio.replace('input[name="token"]', service.tokens.api);
     await studio.button("Sign in");
     await page.waitForFunction('/kind .api./.test(document.querySelector("#sign-in-fault").textContent)');
@@ -52,7 +52,7 @@ describe("Studio at GET /studio", () => {
     expect(watch.errors.splice(0)).to.have.length(1);
   });
 
-  it("answers an address that leads nowhere with a page and a way back", async () => {
+  it("shows a page and a way back for an unknown address", async () => {
     const answer = await page.goto(`${service.url}/studio/nowhere`);
     expect(answer?.status()).to.equal(404);
     await page.waitForSelector(studio.withText("h1", "This page does not exist"));
@@ -63,7 +63,7 @@ describe("Studio at GET /studio", () => {
     expect(watch.errors.splice(0)).to.have.length(1);
   });
 
-  it("signs in by a cookie that no script can read, which outlives F5 and not the browser", async () => {
+  it("signs in with a cookie that no script can read, which survives a reload and not the browser", async () => {
     await studio.signIn(service.tokens.editor);
     await page.reload();
     await page.waitForSelector(".top-bar");
@@ -78,7 +78,7 @@ describe("Studio at GET /studio", () => {
     expect(await page.browserContext().cookies()).to.deep.equal([]);
   });
 
-  it("stays signed in for a week when asked to", async () => {
+  it("stays signed in for a week on request", async () => {
     await page.waitForSelector('form[aria-busy="false"]');
     await studio.button("Use a token");
     await page.click('input[type="checkbox"]');
@@ -88,7 +88,7 @@ describe("Studio at GET /studio", () => {
     expect(days).to.be.within(6, 7);
   });
 
-  it("says that there is no such app, and leads to one that is there", async () => {
+  it("reports an unknown app, and leads to an existing one", async () => {
     await page.evaluate('location.hash = "#/99/actions"');
     expect(await studio.textOf(".welcome h1")).to.equal("No app 99");
     await studio.button("Go to First app");
@@ -103,7 +103,7 @@ describe("Studio at GET /studio", () => {
     }
   });
 
-  it("shows a refused name at the name, and creates the action when it is right", async () => {
+  it("shows a rejected name at the name, and creates the action when it is right", async () => {
     await studio.button("New");
     await page.waitForSelector(".code-editor .view-line");
     await studio.write(CODE);
@@ -120,7 +120,7 @@ describe("Studio at GET /studio", () => {
     ]);
   });
 
-  it("runs the action by Ctrl+Enter with the payload, and shows what it prints and returns", async () => {
+  it("runs the action with Ctrl+Enter and the payload, and shows what it prints and returns", async () => {
     await studio.replace("#payload", '{"name": "Ada"}');
     await studio.run();
     await outcome("completed");
@@ -129,7 +129,7 @@ describe("Studio at GET /studio", () => {
     expect(await studio.textOf(".console li span:last-child")).to.equal("for Ada");
   });
 
-  it("shows what the action threw, and adds its entry to the open log as it is written", async () => {
+  it("shows what the action threw, and adds its entry to the open log when it is written", async () => {
     await studio.replace("#payload", "{}");
     await studio.run();
     await outcome("failed");
@@ -144,14 +144,14 @@ describe("Studio at GET /studio", () => {
     expect(await studio.textOf(".entry-details pre.failed")).to.match(/TypeError: a name is required\n.*execute/);
   });
 
-  it("marks the line of code that was refused", async () => {
+  it("marks the line of rejected code", async () => {
     await studio.write("async function execute() {\n  return 1 +;\n}");
     await studio.save();
     expect(await studio.textOf(".code-fault")).to.match(/line 2, column \d+.*CODE_VALIDATION_FAILED/);
     await page.waitForSelector(".code-editor .squiggly-error");
   });
 
-  it("asks before unsaved work is left, and stays when the person wishes so", async () => {
+  it("asks before unsaved work is left, and stays if the person wishes so", async () => {
     await studio.button("Settings");
     await page.waitForSelector("dialog[open]");
     await studio.button("Cancel", "//dialog");
@@ -191,7 +191,7 @@ describe("Studio at GET /studio", () => {
     expect(actions[0]).to.include({ code: CODE, active: true });
   });
 
-  it("tells while it is typed what the service makes of a frequency, or why it refuses it", async () => {
+  it("describes a frequency while it is typed, or explains why it is rejected", async () => {
     await page.select('[data-field="triggers"] select:has(option[value="schedule"])', "schedule");
     const valueIn = (selector: string) =>
       page.$eval(selector, (field) => (field as unknown as { value: string }).value);
@@ -214,14 +214,14 @@ describe("Studio at GET /studio", () => {
     expect(await studio.textOf('[data-field="frequency"] .notice')).to.contain("never runs on schedule");
   });
 
-  it("tells in the service's words that a code is too long to be sent", async () => {
+  it("reports in the service's words that code is too long", async () => {
     await studio.write(`// long\n${`// ${"x".repeat(97)}\n`.repeat(11_000)}// the end`);
     await studio.save();
     await page.waitForFunction('/PAYLOAD_TOO_LARGE/.test(document.querySelector(".workspace").textContent)');
     watch.errors.splice(0);
   });
 
-  it("asks before signing out would lose what is unsaved", async () => {
+  it("asks before signing out would lose unsaved work", async () => {
     await studio.signOut();
     await page.waitForSelector("dialog[open]");
     await studio.button("Discard changes", "//dialog");
@@ -252,7 +252,7 @@ describe("Studio at GET /studio", () => {
     expect(shown).to.contain("Shop").and.not.to.contain("a-very-secret-value");
   });
 
-  it("fetches nothing from elsewhere and breaks no rule of its content security policy", () => {
+  it("loads nothing from other hosts and does not violate its content security policy", () => {
     expect(watch).to.deep.equal({ foreign: [], errors: [] });
   });
 });

@@ -113,12 +113,12 @@ describe("Svc.DataSources", () => {
     await service?.stop();
   });
 
-  it("does in a page what it says", async () => {
+  it("works as documented in a page", async () => {
     const done = await page.evaluate(`(async () => { const NAME = "page seats"; ${OPERATIONS} })()`);
     expect(done).to.deep.equal(EXPECTED);
   });
 
-  it("does the same in a server action, which lists the package", async () => {
+  it("works in the same way in a server action that lists the package", async () => {
     const code = `async function execute() { const NAME = "action seats, ä"; ${OPERATIONS} }`;
     const action = {
       name: "seats",
@@ -132,7 +132,7 @@ describe("Svc.DataSources", () => {
     expect(body.result ?? body).to.deep.equal(EXPECTED);
   });
 
-  it("sells a seat once, however many ask for it at the same time", async () => {
+  it("sells a seat once, for any number of concurrent requests", async () => {
     await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, {
       body: { name: "Sale", entries: [{ By: null }] },
     });
@@ -165,7 +165,7 @@ describe("Svc.DataSources", () => {
     for (const { body } of answers) expect(body.result).to.be.oneOf(["sold", "sold out", "somebody was faster"]);
   });
 
-  it("tells a page what is committed, in the pause between pause and resume too, under its where", async () => {
+  it("reports committed changes to a page, also from a pause, for its where", async () => {
     const body = { name: "Live", entries: [] };
     const { dataSource } = (await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body })).body;
     const entries = `/v1/apps/${service.appId}/data-sources/${dataSource.id}/entries`;
@@ -194,7 +194,7 @@ describe("Svc.DataSources", () => {
     expect(await page.evaluate("following.status()")).to.equal("unsubscribed");
   });
 
-  it("signs the page's user in and out, and means that user in the rules and in the actions that the page runs", async () => {
+  it("signs the page's user in and out, and uses that user in the rules and in the actions that the page runs", async () => {
     const users = {
       name: "Users",
       isUsers: true,

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
 
-describe("The service's own pages and files", () => {
+describe("the service's own pages and files", () => {
   let service: GraphqlService;
 
   before(async () => {
@@ -16,7 +16,7 @@ describe("The service's own pages and files", () => {
   }
   const page = () => get("/graphql", { accept: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8" });
 
-  it("gives GET /graphql to a browser as a page that allows no eval, no inline script and no frame", async () => {
+  it("return GET /graphql to a browser as a page that allows no eval, no inline script and no frame", async () => {
     const { headers } = await page();
     const policy = headers.get("content-security-policy") ?? "";
     expect(headers.get("content-type")).to.equal("text/html; charset=utf-8");
@@ -26,7 +26,7 @@ describe("The service's own pages and files", () => {
     expect(headers.get("referrer-policy")).to.equal("no-referrer");
   });
 
-  it("leaves GET /graphql to GraphQL for every other client", async () => {
+  it("leave GET /graphql to GraphQL for every other client", async () => {
     const reply = await get("/graphql?query={token}", {
       accept: "application/json",
       "apollo-require-preflight": "1",
@@ -35,7 +35,7 @@ describe("The service's own pages and files", () => {
     expect(JSON.parse(reply.text)).to.deep.equal({ data: { token: "mine" } });
   });
 
-  it("serves hashed files compressed and cacheable for good", async () => {
+  it("serve hashed files compressed and cacheable without expiry", async () => {
     const script = /src="([^"]+\.js)"/.exec((await page()).text)?.[1] ?? "";
     const { headers, status } = await get(script, { "accept-encoding": "gzip" });
     expect(status).to.equal(200);
@@ -45,12 +45,12 @@ describe("The service's own pages and files", () => {
     expect(headers.get("cache-control")).to.equal("public, max-age=31536000, immutable");
   });
 
-  it("serves scripts that are strict within their function: strict as a whole, each run would compile one anew", async () => {
+  it("serve scripts that are strict within their function: strict as a whole, each run would compile one again", async () => {
     for (const path of ["svc.js", "svc-run.js", "packages/svc-csv.js", "packages/svc-session.js"])
       expect((await get(`/client/${path}`)).text, path).to.match(/^\(\(\)=>\{"use strict";/);
   });
 
-  it("serves nothing outside its folders", async () => {
+  it("serve nothing outside their folders", async () => {
     for (const path of ["/assets/../pages.json", "/assets/%2e%2e/pages.json", "/assets/..%2fpages.json", "/assets/"]) {
       expect((await get(path)).status, path).to.be.within(400, 404);
     }
