@@ -102,7 +102,7 @@ describe("git repositories", () => {
     expect(await read(hash(tag), packOf([tag, ...items]))).to.equal(JSON.stringify(whole));
   });
 
-  it("rejects broken and oversized packs in words", async () => {
+  it("rejects broken and oversized packs with an explanation", async () => {
     const { commit, items, file, root } = repository("[]");
     const id = hash(commit);
     const changed = packOf(items);
