@@ -66,7 +66,7 @@ export function eventsPage(root: string): string {
     "## Execution log",
     "When a run ends, the execution log gets an entry of the type `app.task.completed` or `app.task.failed`. These entries cannot start an action. To get a message about failed runs, use [alerts](alerts.md).",
     "## Audit log",
-    `The audit log has the changes that people and tokens make. \`GET /v1/apps/:id/audit\` lists those of an app. Their types: ${list("recordChange(", "auditMedia(")}.`,
+    `The audit log has the changes that people and tokens make. \`GET /v1/apps/:id/audit\` lists those of an app, with these types: ${list("recordChange(", "auditMedia(")}.`,
     `\`GET /v1/organizations/:id/audit\` lists the changes of an organization and of its people. Their types: ${list("recordAccess(")}.`,
   ]);
 }
