@@ -1,7 +1,7 @@
 /** Reads the environment variables into a Config. Reports all faulty variables together. No other file reads process.env. */
 import { resolve } from "node:path";
 import { type OpenIdProvider, readOpenIdProviders } from "./config/open-id.js";
-import type { Bucket } from "./config/values.js";
+import type { MediaBucket } from "./config/values.js";
 import { HOST_DEFAULT, type Role, readVariables, type Variables } from "./config/variables.js";
 import { StartError } from "./errors.js";
 
@@ -66,7 +66,7 @@ export interface Config {
   /** Maximum size of a database of DATABASE_URL; 0: not limited by the service. */
   databaseMaxMb: number;
   /** Bucket for media; null: a folder in `dataDir`. The AWS client finds the credentials itself. */
-  mediaBucket: Bucket | null;
+  mediaBucket: MediaBucket | null;
   /** One file, and all of one app; the latter 0 is unlimited. */
   mediaMaxMb: number;
   mediaQuotaMb: number;
@@ -108,12 +108,12 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Faults of variables that belong together. */
 function faultsOfPairs(env: Environment): string[] {
   const isSet = (name: string) => Boolean(env[name]?.trim());
-  const required = [
+  const requiredTogether = [
     ["MAIL_FROM", "SMTP_URL"],
     ["SMTP_URL", "MAIL_FROM"],
     ["DATABASE_URL", "DATABASE_DIRECT_URL"],
   ] as const;
-  const faults = required
+  const faults = requiredTogether
     .filter(([name, beside]) => isSet(beside) && !isSet(name))
     .map(([name, beside]) => `${name} must be set when ${beside} is set`);
   // Browsers share cookies between the ports of a host. The texts are read here, because other variables may be faulty.
@@ -194,9 +194,9 @@ function configOf(values: Variables, openIdProviders: OpenIdProvider[]): Config 
  * @throws ConfigError one message that names every faulty variable
  */
 export function readConfig(env: Environment = process.env): Config {
-  const read = readVariables(env);
-  const faults = [...("faults" in read ? read.faults : []), ...faultsOfPairs(env)];
+  const readResult = readVariables(env);
+  const faults = [...("faults" in readResult ? readResult.faults : []), ...faultsOfPairs(env)];
   const openIdProviders = readOpenIdProviders(env, (name, expected) => faults.push(`${name} must be ${expected}`));
-  if ("faults" in read || faults.length > 0) throw new ConfigError(`Cannot start: ${faults.join("; ")}.`);
-  return configOf(read.values, openIdProviders);
+  if ("faults" in readResult || faults.length > 0) throw new ConfigError(`Cannot start: ${faults.join("; ")}.`);
+  return configOf(readResult.values, openIdProviders);
 }

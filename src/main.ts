@@ -19,7 +19,7 @@ let signals = 0;
 function onSignal(): void {
   signals += 1;
   if (signals > 2) process.exit(1);
-  unwanted.abort(new Error("stopped while it started"));
+  unwanted.abort(new Error("the service was stopped during its start"));
   // main reports its failure.
   service?.stop({ now: signals === 2 }).catch(() => undefined);
 }
@@ -31,7 +31,7 @@ const { readConfig } = await import("./config.js");
 const { captureConsole, createLog } = await import("./engine/log.js");
 const { faultLine } = await import("./errors.js");
 const { startService } = await import("./service.js");
-const { greeting } = await import("./service/greeting.js");
+const { startGreeting: greeting } = await import("./service/greeting.js");
 
 const complain = (error: unknown) => process.stderr.write(`${faultLine(error)}\n`);
 

@@ -19,12 +19,12 @@ import { createOutageLog } from "./service/outage-log.js";
 import { type Clock, type Plan, partsOf } from "./service/plan.js";
 import { checkPreconditions } from "./service/preconditions.js";
 import { surviveRejections } from "./service/rejections.js";
-import { Releases } from "./service/releases.js";
+import { ReleaseStack } from "./service/releases.js";
 import { Starting } from "./service/starting.js";
 import { startAlerts, startCleaner, startMessages, startNotifications, startScheduler } from "./service/timed-work.js";
 
 const SYSTEM_CLOCK: Clock = { now: Date.now, msUntil: (time) => time - Date.now() };
-const NEVER = new AbortController().signal;
+const NEVER_ABORTED = new AbortController().signal;
 
 export interface Service {
   /** Address on which it listens: `http://HOST:PORT`. */
@@ -55,7 +55,7 @@ export interface StartOptions {
 }
 
 /** @throws StartError that names the variable that does not fit this machine */
-async function listen(server: Server, { host, port }: Config): Promise<string> {
+async function listenOn(server: Server, { host, port }: Config): Promise<string> {
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, () => resolve(server.off("error", reject) && undefined));
@@ -94,8 +94,8 @@ async function startParts(
   await checkPreconditions(config);
   const starting = new Starting(input);
   const tracing = await starting.tracing();
-  const opened = await starting.database();
-  const { url: databaseUrl, db, notifications } = opened;
+  const openedDatabase = await starting.database();
+  const { url: databaseUrl, db, notifications } = openedDatabase;
   const { clock, skewMs } = await starting.clock(db);
   const plan = { ...input, clock };
   const room = await starting.room(db);
@@ -113,32 +113,32 @@ async function startParts(
   await starting.instance(operations);
   await starting.media(operations);
   const openDoor = await starting.api(operations, tracing, baseUrl);
-  const work = await starting.work(opened, operations);
+  const work = await starting.work(openedDatabase, operations);
   await startScheduler(plan, notifications, operations);
   await startMessages(plan, notifications, operations);
   await startNotifications(plan, notifications, operations);
   await startAlerts(plan, notifications, operations);
   startCleaner(plan, operations);
-  starting.metrics(opened, operations, work, browsers, skewMs);
-  const nothing = { firstCredentials: null, setupLink: null };
-  const first = alone ? await announceFirst(operations, db, config, baseUrl, log) : nothing;
+  starting.metrics(openedDatabase, operations, work, browsers, skewMs);
+  const nothingCreated = { firstCredentials: null, setupLink: null };
+  const first = alone ? await announceFirst(operations, db, config, baseUrl, log) : nothingCreated;
   unwanted.throwIfAborted();
   openDoor();
   return { databaseUrl, ...first };
 }
 
 /** Stops the parts of the plan. */
-function createStop({ config, log, parts, releases }: Plan, impatient: AbortController): Service["stop"] {
+function createStop({ config, log, parts, releases }: Plan, hurryController: AbortController): Service["stop"] {
   let stopped: Promise<void> | null = null;
-  const begin = () => {
+  const beginStop = () => {
     parts["stopping"] = () => false;
     log.info("stopping");
-    const grace = setTimeout(() => impatient.abort(), config.shutdownGraceMs);
-    return releases.all().finally(() => clearTimeout(grace));
+    const graceTimer = setTimeout(() => hurryController.abort(), config.shutdownGraceMs);
+    return releases.all().finally(() => clearTimeout(graceTimer));
   };
   return ({ now } = { now: false }) => {
-    stopped ??= begin();
-    if (now) impatient.abort();
+    stopped ??= beginStop();
+    if (now) hurryController.abort();
     return stopped;
   };
 }
@@ -148,13 +148,13 @@ function createStop({ config, log, parts, releases }: Plan, impatient: AbortCont
  * @throws if a part does not start, or if `unwanted` aborts; parts that have started are stopped again
  */
 export async function startService(config: Config, options: StartOptions = {}): Promise<Service> {
-  const { clock = SYSTEM_CLOCK, unwanted = NEVER } = options;
+  const { clock = SYSTEM_CLOCK, unwanted = NEVER_ABORTED } = options;
   const { log, reached } = createOutageLog({ level: config.logLevel });
-  const releases = new Releases(log);
+  const releases = new ReleaseStack(log);
   const parts = partsOf(config);
   const door = createFrontDoor(parts);
   const server = createPort(door);
-  const impatient = new AbortController();
+  const hurryController = new AbortController();
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
   const measures = createMeasures();
   // Faults of the service itself are logged during an outage, too.
@@ -170,12 +170,12 @@ export async function startService(config: Config, options: StartOptions = {}): 
     server,
     door,
     unwanted,
-    impatience: impatient.signal,
+    impatience: hurryController.signal,
     fail,
   };
-  const stop = createStop(plan, impatient);
+  const stop = createStop(plan, hurryController);
   try {
-    const url = await listen(server, config);
+    const url = await listenOn(server, config);
     releases.add("port", () => new Promise((resolve) => server.close(resolve).closeAllConnections()));
     log.info({ url }, "listening");
     const baseUrl = config.publicUrl ?? url;

@@ -9,7 +9,13 @@ import { type AnyNode, type Program, parse } from "acorn";
 import { full } from "acorn-walk";
 import { expect } from "chai";
 import { stop, transform } from "esbuild";
-import { faultOfExpression, PROVEN_FILE, type ProvenExpressions, VERSION, type Written } from "./harness/recheck.js";
+import {
+  type ExpressionSource,
+  faultOfExpression,
+  PROVEN_FILE,
+  type ProvenExpressions,
+  VERSION,
+} from "./harness/recheck.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** `new` adds new proofs to the list of proven expressions; `all` also proves the listed ones again. */
@@ -20,11 +26,11 @@ const SAMPLE = "sample";
 /** Exceptions: unproven expressions, each with the reason. Empty; see the head of this file before you add to it. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {};
 
-interface Expression extends Written {
+interface Expression extends ExpressionSource {
   file: string;
 }
 
-const written = ({ source, flags }: Written): string => `/${source}/${flags}`;
+const written = ({ source, flags }: ExpressionSource): string => `/${source}/${flags}`;
 
 async function programOf(file: string): Promise<Program> {
   const tsconfigRaw = { compilerOptions: { experimentalDecorators: true, jsx: "react-jsx" as const } };

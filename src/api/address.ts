@@ -17,18 +17,18 @@ export function createAddressOf(
   onIgnoredProxy: (proxy: string) => void = () => undefined,
 ): AddressOf {
   // Counts proxies from the nearest: the peer of the socket.
-  const counted = (count: number) => (_address: string, hop: number) => hop < count;
-  const trust = Array.isArray(trusted) ? proxyAddr.compile(trusted) : counted(Number(trusted));
+  const trustHops = (count: number) => (_address: string, hop: number) => hop < count;
+  const trustProxy = Array.isArray(trusted) ? proxyAddr.compile(trusted) : trustHops(Number(trusted));
   return (request) => {
     const { remoteAddress: peer } = request.socket;
     if (
       request.headers["x-forwarded-for"] !== undefined &&
       peer !== undefined &&
-      !trust(peer, 0) &&
+      !trustProxy(peer, 0) &&
       isInside(peer, 0)
     ) {
       onIgnoredProxy(peer);
     }
-    return proxyAddr(request, trust);
+    return proxyAddr(request, trustProxy);
   };
 }

@@ -4,17 +4,17 @@ import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
 /** Callbacks for the end of each connection. With several responses on one connection, Node emits that event only for the first. */
-const waiting = new WeakMap<Socket, Set<() => void>>();
+const endersBySocket = new WeakMap<Socket, Set<() => void>>();
 
 function waitingOn(socket: Socket): Set<() => void> {
-  const known = waiting.get(socket);
-  if (known) return known;
-  const ends = new Set<() => void>();
-  waiting.set(socket, ends);
+  const knownEnders = endersBySocket.get(socket);
+  if (knownEnders) return knownEnders;
+  const enders = new Set<() => void>();
+  endersBySocket.set(socket, enders);
   socket.once("close", () => {
-    for (const end of ends) end();
+    for (const end of enders) end();
   });
-  return ends;
+  return enders;
 }
 
 /** Calls `over` once; at once if the response has ended already. */
@@ -23,33 +23,33 @@ export function whenOver({ socket }: IncomingMessage, response: ServerResponse, 
     over();
     return;
   }
-  const ends = waitingOn(socket);
+  const enders = waitingOn(socket);
   const end = () => {
-    if (ends.delete(end)) over();
+    if (enders.delete(end)) over();
   };
-  ends.add(end);
+  enders.add(end);
   response.once("close", end);
 }
 
 /** One shared error: creating one costs more than everything else here. */
-const OVER = new DOMException("The answer is over", "AbortError");
+const ANSWER_OVER = new DOMException("The answer is over", "AbortError");
 
 /** Aborts when the HTTP response has ended. */
 export function overSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
-  const over = new AbortController();
-  whenOver(request, response, () => over.abort(OVER));
-  return over.signal;
+  const overController = new AbortController();
+  whenOver(request, response, () => overController.abort(ANSWER_OVER));
+  return overController.signal;
 }
 
-const closings = new WeakMap<WebSocket, AbortSignal>();
+const closeSignals = new WeakMap<WebSocket, AbortSignal>();
 
 /** Aborts when the socket has closed; one signal for all operations on it. */
 export function closedSignal(socket: WebSocket): AbortSignal {
-  const known = closings.get(socket);
-  if (known) return known;
-  const closed = new AbortController();
-  if (socket.readyState === socket.CLOSED) closed.abort();
-  else socket.once("close", () => closed.abort());
-  closings.set(socket, closed.signal);
-  return closed.signal;
+  const knownSignal = closeSignals.get(socket);
+  if (knownSignal) return knownSignal;
+  const closeController = new AbortController();
+  if (socket.readyState === socket.CLOSED) closeController.abort();
+  else socket.once("close", () => closeController.abort());
+  closeSignals.set(socket, closeController.signal);
+  return closeController.signal;
 }

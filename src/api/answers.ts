@@ -34,7 +34,7 @@ export interface AnswersOptions {
 }
 
 /** The account of one request's response. */
-export interface Answer {
+export interface AnswerBudget {
   /**
    * Counts bytes before they are read; resolves when they may be read.
    * @throws REQUEST_INVALID beyond one answer's bytes and after its caller has disconnected, OVERLOADED beyond those of all,
@@ -90,12 +90,12 @@ export function createAnswers(
   turns: Turns = createTurns(),
 ) {
   const byOwner = new Map<string, number>();
-  const most = `an answer holds at most ${Math.floor(ofAnswerBytes / 2 ** 20)} MB`;
-  const tooLarge = () => new ActionError("REQUEST_INVALID", `${most}: ask for fewer fields or entries at once`);
+  const sizeMessage = `an answer holds at most ${Math.floor(ofAnswerBytes / 2 ** 20)} MB`;
+  const tooLarge = () => new ActionError("REQUEST_INVALID", `${sizeMessage}: ask for fewer fields or entries at once`);
   const tooLargeAfter = () =>
-    new ActionError("REQUEST_INVALID", `${most}: the change was made, but its result is left out`);
-  const overloaded = (message: string) => new ActionError("OVERLOADED", message, { retryAfter: RETRY_SECONDS });
-  const tooMany = () => overloaded(`too many large responses are being sent; try again in ${RETRY_SECONDS} s`);
+    new ActionError("REQUEST_INVALID", `${sizeMessage}: the change was made, but its result is left out`);
+  const overloadedError = (message: string) => new ActionError("OVERLOADED", message, { retryAfter: RETRY_SECONDS });
+  const tooMany = () => overloadedError(`too many large responses are being sent; try again in ${RETRY_SECONDS} s`);
   let total = 0;
 
   function add(owner: string, bytes: number): void {
@@ -108,9 +108,9 @@ export function createAnswers(
   /** True if there is capacity for this many more bytes, within `times` the read limit. */
   function hasRoom(owner: string, bytes: number, times: number): boolean {
     const own = byOwner.get(owner) ?? 0;
-    const others = total - own;
+    const othersBytes = total - own;
     // Share of each owner: half of the total for the first owner, half of the rest for the second, and so on.
-    const share = (ofOwnerBytes / totalBytes) * (times * totalBytes - others);
+    const share = (ofOwnerBytes / totalBytes) * (times * totalBytes - othersBytes);
     return own + bytes <= share;
   }
 
@@ -131,47 +131,49 @@ export function createAnswers(
     },
 
     /** Opens the account of one request. */
-    open(caller: Caller | null): Answer {
+    open(caller: Caller | null): AnswerBudget {
       const owner = ownerOf(caller);
-      let held = 0;
-      let open = true;
-      let parts = 0;
+      let heldBytes = 0;
+      let isOpen = true;
+      let partCount = 0;
       const endings: (() => void)[] = [];
-      let order: Promise<unknown> | null = null;
+      let partOrder: Promise<unknown> | null = null;
 
       function admit(bytes: number): void {
-        if (!open) throw new ActionError("REQUEST_INVALID", "the client disconnected before the response");
-        if (held > 0 && held + bytes > ofAnswerBytes) throw tooLarge();
+        if (!isOpen) throw new ActionError("REQUEST_INVALID", "the client disconnected before the response");
+        if (heldBytes > 0 && heldBytes + bytes > ofAnswerBytes) throw tooLarge();
         if (!hasRoom(owner, bytes, 1)) throw tooMany();
       }
 
       function count(bytes: number): void {
-        held += bytes;
+        heldBytes += bytes;
         add(owner, bytes);
       }
 
       /** A running part keeps the bytes that it has read. */
       function giveBack(): void {
-        if (open || parts > 0) return;
-        add(owner, -held);
-        held = 0;
+        if (isOpen || partCount > 0) return;
+        add(owner, -heldBytes);
+        heldBytes = 0;
         for (const call of endings.splice(0)) call();
       }
 
-      async function counted<T>(work: () => Promise<T>): Promise<T> {
+      async function countResult<T>(work: () => Promise<T>): Promise<T> {
         try {
           admit(0);
-          const before = held;
+          const heldBefore = heldBytes;
           const result = await work();
-          const bytes = Math.max(0, sizeOf(result) - (held - before));
-          if (before > 0 && held + bytes > ofAnswerBytes) throw tooLargeAfter();
+          const bytes = Math.max(0, sizeOf(result) - (heldBytes - heldBefore));
+          if (heldBefore > 0 && heldBytes + bytes > ofAnswerBytes) throw tooLargeAfter();
           if (bytes > SMALL_BYTES && !hasRoom(owner, bytes, DONE_TIMES)) {
-            throw overloaded("the change was made, but its result is too large while other responses are being sent");
+            throw overloadedError(
+              "the change was made, but its result is too large while other responses are being sent",
+            );
           }
           count(bytes);
           return result;
         } finally {
-          parts -= 1;
+          partCount -= 1;
           giveBack();
         }
       }
@@ -187,20 +189,20 @@ export function createAnswers(
           admit(0);
         },
         part<T>(work: () => Promise<T>): Promise<T> {
-          parts += 1;
-          const done = order === null ? counted(work) : order.then(() => counted(work));
+          partCount += 1;
+          const done = partOrder === null ? countResult(work) : partOrder.then(() => countResult(work));
           // The caller receives the failure from `done`.
-          order = done.catch(() => undefined);
+          partOrder = done.catch(() => undefined);
           return done;
         },
         whole(result) {
           const bytes = sizeOf(result);
           if (bytes > ofAnswerBytes) throw tooLarge();
-          count(Math.max(0, bytes - held));
+          count(Math.max(0, bytes - heldBytes));
           giveBack();
         },
         close() {
-          open = false;
+          isOpen = false;
           giveBack();
         },
         whenEnded(call) {

@@ -1,12 +1,12 @@
 /** GET /v1/apps/:id/svc.d.ts: the types of an app as a file, for editors, compilers and coding agents. */
 import type { FastifyInstance } from "fastify";
 import { quotaHeaders } from "./context.js";
-import { gated } from "./gated.js";
+import { requireAdmission } from "./gated.js";
 import type { ManifestResolver } from "./graphql/manifest-resolver.js";
 import { restRequest } from "./rest/request.js";
 
 export function registerAppTypes(app: FastifyInstance, manifests: ManifestResolver): void {
-  app.get("/v1/apps/:appId/svc.d.ts", { onRequest: gated }, async (request, reply) => {
+  app.get("/v1/apps/:appId/svc.d.ts", { onRequest: requireAdmission }, async (request, reply) => {
     const { context } = request;
     const { id } = restRequest(request, context);
     const text = await manifests.appTypes(context, id("appId"));

@@ -9,9 +9,9 @@
  */
 import { randomBytes } from "node:crypto";
 import { envScript, type RuntimeEnv, scriptLiteral } from "../rules/env-script.js";
-import { escapeHtml, HARDENING } from "./web-assets.js";
+import { escapeHtml, HARDENING_HEADERS } from "./web-assets.js";
 
-interface Dependency {
+interface ScriptDependency {
   url: string;
   integrity?: string | null;
 }
@@ -27,13 +27,13 @@ export interface AuthorDocument {
   /** HTML before the scripts. */
   body: string;
   /** Scripts that are loaded first, in order; each with its integrity if it has one. */
-  dependencies: readonly Dependency[];
+  dependencies: readonly ScriptDependency[];
   /** The page's own script, under `/client/`. */
   script: string;
 }
 
 /** No permission for popups and frames: a page cannot open or embed anything that looks like the service. */
-const SANDBOX = "sandbox allow-scripts allow-forms allow-modals";
+const SANDBOX_POLICY = "sandbox allow-scripts allow-forms allow-modals";
 
 /** Keeps only characters of a host, so that an address cannot end its directive or policy and start another. */
 const PLAIN_ORIGIN = /^https?:\/\/[\w.:[\]-]+$/;
@@ -42,13 +42,13 @@ const PLAIN_ORIGIN = /^https?:\/\/[\w.:[\]-]+$/;
  * Scripts need the nonce, which the client library passes to the scripts that it loads, or must come from the origin of
  * the author's scripts.
  */
-function policy(nonce: string, dependencies: readonly Dependency[]): string {
+function contentPolicy(nonce: string, dependencies: readonly ScriptDependency[]): string {
   const origins = dependencies.map(({ url }) => new URL(url).origin);
-  const elsewhere = new Set(origins.filter((origin) => PLAIN_ORIGIN.test(origin)));
+  const otherOrigins = new Set(origins.filter((origin) => PLAIN_ORIGIN.test(origin)));
   return [
-    SANDBOX,
+    SANDBOX_POLICY,
     "default-src 'none'",
-    ["script-src", `'nonce-${nonce}'`, ...elsewhere].join(" "),
+    ["script-src", `'nonce-${nonce}'`, ...otherOrigins].join(" "),
     "connect-src *",
     "img-src * data: blob:",
     "media-src * data: blob:",
@@ -66,9 +66,9 @@ export function authorDocument({ title, env, page, base, body, dependencies, scr
   headers: Record<string, string>;
 } {
   const nonce = randomBytes(18).toString("base64");
-  const element = ({ url, integrity }: Dependency) => {
-    const checked = integrity ? ` integrity="${escapeHtml(integrity)}" crossorigin="anonymous"` : "";
-    return `<script nonce="${nonce}" src="${escapeHtml(url)}"${checked}></script>`;
+  const scriptElement = ({ url, integrity }: ScriptDependency) => {
+    const integrityAttributes = integrity ? ` integrity="${escapeHtml(integrity)}" crossorigin="anonymous"` : "";
+    return `<script nonce="${nonce}" src="${escapeHtml(url)}"${integrityAttributes}></script>`;
   };
   const html = `<!doctype html>
 <html lang="en">
@@ -80,19 +80,19 @@ export function authorDocument({ title, env, page, base, body, dependencies, scr
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem;overflow-wrap:anywhere}pre{overflow-x:auto}code{font:14px/1.5 ui-monospace,monospace}</style>
 <script type="application/json" id="svc-page">${scriptLiteral(page)}</script>
 <script nonce="${nonce}">${envScript(env)}</script>
-${element({ url: `${base}/client/svc.js` })}
+${scriptElement({ url: `${base}/client/svc.js` })}
 </head>
 <body>
 <noscript>This page needs JavaScript.</noscript>
 ${body}
-${[...dependencies, { url: `${base}${script}` }].map(element).join("\n")}
+${[...dependencies, { url: `${base}${script}` }].map(scriptElement).join("\n")}
 </body>
 </html>
 `;
   const headers = {
-    ...HARDENING,
+    ...HARDENING_HEADERS,
     "content-type": "text/html; charset=utf-8",
-    "content-security-policy": policy(nonce, dependencies),
+    "content-security-policy": contentPolicy(nonce, dependencies),
     "cross-origin-resource-policy": "same-origin",
     // The document contains a token.
     "cache-control": "no-store",

@@ -55,7 +55,7 @@ async function appOf({ context, params }: FastifyRequest, appExists: AppExists):
 type AppExists = (appId: number) => Promise<boolean>;
 
 /** Announced bytes of the body; the limit if none are announced. @throws PAYLOAD_TOO_LARGE */
-function announced(request: FastifyRequest): number {
+function announcedLength(request: FastifyRequest): number {
   const { headers } = request.raw;
   const limit = limitOf(request);
   if (headers["transfer-encoding"] !== undefined) return limit;
@@ -104,7 +104,7 @@ export const readBytes = (request: FastifyRequest, body: Readable): Promise<Buff
  * Ends a request whose sender is too slow, as the server does while headers arrive. Time in which the service itself
  * pauses reading does not count.
  */
-function endLate(request: IncomingMessage, paceMs: number): () => void {
+function endLateBody(request: IncomingMessage, paceMs: number): () => void {
   const { socket } = request;
   let before = socket.bytesRead;
   const timer = setInterval(() => {
@@ -115,28 +115,28 @@ function endLate(request: IncomingMessage, paceMs: number): () => void {
       return;
     }
     clearInterval(timer);
-    const late = Object.assign(new Error("the body did not arrive in time"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
+    const lateError = Object.assign(new Error("the body did not arrive in time"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
     const { server } = socket as { server?: NodeJS.EventEmitter };
-    server?.emit("clientError", late, socket);
+    server?.emit("clientError", lateError, socket);
   }, paceMs);
   return () => clearInterval(timer);
 }
 
-const UTF8 = new TextDecoder("utf-8", { fatal: true });
+const UTF8_DECODER = new TextDecoder("utf-8", { fatal: true });
 
 /** Only a text that matches can contain a number too large for a double. */
 const MAY_BE_HUGE = /[eE]\+?\d{3}|\d{100}/;
 
 function textOf(body: Buffer): string {
   try {
-    return UTF8.decode(body);
+    return UTF8_DECODER.decode(body);
   } catch {
     throw new ActionError("REQUEST_INVALID", "the body must be UTF-8 (got other bytes)");
   }
 }
 
 /** Parses JSON of any shape; undefined for an empty body. Prototype keys stay data, which the rules check. */
-function parse(body: Buffer, { routeOptions }: FastifyRequest): unknown {
+function parseBody(body: Buffer, { routeOptions }: FastifyRequest): unknown {
   if (body.length === 0) return undefined;
   const text = textOf(body);
   const value = parseText(text);
@@ -154,7 +154,7 @@ function parseText(text: string): unknown {
   } catch (error) {
     // Returns only the position from the parser's message: the rest may quote a secret.
     const [at = ""] = /at position \d+/.exec((error as Error).message) ?? [];
-    throw new ActionError("REQUEST_INVALID", `the body is not valid JSON${at && `: ${at}`}`);
+    throw new ActionError("REQUEST_INVALID", `the body is not valid JSON${at && ` (${at})`}`);
   }
 }
 
@@ -174,49 +174,49 @@ export function registerBodies(
   options: { rooms: BodyCapacities; turns: Turns; appExists: AppExists; paceMs?: number },
 ): void {
   const { rooms, turns, appExists, paceMs = PACE_MS } = options;
-  const arrivals = new WeakMap<FastifyRequest, () => void>();
+  const arrivalCallbacks = new WeakMap<FastifyRequest, () => void>();
 
   /** Resolves when there is capacity for the body. */
-  async function admit(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
+  async function admitBody(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw, context } = request;
     const app = await appOf(request, appExists);
-    const leave = await rooms.capacityFor(bytes).enter(addressSender(context.address), bytes, app);
-    const unwatch = endLate(raw, paceMs);
-    raw.once("end", unwatch);
+    const freeCapacity = await rooms.capacityFor(bytes).enter(addressSender(context.address), bytes, app);
+    const stopWatching = endLateBody(raw, paceMs);
+    raw.once("end", stopWatching);
     whenOver(raw, reply.raw, () => {
-      leave();
-      unwatch();
+      freeCapacity();
+      stopWatching();
     });
-    arrivals.set(request, leave);
+    arrivalCallbacks.set(request, freeCapacity);
   }
 
   app.addHook("preParsing", (request, reply, _payload, done) => {
     try {
-      const bytes = announced(request);
+      const bytes = announcedLength(request);
       // A body that arrived with its headers is in memory already.
       if (bytes === 0 || request.raw.complete) done();
-      else admit(request, reply, bytes).then(() => done(), done);
+      else admitBody(request, reply, bytes).then(() => done(), done);
     } catch (error) {
       done(error as Error);
     }
   });
   // The body is parsed by now, or its route reads it at the same pace without holding its bytes.
   app.addHook("preValidation", (request, _reply, done) => {
-    arrivals.get(request)?.();
+    arrivalCallbacks.get(request)?.();
     done();
   });
 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", async (request: FastifyRequest, payload: Readable) => {
     const body = await readBytes(request, payload);
-    if (body.length <= SMALL_BODY_BYTES) return parse(body, request);
+    if (body.length <= SMALL_BODY_BYTES) return parseBody(body, request);
     const sender = senderOf(request.context);
     try {
       if (body.length > BODY_MAX_BYTES) {
         if (request.routeOptions.config.isReport) return await readLargeReport(sender, textOf(body));
         return await parseInParts(body, (step) => turns.take(sender, step));
       }
-      return await turns.take(sender, () => parse(body, request));
+      return await turns.take(sender, () => parseBody(body, request));
     } finally {
       turns.owe(sender, (body.length / 2 ** 20) * MS_PER_MB);
     }

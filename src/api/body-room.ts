@@ -36,13 +36,13 @@ export interface BodyCapacity {
   held(): number;
 }
 
-interface Waiting {
+interface WaitingBody {
   bytes: number;
   app: string | null;
   enter(): void;
 }
 
-const refusal = (): ActionError =>
+const overloadedError = (): ActionError =>
   new ActionError("OVERLOADED", `too many request bodies are being received; try again in ${RETRY_SECONDS} s`, {
     retryAfter: RETRY_SECONDS,
   });
@@ -51,7 +51,7 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
   const byAddress = new Map<string, number>();
   const byApp = new Map<string, number>();
   /** Addresses in the order of their turns: after its turn an address moves to the end. */
-  const lines = new Map<string, Set<Waiting>>();
+  const lines = new Map<string, Set<WaitingBody>>();
   let total = 0;
 
   /** True if the app uses at most half of what other apps leave, so that the next app gets a share. */
@@ -61,7 +61,7 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
     return own + bytes <= Math.ceil((totalBytes - (total - own)) / 2);
   }
 
-  const fits = (address: string, bytes: number, app: string | null): boolean =>
+  const fitsCapacity = (address: string, bytes: number, app: string | null): boolean =>
     total + bytes <= totalBytes && (byAddress.get(address) ?? 0) + bytes <= ofAddressBytes && leavesHalf(app, bytes);
 
   function add(counts: Map<string, number>, key: string, bytes: number): void {
@@ -76,18 +76,18 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
     if (app !== null) add(byApp, app, bytes);
   }
 
-  function take(address: string, bytes: number, app: string | null): () => void {
+  function takeCapacity(address: string, bytes: number, app: string | null): () => void {
     count(address, bytes, app);
-    let taken = true;
+    let isTaken = true;
     return () => {
-      if (!taken) return;
-      taken = false;
+      if (!isTaken) return;
+      isTaken = false;
       count(address, -bytes, app);
       callNext();
     };
   }
 
-  function leaveQueue(address: string, one: Waiting): void {
+  function leaveQueue(address: string, one: WaitingBody): void {
     const line = lines.get(address)!;
     line.delete(one);
     lines.delete(address);
@@ -97,7 +97,7 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
   function callNext(): void {
     for (const [address, line] of [...lines]) {
       const [first] = line;
-      if (!first || !fits(address, first.bytes, first.app)) continue;
+      if (!first || !fitsCapacity(address, first.bytes, first.app)) continue;
       leaveQueue(address, first);
       first.enter();
     }
@@ -106,20 +106,20 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
   return {
     async enter(address, bytes, app) {
       const line = lines.get(address);
-      if (!line && fits(address, bytes, app)) return take(address, bytes, app);
-      if (line && line.size >= WAITING_OF_ADDRESS_MAX) throw refusal();
+      if (!line && fitsCapacity(address, bytes, app)) return takeCapacity(address, bytes, app);
+      if (line && line.size >= WAITING_OF_ADDRESS_MAX) throw overloadedError();
       return new Promise((resolve, reject) => {
-        const one: Waiting = {
+        const one: WaitingBody = {
           bytes,
           app,
           enter() {
             clearTimeout(timer);
-            resolve(take(address, bytes, app));
+            resolve(takeCapacity(address, bytes, app));
           },
         };
         const timer = setTimeout(() => {
           leaveQueue(address, one);
-          reject(refusal());
+          reject(overloadedError());
         }, waitMs);
         lines.set(address, (lines.get(address) ?? new Set()).add(one));
       });
@@ -135,26 +135,26 @@ export interface BodyCapacities {
 
 const SMALL_SHARE = 1 / 4;
 
-const DEFAULTS: BodyCapacityOptions = {
+const DEFAULT_CAPACITY: BodyCapacityOptions = {
   totalBytes: BODIES_MAX_BYTES,
   ofAddressBytes: BODIES_OF_ADDRESS_MAX_BYTES,
   waitMs: WAIT_MS,
 };
 
-export function createBodyCapacities({ totalBytes, ofAddressBytes, waitMs } = DEFAULTS): BodyCapacities {
-  const room = (share: number) =>
+export function createBodyCapacities({ totalBytes, ofAddressBytes, waitMs } = DEFAULT_CAPACITY): BodyCapacities {
+  const createShare = (share: number) =>
     createBodyCapacity({ totalBytes: totalBytes * share, ofAddressBytes: ofAddressBytes * share, waitMs });
-  const small = room(SMALL_SHARE);
-  const usual = room(1);
-  const large = createBodyCapacity({
+  const smallBodies = createShare(SMALL_SHARE);
+  const usualBodies = createShare(1);
+  const largeBodies = createBodyCapacity({
     totalBytes: LARGE_BODIES_MAX_BYTES,
     ofAddressBytes: LARGE_BODY_MAX_BYTES,
     waitMs,
   });
   return {
     capacityFor(bytes) {
-      if (bytes <= SMALL_BODY_BYTES) return small;
-      return bytes <= BODY_MAX_BYTES ? usual : large;
+      if (bytes <= SMALL_BODY_BYTES) return smallBodies;
+      return bytes <= BODY_MAX_BYTES ? usualBodies : largeBodies;
     },
   };
 }

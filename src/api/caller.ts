@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { parseCookie } from "cookie";
 import { ActionError } from "../errors.js";
 
-export const COOKIE = "auth_token";
+export const COOKIE_NAME = "auth_token";
 
 const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
 
@@ -45,7 +45,7 @@ export function headerToken(headers: IncomingHttpHeaders): string | null {
 
 /** The token in the cookie. Check where the request comes from before you accept it. */
 export const cookieToken = ({ cookie }: IncomingHttpHeaders): string | null =>
-  (cookie ? parseCookie(cookie)[COOKIE] : undefined) || null;
+  (cookie ? parseCookie(cookie)[COOKIE_NAME] : undefined) || null;
 
 /** True for a person who follows a link from elsewhere. */
 const isNavigation = ({ method, headers }: RequestHead): boolean =>
@@ -57,9 +57,9 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
 
   function sourceOf({ origin, host, "sec-fetch-site": site }: IncomingHttpHeaders): Source {
     if (origin !== undefined) {
-      const isOwn =
+      const isOwnOrigin =
         publicOrigin === null ? origin === `http://${host}` || origin === `https://${host}` : origin === publicOrigin;
-      return isOwn ? "own" : "foreign";
+      return isOwnOrigin ? "own" : "foreign";
     }
     if (site === undefined) return "unknown";
     // "none": a person opened the address, or a browser extension asked.

@@ -73,7 +73,7 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
     // A service worker of a page could intercept later pages of the service.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
     const { script, integrity } = await clients.compiledAction(context, appId, id);
-    const caching = version === integrity ? FOR_EVER : ASK_AGAIN;
-    return reply.headers({ ...SCRIPT_HEADERS, "cache-control": caching }).send(script);
+    const cacheHeader = version === integrity ? FOR_EVER : ASK_AGAIN;
+    return reply.headers({ ...SCRIPT_HEADERS, "cache-control": cacheHeader }).send(script);
   });
 }

@@ -4,7 +4,7 @@ import { ActionError } from "../errors.js";
 import type { Visitor } from "../operations/access/gate.js";
 import type { SignInRequest } from "../operations/accounts/accounts.js";
 import type { TraceSpan } from "../operations/watch/tracing.js";
-import type { Answer } from "./answers.js";
+import type { AnswerBudget } from "./answers.js";
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -17,7 +17,7 @@ export interface RequestContext extends Visitor {
   /** `Idempotency-Retry: failed`: a failed or cancelled run of that key is run again. */
   retryFailed?: boolean;
   /** Account of the response's bytes; events of a subscription have none. */
-  answer?: Answer;
+  answer?: AnswerBudget;
   /** Aborts when the caller has disconnected. */
   gone?: () => AbortSignal;
   /** The state that the response shows, for its `ETag`, if the response itself does not name it. */

@@ -4,13 +4,13 @@ import type { FastifyInstance } from "fastify";
 
 const DAY_SECONDS = 86_400;
 
-const ALLOWED = [
+const ALLOWED_HEADERS = [
   ...["Auth-token", "Authorization", "Content-Type", "Idempotency-Key", "Idempotency-Retry", "If-Match"],
   "traceparent",
   "Mcp-Protocol-Version",
   ...["Range", "If-Range", "If-None-Match"],
 ];
-const EXPOSED = [
+const EXPOSED_HEADERS = [
   "WWW-Authenticate",
   ...["ETag", "Retry-After", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"],
   ...["Content-Range", "Accept-Ranges", "Content-Disposition"],
@@ -27,8 +27,8 @@ export function registerCors(app: FastifyInstance): void {
     // An OPTIONS request that is no preflight is not an error.
     strictPreflight: false,
     methods: ["GET", "POST", "PUT", "DELETE"],
-    allowedHeaders: ALLOWED.join(", "),
-    exposedHeaders: EXPOSED.join(", "),
+    allowedHeaders: ALLOWED_HEADERS.join(", "),
+    exposedHeaders: EXPOSED_HEADERS.join(", "),
     maxAge: DAY_SECONDS,
   };
   app.register(cors, {

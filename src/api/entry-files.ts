@@ -25,7 +25,7 @@ const SOURCE = "/v1/apps/:appId/data-sources/:ds";
 const SILENCE_LIMIT_MS = 20_000;
 
 /** The form needs few fields beside the file. */
-const FORM = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100, files: 1 } as const;
+const UPLOAD_FORM_LIMITS = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100, files: 1 } as const;
 
 const TYPES: Record<ExportFormat, string> = {
   csv: "text/csv; charset=utf-8",
@@ -33,7 +33,7 @@ const TYPES: Record<ExportFormat, string> = {
   jsonl: "application/x-ndjson; charset=utf-8",
 };
 
-const FORMATS: readonly (readonly [RegExp, RowFormat])[] = [
+const FORMATS_BY_TYPE: readonly (readonly [RegExp, RowFormat])[] = [
   [/^(?:text\/csv|application\/csv|application\/vnd\.ms-excel)\b/i, "csv"],
   [/^application\/(?:x-ndjson|jsonl|json-?lines|x-jsonlines)\b/i, "jsonl"],
   [/^application\/json\b/i, "json"],
@@ -42,9 +42,9 @@ const FORMATS: readonly (readonly [RegExp, RowFormat])[] = [
 /** Returns the format by the content type, else by the file's name. @throws REQUEST_INVALID */
 function formatOf(type: string, name = ""): RowFormat {
   const byName = /\.(csv|json|jsonl|ndjson)$/i.exec(name)?.[1]?.toLowerCase();
-  const named = byName === "ndjson" ? "jsonl" : (byName as RowFormat | undefined);
-  const found = named ?? FORMATS.find(([pattern]) => pattern.test(type))?.[1];
-  if (found) return found;
+  const namedFormat = byName === "ndjson" ? "jsonl" : (byName as RowFormat | undefined);
+  const foundFormat = namedFormat ?? FORMATS_BY_TYPE.find(([pattern]) => pattern.test(type))?.[1];
+  if (foundFormat) return foundFormat;
   throw new ActionError(
     "REQUEST_INVALID",
     "an import must be text/csv, application/json, application/x-ndjson or a form with such a file",
@@ -52,28 +52,34 @@ function formatOf(type: string, name = ""): RowFormat {
 }
 
 /** Passes on at most `most` bytes, and fails if none arrive for long. */
-function bounded(bytes: Readable, most: number, { raw }: FastifyRequest): Readable {
-  let left = most;
+function boundBytes(bytes: Readable, most: number, { raw }: FastifyRequest): Readable {
+  let bytesLeft = most;
   const end = (error: Error) => bytes.destroy(error);
-  const silent = setTimeout(() => end(new ActionError("REQUEST_INVALID", "the upload stalled")), SILENCE_LIMIT_MS);
-  const counted = new Transform({
+  const silenceTimer = setTimeout(
+    () => end(new ActionError("REQUEST_INVALID", "the upload stalled")),
+    SILENCE_LIMIT_MS,
+  );
+  const countingStream = new Transform({
     transform(chunk: Buffer, _encoding, done) {
-      silent.refresh();
-      left -= chunk.length;
+      silenceTimer.refresh();
+      bytesLeft -= chunk.length;
       const megabytes = Math.floor(most / 2 ** 20);
-      done(left < 0 ? new ActionError("PAYLOAD_TOO_LARGE", `the file is larger than ${megabytes} MB`) : null, chunk);
+      done(
+        bytesLeft < 0 ? new ActionError("PAYLOAD_TOO_LARGE", `the file is larger than ${megabytes} MB`) : null,
+        chunk,
+      );
     },
   });
-  const broken = () => {
+  const endBroken = () => {
     if (!raw.complete) end(new ActionError("REQUEST_INVALID", "the upload ended unexpectedly"));
   };
-  raw.once("close", broken);
-  bytes.once("error", (error) => counted.destroy(error));
-  counted.once("close", () => {
-    clearTimeout(silent);
-    raw.off("close", broken);
+  raw.once("close", endBroken);
+  bytes.once("error", (error) => countingStream.destroy(error));
+  countingStream.once("close", () => {
+    clearTimeout(silenceTimer);
+    raw.off("close", endBroken);
   });
-  return bytes.pipe(counted);
+  return bytes.pipe(countingStream);
 }
 
 async function fileOf(request: FastifyRequest): Promise<{ bytes: Readable; format: RowFormat }> {
@@ -102,11 +108,11 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
   };
   const rows = async function* () {
     const { bytes, format } = await fileOf(request);
-    yield* readRows(bounded(bytes, mostOf(format), request), format, { layout, types, mayBeEmpty: append });
+    yield* readRows(boundBytes(bytes, mostOf(format), request), format, { layout, types, mayBeEmpty: append });
   };
   try {
-    const imported = await entries.importFile(context, q.id("appId"), q.reference("ds"), { append, rows, layout });
-    return reply.headers(quotaHeaders(context)).header("Cache-Control", "no-store").send(imported);
+    const importResult = await entries.importFile(context, q.id("appId"), q.reference("ds"), { append, rows, layout });
+    return reply.headers(quotaHeaders(context)).header("Cache-Control", "no-store").send(importResult);
   } catch (error) {
     throw asFormRefusal(error);
   }
@@ -115,8 +121,8 @@ async function importFile(request: FastifyRequest, reply: FastifyReply, entries:
 async function exportFile(request: FastifyRequest, reply: FastifyReply, entries: Resolvers["entries"]) {
   const { context } = request;
   const q = restRequest(request, context);
-  const wanted = q.text("format");
-  const format = q.check(() => exportFormat(wanted)) ?? "json";
+  const wantedFormat = q.text("format");
+  const format = q.check(() => exportFormat(wantedFormat)) ?? "json";
   const { name, texts } = await entries.exportFile(context, q.id("appId"), q.reference("ds"), {
     format,
     spreadsheet: q.flag("spreadsheet"),
@@ -136,7 +142,7 @@ async function exportFile(request: FastifyRequest, reply: FastifyReply, entries:
 export function registerEntryFiles(app: FastifyInstance, entries: Resolvers["entries"]): void {
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
-    await scope.register(multipart, { limits: { ...FORM, fileSize: Number.POSITIVE_INFINITY } });
+    await scope.register(multipart, { limits: { ...UPLOAD_FORM_LIMITS, fileSize: Number.POSITIVE_INFINITY } });
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
     scope.get(`${SOURCE}/export`, (request, reply) => exportFile(request, reply, entries));
     scope.post(`${SOURCE}/import`, { config: { streamed: true } }, (request, reply) =>

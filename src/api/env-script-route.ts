@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import { envScript } from "../rules/env-script.js";
 import type { CallerReader } from "./caller.js";
-import { gated } from "./gated.js";
+import { requireAdmission } from "./gated.js";
 import type { SettingResolver } from "./graphql/setting-resolver.js";
 import { restRequest } from "./rest/request.js";
 
@@ -34,7 +34,7 @@ export function registerEnvScript(app: FastifyInstance, settings: SettingResolve
     const { context, id } = restRequest(request, request.context);
     // A cookie of a request from another origin gives no caller.
     const isPublic = context.caller === null && callers.sourceOf(request.headers) === "foreign";
-    if (!isPublic) await gated(request);
+    if (!isPublic) await requireAdmission(request);
     const env = isPublic ? settings.publicEnv(id("appId")) : settings.runtimeEnv(context, id("appId"));
     const script = envScript(await env);
     const etag = etagOf(script);

@@ -46,7 +46,7 @@ function toVisibleError(error: unknown, log: Logger): ActionError {
     return new ActionError("REQUEST_INVALID", "the request contains the character U+0000, which cannot be stored");
   }
   if (isDatabaseAway(error)) {
-    log.warn({ err: error }, "a request found the database away");
+    log.warn({ err: error }, "a request failed because the database is not reachable");
     const problem = isDiskFull() ? "the database's disk is full" : "the database is away";
     return new ActionError("OVERLOADED", `${problem}, try again shortly`, { retryAfter: AWAY_RETRY_SECONDS });
   }
@@ -73,14 +73,14 @@ const WRONG_TYPE =
   /(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent (?:(?:non-integer|non 32-bit signed integer|non numeric|a non string|a non boolean|non-enum|non-string) )?value/g;
 
 /** Path of the refused value in a variable: names of the schema and list positions. */
-const PLACE = / at "(\w+(?:\.\w+|\[\d+\])+)"; /g;
+const FAULT_PLACE = / at "(\w+(?:\.\w+|\[\d+\])+)"; /g;
 
 /** Other messages of graphql-js about an input value. Names of fields come from the caller; values are not included. */
 const NOT_IN_TYPE =
   /Expected type "\w+" to be an object|does not exist in "\w+" enum|Field "\w{1,60}" is not defined by type "\w+"/g;
 
 function refusedVariable(variable: string, message: string): string {
-  const place = [...message.matchAll(PLACE)].at(-1)?.[1];
+  const place = [...message.matchAll(FAULT_PLACE)].at(-1)?.[1];
   const expected = message.match(WRONG_TYPE)?.at(-1) ?? message.match(NOT_IN_TYPE)?.at(-1);
   const reason = expected?.replace(/^does not/, "the value does not");
   return `${variable}${place ? ` at "${place}"` : ""}${reason ? `; ${reason}` : ""}`;
@@ -105,17 +105,17 @@ function isFaultOfDocument(error: GraphQLError): boolean {
 
 /** An error of a GraphQL response: `message`, and `extensions.status` with the other fields of the REST body. */
 export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormattedError {
-  const located = error instanceof GraphQLError ? error : null;
+  const locatedError = error instanceof GraphQLError ? error : null;
   const cause = unwrapResolverError(error);
   const failure =
-    located && !(cause instanceof ActionError) && isFaultOfDocument(located)
-      ? new ActionError("REQUEST_INVALID", withoutValues(located.message))
+    locatedError && !(cause instanceof ActionError) && isFaultOfDocument(locatedError)
+      ? new ActionError("REQUEST_INVALID", withoutValues(locatedError.message))
       : toVisibleError(cause, log);
   const { status, error: message, ...details } = bodyOf(failure);
   return {
     message,
-    ...(located?.locations && { locations: located.locations }),
-    ...(located?.path && { path: located.path }),
+    ...(locatedError?.locations && { locations: locatedError.locations }),
+    ...(locatedError?.path && { path: locatedError.path }),
     extensions: { status, ...details },
   };
 }
@@ -131,8 +131,8 @@ export function formatterOf({
   log: Logger;
 }): FormatError {
   return (error) => {
-    const formatted = formatGraphqlError(error, log);
-    measures.refused(formatted.extensions?.["status"] as Status);
-    return formatted;
+    const formattedError = formatGraphqlError(error, log);
+    measures.refused(formattedError.extensions?.["status"] as Status);
+    return formattedError;
   };
 }

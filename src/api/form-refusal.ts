@@ -2,11 +2,11 @@
 import { ActionError } from "../errors.js";
 
 /** The form parser decodes bytes that are not UTF-8 to this character without an error. */
-const REPLACEMENT = "\ufffd";
+const REPLACEMENT_CHARACTER = "\ufffd";
 
 /** @throws REQUEST_INVALID if a text of a form is not UTF-8 */
 export function refuseOtherBytes(text: unknown, field: string): void {
-  if (typeof text !== "string" || !text.includes(REPLACEMENT)) return;
+  if (typeof text !== "string" || !text.includes(REPLACEMENT_CHARACTER)) return;
   throw new ActionError("REQUEST_INVALID", `${field} must be UTF-8 (got other bytes)`);
 }
 

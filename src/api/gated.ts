@@ -3,6 +3,6 @@ import type { FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 
 /** Runs before the body is read, which is useless without a credential. @throws UNAUTHORIZED */
-export async function gated({ context }: FastifyRequest): Promise<void> {
+export async function requireAdmission({ context }: FastifyRequest): Promise<void> {
   if (!context.caller) throw new ActionError("UNAUTHORIZED");
 }

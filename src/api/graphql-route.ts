@@ -23,17 +23,17 @@ import { createKnownAnswers, QUESTION_MAX_CHARACTERS } from "./graphql/introspec
 import { refusalOf, textOf } from "./graphql/persisted.js";
 import { createRefusals, sendText } from "./graphql/refusals.js";
 import { senderOf } from "./sender.js";
-import { traced } from "./traces.js";
+import { traceRequest } from "./traces.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
 
 /** Size limit of anonymous requests: a known introspection query and the fields around it. */
 const ANONYMOUS_MAX_BYTES = 2 * QUESTION_MAX_CHARACTERS;
 
 /** The checked document of the request. */
-const CHECKED = Symbol("checked document");
+const CHECKED_DOCUMENT = Symbol("checked document");
 
-interface Context extends RequestContext {
-  [CHECKED]?: string;
+interface GraphqlContext extends RequestContext {
+  [CHECKED_DOCUMENT]?: string;
 }
 
 export interface GraphqlOptions {
@@ -69,8 +69,9 @@ const PARAMETERS = ["query", "variables", "operationName", "extensions"];
 /** @throws REQUEST_INVALID for a parameter that the URL has twice */
 function refuseRepeated({ method, query }: FastifyRequest): void {
   if (method !== "GET") return;
-  const repeated = PARAMETERS.find((name) => Array.isArray((query as Record<string, unknown>)[name]));
-  if (repeated) throw new ActionError("REQUEST_INVALID", `${repeated} must be given once (got it several times)`);
+  const repeatedParameter = PARAMETERS.find((name) => Array.isArray((query as Record<string, unknown>)[name]));
+  if (repeatedParameter)
+    throw new ActionError("REQUEST_INVALID", `${repeatedParameter} must be given once (got it several times)`);
 }
 
 /** Returns null, or an error for an operation that this HTTP method does not support. @throws METHOD_NOT_ALLOWED */
@@ -86,7 +87,11 @@ function methodFault(method: string, document: DocumentNode, operationName: stri
 }
 
 /** Returns the result, or an error if its text would be too large. */
-function fitting({ answer }: Context, result: FormattedExecutionResult, format: FormatError): FormattedExecutionResult {
+function fitResult(
+  { answer }: GraphqlContext,
+  result: FormattedExecutionResult,
+  format: FormatError,
+): FormattedExecutionResult {
   try {
     answer?.whole(result.data);
     return result;
@@ -95,8 +100,8 @@ function fitting({ answer }: Context, result: FormattedExecutionResult, format: 
   }
 }
 
-function createApollo({ schema, documents }: GraphqlOptions, format: FormatError): ApolloServer<Context> {
-  return new ApolloServer<Context>({
+function createApollo({ schema, documents }: GraphqlOptions, format: FormatError): ApolloServer<GraphqlContext> {
+  return new ApolloServer<GraphqlContext>({
     schema,
     stopOnTerminationSignals: false,
     introspection: true,
@@ -119,11 +124,11 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
       {
         requestDidStart: async () => ({
           async didResolveSource({ source, contextValue }) {
-            if (source !== contextValue[CHECKED]) throw new GraphQLError("the document was not checked");
+            if (source !== contextValue[CHECKED_DOCUMENT]) throw new GraphQLError("the document was not checked");
           },
           async willSendResponse({ contextValue, response }) {
             const { body } = response;
-            if (body.kind === "single") body.singleResult = fitting(contextValue, body.singleResult, format);
+            if (body.kind === "single") body.singleResult = fitResult(contextValue, body.singleResult, format);
             for (const [name, value] of Object.entries(quotaHeaders(contextValue)))
               response.http.headers.set(name, value);
           },
@@ -138,16 +143,16 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   const { schema, documents, pages, tracing, graphqlDocuments } = options;
   const format = formatterOf(options);
   const apollo = createApollo(options, format);
-  const known = createKnownAnswers(schema);
+  const knownAnswers = createKnownAnswers(schema);
   await apollo.start();
-  const execute = fastifyApolloHandler(apollo, { context: async (request) => request.context as Context });
+  const execute = fastifyApolloHandler(apollo, { context: async (request) => request.context as GraphqlContext });
 
   const { refuse, fail } = createRefusals(format);
 
   const isOfNobody = (request: FastifyRequest) => request.context.caller === null;
 
   /** Anonymous callers can send no more than a known introspection query. */
-  async function unread(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+  async function refuseUnread(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
     if (!isOfNobody(request) || length <= ANONYMOUS_MAX_BYTES) return undefined;
     request.context.refused = true;
@@ -155,7 +160,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   }
 
   /** Returns the reason why the document is not executed. */
-  async function judge(
+  async function checkRequest(
     { method, context, headers }: FastifyRequest,
     query: string,
     { operationName, variables }: Record<string, unknown>,
@@ -164,21 +169,21 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     if (refusal) return [refusal];
     const name = typeof operationName === "string" ? operationName : null;
     const bytes = method === "GET" ? query.length : Number(headers["content-length"] ?? Number.POSITIVE_INFINITY);
-    const checked = await documents.checkInTurn(senderOf(context), bytes, {
+    const checkedDocument = await documents.checkInTurn(senderOf(context), bytes, {
       query,
       operationName: name,
       variables: isObject(variables) ? variables : null,
     });
-    if (!("kind" in checked)) return checked;
+    if (!("kind" in checkedDocument)) return checkedDocument;
     const fault =
-      methodFault(method, checked, name) ??
-      (context.idempotencyKey === null ? null : sharedKeyFault(schema, checked, name));
+      methodFault(method, checkedDocument, name) ??
+      (context.idempotencyKey === null ? null : sharedKeyFault(schema, checkedDocument, name));
     return fault === null ? [] : [fault];
   }
 
   async function data(this: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const requested = askedIn(request);
-    const answer = known(requested);
+    const answer = knownAnswers(requested);
     if (answer !== null) return sendText(request, reply, answer);
     if (isOfNobody(request)) {
       request.context.refused = true;
@@ -191,11 +196,11 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     if (query !== null) {
       // Apollo reads the document from here.
       requested["query"] = query;
-      const faults = await judge(request, query, requested);
-      if (faults.length > 0) return refuse(request, reply, faults);
-      (request.context as Context)[CHECKED] = query;
+      const requestFaults = await checkRequest(request, query, requested);
+      if (requestFaults.length > 0) return refuse(request, reply, requestFaults);
+      (request.context as GraphqlContext)[CHECKED_DOCUMENT] = query;
     }
-    return traced(tracing, request.context, () => execute.call(this, request, reply));
+    return traceRequest(tracing, request.context, () => execute.call(this, request, reply));
   }
 
   const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
@@ -206,7 +211,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   app.get("/graphql", { errorHandler }, async (request, reply) =>
     wantsPage(request) ? pages.send(reply, "graphiql") : data.call(app, request, reply),
   );
-  app.post("/graphql", { errorHandler, onRequest: unread }, data);
+  app.post("/graphql", { errorHandler, onRequest: refuseUnread }, data);
   const refuseMethod = async () => {
     throw new ActionError("METHOD_NOT_ALLOWED");
   };

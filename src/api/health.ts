@@ -8,7 +8,7 @@ import type { Status } from "../errors.js";
 import { TASK_TOKEN_PREFIX } from "../operations/access/tokens.js";
 
 /** The parts of the service: whether each is up, or the reason why it is not. */
-export type Parts = Record<string, () => boolean | string>;
+export type ServiceParts = Record<string, () => boolean | string>;
 
 /** The text of the metrics, and its content type. */
 export interface Metrics {
@@ -44,27 +44,27 @@ const NO_API = {
   error: "this process serves only health and metrics, because its ROLES do not include api",
 } as const;
 
-function readiness(parts: Parts, response: ServerResponse): void {
+function sendReadiness(parts: ServiceParts, response: ServerResponse): void {
   const states = Object.entries(parts).map(([name, isUp]) => ({ name, state: isUp() }));
-  const down = states.filter(({ state }) => state !== true);
-  if (down.length === 0) {
+  const downParts = states.filter(({ state }) => state !== true);
+  if (downParts.length === 0) {
     reply(response, 200, { status: "READY" });
     return;
   }
-  const failing = down.map(({ name }) => name);
-  const words = down.map(({ name, state }) => (state === false ? name : `${name} (${state})`));
+  const failing = downParts.map(({ name }) => name);
+  const words = downParts.map(({ name, state }) => (state === false ? name : `${name} (${state})`));
   reply(response, 503, { status: "OVERLOADED", error: `not up: ${words.join(", ")}`, failing });
 }
 
 /** Node's error codes for requests that it could not read. */
-const UNREADABLE: Record<string, readonly [line: string, error: string]> = {
+const UNREADABLE_REQUESTS: Record<string, readonly [line: string, error: string]> = {
   HPE_HEADER_OVERFLOW: ["400 Bad Request", "the headers are larger than 16 KB"],
   ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request did not arrive in time"],
 };
 
 /** Sends a refusal on a socket whose request could not be read. */
-function refusal({ code = "" }: NodeJS.ErrnoException): string {
-  const [line, error] = UNREADABLE[code] ?? ["400 Bad Request", "the request is not valid HTTP"];
+function unreadableAnswer({ code = "" }: NodeJS.ErrnoException): string {
+  const [line, error] = UNREADABLE_REQUESTS[code] ?? ["400 Bad Request", "the request is not valid HTTP"];
   const body = JSON.stringify({ status: "REQUEST_INVALID" satisfies Status, error });
   const length = `Content-Length: ${body.length}`;
   const headers = ["Connection: close", "Content-Type: application/json", "X-Content-Type-Options: nosniff", length];
@@ -77,21 +77,21 @@ function mayBeOfRun({ method, headers }: IncomingMessage): boolean {
   return method === "OPTIONS" || String(token).startsWith(TASK_TOKEN_PREFIX);
 }
 
-export function createFrontDoor(parts: Parts): FrontDoor {
+export function createFrontDoor(parts: ServiceParts): FrontDoor {
   let api: RequestListener | null = null;
   let isDraining = false;
   let metrics: Metrics | null = null;
-  let underWay = 0;
+  let activeRequests = 0;
   let whenIdle: (() => void)[] = [];
 
-  function leave(): void {
-    underWay -= 1;
-    if (underWay > 0) return;
+  function endRequest(): void {
+    activeRequests -= 1;
+    if (activeRequests > 0) return;
     for (const resolve of whenIdle) resolve();
     whenIdle = [];
   }
 
-  function measured({ type, read }: Metrics, response: ServerResponse): void {
+  function sendMetrics({ type, read }: Metrics, response: ServerResponse): void {
     read().then(
       (text) => response.writeHead(200, { "content-type": type, "cache-control": "no-store" }).end(text),
       () => reply(response, 503, { status: "OVERLOADED", error: "not up: database" }),
@@ -104,11 +104,11 @@ export function createFrontDoor(parts: Parts): FrontDoor {
       response.setHeader("X-Content-Type-Options", "nosniff");
       const [path] = (request.url ?? "").split("?");
       if (path === "/health/live") return reply(response, 200, { status: "LIVE" });
-      if (path === "/health/ready") return readiness(parts, response);
-      if (path === "/metrics" && metrics) return measured(metrics, response);
+      if (path === "/health/ready") return sendReadiness(parts, response);
+      if (path === "/metrics" && metrics) return sendMetrics(metrics, response);
       if (api && (!isDraining || mayBeOfRun(request))) {
-        underWay += 1;
-        response.once("close", leave);
+        activeRequests += 1;
+        response.once("close", endRequest);
         return api(request, response);
       }
       if (!("api" in parts)) return reply(response, 404, NO_API);
@@ -118,7 +118,7 @@ export function createFrontDoor(parts: Parts): FrontDoor {
 
     refuse(error, socket) {
       if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
-      else socket.end(refusal(error));
+      else socket.end(unreadableAnswer(error));
     },
 
     open(next) {
@@ -133,6 +133,6 @@ export function createFrontDoor(parts: Parts): FrontDoor {
       metrics = next;
     },
 
-    idle: () => (underWay === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve))),
+    idle: () => (activeRequests === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve))),
   };
 }

@@ -41,17 +41,17 @@ export interface HttpTriggerOptions {
   runtimeUrl: string | null;
 }
 
-interface Found {
+interface FoundTrigger {
   address: Address;
   routes: readonly Route[];
 }
 
 /** Returns the path below `/h/:appId/` and the query, as sent. A path prefix may precede `/h/`. */
 function partsOf(url: string): { path: string; query: string } {
-  const mark = url.indexOf("?");
-  const whole = mark < 0 ? url : url.slice(0, mark);
-  const path = /^.*?\/h\/\d+\/(.*)$/s.exec(whole)?.[1] ?? "";
-  return { path, query: mark < 0 ? "" : url.slice(mark + 1) };
+  const queryStart = url.indexOf("?");
+  const wholePath = queryStart < 0 ? url : url.slice(0, queryStart);
+  const path = /^.*?\/h\/\d+\/(.*)$/s.exec(wholePath)?.[1] ?? "";
+  return { path, query: queryStart < 0 ? "" : url.slice(queryStart + 1) };
 }
 
 /** @throws NOT_FOUND for a path that no trigger can have */
@@ -85,21 +85,21 @@ function allowOrigin({ headers }: FastifyRequest, reply: FastifyReply, { where: 
   return true;
 }
 
-function answerOptions(request: FastifyRequest, reply: FastifyReply, { routes }: Found): FastifyReply {
+function answerOptions(request: FastifyRequest, reply: FastifyReply, { routes }: FoundTrigger): FastifyReply {
   const { headers } = request;
   reply.code(204);
   if (!isPreflight(request)) return reply.header("allow", allowedMethods(routes)).send();
-  const wanted = headers["access-control-request-method"]!;
-  const route = routeFor(routes, wanted);
+  const requestedMethod = headers["access-control-request-method"]!;
+  const route = routeFor(routes, requestedMethod);
   if (route && allowOrigin(request, reply, route)) {
     const names = headers["access-control-request-headers"];
-    reply.header("access-control-allow-methods", wanted).header("access-control-max-age", PREFLIGHT_SECONDS);
+    reply.header("access-control-allow-methods", requestedMethod).header("access-control-max-age", PREFLIGHT_SECONDS);
     if (names !== undefined) reply.header("access-control-allow-headers", names);
   }
   return reply.send();
 }
 
-function send(request: FastifyRequest, reply: FastifyReply, answer: TriggerAnswer): FastifyReply {
+function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer: TriggerAnswer): FastifyReply {
   const { status, headers, body, runId, isReplayed } = answer;
   // A response of the author's code is not a refusal by the service.
   request.context.isAnswered = true;
@@ -133,10 +133,10 @@ const oneHeader =
 
 export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerOptions): void {
   const { triggers, credentials, publicUrl, runtimeUrl } = options;
-  const found = new WeakMap<FastifyRequest, Found>();
+  const foundTriggers = new WeakMap<FastifyRequest, FoundTrigger>();
 
   /** Runs before the body is read. @throws NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN */
-  async function find(request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  async function findTrigger(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.headers(GUARD_HEADERS);
     const { context, method } = request;
     context.isAnswered = true;
@@ -149,7 +149,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     }
     const routes = await triggers.find(address);
     if (routes.length === 0) throw new ActionError("NOT_FOUND");
-    found.set(request, { address, routes });
+    foundTriggers.set(request, { address, routes });
     if (method === OPTIONS) return;
     const route = routeFor(routes, method);
     if (route) {
@@ -160,8 +160,8 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     throw new ActionError("METHOD_NOT_ALLOWED");
   }
 
-  async function answer(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const { address, routes } = found.get(request)!;
+  async function answerTrigger(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const { address, routes } = foundTriggers.get(request)!;
     if (request.method === OPTIONS) return answerOptions(request, reply, { address, routes });
     if (isToMove(request, address, runtimeUrl)) {
       const { path, query } = partsOf(request.raw.url ?? "");
@@ -172,16 +172,16 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const author = address.isDraft ? context.caller : null;
     const body = (request.body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0);
     const input = { headers, body, query: partsOf(raw.url ?? "").query, requestId: randomUUID() };
-    const from = { address: context.address, token: headerToken(headers), appId: address.appId };
-    const signed = { header: oneHeader(headers), urls: urlsOf(request, publicUrl) };
+    const triggerSender = { address: context.address, token: headerToken(headers), appId: address.appId };
+    const signedParts = { header: oneHeader(headers), urls: urlsOf(request, publicUrl) };
     const gone = context.gone ?? (() => overSignal(raw, reply.raw));
     try {
-      const answered = await triggers.run(
+      const triggerAnswer = await triggers.run(
         { route, address, author },
-        { ...input, ...from, ...signed, method, gone },
+        { ...input, ...triggerSender, ...signedParts, method, gone },
         context,
       );
-      return send(request, reply, answered);
+      return sendAnswer(request, reply, triggerAnswer);
     } catch (error) {
       if (error instanceof ActionError && error.status === "UNAUTHORIZED") {
         // Refusals are delayed here, because passwords and tokens could be guessed.
@@ -202,8 +202,8 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
       url: TRIGGER_ADDRESS,
       config: { ownCredentials: true },
       exposeHeadRoute: false,
-      onRequest: find,
-      handler: answer,
+      onRequest: findTrigger,
+      handler: answerTrigger,
     });
   });
 }

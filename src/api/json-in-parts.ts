@@ -7,34 +7,34 @@ import { ActionError } from "../errors.js";
 
 const [QUOTE, BACKSLASH, COMMA, COLON] = [34, 92, 44, 58] as const;
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125] as const;
-const BLANKS = [9, 10, 13, 32];
+const BLANK_BYTES = [9, 10, 13, 32];
 
 /** Bytes of elements that are parsed at once, and of one element or other value. */
 const BATCH_BYTES = 128 * 1024;
 const VALUE_MAX_BYTES = 2 * 1024 * 1024;
 
 /** @param place position of the byte in the body */
-const invalid = (place: number) =>
-  new ActionError("REQUEST_INVALID", `the body is not valid JSON: at position ${place}`);
+const invalidJson = (place: number) =>
+  new ActionError("REQUEST_INVALID", `the body is not valid JSON (at position ${place})`);
 
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const utf8Decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** Parses the bytes. The parser's message may quote a secret, so the error contains only the position. */
-function parsed(before: string, bytes: Buffer, after: string, place: number): unknown {
+function parsePart(before: string, bytes: Buffer, after: string, place: number): unknown {
   try {
-    return JSON.parse(before + utf8.decode(bytes) + after);
+    return JSON.parse(before + utf8Decoder.decode(bytes) + after);
   } catch {
-    throw invalid(place);
+    throw invalidJson(place);
   }
 }
 
-class Reader {
+class JsonReader {
   private at = 0;
 
   constructor(private readonly body: Buffer) {}
 
   private skipBlank(): void {
-    while (BLANKS.includes(this.body[this.at]!)) this.at += 1;
+    while (BLANK_BYTES.includes(this.body[this.at]!)) this.at += 1;
   }
 
   /** Consumes the next character if it is this one. */
@@ -75,7 +75,7 @@ class Reader {
       if (depth < 0) return;
       this.at += 1;
     }
-    throw invalid(this.at);
+    throw invalidJson(this.at);
   }
 
   /** Returns elements with up to the bytes of a batch. */
@@ -86,7 +86,7 @@ class Reader {
       this.skipValue();
       end = this.at;
     } while (end - started < BATCH_BYTES && this.takes(COMMA));
-    return parsed("[", this.body.subarray(started, end), "]", started) as unknown[];
+    return parsePart("[", this.body.subarray(started, end), "]", started) as unknown[];
   }
 
   /** Yields after each batch. */
@@ -97,43 +97,43 @@ class Reader {
     for (;;) {
       const batch = this.batch();
       // A comma must be followed by a value.
-      if (batch.length === 0) throw invalid(this.at);
+      if (batch.length === 0) throw invalidJson(this.at);
       for (const element of batch) found.push(element);
       yield;
       if (this.takes(CLOSE_ARRAY)) return found;
-      if (!this.takes(COMMA)) throw invalid(this.at);
+      if (!this.takes(COMMA)) throw invalidJson(this.at);
     }
   }
 
   private key(): string {
     this.skipBlank();
     const started = this.at;
-    if (this.body[started] !== QUOTE) throw invalid(started);
+    if (this.body[started] !== QUOTE) throw invalidJson(started);
     this.skipString();
-    const key = parsed("", this.body.subarray(started, this.at), "", started) as string;
-    if (!this.takes(COLON)) throw invalid(this.at);
+    const key = parsePart("", this.body.subarray(started, this.at), "", started) as string;
+    if (!this.takes(COLON)) throw invalidJson(this.at);
     return key;
   }
 
   *object(): Generator<undefined, Record<string, unknown>> {
     const members: [string, unknown][] = [];
-    if (!this.takes(OPEN_OBJECT)) throw invalid(this.at);
-    let more = !this.takes(CLOSE_OBJECT);
-    while (more) {
+    if (!this.takes(OPEN_OBJECT)) throw invalidJson(this.at);
+    let hasMore = !this.takes(CLOSE_OBJECT);
+    while (hasMore) {
       const key = this.key();
       this.skipBlank();
       const started = this.at;
       if (this.body[started] === OPEN_ARRAY) members.push([key, yield* this.elements()]);
       else {
         this.skipValue();
-        members.push([key, parsed("", this.body.subarray(started, this.at), "", started)]);
+        members.push([key, parsePart("", this.body.subarray(started, this.at), "", started)]);
         yield;
       }
-      more = this.takes(COMMA);
-      if (!more && !this.takes(CLOSE_OBJECT)) throw invalid(this.at);
+      hasMore = this.takes(COMMA);
+      if (!hasMore && !this.takes(CLOSE_OBJECT)) throw invalidJson(this.at);
     }
     this.skipBlank();
-    if (this.at < this.body.length) throw invalid(this.at);
+    if (this.at < this.body.length) throw invalidJson(this.at);
     return Object.fromEntries(members);
   }
 }
@@ -147,7 +147,7 @@ export async function parseInParts(
   body: Buffer,
   turn: <T>(step: () => T) => Promise<T>,
 ): Promise<Record<string, unknown>> {
-  const steps = new Reader(body).object();
+  const steps = new JsonReader(body).object();
   for (;;) {
     const { done, value } = await turn(() => steps.next());
     if (done) return value;

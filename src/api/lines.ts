@@ -16,19 +16,19 @@ export class Lines {
     const closed = new AbortController();
     stream.once("close", () => closed.abort());
     const send = async (line: object): Promise<void> => {
-      if (stream.destroyed) throw new Error("the reader has disconnected");
+      if (stream.destroyed) throw new Error("the client disconnected before the end of the response");
       if (!stream.write(`${JSON.stringify(line)}\n`)) await once(stream, "drain", { signal: closed.signal });
     };
-    const performed = this.perform(send).then(
+    const performedWork = this.perform(send).then(
       () => stream.end(),
       (error: Error) => {
-        // After the reader has disconnected, the operation ends with a failure too.
+        // After the client has disconnected, the operation also ends with a failure.
         if (stream.destroyed) return;
         stream.destroy(error);
         throw error;
       },
     );
-    runInBackground(performed);
+    runInBackground(performedWork);
     return stream;
   }
 }

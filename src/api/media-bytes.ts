@@ -18,9 +18,9 @@ import { restRequest } from "./rest/request.js";
 const FILES = "/v1/apps/:appId/media/files";
 
 /** The form needs few fields beside the files: names and ids. */
-const FORM = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100 } as const;
+const UPLOAD_FORM_LIMITS = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100 } as const;
 
-type Part = MultipartFile | MultipartValue;
+type FormPart = MultipartFile | MultipartValue;
 
 function lengthOf({ headers }: FastifyRequest): number | null {
   const text = headers["content-length"] ?? "";
@@ -48,11 +48,11 @@ async function receiveForm(
   fields: Record<"folderId" | "name", unknown>,
 ): Promise<object[]> {
   const folder = () => folderIdIn(fields["folderId"] ?? null);
-  const connected = whileConnected(request);
-  for await (const part of request.parts() as AsyncIterable<Part>) {
+  const connectionSignal = whileConnected(request);
+  for await (const part of request.parts() as AsyncIterable<FormPart>) {
     refuseOtherBytes(part.fieldname, "the name of a field");
     refuseOtherBytes(part.type === "file" ? part.filename : part.value, part.fieldname);
-    if (part.type === "file") await upload.receive(connected(part.file), part.filename, folder());
+    if (part.type === "file") await upload.receive(connectionSignal(part.file), part.filename, folder());
     else if (part.fieldname === "folderId" || part.fieldname === "name") fields[part.fieldname] = part.value;
   }
   return upload.finish({ folderId: folder(), name: fields["name"] });
@@ -71,11 +71,11 @@ const CONTENTS_HEADERS = {
 } as const;
 
 function headersOf({ name, contentType, isReadable, isPublic, tag }: MediaContents, isSaved: boolean) {
-  const serving = servingOf(contentType, isReadable);
+  const servingHeaders = servingOf(contentType, isReadable);
   return {
     ...CONTENTS_HEADERS,
-    "content-type": serving.contentType,
-    "content-disposition": contentDisposition(isSaved ? "attachment" : serving.disposition, name),
+    "content-type": servingHeaders.contentType,
+    "content-disposition": contentDisposition(isSaved ? "attachment" : servingHeaders.disposition, name),
     // Revalidated each time, at the cost of one row, so that a deletion or a closed access takes effect at once.
     "cache-control": isPublic ? "public, no-cache" : "private, no-cache",
     etag: tag,
@@ -135,7 +135,7 @@ async function contentsOf(
 export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media"]): void {
   app.register(async (scope) => {
     await scope.register(multipart, {
-      limits: { ...FORM, files: FILES_PER_UPLOAD + 1, fileSize: Number.POSITIVE_INFINITY },
+      limits: { ...UPLOAD_FORM_LIMITS, files: FILES_PER_UPLOAD + 1, fileSize: Number.POSITIVE_INFINITY },
     });
     scope.post(FILES, { config: { streamed: true } }, async (request, reply) => {
       const { context } = request;

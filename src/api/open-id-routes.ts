@@ -33,12 +33,12 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     const { next } = { ...(query as object), ...(body as object | undefined) } as { next?: unknown };
     return safeNext(next, `${base}/studio`);
   };
-  const begin = (reply: FastifyReply, flow: OpenIdFlow) =>
+  const beginFlow = (reply: FastifyReply, flow: OpenIdFlow) =>
     reply.header("set-cookie", cookie(writeFlow(flow), FLOW_SECONDS)).header("cache-control", "no-store");
 
   app.get(`${ROUTE}/start`, async (request, reply) => {
     const { url, flow } = await openId.start(providerIn(request), callbackOf(request), nextIn(request));
-    return begin(reply, flow).redirect(url);
+    return beginFlow(reply, flow).redirect(url);
   });
 
   // By POST, which other sites cannot send: a GET could link an attacker's identity to the account of a person who follows a link.
@@ -49,7 +49,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     if (caller.session !== "full" || personId === null) throw new ActionError("FORBIDDEN");
     const own = { ...signInRequest(request.context), caller: { ...caller, personId } };
     const { url, flow } = await openId.startLink(own, providerIn(request), callbackOf(request), nextIn(request));
-    begin(reply, flow);
+    beginFlow(reply, flow);
     return { url };
   });
 

@@ -28,10 +28,10 @@ export interface PageOrigin {
 const DEBUG_PAGE = "/v3/apps/:appId/actions/:id/compile";
 
 /** All routes that the origin of those pages serves. */
-const SERVED = ["/apps/:id", "/apps/:id/viewer", DEBUG_PAGE, "/client/*", KEPT_ROUTE, TRIGGER_ADDRESS];
+const SERVED_ROUTES = ["/apps/:id", "/apps/:id/viewer", DEBUG_PAGE, "/client/*", KEPT_ROUTE, TRIGGER_ADDRESS];
 
 function isServed({ routeOptions: { url = "" }, query }: FastifyRequest): boolean {
-  return SERVED.includes(url) && (url !== DEBUG_PAGE || "html" in (query as object));
+  return SERVED_ROUTES.includes(url) && (url !== DEBUG_PAGE || "html" in (query as object));
 }
 
 const pathOf = ({ appId, actionId }: Preview) =>
@@ -52,20 +52,20 @@ export function createPageOrigin(
     };
   }
   const { host } = new URL(runtimeUrl);
-  const isThere = (request: FastifyRequest) => request.headers.host?.toLowerCase() === host;
+  const isAtRuntimeHost = (request: FastifyRequest) => request.headers.host?.toLowerCase() === host;
 
   // This origin has no sign-in and no route that could need a cookie.
   app.addHook("onRequest", async (request) => {
-    if (isThere(request) && !isServed(request)) throw new ActionError("NOT_FOUND");
+    if (isAtRuntimeHost(request) && !isServed(request)) throw new ActionError("NOT_FOUND");
   });
 
   return {
     base: "",
-    moved: (request, reply, path) => (isThere(request) ? null : reply.redirect(runtimeUrl + path)),
+    moved: (request, reply, path) => (isAtRuntimeHost(request) ? null : reply.redirect(runtimeUrl + path)),
     async preview(request, reply, preview) {
       const path = pathOf(preview);
       reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");
-      if (!isThere(request)) {
+      if (!isAtRuntimeHost(request)) {
         const code = await sessions.handOver(request.context.caller, preview);
         reply.redirect(`${runtimeUrl}${path}once=${code}`);
         return null;

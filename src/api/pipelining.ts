@@ -10,7 +10,7 @@ const HEAD_END = "\r\n\r\n";
 /** Bytes that the parser gets at once if the end of a request cannot be computed: for a chunked body, or an incomplete head. */
 const SLICE_BYTES = 1_024;
 
-type Parse = (bytes: Buffer) => void;
+type ParseBytes = (bytes: Buffer) => void;
 
 /** State of one connection. */
 class RequestFeed {
@@ -25,7 +25,7 @@ class RequestFeed {
 
   constructor(
     private readonly socket: Socket,
-    private readonly parse: Parse,
+    private readonly parse: ParseBytes,
   ) {
     socket.off("data", parse);
     socket.on("data", this.receive).on("resume", this.feed);
@@ -44,8 +44,8 @@ class RequestFeed {
   /** Returns the number of waiting bytes that belong to the current request. */
   private sliceLength(): number {
     if (this.current && !this.current.complete) return this.bodyLeft || SLICE_BYTES;
-    const head = this.rest.indexOf(HEAD_END);
-    return head === -1 ? SLICE_BYTES : head + HEAD_END.length;
+    const headEnd = this.rest.indexOf(HEAD_END);
+    return headEnd === -1 ? SLICE_BYTES : headEnd + HEAD_END.length;
   }
 
   private readonly feed = (): void => {
@@ -102,8 +102,11 @@ class RequestFeed {
 export function handleInTurn(server: Server, handle: RequestListener): void {
   const feeds = new WeakMap<Socket, RequestFeed>();
   server.on("connection", (socket: Socket) => {
-    const [parse] = socket.listeners("data") as Parse[];
-    if (!parse) throw new Error("the HTTP server reads its connections in an unknown way");
+    const [parse] = socket.listeners("data") as ParseBytes[];
+    if (!parse)
+      throw new Error(
+        "this version of Node parses HTTP connections in an unknown way; use a supported version of Node",
+      );
     feeds.set(socket, new RequestFeed(socket, parse));
   });
   server.on("request", (request, response) => {

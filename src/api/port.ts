@@ -20,7 +20,7 @@ export interface PortLimits {
  * A megabyte arrives in a minute over any line. The database needs descriptors too. A browser opens six connections, a
  * busy proxy some hundreds.
  */
-const LIMITS: PortLimits = {
+const DEFAULT_LIMITS: PortLimits = {
   headMs: 10_000,
   requestMs: 60_000,
   formMs: 900_000,
@@ -33,22 +33,22 @@ const LIMITS: PortLimits = {
 function createSilence(most: number) {
   const byAddress = new Map<string, Set<Socket>>();
 
-  function leave(socket: Socket, address: string): void {
-    const silent = byAddress.get(address);
-    silent?.delete(socket);
-    if (silent?.size === 0) byAddress.delete(address);
+  function removeSocket(socket: Socket, address: string): void {
+    const silentSockets = byAddress.get(address);
+    silentSockets?.delete(socket);
+    if (silentSockets?.size === 0) byAddress.delete(address);
   }
 
   return {
     enter(socket: Socket): void {
       const address = socket.remoteAddress ?? "";
-      const silent = byAddress.get(address) ?? new Set();
-      byAddress.set(address, silent.add(socket));
-      socket.once("close", () => leave(socket, address));
+      const silentSockets = byAddress.get(address) ?? new Set();
+      byAddress.set(address, silentSockets.add(socket));
+      socket.once("close", () => removeSocket(socket, address));
       // Closes the oldest one: a real client has sent its request by then, and request limits apply to it.
-      const [oldest] = silent;
-      if (silent.size <= most || !oldest) return;
-      leave(oldest, address);
+      const [oldest] = silentSockets;
+      if (silentSockets.size <= most || !oldest) return;
+      removeSocket(oldest, address);
       if (oldest.bytesRead === 0) oldest.destroy();
     },
   };
@@ -63,8 +63,10 @@ const isForm = ({ headers, url = "" }: IncomingMessage): boolean =>
  * Ends requests that take too long to arrive. Node has one limit for all requests, which is set to the long limit for
  * forms; other requests have a shorter limit.
  */
-function timed({ handle, refuse }: Pick<FrontDoor, "handle" | "refuse">, limitMs: number): RequestListener {
-  const late = Object.assign(new Error("the request did not arrive in time"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
+function withTimeLimits({ handle, refuse }: Pick<FrontDoor, "handle" | "refuse">, limitMs: number): RequestListener {
+  const lateError = Object.assign(new Error("the request did not arrive in time"), {
+    code: "ERR_HTTP_REQUEST_TIMEOUT",
+  });
   return (request, response) => {
     const { headers } = request;
     const hasBody = headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
@@ -72,7 +74,7 @@ function timed({ handle, refuse }: Pick<FrontDoor, "handle" | "refuse">, limitMs
       const timer = setTimeout(() => {
         if (request.complete) return;
         if (response.headersSent) request.socket.destroy();
-        else refuse(late, request.socket);
+        else refuse(lateError, request.socket);
         request.socket.destroySoon();
       }, limitMs);
       request.once("close", () => clearTimeout(timer)).once("end", () => clearTimeout(timer));
@@ -81,13 +83,13 @@ function timed({ handle, refuse }: Pick<FrontDoor, "handle" | "refuse">, limitMs
   };
 }
 
-export function createPort(door: Pick<FrontDoor, "handle" | "refuse">, limits: PortLimits = LIMITS): Server {
+export function createPort(door: Pick<FrontDoor, "handle" | "refuse">, limits: PortLimits = DEFAULT_LIMITS): Server {
   const server = createServer({
     headersTimeout: limits.headMs,
     requestTimeout: limits.formMs,
     connectionsCheckingInterval: limits.checkMs,
   });
   server.maxConnections = limits.connections;
-  handleInTurn(server, timed(door, limits.requestMs));
+  handleInTurn(server, withTimeLimits(door, limits.requestMs));
   return server.on("connection", createSilence(limits.silentPerAddress).enter).on("clientError", door.refuse);
 }

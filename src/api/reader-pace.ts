@@ -8,15 +8,15 @@ export const READER_PACE = { ms: 15_000, bytes: 480 * 1024 };
 export function endSlowReader({ raw }: FastifyReply, pace = READER_PACE): void {
   const { socket } = raw;
   if (!socket) return;
-  let before = socket.bytesWritten;
-  let waited = false;
+  let bytesBefore = socket.bytesWritten;
+  let hasWaited = false;
   const timer = setInterval(() => {
-    const taken = socket.bytesWritten - before;
+    const bytesTaken = socket.bytesWritten - bytesBefore;
     // Bytes must be waiting at both ends of the interval.
-    const waits = raw.writableNeedDrain;
-    if (waited && waits && taken < pace.bytes) raw.destroy();
-    waited = waits;
-    before = socket.bytesWritten;
+    const isWaiting = raw.writableNeedDrain;
+    if (hasWaited && isWaiting && bytesTaken < pace.bytes) raw.destroy();
+    hasWaited = isWaiting;
+    bytesBefore = socket.bytesWritten;
   }, pace.ms);
   raw.once("close", () => clearInterval(timer));
 }

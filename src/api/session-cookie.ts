@@ -1,6 +1,6 @@
 /** The cookie that carries a browser's credential (contract, section 2): the session of a sign-in, or a token that a person pasted. */
 import { stringifySetCookie } from "cookie";
-import { COOKIE } from "./caller.js";
+import { COOKIE_NAME } from "./caller.js";
 import { pathBefore } from "./page-origin.js";
 
 export interface SessionCookie {
@@ -14,7 +14,7 @@ export function createSessionCookie(baseUrl: string): SessionCookie {
   const path = pathBefore(baseUrl) || "/";
   const set = (value: string, maxAge: number | null): string => {
     const age = maxAge === null ? {} : { maxAge };
-    return stringifySetCookie({ name: COOKIE, value, path, ...age, httpOnly: true, sameSite: "lax", secure });
+    return stringifySetCookie({ name: COOKIE_NAME, value, path, ...age, httpOnly: true, sameSite: "lax", secure });
   };
   return { set, clear: () => set("", 0) };
 }

@@ -24,10 +24,10 @@ function* slicesOf(parts: readonly string[]): Generator<Buffer> {
 /** @param onSlow called once if the reader is too slow; nothing more is sent then */
 export function sliced(parts: readonly string[], onSlow: () => void, paceMs = READER_PACE.ms): Readable {
   const slices = slicesOf(parts);
-  let read = 0;
+  let slicesRead = 0;
   const timer = setInterval(() => {
-    if (read >= READER_PACE.bytes) read = 0;
-    else stream.destroy(new Error("the answer was read too slowly"));
+    if (slicesRead >= READER_PACE.bytes) slicesRead = 0;
+    else stream.destroy(new Error("the client reads the response too slowly"));
   }, paceMs);
   const stream = new Readable({
     highWaterMark: SLICE_CHARACTERS,
@@ -36,7 +36,7 @@ export function sliced(parts: readonly string[], onSlow: () => void, paceMs = RE
       setImmediate(() => {
         if (stream.destroyed) return;
         const { value, done } = slices.next();
-        read += value?.length ?? 0;
+        slicesRead += value?.length ?? 0;
         stream.push(done ? null : value);
       });
     },

@@ -19,7 +19,7 @@ import { holderOf } from "../rules/address-block.js";
 import { writeJson } from "../rules/json-text.js";
 import type { AddressOf } from "./address.js";
 import { closedSignal } from "./answer-end.js";
-import type { Answer, Answers } from "./answers.js";
+import type { AnswerBudget, Answers } from "./answers.js";
 import { errorReply, type FormatError, formatterOf } from "./error-reply.js";
 import type { ActionFeedContext } from "./graphql/action-resolver.js";
 import type { ClientFeedContext } from "./graphql/client-resolver.js";
@@ -30,8 +30,8 @@ import type { NotificationContext } from "./graphql/notification-resolver.js";
 import { refusalOf, textOf } from "./graphql/persisted.js";
 import type { ConsoleContext } from "./graphql/run-resolver.js";
 import { createSocketBound } from "./live/operations.js";
-import { createRecheck, type Held } from "./live/recheck.js";
-import { createSharedResults, type Receiver } from "./live/shared-results.js";
+import { createRecheck, type HeldConnection } from "./live/recheck.js";
+import { createSharedResults, type ResultReceiver } from "./live/shared-results.js";
 import { createTransport, type LinkContext } from "./live/transport.js";
 import { addressSender, senderOf } from "./sender.js";
 import { tracedOperation } from "./traces.js";
@@ -47,7 +47,7 @@ const CLOSING_LIMIT_MS = 1_000;
 const INIT_WAIT_MS = 5_000;
 
 /** Close codes of the graphql-transport-ws protocol, and of websockets. */
-const FORBIDDEN = 4403;
+const FORBIDDEN_CLOSE_CODE = 4403;
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
 
@@ -75,7 +75,7 @@ interface SocketOptions extends Sources {
 }
 
 /** A socket's credential; `upgradeToken` is the token of its upgrade request. */
-interface SocketLink extends Held {
+interface SocketLink extends HeldConnection {
   id: number;
   upgradeToken: string | null;
 }
@@ -109,11 +109,11 @@ export interface Sockets {
 
 /** Context of each operation's execution. */
 type OperationContext = Sources &
-  Receiver & {
+  ResultReceiver & {
     caller: Caller | null;
     address?: string;
     idempotencyKey: null;
-    answer: Answer;
+    answer: AnswerBudget;
     gone: () => AbortSignal;
     /** Sends the only result of a query or mutation, and closes its account once the result has been sent. */
     reply: (result: string) => void;
@@ -125,13 +125,13 @@ type OperationContext = Sources &
 async function* nothing(): AsyncGenerator<never, void, void> {}
 
 /** Replaces GraphQL's own `execute`, because graphql-ws would parse and print the result, which is text already. */
-async function perform(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
+async function performOperation(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
   const { answer, reply, done } = args.contextValue as OperationContext;
   try {
     const { errors, ...result } = await execute(args);
     answer.whole(result.data);
-    const formatted = errors?.map(format);
-    reply(writeJson(formatted ? { ...result, errors: formatted } : result));
+    const formattedErrors = errors?.map(format);
+    reply(writeJson(formattedErrors ? { ...result, errors: formattedErrors } : result));
   } catch (error) {
     reply(writeJson({ data: null, errors: [format(error)] }));
   } finally {
@@ -168,21 +168,21 @@ export function createSockets({
     credentials,
     onResolved(holder) {
       results.recheck(holder, holder.caller);
-      if (!holder.caller) holder.outbox.afterWaiting(() => holder.socket.close(FORBIDDEN, "Forbidden"));
+      if (!holder.caller) holder.outbox.afterWaiting(() => holder.socket.close(FORBIDDEN_CLOSE_CODE, "Forbidden"));
     },
   });
 
   const rate = createMessageRate();
-  const bound = createSocketBound<SocketContext["extra"]>(({ socket }) =>
+  const socketBound = createSocketBound<SocketContext["extra"]>(({ socket }) =>
     socket.close(TRY_AGAIN_LATER, "Too many idle sockets"),
   );
-  let opened = 0;
+  let openedSockets = 0;
 
   /** Senders to which a message counts: the address, and the credential once it is known. */
   function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
-    const from = addressOf(request);
-    const address = addressSender(from);
-    return caller ? [holderOf({ credentialId: caller.credentialId, address: from }), address] : [address];
+    const networkAddress = addressOf(request);
+    const address = addressSender(networkAddress);
+    return caller ? [holderOf({ credentialId: caller.credentialId, address: networkAddress }), address] : [address];
   }
 
   function callerOf({ caller, request }: Pick<SocketContext["extra"], "caller" | "request">) {
@@ -191,13 +191,13 @@ export function createSockets({
   }
 
   function contextOf({ extra }: SocketContext, id: string, shape: string, done: () => void): OperationContext {
-    const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
+    const messageHead = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     const deliver = (result: string | Buffer, left: (() => void) | null) =>
-      left ? extra.outbox.sendCounted(left, head, result, "}") : extra.outbox.send(`${head}${result}}`);
+      left ? extra.outbox.sendCounted(left, messageHead, result, "}") : extra.outbox.send(`${messageHead}${result}}`);
     const miss = () => extra.socket.close(TRY_AGAIN_LATER, "Too many large events are being sent");
     const caller = callerOf(extra);
     const answer = answers.open(extra.caller);
-    const reply = (result: string) => extra.outbox.sendCounted(answer.close, `${head}${result}}`);
+    const reply = (result: string) => extra.outbox.sendCounted(answer.close, `${messageHead}${result}}`);
     const gone = () => closedSignal(extra.socket);
     return {
       ...caller,
@@ -214,7 +214,7 @@ export function createSockets({
     };
   }
 
-  async function follow(args: ExecutionArgs) {
+  async function followSubscription(args: ExecutionArgs) {
     try {
       return await results.subscribe(args);
     } finally {
@@ -224,14 +224,14 @@ export function createSockets({
 
   /** True once the client has completed the operation: no further step starts. */
   const isCompleted = ({ subscriptions }: SocketContext, id: string): boolean => !(id in subscriptions);
-  const completed = () => [new GraphQLError("the operation was completed")];
+  const completedError = () => [new GraphQLError("the operation was completed")];
 
-  const take = createTransport<SocketLink>(
+  const takeSocket = createTransport<SocketLink>(
     {
       schema,
       connectionInitWaitTimeout: INIT_WAIT_MS,
-      subscribe: follow,
-      execute: (args) => tracedOperation(tracing, () => perform(args, format)),
+      subscribe: followSubscription,
+      execute: (args) => tracedOperation(tracing, () => performOperation(args, format)),
       async onConnect(context) {
         const { extra } = context;
         extra.token = tokenOf(context);
@@ -259,10 +259,10 @@ export function createSockets({
           return [new GraphQLError(`a socket carries at most ${SUBSCRIPTIONS_PER_SOCKET} subscriptions`)];
         }
         // A refusal means that the socket has closed while the operation waited.
-        const done = await limiter.enter(callerOf(extra), () => closedSignal(extra.socket)).catch(() => null);
-        if (!done) return completed();
-        operation.whenEnded(done);
-        if (isCompleted(context, id)) return completed();
+        const releaseSlot = await limiter.enter(callerOf(extra), () => closedSignal(extra.socket)).catch(() => null);
+        if (!releaseSlot) return completedError();
+        operation.whenEnded(releaseSlot);
+        if (isCompleted(context, id)) return completedError();
         if (!(await recheck.holds(extra))) return [new GraphQLError("a valid credential is required")];
         const query = textOf({ query: input, documentId: extensions?.["documentId"] }) ?? "";
         if (query instanceof GraphQLError) return [query];
@@ -272,8 +272,8 @@ export function createSockets({
         const sender = senderOf(callerOf(extra));
         const document = await documents.checkInTurn(sender, shape.length, { query, operationName, variables });
         if (!("kind" in document)) return document;
-        if (isCompleted(context, id)) return completed();
-        const contextValue = contextOf(context, id, shape, done);
+        if (isCompleted(context, id)) return completedError();
+        const contextValue = contextOf(context, id, shape, releaseSlot);
         return { schema, document, variableValues: variables, operationName, contextValue };
       },
       onError: (_context, _id, _payload, errors) => errors.map((error) => format(error.originalError ?? error)),
@@ -283,12 +283,12 @@ export function createSockets({
     {
       rate: (link) => rate.take(String(link.id), ratedSenders(link), () => link.socket.readyState === link.socket.OPEN),
       turn: (link, handle) => turns.take(senderOf(callerOf(link)), handle),
-      enter: (link) => bound.enter(addressSender(addressOf(link.request)), link),
+      enter: (link) => socketBound.enter(addressSender(addressOf(link.request)), link),
     },
     log,
   );
 
-  async function accept(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+  async function acceptUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
     let upgradeToken: string | null;
     try {
       upgradeToken = await readUpgrade(request.headers);
@@ -302,13 +302,15 @@ export function createSockets({
     if (socket.destroyed) return;
     server.handleUpgrade(request, socket, head, (upgraded) => {
       upgraded.on("error", (error) => log.debug({ err: error }, "a socket failed"));
-      opened += 1;
-      take(upgraded, request, { id: opened, upgradeToken, token: null, caller: null });
+      openedSockets += 1;
+      takeSocket(upgraded, request, { id: openedSockets, upgradeToken, token: null, caller: null });
     });
   }
 
   const timer = setInterval(() => runInBackground(recheck.all()), RECHECK_MS);
-  const unwatch = credentials.watch((id) => runInBackground(id === null ? recheck.all() : recheck.ofCredential(id)));
+  const stopWatching = credentials.watch((id) =>
+    runInBackground(id === null ? recheck.all() : recheck.ofCredential(id)),
+  );
 
   return {
     upgrade(request, socket, head) {
@@ -319,12 +321,12 @@ export function createSockets({
         socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
         return;
       }
-      runInBackground(accept(request, socket, head));
+      runInBackground(acceptUpgrade(request, socket, head));
     },
     figures: () => ({ open: server.clients.size, subscriptions: results.count() }),
     async stop() {
       clearInterval(timer);
-      unwatch();
+      stopWatching();
       for (const client of server.clients) client.close(GOING_AWAY, "Going away");
       const cut = setTimeout(() => {
         for (const client of server.clients) client.terminate();

@@ -33,7 +33,7 @@ export function registerTraces(app: FastifyInstance, tracing: RequestTracing): v
 }
 
 /** Runs the work of a request within its span. */
-export function traced<T>(tracing: RequestTracing, { span }: Pick<RequestContext, "span">, work: () => T): T {
+export function traceRequest<T>(tracing: RequestTracing, { span }: Pick<RequestContext, "span">, work: () => T): T {
   return span ? tracing.within(span, work) : work();
 }
 

@@ -27,7 +27,7 @@ export interface Turns {
   owe(key: string, ms: number): void;
 }
 
-interface Sender {
+interface TurnSender {
   waiting: (() => void)[];
   restsUntil: number;
 }
@@ -38,7 +38,7 @@ export interface TurnsClock {
   wait(ms: number, then: () => void): void;
 }
 
-const REAL: TurnsClock = {
+const REAL_CLOCK: TurnsClock = {
   now: () => performance.now(),
   wait(ms, then) {
     if (ms <= 0) setImmediate(then);
@@ -46,46 +46,46 @@ const REAL: TurnsClock = {
   },
 };
 
-export function createTurns(clock: TurnsClock = REAL): Turns {
-  const senders = new Map<string, Sender>();
+export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
+  const senders = new Map<string, TurnSender>();
   let allRestUntil = 0;
   /** Time of the next planned turn; a new plan replaces the earlier one. */
   let plannedFor = Number.POSITIVE_INFINITY;
-  let plans = 0;
+  let plannedTurns = 0;
 
-  function sweep(now: number): void {
+  function removeRested(now: number): void {
     for (const [key, { waiting, restsUntil }] of senders) {
       if (waiting.length === 0 && restsUntil <= now) senders.delete(key);
     }
   }
 
-  function senderOf(key: string): Sender {
-    const known = senders.get(key);
-    if (known) return known;
-    if (senders.size >= KEYS_SWEPT) sweep(clock.now());
-    const sender: Sender = { waiting: [], restsUntil: 0 };
+  function senderOf(key: string): TurnSender {
+    const knownSender = senders.get(key);
+    if (knownSender) return knownSender;
+    if (senders.size >= KEYS_SWEPT) removeRested(clock.now());
+    const sender: TurnSender = { waiting: [], restsUntil: 0 };
     senders.set(key, sender);
     return sender;
   }
 
-  function rest(sender: Sender, ms: number): void {
+  function restSender(sender: TurnSender, ms: number): void {
     const now = clock.now();
     sender.restsUntil = Math.min(Math.max(now, sender.restsUntil) + ms * REST_TIMES, now + REST_MAX_MS);
     allRestUntil = Math.min(Math.max(now, allRestUntil) + ms * REST_TIMES_OF_ALL, now + REST_MAX_MS);
   }
 
-  function measured<T>(sender: Sender, work: () => T, most: number): T {
+  function measureWork<T>(sender: TurnSender, work: () => T, most: number): T {
     const started = clock.now();
     try {
       return work();
     } finally {
-      rest(sender, Math.min(clock.now() - started, most));
+      restSender(sender, Math.min(clock.now() - started, most));
     }
   }
 
   /** Runs one piece of work in each turn of the event loop. */
   function next(planNumber: number): void {
-    if (planNumber !== plans) return;
+    if (planNumber !== plannedTurns) return;
     plannedFor = Number.POSITIVE_INFINITY;
     const now = clock.now();
     if (allRestUntil <= now) {
@@ -98,10 +98,10 @@ export function createTurns(clock: TurnsClock = REAL): Turns {
         break;
       }
     }
-    plan();
+    planNextTurn();
   }
 
-  function plan(): void {
+  function planNextTurn(): void {
     let first = Number.POSITIVE_INFINITY;
     for (const { waiting, restsUntil } of senders.values()) {
       if (waiting.length > 0) first = Math.min(first, restsUntil);
@@ -109,8 +109,8 @@ export function createTurns(clock: TurnsClock = REAL): Turns {
     const at = Math.max(first, allRestUntil);
     if (at >= plannedFor) return;
     plannedFor = at;
-    plans += 1;
-    const planNumber = plans;
+    plannedTurns += 1;
+    const planNumber = plannedTurns;
     clock.wait(at - clock.now(), () => next(planNumber));
   }
 
@@ -119,21 +119,21 @@ export function createTurns(clock: TurnsClock = REAL): Turns {
       const sender = senderOf(key);
       const now = clock.now();
       const isFree = sender.waiting.length === 0 && sender.restsUntil <= now && allRestUntil <= now;
-      if (isFree && plannedFor > now) return measured(sender, work, most);
+      if (isFree && plannedFor > now) return measureWork(sender, work, most);
       if (sender.waiting.length >= WAITING_MAX) {
         throw tooOften("too much work of this sender waits already", RETRY_SECONDS);
       }
       return new Promise((resolve, reject) => {
         sender.waiting.push(() => {
           try {
-            resolve(measured(sender, work, most));
+            resolve(measureWork(sender, work, most));
           } catch (error) {
             reject(error as Error);
           }
         });
-        plan();
+        planNextTurn();
       });
     },
-    owe: (key, ms) => rest(senderOf(key), ms),
+    owe: (key, ms) => restSender(senderOf(key), ms),
   };
 }

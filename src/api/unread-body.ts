@@ -14,9 +14,9 @@ export function dropRest(request: IncomingMessage, maxBytes = DROPPED_MAX_BYTES,
   let bytes = 0;
   const cut = () => request.socket.destroySoon();
   const timer = setTimeout(cut, maxMs);
-  const stop = () => clearTimeout(timer);
+  const stopTimer = () => clearTimeout(timer);
   request.unpipe();
-  request.once("end", stop).once("close", stop).on("error", stop);
+  request.once("end", stopTimer).once("close", stopTimer).on("error", stopTimer);
   request.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
     if (bytes > maxBytes) cut();

@@ -31,8 +31,9 @@ export function createUpgradeReader(options: {
   return async (headers) => {
     const { origin } = headers;
     const source = callers.sourceOf(headers);
-    const isOwn = source === "own" || source === "unknown";
-    if (!isOwn && (origin === undefined || !(await isAllowed(origin)))) throw new ActionError("CROSS_SITE_REQUEST");
+    const isOwnOrigin = source === "own" || source === "unknown";
+    if (!isOwnOrigin && (origin === undefined || !(await isAllowed(origin))))
+      throw new ActionError("CROSS_SITE_REQUEST");
     const token = headerToken(headers);
     if (token !== null) return token;
     const cookie = cookieToken(headers);

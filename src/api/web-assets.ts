@@ -5,7 +5,7 @@ import fastifyStatic from "@fastify/static";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 
 /** dist/web, relative to dist/src/api. */
-const BUILT = fileURLToPath(new URL("../../web/", import.meta.url));
+const BUILT_FOLDER = fileURLToPath(new URL("../../web/", import.meta.url));
 
 /** A built page: addresses of its script and of the scripts that it imports first. */
 interface BuiltPage {
@@ -21,7 +21,7 @@ interface BuiltPage {
 }
 
 /** Headers of every page, including those that run authors' code. */
-export const HARDENING = {
+export const HARDENING_HEADERS = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
   "referrer-policy": "no-referrer",
@@ -32,7 +32,7 @@ export const HARDENING = {
  * may be inline because Monaco and React set them so. `connect-src 'self'` covers the websocket on the same host.
  */
 export const PAGE_HEADERS = {
-  ...HARDENING,
+  ...HARDENING_HEADERS,
   "content-security-policy": [
     "default-src 'none'",
     "script-src 'self'",
@@ -51,11 +51,11 @@ export const PAGE_HEADERS = {
   "cache-control": "no-cache",
 } as const;
 
-const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+const HTML_ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
 /** Escapes text for elements and for quoted attribute values. */
 export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
+  return text.replace(/[&<>"']/g, (character) => HTML_ENTITIES[character] ?? "");
 }
 
 /** Icon of Studio, readable on light and dark tabs. */
@@ -68,21 +68,21 @@ function renderPage(
   { base, signedIn }: { base: string; signedIn: boolean },
 ): string {
   // Preloads let the browser request all of them at once instead of one after the other.
-  const preload = (files: string[]) =>
+  const preloadLinks = (files: string[]) =>
     files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}">`).join("");
   // Preloads match the later fetch of the script, which then finds the response.
-  const answers = [...asks.all, ...(signedIn ? asks.signedIn : [])]
+  const preloadedAnswers = [...asks.all, ...(signedIn ? asks.signedIn : [])]
     .map((path) => `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + path)}">`)
     .join("");
-  const early = answers + preload(needs) + preload(next);
-  const link = style === null ? "" : `\n<link rel="stylesheet" href="${escapeHtml(base + style)}">`;
+  const earlyLinks = preloadedAnswers + preloadLinks(needs) + preloadLinks(next);
+  const styleLink = style === null ? "" : `\n<link rel="stylesheet" href="${escapeHtml(base + style)}">`;
   return `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title>
-<link rel="icon" href="${ICON}">${link}${early}
+<link rel="icon" href="${ICON}">${styleLink}${earlyLinks}
 <script type="module" src="${escapeHtml(base + script)}"></script>
 </head>
 <body>
@@ -132,7 +132,7 @@ const CLIENT_HEADERS = {
   "cross-origin-resource-policy": "cross-origin",
 } as const;
 
-const DECLARATIONS = { ...CLIENT_HEADERS, "content-type": "text/plain; charset=utf-8" } as const;
+const DECLARATION_HEADERS = { ...CLIENT_HEADERS, "content-type": "text/plain; charset=utf-8" } as const;
 
 /**
  * Registers `/assets/*` (names contain a hash of the content, so they never change) and `/client/*` (the library, its
@@ -140,18 +140,20 @@ const DECLARATIONS = { ...CLIENT_HEADERS, "content-type": "text/plain; charset=u
  * usually "".
  * @throws if the build has not run
  */
-export function registerWebAssets(app: FastifyInstance, { base = "", root = BUILT } = {}): WebPages {
-  const built = JSON.parse(readFileSync(`${root}/pages.json`, "utf8")) as Record<PageName | AssetsName, BuiltPage>;
-  const rendered = (signedIn: boolean) =>
-    new Map(Object.entries(built).map(([name, page]) => [name, renderPage(name, page, { base, signedIn })]));
-  const [signedOutPages, signedInPages] = [rendered(false), rendered(true)];
+export function registerWebAssets(app: FastifyInstance, { base = "", root = BUILT_FOLDER } = {}): WebPages {
+  const builtPages = JSON.parse(readFileSync(`${root}/pages.json`, "utf8")) as Record<PageName | AssetsName, BuiltPage>;
+  const renderPages = (signedIn: boolean) =>
+    new Map(Object.entries(builtPages).map(([name, page]) => [name, renderPage(name, page, { base, signedIn })]));
+  const [signedOutPages, signedInPages] = [renderPages(false), renderPages(true)];
   registerFiles(app, "/assets/", `${root}/assets`, () => ({ "cache-control": "public, max-age=31536000, immutable" }));
-  registerFiles(app, "/client/", `${root}/client`, (path) => (path.endsWith(".ts") ? DECLARATIONS : CLIENT_HEADERS));
+  registerFiles(app, "/client/", `${root}/client`, (path) =>
+    path.endsWith(".ts") ? DECLARATION_HEADERS : CLIENT_HEADERS,
+  );
   return {
     send(reply, name, signedIn = false) {
       const page = (signedIn ? signedInPages : signedOutPages).get(name);
       return reply.headers(PAGE_HEADERS).type("text/html; charset=utf-8").send(page);
     },
-    assets: (name) => ({ script: built[name].script, style: built[name].style }),
+    assets: (name) => ({ script: builtPages[name].script, style: builtPages[name].style }),
   };
 }

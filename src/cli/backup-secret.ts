@@ -17,7 +17,7 @@ export interface SecretValues {
   "key-file"?: string;
 }
 
-function read(path: string): string {
+function readFileText(path: string): string {
   try {
     return readFileSync(path, "utf8").replace(/\r?\n$/, "");
   } catch (error) {
@@ -32,14 +32,14 @@ export function readSecret(values: SecretValues): Secret | null {
     throw new StartError("Set --passphrase-file or --key-file, not both.");
   }
   if (passphraseFile !== undefined) {
-    const text = read(passphraseFile);
+    const text = readFileText(passphraseFile);
     if (text.length >= PASSPHRASE_MIN && !/[\r\n]/.test(text)) return { kind: "passphrase", text };
     throw new StartError(
       `${passphraseFile} must hold a passphrase of ${PASSPHRASE_MIN} characters or more, in one line`,
     );
   }
   if (keyFile === undefined) return null;
-  const text = read(keyFile).trim();
+  const text = readFileText(keyFile).trim();
   const bytes = Buffer.from(text, "base64");
   if (bytes.length === KEY_BYTES && bytes.toString("base64") === text) return { kind: "key", bytes };
   throw new StartError(

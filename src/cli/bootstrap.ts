@@ -43,10 +43,10 @@ await runCommand(async () => {
     );
   }
   const baseUrl = publicUrl ?? `http://${host}:${port}`;
-  const made = await withDatabase(config, async (database) => {
+  const created = await withDatabase(config, async (database) => {
     const credentials = await bootstrap({ ...database, dataDir, baseUrl });
     return credentials && { credentials, setupLink: await setupLink(database, baseUrl) };
   });
-  if (made === null) throw new StartError("The database is not empty: nothing was created.");
-  process.stdout.write(`${JSON.stringify(made)}\n`);
+  if (created === null) throw new StartError("The database is not empty: nothing was created.");
+  process.stdout.write(`${JSON.stringify(created)}\n`);
 });

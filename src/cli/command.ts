@@ -46,10 +46,10 @@ const LOG = () => pino({ level: "warn" }, pino.destination(2));
  */
 export async function withDatabaseUrl<T>(config: Config, work: (url: string) => Promise<T>): Promise<T> {
   const { databaseUrl, databaseDirectUrl, dataDir } = config;
-  const running = databaseDirectUrl ?? databaseUrl ?? (await attachEmbeddedPostgres(dataDir));
-  const own = running === null ? await startEmbeddedPostgres({ dataDir, log: LOG() }) : null;
+  const runningUrl = databaseDirectUrl ?? databaseUrl ?? (await attachEmbeddedPostgres(dataDir));
+  const own = runningUrl === null ? await startEmbeddedPostgres({ dataDir, log: LOG() }) : null;
   try {
-    return await work(running ?? own!.url);
+    return await work(runningUrl ?? own!.url);
   } finally {
     await own?.stop();
   }

@@ -19,11 +19,11 @@ const OPTIONS = {
   expires: { type: "string" },
 } as const;
 
-type Option = keyof typeof OPTIONS;
-type Values = Partial<Record<Option, string>>;
+type TokenOption = keyof typeof OPTIONS;
+type Values = Partial<Record<TokenOption, string>>;
 
 /** Required and allowed options of each kind, beside name and expires. */
-const NEEDS: Record<CredentialKind, { must: readonly Option[]; may: readonly Option[] }> = {
+const OPTIONS_BY_KIND: Record<CredentialKind, { must: readonly TokenOption[]; may: readonly TokenOption[] }> = {
   editor: { must: [], may: ["user", "app"] },
   admin: { must: ["user"], may: [] },
   api: { must: ["app"], may: [] },
@@ -53,9 +53,9 @@ function readExpiry(text: string | undefined): Date | null {
 }
 
 function readCredential(kind: CredentialKind, values: Values): NewCredential {
-  const { must, may } = NEEDS[kind];
-  const missing = must.filter((option) => values[option] === undefined);
-  if (missing.length > 0) throw new StartError(`${kind} needs --${missing.join(" and --")}. ${USAGE}`);
+  const { must, may } = OPTIONS_BY_KIND[kind];
+  const missingOption = must.filter((option) => values[option] === undefined);
+  if (missingOption.length > 0) throw new StartError(`${kind} needs --${missingOption.join(" and --")}. ${USAGE}`);
   const odd = (["app", "user", "run"] as const).filter(
     (option) => values[option] !== undefined && !must.includes(option) && !may.includes(option),
   );
@@ -75,14 +75,14 @@ function readCredential(kind: CredentialKind, values: Values): NewCredential {
  * clear one.
  */
 async function checkNamed(db: DataSource, { appId, personId, runId }: NewCredential): Promise<void> {
-  const exists = async (sql: string, parameters: unknown[]) => (await rows(db, sql, parameters)).length > 0;
-  if (appId && !(await exists("SELECT 1 FROM app WHERE id = $1", [appId]))) {
+  const rowExists = async (sql: string, parameters: unknown[]) => (await rows(db, sql, parameters)).length > 0;
+  if (appId && !(await rowExists("SELECT 1 FROM app WHERE id = $1", [appId]))) {
     throw new StartError(`there is no app ${appId}`);
   }
-  if (personId && !(await exists("SELECT 1 FROM person WHERE id = $1", [personId]))) {
+  if (personId && !(await rowExists("SELECT 1 FROM person WHERE id = $1", [personId]))) {
     throw new StartError(`there is no user ${personId}`);
   }
-  if (runId && !(await exists("SELECT 1 FROM run WHERE id = $1 AND app_id = $2", [runId, appId]))) {
+  if (runId && !(await rowExists("SELECT 1 FROM run WHERE id = $1 AND app_id = $2", [runId, appId]))) {
     throw new StartError(`there is no run ${runId} of app ${appId}`);
   }
 }

@@ -24,7 +24,7 @@ export interface OpenIdProvider {
 type Environment = Record<string, string | undefined>;
 
 /** Reports a faulty variable; `expected` completes "NAME must be …". */
-type Fault = (name: string, expected: string) => void;
+type ReportFault = (name: string, expected: string) => void;
 
 /** For the reference, as in variables.ts. */
 export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meaning: string][] = [
@@ -45,11 +45,11 @@ export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meanin
   ],
 ];
 
-const ISSUER = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
+const ISSUER_VARIABLE = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
 /** Suffixes of other variables: a provider with such a name would be ambiguous. */
-const RESERVED = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
+const RESERVED_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
 const ROLES = ["owner", "admin", "editor", "operator", "reader"];
-const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
 const PAIRS_MAX = 200;
 
 /** `a=b,c=d`; null if it is not of that form. */
@@ -68,14 +68,15 @@ function isIssuer(text: string, isPrivateAllowed: boolean): boolean {
   const url = URL.parse(text);
   if (url === null || url.username || url.password || url.search || url.hash) return false;
   return (
-    url.protocol === "https:" || (url.protocol === "http:" && (isPrivateAllowed || LOOPBACK.includes(url.hostname)))
+    url.protocol === "https:" ||
+    (url.protocol === "http:" && (isPrivateAllowed || LOOPBACK_HOSTS.includes(url.hostname)))
   );
 }
 
-function providerOf(env: Environment, name: string | undefined, fault: Fault): OpenIdProvider {
+function providerOf(env: Environment, name: string | undefined, fault: ReportFault): OpenIdProvider {
   const prefix = name === undefined ? "OIDC_" : `OIDC_${name}_`;
   const text = (key: string) => env[prefix + key]?.trim() || null;
-  const required = (key: string): string => {
+  const requiredText = (key: string): string => {
     const value = text(key);
     if (value === null) fault(prefix + key, `set when ${prefix}ISSUER is set`);
     return value ?? "";
@@ -98,8 +99,8 @@ function providerOf(env: Environment, name: string | undefined, fault: Fault): O
     id: (name ?? "oidc").toLowerCase(),
     name: text("NAME") ?? (name === undefined ? "OpenID" : name.charAt(0) + name.slice(1).toLowerCase()),
     issuer,
-    clientId: required("CLIENT_ID"),
-    clientSecret: required("CLIENT_SECRET"),
+    clientId: requiredText("CLIENT_ID"),
+    clientSecret: requiredText("CLIENT_SECRET"),
     autoCreate: autoCreate === "1",
     roleClaim: text("ROLE_CLAIM") ?? "groups",
     roles: roles ?? new Map(),
@@ -109,22 +110,22 @@ function providerOf(env: Environment, name: string | undefined, fault: Fault): O
 }
 
 /** Reads all providers, the one without a name first. */
-export function readOpenIdProviders(env: Environment, fault: Fault): OpenIdProvider[] {
+export function readOpenIdProviders(env: Environment, fault: ReportFault): OpenIdProvider[] {
   const names = Object.keys(env)
     .filter((key) => env[key]?.trim())
     .flatMap((key) => {
-      const found = ISSUER.exec(key);
-      return found ? [found[1]] : [];
+      const issuerMatch = ISSUER_VARIABLE.exec(key);
+      return issuerMatch ? [issuerMatch[1]] : [];
     });
   for (const key of ["OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET"]) {
     if (env[key]?.trim() && !names.includes(undefined)) fault("OIDC_ISSUER", `set when ${key} is set`);
   }
   for (const name of names) {
-    if (name !== undefined && (RESERVED.includes(name) || name === "OIDC"))
+    if (name !== undefined && (RESERVED_NAMES.includes(name) || name === "OIDC"))
       fault(`OIDC_${name}_ISSUER`, "renamed: this name is reserved");
   }
   const isFirstSet = names.includes(undefined);
   const first = providerOf(env, undefined, isFirstSet ? fault : () => undefined);
-  const named = names.filter((name) => name !== undefined).sort();
-  return [...(isFirstSet ? [first] : []), ...named.map((name) => providerOf(env, name, fault))];
+  const providerNames = names.filter((name) => name !== undefined).sort();
+  return [...(isFirstSet ? [first] : []), ...providerNames.map((name) => providerOf(env, name, fault))];
 }

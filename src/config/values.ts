@@ -3,13 +3,13 @@ import { isIP } from "node:net";
 import { z } from "zod";
 
 /** An origin and perhaps a path of plain segments. */
-export const ADDRESS = /^https?:\/\/[^/?#\s@]+(\/[\w~-][\w.~-]*)*\/?$/;
+export const HTTP_ADDRESS = /^https?:\/\/[^/?#\s@]+(\/[\w~-][\w.~-]*)*\/?$/;
 export const ORIGIN = /^https?:\/\/[^/?#\s@]+\/?$/;
-const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
+const BUCKET_NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const WILDCARD_ADDRESS = /^0\.0\.0\.0$|^[0:]+$|%/;
 
 /** A folder of an S3 bucket. */
-export interface Bucket {
+export interface MediaBucket {
   bucket: string;
   prefix: string;
   endpoint: string | null;
@@ -17,7 +17,7 @@ export interface Bucket {
 }
 
 /** @param read returns the value of a text, or undefined for a faulty one */
-export function parsed<T>(expected: string, read: (text: string) => T | undefined) {
+export function parsedBy<T>(expected: string, read: (text: string) => T | undefined) {
   return z.string().transform((input, context): T => {
     const value = read(input);
     if (value !== undefined) return value;
@@ -28,36 +28,36 @@ export function parsed<T>(expected: string, read: (text: string) => T | undefine
 
 export const text = z.string();
 
-export const matching = (pattern: RegExp, expected: string) =>
-  parsed(expected, (input) => (pattern.test(input) ? input : undefined));
+export const textMatching = (pattern: RegExp, expected: string) =>
+  parsedBy(expected, (input) => (pattern.test(input) ? input : undefined));
 
 export const integer = (min: number, max: number) =>
-  parsed(`a whole number from ${min} to ${max}`, (input) => {
+  parsedBy(`a whole number from ${min} to ${max}`, (input) => {
     const value = Number(input);
     return /^\d+$/.test(input) && value >= min && value <= max ? value : undefined;
   });
 
 export const oneOf = <const T extends string>(...allowed: readonly T[]) =>
-  parsed(`one of ${allowed.join(", ")}`, (input) => allowed.find((one) => one === input));
+  parsedBy(`one of ${allowed.join(", ")}`, (input) => allowed.find((one) => one === input));
 
 /** `on` or another word for true. */
 export const flag = (on: string, off: string) => oneOf(on, off).transform((value) => value === on);
 
 /** Parts between commas, each without spaces around it. */
 export const list = <T>(expected: string, read: (part: string) => T | undefined) =>
-  parsed(expected, (input) => {
+  parsedBy(expected, (input) => {
     const values = input.split(",").map((part) => read(part.trim()));
     return values.includes(undefined) ? undefined : (values as T[]);
   });
 
 /** Without its closing slash. */
 export const url = (pattern: RegExp, expected: string) =>
-  parsed(expected, (input) => (pattern.test(input) && URL.canParse(input) ? input.replace(/\/$/, "") : undefined));
+  parsedBy(expected, (input) => (pattern.test(input) && URL.canParse(input) ? input.replace(/\/$/, "") : undefined));
 
-export const ipAddress = parsed("an IP address of this machine", (input) => (isIP(input) === 0 ? undefined : input));
+export const ipAddress = parsedBy("an IP address of this machine", (input) => (isIP(input) === 0 ? undefined : input));
 
 /** An address that others can connect to. */
-export const reachableAddress = parsed("one IP address of this machine, under which browsers reach it", (input) =>
+export const reachableAddress = parsedBy("one IP address of this machine, under which browsers reach it", (input) =>
   isIP(input) === 0 || WILDCARD_ADDRESS.test(input) ? undefined : input,
 );
 
@@ -70,7 +70,7 @@ function isNetwork(part: string): boolean {
 }
 
 /** A number of proxies, or their addresses and networks. */
-export const proxies = parsed(
+export const proxies = parsedBy(
   "how many proxies stand before this service (1 to 9), or their addresses and networks, separated by commas",
   (input): number | string[] | undefined => {
     if (/^[1-9]$/.test(input)) return Number(input);
@@ -85,9 +85,9 @@ export const webSockets = list("ws:// or wss:// addresses separated by commas (a
 });
 
 /** `s3://bucket/prefix?endpoint=…&region=…` */
-export const bucket = parsed(
+export const bucket = parsedBy(
   "an address such as s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1, without credentials",
-  (input): Bucket | undefined => {
+  (input): MediaBucket | undefined => {
     const address = /\s/.test(input) ? null : URL.parse(input);
     if (address?.protocol !== "s3:" || address.username || address.password || address.port || address.hash) return;
     if (![...address.searchParams.keys()].every((key) => key === "endpoint" || key === "region")) return;
@@ -96,12 +96,15 @@ export const bucket = parsed(
     const prefix = address.pathname.split("/").filter(Boolean).join("/");
     const isEndpoint = endpoint === null || (ORIGIN.test(endpoint) && URL.canParse(endpoint));
     const isSound =
-      BUCKET.test(address.hostname) && /^[\w!.*'()/-]*$/.test(prefix) && /^[a-z0-9-]{1,40}$/.test(region) && isEndpoint;
+      BUCKET_NAME.test(address.hostname) &&
+      /^[\w!.*'()/-]*$/.test(prefix) &&
+      /^[a-z0-9-]{1,40}$/.test(region) &&
+      isEndpoint;
     return isSound ? { bucket: address.hostname, prefix, endpoint, region } : undefined;
   },
 );
 
-export const timeZone = parsed("an IANA time zone such as Europe/Berlin", (input) => {
+export const timeZone = parsedBy("an IANA time zone such as Europe/Berlin", (input) => {
   try {
     new Intl.DateTimeFormat("en", { timeZone: input });
     return input;

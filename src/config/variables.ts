@@ -10,20 +10,20 @@ export const ROLES = ["api", "scheduler", "runner"] as const;
 export type Role = (typeof ROLES)[number];
 
 const LOG_LEVELS = ["info", "trace", "debug", "warn", "error", "fatal", "silent"] as const;
-const POSTGRES = values.matching(/^postgres(ql)?:\/\//, "a postgres:// URL");
-const REQUESTS = values.integer(0, 100_000);
+const POSTGRES_URL = values.textMatching(/^postgres(ql)?:\/\//, "a postgres:// URL");
+const REQUEST_LIMIT = values.integer(0, 100_000);
 /** User and password percent-encoded. */
 const MAIL_SERVER = /^smtps?:\/\/([^/?#\s@]+@)?[^/?#\s@]+\/?$/;
 const MAIL_SENDER = /^([^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/;
 
 /** Texts of a variable for the reference page, in Markdown. */
-export interface Description {
+export interface VariableDescription {
   meaning: string;
   /** Its default. */
   initial: string;
 }
 
-const descriptions = z.registry<Description>();
+const descriptions = z.registry<VariableDescription>();
 
 /** @param shown the default in words, where the value itself does not tell */
 function variable<T>(schema: z.ZodType<T>, initial: T, meaning: string, shown = `\`${initial}\``): z.ZodType<T> {
@@ -31,31 +31,31 @@ function variable<T>(schema: z.ZodType<T>, initial: T, meaning: string, shown = 
   return withDefault.register(descriptions, { meaning, initial: shown }) as unknown as z.ZodType<T>;
 }
 
-const optional = <T>(schema: z.ZodType<T>, meaning: string, shown = "unset"): z.ZodType<T | null> =>
+const optionalVariable = <T>(schema: z.ZodType<T>, meaning: string, shown = "unset"): z.ZodType<T | null> =>
   variable<T | null>(schema.nullable(), null, meaning, shown);
 
-const VARIABLES = {
+const VARIABLE_SCHEMAS = {
   PORT: variable(values.integer(0, 65_535), 4000, "port on which the service listens"),
   HOST: variable(values.text, HOST_DEFAULT, "address on which it listens"),
-  TRUST_PROXY: optional(
+  TRUST_PROXY: optionalVariable(
     values.proxies,
     "the proxies whose `X-Forwarded-For` the service trusts: their addresses and networks, separated by commas, or the number of proxies in front of the service. Set it if there is a proxy: otherwise all visitors have the proxy's address, and share the limits of one address. The log and `npm run doctor` report a proxy in a private network that is not trusted",
   ),
-  PUBLIC_URL: optional(
-    values.url(values.ADDRESS, "an address such as https://actions.example.com or https://example.com/actions"),
+  PUBLIC_URL: optionalVariable(
+    values.url(values.HTTP_ADDRESS, "an address such as https://actions.example.com or https://example.com/actions"),
     "the address that browsers use. Include a path if a proxy serves the service under this path and removes it from requests",
     "`http://HOST:PORT`",
   ),
-  RUNTIME_URL: optional(
+  RUNTIME_URL: optionalVariable(
     values.url(values.ORIGIN, "an origin such as https://apps.example.net, whose host is not the service's own"),
     "a second origin, with another host, from which your proxy also forwards to this service and passes on `Host`. Pages that run authors' code are served only there",
   ),
-  DATABASE_URL: optional(
-    POSTGRES,
+  DATABASE_URL: optionalVariable(
+    POSTGRES_URL,
     "a database of PostgreSQL 14 or later. Without it, the service runs its own PostgreSQL under `DATA_DIR`. `npm run bootstrap` creates the first app in your database",
   ),
-  DATABASE_DIRECT_URL: optional(
-    POSTGRES,
+  DATABASE_DIRECT_URL: optionalVariable(
+    POSTGRES_URL,
     "if `DATABASE_URL` leads to a pooler in transaction mode: the address of the same database without the pooler. The service uses it for statements that need a session: [containers](../operate/containers.md)",
     "`DATABASE_URL`",
   ),
@@ -66,8 +66,12 @@ const VARIABLES = {
     "roles of this process",
     "`api,scheduler,runner`",
   ),
-  CHROME_PATH: optional(values.text, "path of the Chromium to use", "found"),
-  PUPPETEER_CACHE_DIR: optional(values.text, "folder in which Puppeteer looks for its browsers", "Puppeteer's own"),
+  CHROME_PATH: optionalVariable(values.text, "path of the Chromium to use", "found"),
+  PUPPETEER_CACHE_DIR: optionalVariable(
+    values.text,
+    "folder in which Puppeteer looks for its browsers",
+    "Puppeteer's own",
+  ),
   CHROME_SANDBOX: variable(
     values.flag("on", "off"),
     true,
@@ -85,36 +89,44 @@ const VARIABLES = {
     "127.0.0.1",
     "the address of this machine at which the browsers of `BROWSER_WS_ENDPOINTS` reach the egress proxy",
   ),
-  RATE_LIMIT_MANAGE: variable(REQUESTS, limits.RATE_LIMIT_MANAGE, "requests that manage an app, in 60 s; 0: unlimited"),
+  RATE_LIMIT_MANAGE: variable(
+    REQUEST_LIMIT,
+    limits.RATE_LIMIT_MANAGE,
+    "requests that manage an app, in 60 s; 0: unlimited",
+  ),
   RATE_LIMIT_RUN: variable(
-    REQUESTS,
+    REQUEST_LIMIT,
     limits.RATE_LIMIT_RUN,
     "requests of an app that run actions, in 60 s; 0: unlimited",
   ),
-  RATE_LIMIT_PUBLISH: variable(REQUESTS, limits.RATE_LIMIT_PUBLISH, "publications of an app, in 60 s; 0: unlimited"),
+  RATE_LIMIT_PUBLISH: variable(
+    REQUEST_LIMIT,
+    limits.RATE_LIMIT_PUBLISH,
+    "publications of an app, in 60 s; 0: unlimited",
+  ),
   RATE_LIMIT_HTTP: variable(
-    REQUESTS,
+    REQUEST_LIMIT,
     limits.RATE_LIMIT_HTTP,
     "requests to the [HTTP triggers](http-triggers.md) of an app that pass the check of the caller, in 60 s. One address can send ten times as many, rejected ones included; 0: unlimited",
   ),
   RATE_LIMIT_MCP: variable(
-    REQUESTS,
+    REQUEST_LIMIT,
     limits.RATE_LIMIT_MCP,
     "tool calls of [agents](agents.md) to an app, in 60 s; 0: unlimited",
   ),
   RATE_LIMIT_COMMUNICATE: variable(
-    REQUESTS,
+    REQUEST_LIMIT,
     limits.RATE_LIMIT_COMMUNICATE,
     "requests of an app that send messages, in 30 s; 0: unlimited",
   ),
-  SMTP_URL: optional(
-    values.parsed("an address such as smtp://user:password@mail.example.com:587", (input) =>
+  SMTP_URL: optionalVariable(
+    values.parsedBy("an address such as smtp://user:password@mail.example.com:587", (input) =>
       MAIL_SERVER.test(input) && URL.canParse(input) ? input : undefined,
     ),
     "mail server for apps without the setting `__smtp`: `smtp://` or `smtps://user:password@host:port`. Requires `MAIL_FROM`",
   ),
-  MAIL_FROM: optional(
-    values.matching(MAIL_SENDER, "an e-mail address, perhaps as Name <address>"),
+  MAIL_FROM: optionalVariable(
+    values.textMatching(MAIL_SENDER, "an e-mail address, perhaps as Name <address>"),
     "sender of the mail that goes through `SMTP_URL`",
   ),
   SERVER_TIMEOUT_MS: variable(
@@ -140,14 +152,18 @@ const VARIABLES = {
     "`1` lets actions reach private addresses, for development. With `0`, the service resolves host names of such requests only by name servers, not by the hosts file",
     "`0`",
   ),
-  SETTINGS_KEY: optional(
+  SETTINGS_KEY: optionalVariable(
     values.keys,
     "key that encrypts settings: 32 bytes in base64. While you replace it, both keys, separated by a comma, the new one first",
     "a file in `DATA_DIR`",
   ),
-  EGRESS_ADDRESS: optional(values.ipAddress, "local address from which runs connect to other hosts", "the system's"),
+  EGRESS_ADDRESS: optionalVariable(
+    values.ipAddress,
+    "local address from which runs connect to other hosts",
+    "the system's",
+  ),
   DEFAULT_TIMEZONE: variable(values.timeZone, "UTC", "time zone of schedules without a `timezone`"),
-  PACKAGES_FILE: optional(
+  PACKAGES_FILE: optionalVariable(
     values.text,
     "path of a JSON file with an array of further packages for actions, each a `PackageEntry` (`src/rules/packages.ts`)",
   ),
@@ -164,12 +180,12 @@ const VARIABLES = {
     "`on`",
   ),
   NPM_REGISTRY: variable(
-    values.url(values.ADDRESS, "the address of an npm registry such as https://registry.example.com/npm"),
+    values.url(values.HTTP_ADDRESS, "the address of an npm registry such as https://registry.example.com/npm"),
     "https://registry.npmjs.org",
     "registry from which npm packages are downloaded",
   ),
-  NPM_TOKEN: optional(
-    values.matching(/^[\x21-\x7e]+$/, "a token in one line, without spaces"),
+  NPM_TOKEN: optionalVariable(
+    values.textMatching(/^[\x21-\x7e]+$/, "a token in one line, without spaces"),
     "token for `NPM_REGISTRY`",
   ),
   NPM_MIN_AGE_DAYS: variable(
@@ -177,7 +193,7 @@ const VARIABLES = {
     limits.NPM_MIN_AGE_DAYS,
     "minimum age of a package version. A newer one is used only if an action names the exact version; 0 allows any age",
   ),
-  NPM_LICENSES: optional(
+  NPM_LICENSES: optionalVariable(
     values.list("SPDX identifiers separated by commas, such as MIT,ISC,Apache-2.0", (part) =>
       /^[A-Za-z0-9.+-]+$/.test(part) ? part : undefined,
     ),
@@ -215,7 +231,7 @@ const VARIABLES = {
     limits.DATA_SOURCE_QUOTA_MB,
     "size of all entries of an app's data sources. Their snapshots can have as much again; 0: unlimited",
   ),
-  MEDIA_URL: optional(
+  MEDIA_URL: optionalVariable(
     values.bucket,
     "S3 bucket for the files of apps, instead of a folder: `s3://bucket/prefix?endpoint=…&region=…`. Needs [AWS credentials](#object-storage)",
     "`DATA_DIR/media`",
@@ -242,8 +258,8 @@ const VARIABLES = {
     "any",
     "`persisted`: app users may send only the GraphQL documents of the client library",
   ),
-  OTEL_EXPORTER_OTLP_ENDPOINT: optional(
-    values.url(values.ADDRESS, "an address such as http://collector:4318"),
+  OTEL_EXPORTER_OTLP_ENDPOINT: optionalVariable(
+    values.url(values.HTTP_ADDRESS, "an address such as http://collector:4318"),
     "address of a collector to which traces of requests and runs are sent, such as `http://collector:4318`",
   ),
   LOG_LEVEL: variable(
@@ -253,22 +269,22 @@ const VARIABLES = {
   ),
 };
 
-const ENVIRONMENT = z.object(VARIABLES);
+const ENVIRONMENT_SCHEMA = z.object(VARIABLE_SCHEMAS);
 
-export type Variables = z.output<typeof ENVIRONMENT>;
+export type Variables = z.output<typeof ENVIRONMENT_SCHEMA>;
 
 /** What is known of the variables: their values, or a fault for each that is wrong. */
 type ReadVariables = { values: Variables } | { faults: string[] };
 
 /** @param environment blank variables count as unset */
 export function readVariables(environment: Readonly<Record<string, string | undefined>>): ReadVariables {
-  const texts = Object.keys(VARIABLES).map((name) => [name, environment[name]?.trim() || undefined]);
-  const { data, error } = ENVIRONMENT.safeParse(Object.fromEntries(texts));
+  const texts = Object.keys(VARIABLE_SCHEMAS).map((name) => [name, environment[name]?.trim() || undefined]);
+  const { data, error } = ENVIRONMENT_SCHEMA.safeParse(Object.fromEntries(texts));
   if (data) return { values: data };
   // The value is not named: DATABASE_URL and SETTINGS_KEY are secrets.
   return { faults: error.issues.map(({ path, message }) => `${String(path[0])} must be ${message}`) };
 }
 
 /** For the reference. */
-export const describedVariables = (): [name: string, Description][] =>
-  Object.entries(VARIABLES).map(([name, schema]) => [name, descriptions.get(schema)!]);
+export const describedVariables = (): [name: string, VariableDescription][] =>
+  Object.entries(VARIABLE_SCHEMAS).map(([name, schema]) => [name, descriptions.get(schema)!]);

@@ -10,33 +10,33 @@ export interface Count {
   exact: boolean;
 }
 
-interface Explained {
+interface ExplainedPlan {
   "QUERY PLAN": [{ Plan: { "Plan Rows": number } }];
 }
 
 /** Estimates are cached: statistics change only every few minutes, and planning for all partitions takes as long as counting. */
 const ESTIMATE_KEPT_MS = 10_000;
-const ESTIMATES = 1_000;
+const ESTIMATES_MAX = 1_000;
 
 const estimatesOf = new WeakMap<DataSource, LRUCache<string, number>>();
 
-async function estimate(db: DataSource, from: string, parameters: unknown[]): Promise<number> {
-  const stored = estimatesOf.get(db) ?? new LRUCache<string, number>({ max: ESTIMATES, ttl: ESTIMATE_KEPT_MS });
+async function estimateRows(db: DataSource, from: string, parameters: unknown[]): Promise<number> {
+  const stored = estimatesOf.get(db) ?? new LRUCache<string, number>({ max: ESTIMATES_MAX, ttl: ESTIMATE_KEPT_MS });
   estimatesOf.set(db, stored);
   const key = JSON.stringify([from, parameters]);
-  const known = stored.get(key);
-  if (known !== undefined) return known;
-  const [plan] = await rows<Explained>(db, `EXPLAIN (FORMAT JSON) SELECT FROM ${from}`, parameters);
-  const found = Math.round(plan!["QUERY PLAN"][0].Plan["Plan Rows"]);
-  stored.set(key, found);
-  return found;
+  const knownEstimate = stored.get(key);
+  if (knownEstimate !== undefined) return knownEstimate;
+  const [plan] = await rows<ExplainedPlan>(db, `EXPLAIN (FORMAT JSON) SELECT FROM ${from}`, parameters);
+  const estimatedRows = Math.round(plan!["QUERY PLAN"][0].Plan["Plan Rows"]);
+  stored.set(key, estimatedRows);
+  return estimatedRows;
 }
 
 /** @param from text after FROM, including the conditions */
 export async function countUpTo(db: DataSource, from: string, parameters: unknown[]): Promise<Count> {
-  const bound = COUNT_EXACT_MAX + 1;
-  const counted = `SELECT count(*) FROM (SELECT FROM ${from} LIMIT ${bound}) AS counted`;
-  const [found] = await preparedRows<{ count: number }>(db, statementName(counted), counted, parameters);
-  if (found!.count < bound) return { count: found!.count, exact: true };
-  return { count: Math.max(bound, await estimate(db, from, parameters)), exact: false };
+  const countLimit = COUNT_EXACT_MAX + 1;
+  const countSql = `SELECT count(*) FROM (SELECT FROM ${from} LIMIT ${countLimit}) AS counted`;
+  const [found] = await preparedRows<{ count: number }>(db, statementName(countSql), countSql, parameters);
+  if (found!.count < countLimit) return { count: found!.count, exact: true };
+  return { count: Math.max(countLimit, await estimateRows(db, from, parameters)), exact: false };
 }

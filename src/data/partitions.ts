@@ -8,7 +8,7 @@ export interface Partition {
   high: number | null;
 }
 
-const PARTITIONS = `
+const SELECT_PARTITIONS = `
   SELECT child.relname AS name, substring(bound FROM 'FROM \\(''?(-?\\d+)')::bigint AS low,
          substring(bound FROM 'TO \\(''?(-?\\d+)')::bigint AS high
     FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
@@ -17,4 +17,4 @@ const PARTITIONS = `
 
 /** The partitions of a table, oldest first; the last one has no end. */
 export const partitionsOf = (db: Executor, table: string): Promise<Partition[]> =>
-  rows<Partition>(db, PARTITIONS, [table]);
+  rows<Partition>(db, SELECT_PARTITIONS, [table]);

@@ -3,7 +3,7 @@
 export const RUN_STATES = ["queued", "running", "completed", "failed", "skipped", "cancelled"] as const;
 export type RunState = (typeof RUN_STATES)[number];
 
-interface Transition {
+interface RunTransition {
   /** null: the row does not exist yet. */
   from: RunState | null;
   to: RunState;
@@ -71,7 +71,7 @@ export const TRANSITIONS = {
       ShutdownError: "the service stops and the grace period is over",
     },
   },
-} as const satisfies Readonly<Record<string, Transition>>;
+} as const satisfies Readonly<Record<string, RunTransition>>;
 
 export type TransitionName = keyof typeof TRANSITIONS;
 
@@ -95,7 +95,7 @@ export const STATE_BY_REASON = `CASE WHEN reason IS NULL THEN '${TRANSITIONS.que
 
 /** @throws Error if the table has no such transition */
 export function checkTransition(from: RunState, to: EndState): void {
-  const isKnown = Object.values<Transition>(TRANSITIONS).some(
+  const isKnown = Object.values<RunTransition>(TRANSITIONS).some(
     (transition) => transition.from === from && transition.to === to,
   );
   if (!isKnown) throw new Error(`a ${from} run cannot become ${to}`);

@@ -11,7 +11,7 @@ export type Query = <Row>(sql: string) => Promise<Row[]>;
 export const LAST_OF_RELEASE_BEFORE = "Alerts1763600190100";
 
 /** What the newest release that has changed a database's schema declares in it. */
-interface Declaration {
+interface SchemaDeclaration {
   /** The schema's version. */
   newest: number;
   /** The version of the oldest release that runs with that schema. */
@@ -25,29 +25,35 @@ export const versionOf = (migration: string): number => Number(migration.slice(-
 export function schemaFault(
   own: readonly string[],
   applied: readonly string[],
-  declared: Declaration | null,
+  schemaDeclaration: SchemaDeclaration | null,
 ): string | null {
-  const unknown = applied.filter((name) => !own.includes(name));
-  if (unknown.length === 0) return null;
+  const unknownMigrations = applied.filter((name) => !own.includes(name));
+  if (unknownMigrations.length === 0) return null;
   const last = Math.max(...own.map(versionOf));
   const isComplete = own.every((name) => applied.includes(name));
-  const isDeclared = (name: string) => versionOf(name) > last && versionOf(name) <= declared!.newest;
-  if (declared !== null && declared.oldest <= last && isComplete && unknown.every(isDeclared)) return null;
-  const newest = unknown.reduce((one, other) => (versionOf(other) > versionOf(one) ? other : one));
-  return `the database's schema is of a newer release (it has the migration ${newest}); this release runs with schemas up to version ${last}, and with the next release's`;
+  const isDeclared = (name: string) => versionOf(name) > last && versionOf(name) <= schemaDeclaration!.newest;
+  if (
+    schemaDeclaration !== null &&
+    schemaDeclaration.oldest <= last &&
+    isComplete &&
+    unknownMigrations.every(isDeclared)
+  )
+    return null;
+  const newestUnknown = unknownMigrations.reduce((one, other) => (versionOf(other) > versionOf(one) ? other : one));
+  return `the database's schema is of a newer release (it has the migration ${newestUnknown}); this release runs with schemas up to version ${last}, and with the next release's`;
 }
 
 /** The schema's migrations and declaration. For databases that have been migrated before. */
-export async function readSchema(query: Query): Promise<{ applied: string[]; declared: Declaration | null }> {
+export async function readSchema(query: Query): Promise<{ applied: string[]; declared: SchemaDeclaration | null }> {
   const applied = await query<{ name: string }>("SELECT name FROM migration");
   const [comment] = await query<{ text: string | null }>(
     "SELECT obj_description('migration'::regclass, 'pg_class') AS text",
   );
-  const declared = comment!.text === null ? null : (JSON.parse(comment!.text) as Declaration);
+  const declared = comment!.text === null ? null : (JSON.parse(comment!.text) as SchemaDeclaration);
   return { applied: applied.map(({ name }) => name), declared };
 }
 
-const REMEDY = "start the newer release, or restore a backup that this release can read";
+const NEWER_SCHEMA_REMEDY = "start the newer release, or restore a backup that this release can read";
 
 /**
  * Returns the names of the migrations that the schema has.
@@ -58,7 +64,7 @@ export async function checkSchema(query: Query, own: readonly string[]): Promise
   if (!found!.isMigrated) return [];
   const { applied, declared } = await readSchema(query);
   const fault = schemaFault(own, applied, declared);
-  if (fault !== null) throw new StartError(`${fault}: ${REMEDY}`);
+  if (fault !== null) throw new StartError(`${fault}: ${NEWER_SCHEMA_REMEDY}`);
   return applied;
 }
 
@@ -67,7 +73,7 @@ export async function declareSchema(query: Query, own: readonly string[]): Promi
   const { applied, declared } = await readSchema(query);
   // A newer release's declaration stands.
   if (applied.some((name) => !own.includes(name))) return;
-  const declaration: Declaration = {
+  const declaration: SchemaDeclaration = {
     newest: Math.max(...own.map(versionOf)),
     oldest: versionOf(LAST_OF_RELEASE_BEFORE),
   };

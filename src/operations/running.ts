@@ -58,10 +58,10 @@ async function settleRuns(
   await repository.finishOverdueInBrowsers(clientTimeoutMs + CLIENT_LATE_MS, (run) =>
     overdueEnding(run, clientTimeoutMs),
   );
-  if (lost > 0) log.warn({ lost }, "ended runs whose process had died");
+  if (lost > 0) log.warn({ lost }, "ended the runs of processes that died");
   measures.runsLost(lost);
   const { queuedAgain } = settled;
-  if (queuedAgain > 0) log.warn({ queuedAgain }, "queued runs again whose claim had been lost");
+  if (queuedAgain > 0) log.warn({ queuedAgain }, "queued runs again because their runner lost its claim");
   measures.ticks("late", await repository.skipLate());
   await dispatcher.findAwaitedRuns();
 }

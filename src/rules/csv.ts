@@ -108,7 +108,7 @@ export class CsvParser {
   }
 
   private quoteFault(): CsvError {
-    return new CsvError(this.row, "has a quote that does not end, or ends too early");
+    return new CsvError(this.row, "has a quoted cell without an end, or with text after its closing quote");
   }
 
   /** A doubled quote is one quote; spaces may follow the closing one. */

@@ -31,7 +31,10 @@ function eventType(value: unknown): string {
     throw new ActionError("REQUEST_INVALID", `${expected} (got ${describeValue(value)})`);
   }
   if (!value.startsWith(OWN_TYPES)) return value;
-  throw new ActionError("REQUEST_INVALID", `type must not begin with ${OWN_TYPES}: only the service logs runs`);
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `type must not begin with ${OWN_TYPES}, which is reserved for the service's own entries`,
+  );
 }
 
 function eventData(value: unknown): Record<string, unknown> {

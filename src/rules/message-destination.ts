@@ -90,7 +90,7 @@ export function smtpDestination(value: unknown, mailFrom: string | null): SmtpDe
   const sender = parseSender(
     fields.optional("from") ?? (user !== null && isEmailAddress(user) ? user : (mailFrom ?? "")),
   );
-  if (sender === null) throw fields.fault("from", "an e-mail address, perhaps with a name");
+  if (sender === null) throw fields.fault("from", "an e-mail address, with or without a name");
   const secure = wish === true || (typeof wish !== "boolean" && port === SUBMISSION_OVER_TLS);
   return { host, port, secure, user, password: fields.optional("password") ?? fields.optional("pass"), ...sender };
 }

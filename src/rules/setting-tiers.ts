@@ -79,7 +79,7 @@ export const serverActionView = (settings: SettingEntries): SettingsView =>
 export function checkUnderscoreSize(json: string): void {
   const bytes = Buffer.byteLength(json);
   if (bytes <= UNDERSCORE_SETTINGS_MAX_BYTES) return;
-  throw new ActionError("EXECUTION_FAILED", `${UNDERSCORE_SIZE_MESSAGE}: they take ${bytes} bytes`);
+  throw new ActionError("EXECUTION_FAILED", `${UNDERSCORE_SIZE_MESSAGE} (got ${bytes} bytes)`);
 }
 
 /**

@@ -69,7 +69,7 @@ export async function openService(
   { log, unwanted }: { log: Logger; unwanted: AbortSignal },
 ): Promise<OpenedDatabase> {
   const variable = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
-  const which = config.databaseUrl ? `the database of ${variable}` : "the embedded database";
+  const databaseName = config.databaseUrl ? `the database of ${variable}` : "the embedded database";
   const faultOf = (error: unknown) => databaseFault(error, config);
 
   async function open(): Promise<OpenedDatabase> {
@@ -98,6 +98,6 @@ export async function openService(
 
   return untilReachable(open, { log, unwanted, faultOf }).catch((error: Error) => {
     if (error instanceof StartError || unwanted.aborted) throw error;
-    throw new StartError(`${which} could not be opened: ${faultOf(error)}`, { cause: error });
+    throw new StartError(`${databaseName} could not be opened: ${faultOf(error)}`, { cause: error });
   });
 }

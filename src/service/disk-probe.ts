@@ -11,7 +11,7 @@ const HOLD_MS = 5_000;
 
 /** Probes while the disk is full, and only then. */
 export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): Ticker {
-  async function probe(): Promise<number> {
+  async function probeDisk(): Promise<number> {
     const next = Date.now() + EVERY_MS;
     if ((diskFullFor() ?? 0) < HOLD_MS) return next;
     await db.transaction(async (manager) => {
@@ -21,5 +21,5 @@ export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): T
     log.info("PostgreSQL's disk has free space again");
     return next;
   }
-  return createTicker({ work: probe, msUntil: (time) => time - Date.now(), sleepMaxMs: EVERY_MS, log });
+  return createTicker({ work: probeDisk, msUntil: (time) => time - Date.now(), sleepMaxMs: EVERY_MS, log });
 }

@@ -2,20 +2,20 @@
 import { addressesOf } from "../api/first-page.js";
 
 /** Browsers cannot open a wildcard address, and passkeys require a host name. */
-const clickable = (url: string): string =>
+const toClickable = (url: string): string =>
   url.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
 /**
  * @param greeted.firstCredentials the file if this start created it, otherwise null
  * @param greeted.setupLink null once an administrator has an account
  */
-export function greeting(greeted: {
+export function startGreeting(greeted: {
   baseUrl: string;
   firstCredentials: string | null;
   setupLink: string | null;
 }): string {
   const { baseUrl, firstCredentials, setupLink } = greeted;
-  const { studio, graphiql, api } = addressesOf(clickable(baseUrl));
+  const { studio, graphiql, api } = addressesOf(toClickable(baseUrl));
   const lines = [
     "",
     "Svc App Actions is up.",

@@ -18,7 +18,7 @@ export interface OutageLog {
   reached(): void;
 }
 
-interface Outage {
+interface DatabaseOutage {
   problem: string;
   since: number;
   lastFailure: number;
@@ -43,21 +43,21 @@ export function createOutageLog(options: {
   now?: () => number;
 }): OutageLog {
   const { level, problemOf = databaseProblem, destination, now = () => performance.now() } = options;
-  const plain = createLog(level, { ...(destination && { destination }) });
-  let outage: Outage | null = null;
+  const plainLog = createLog(level, { ...(destination && { destination }) });
+  let outage: DatabaseOutage | null = null;
 
   function count(err: unknown, problem: string, first: string): void {
     const at = now();
     if (outage === null) {
       outage = { problem, since: at, lastFailure: at, lastLine: at, lines: 1 };
-      plain.error({ err, first }, `${problem}: failures are counted until it is back`);
+      plainLog.error({ err, first }, `${problem}: failures are counted until it is back`);
       return;
     }
     outage.lines += 1;
     outage.lastFailure = at;
     if (at - outage.lastLine < LINE_EVERY_MS) return;
     outage.lastLine = at;
-    plain.error({ awayMs: Math.round(at - outage.since), failures: outage.lines }, `${outage.problem}, still`);
+    plainLog.error({ awayMs: Math.round(at - outage.since), failures: outage.lines }, `${outage.problem}, still`);
   }
 
   const absorb = (parts: readonly unknown[]): boolean => {
@@ -76,7 +76,7 @@ export function createOutageLog(options: {
       if (outage === null || at - outage.lastFailure < QUIET_MS) return;
       const { since, lastFailure, lines } = outage;
       outage = null;
-      plain.info({ awayMs: Math.round(lastFailure - since), failures: lines }, "the database is back");
+      plainLog.info({ awayMs: Math.round(lastFailure - since), failures: lines }, "the database is back");
     },
   };
 }

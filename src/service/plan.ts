@@ -2,11 +2,11 @@
 import type { Server } from "node:http";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { FrontDoor, Parts } from "../api/health.js";
+import type { FrontDoor, ServiceParts } from "../api/health.js";
 import type { Config } from "../config.js";
 import type { Notifications } from "../engine/notifications.js";
 import type { ServiceMeasures } from "../operations/watch/measures.js";
-import type { Releases } from "./releases.js";
+import type { ReleaseStack } from "./releases.js";
 
 /** Clock of the schedules: Unix time in milliseconds. `msUntil` is real time. */
 export interface Clock {
@@ -22,8 +22,8 @@ export interface Plan {
   /** Call it when the database has answered a heartbeat. */
   onDatabaseReached: () => void;
   measures: ServiceMeasures;
-  releases: Releases;
-  parts: Parts;
+  releases: ReleaseStack;
+  parts: ServiceParts;
   server: Server;
   door: FrontDoor;
   /** Aborts when the service is to stop, also during the start. */
@@ -49,7 +49,7 @@ export interface Work {
 }
 
 /** Names of required parts that are not ready yet. */
-export function partsOf({ roles }: Config): Parts {
+export function partsOf({ roles }: Config): ServiceParts {
   const down = () => false;
   return {
     database: down,

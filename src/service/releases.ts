@@ -1,7 +1,7 @@
 /** Resources that a process has acquired and releases at the stop, the newest first. */
 import type { Logger } from "pino";
 
-export class Releases {
+export class ReleaseStack {
   private readonly stack = new AsyncDisposableStack();
 
   constructor(private readonly log: Logger) {}

@@ -14,7 +14,7 @@ const ALERTS_EVERY_MS = 5_000;
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
 
-const stopped = (tickers: readonly Ticker[]) => Promise.all(tickers.map((ticker) => ticker.stop()));
+const stopTickers = (tickers: readonly Ticker[]) => Promise.all(tickers.map((ticker) => ticker.stop()));
 
 /** Claims the ticks of schedules when they are due. */
 export async function startScheduler(
@@ -45,9 +45,14 @@ export async function startMessages(
   releases.add("mail", () => communicate.stop());
   const { sender } = communicate;
   const isScheduler = config.roles.has("scheduler");
-  const instead = async () => ((await vitals.living("scheduler")) ? null : sender.look());
-  const every = isScheduler ? {} : { sleepMaxMs: ALERTS_EVERY_MS };
-  const ticker = createTicker({ work: isScheduler ? sender.look : instead, msUntil: clock.msUntil, ...every, log });
+  const sendIfNoScheduler = async () => ((await vitals.living("scheduler")) ? null : sender.look());
+  const tickerOptions = isScheduler ? {} : { sleepMaxMs: ALERTS_EVERY_MS };
+  const ticker = createTicker({
+    work: isScheduler ? sender.look : sendIfNoScheduler,
+    msUntil: clock.msUntil,
+    ...tickerOptions,
+    log,
+  });
   sender.whenFree(ticker.wake);
   notifications.listen(MESSAGE_CHANNEL, ticker.wake);
   notifications.onGap(ticker.wake);
@@ -62,15 +67,15 @@ export async function startAlerts(
   { alerts: { watch, delivery } }: Operations,
 ): Promise<void> {
   const { clock, log, releases, impatience } = plan;
-  const every = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_EVERY_MS, log };
-  const tickers = [watch.look, delivery.look].map((work) => createTicker({ work, ...every }));
+  const tickerOptions = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_EVERY_MS, log };
+  const tickers = [watch.look, delivery.look].map((work) => createTicker({ work, ...tickerOptions }));
   const [, delivering] = tickers;
   delivery.whenFree(() => delivering!.wake());
   for (const ticker of tickers) {
     notifications.listen(ALERT_CHANNEL, ticker.wake);
     await ticker.start();
   }
-  releases.add("alerts", () => stopped(tickers).then(() => delivery.drain(impatience)));
+  releases.add("alerts", () => stopTickers(tickers).then(() => delivery.drain(impatience)));
 }
 
 /** Publishes scheduled notifications, and sends published ones to devices. */
@@ -85,7 +90,7 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
   notices.listen(NOTIFICATION_CHANNEL, wake);
   notices.onGap(wake);
   for (const ticker of tickers) await ticker.start();
-  releases.add("notifications", () => stopped(tickers).then(() => push.drain(impatience)));
+  releases.add("notifications", () => stopTickers(tickers).then(() => push.drain(impatience)));
 }
 
 /** Periodically removes data that is too old or above its limit. */
@@ -95,8 +100,8 @@ export function startCleaner(
 ): void {
   const { config, log, releases } = plan;
   if (!config.roles.has("scheduler")) return;
-  const every = { msUntil: (time: number) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log };
-  const works = [
+  const tickerOptions = { msUntil: (time: number) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log };
+  const periodicWork = [
     retention.clean,
     retention.makeAhead,
     runWords.gather,
@@ -107,7 +112,7 @@ export function startCleaner(
     tokens.warnOfExpiry,
     stages.expire,
   ];
-  const tickers = works.map((one) => createTicker({ work: one, ...every }));
+  const tickers = periodicWork.map((one) => createTicker({ work: one, ...tickerOptions }));
   for (const ticker of tickers) runInBackground(ticker.start());
   store.start();
   releases.add("cleaner", () => {
@@ -116,6 +121,6 @@ export function startCleaner(
     trimming.stop();
     store.upkeep.stop();
     media.sweep.stop();
-    return stopped(tickers);
+    return stopTickers(tickers);
   });
 }

@@ -109,7 +109,7 @@ describe("errors that callers get", () => {
         undefined,
         "the URL is not valid: two hexadecimal digits of UTF-8 must follow each %",
       ],
-      ["POST", "/v3/apps/1/actions", '{"name": "secret", oops}', "the body is not valid JSON: at position 19"],
+      ["POST", "/v3/apps/1/actions", '{"name": "secret", oops}', "the body is not valid JSON (at position 19)"],
       ["POST", "/v3/apps/1/actions", "secret", "the body is not valid JSON"],
     ];
     for (const [method, path, body, error] of wrong) {

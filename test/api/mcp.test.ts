@@ -2,7 +2,7 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { expect } from "chai";
-import { RESULT_MAX_CHARACTERS, TOOLS } from "../../src/api/mcp/server.js";
+import { ALL_TOOLS, RESULT_MAX_CHARACTERS } from "../../src/api/mcp/server.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 interface CalledTool {
@@ -250,7 +250,7 @@ describe("agents", () => {
     }
 
     it("get nothing of another app and nothing protected, with any argument of any tool", async () => {
-      expect(Object.keys(ARGUMENTS).sort()).to.deep.equal(TOOLS.map(({ name }) => name).sort());
+      expect(Object.keys(ARGUMENTS).sort()).to.deep.equal(ALL_TOOLS.map(({ name }) => name).sort());
       const before = await stateOf(other.appId);
       const values = hostileValues();
       let count = 0;

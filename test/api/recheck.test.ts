@@ -1,7 +1,7 @@
 /** When the tokens of open sockets are resolved again: at their expiry, which sends no notice, and on request. */
 import { mock } from "node:test";
 import { expect } from "chai";
-import { createRecheck, type Held } from "../../src/api/live/recheck.js";
+import { createRecheck, type HeldConnection } from "../../src/api/live/recheck.js";
 import type { Credentials } from "../../src/operations/access/credentials.js";
 import type { Caller } from "../../src/rules/access.js";
 
@@ -26,11 +26,11 @@ describe("the tokens of open sockets", () => {
           return callerOf(token);
         },
       } as unknown as Credentials,
-      onResolved: ({ token, caller }: Held) => {
+      onResolved: ({ token, caller }: HeldConnection) => {
         if (caller === null) ended.push(token!);
       },
     });
-  const holder = (token: string): Held => ({ token, caller: callerOf(token) });
+  const holder = (token: string): HeldConnection => ({ token, caller: callerOf(token) });
   const pass = async (ms: number) => {
     mock.timers.tick(ms);
     for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);

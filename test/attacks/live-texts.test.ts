@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { buildSchema, parse } from "graphql";
 import { pino } from "pino";
 import { createAnswers } from "../../src/api/answers.js";
-import { createSharedResults, type Receiver } from "../../src/api/live/shared-results.js";
+import { createSharedResults, type ResultReceiver } from "../../src/api/live/shared-results.js";
 import { createLeavable } from "../../src/operations/records/leavable.js";
 import { guardSource, type LiveSource, liveSource } from "../../src/operations/records/live-source.js";
 
@@ -30,7 +30,7 @@ describe("one event to sockets that each request it with a different document", 
   async function follow(fields: string, appId = 1): Promise<Got> {
     const lefts: (() => void)[] = [];
     const got: Got = { results: [], missed: 0, send: () => lefts.splice(0).forEach((left) => void left()) };
-    const contextValue: Receiver = {
+    const contextValue: ResultReceiver = {
       owner: {},
       shape: fields,
       deliver(result, left) {

@@ -6,7 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import { filesOf } from "../../src/engine/bundler/archive.js";
-import { archiveOf, type Entry, type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import {
+  archiveOf,
+  type Entry,
+  type PublishedPackage,
+  startRegistry,
+  type TestRegistry,
+} from "../harness/npm-registry.js";
 import { evil, evilCode, INDEX, MANIFEST, many, type Saves, startSaves, zeros } from "./npm-saves.js";
 
 const MARK = join(tmpdir(), `svc-package-mark-${randomBytes(6).toString("hex")}`);
@@ -70,13 +76,13 @@ describe("a malicious package", () => {
   afterEach(() => saves.clear());
   after(() => saves?.stop());
 
-  const plain = (manifest: Record<string, unknown>): Published => ({
+  const plain = (manifest: Record<string, unknown>): PublishedPackage => ({
     name: "evil",
     version: "1.0.0",
     files: { "index.js": "module.exports = 1" },
     manifest,
   });
-  const REFUSED: [what: string, words: RegExp, published: () => Published][] = [
+  const REFUSED: [what: string, words: RegExp, published: () => PublishedPackage][] = [
     ["with a symbolic link", /link or a device/, () => evil(link("package/index.js", "/etc/passwd", "SymbolicLink"))],
     [
       "whose archive is not what the registry's integrity says",

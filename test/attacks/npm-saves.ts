@@ -2,7 +2,13 @@
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
-import { archiveOf, type Entry, type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import {
+  archiveOf,
+  type Entry,
+  type PublishedPackage,
+  startRegistry,
+  type TestRegistry,
+} from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 export const MANIFEST: Entry = {
@@ -11,13 +17,13 @@ export const MANIFEST: Entry = {
 };
 export const INDEX: Entry = { path: "package/index.js", content: "module.exports = 1" };
 
-export const evil = (...entries: Entry[]): Published => ({
+export const evil = (...entries: Entry[]): PublishedPackage => ({
   name: "evil",
   version: "1.0.0",
   archive: archiveOf([MANIFEST, ...entries]),
 });
 
-export const evilCode = (content: string): Published => evil({ path: "package/index.js", content });
+export const evilCode = (content: string): PublishedPackage => evil({ path: "package/index.js", content });
 
 /** An archive that starts with that many megabytes of zeros, as concatenated gzip members. */
 export function zeros(megabytes: number): Buffer {

@@ -7,7 +7,7 @@ import { until } from "./until.js";
 
 const SETTLE_LIMIT_MS = 180_000;
 
-interface Heard {
+interface ReceivedAlert {
   id: number;
   rule: { id: number };
   state: "firing" | "recovered";
@@ -15,18 +15,18 @@ interface Heard {
 
 export interface AlertHook {
   url: string;
-  heard: Heard[];
+  heard: ReceivedAlert[];
   stop(): Promise<void>;
 }
 
 export async function startAlertHook(): Promise<AlertHook> {
-  const received: Heard[] = [];
+  const received: ReceivedAlert[] = [];
   const server = createServer(async (request, response) => {
     let text = "";
     for await (const chunk of request.setEncoding("utf8")) text += chunk;
-    const said = JSON.parse(text) as Heard;
+    const receivedAlert = JSON.parse(text) as ReceivedAlert;
     // Sent again with the same id if the response was lost.
-    if (!received.some(({ id }) => id === said.id)) received.push(said);
+    if (!received.some(({ id }) => id === receivedAlert.id)) received.push(receivedAlert);
     response.writeHead(204).end();
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -42,7 +42,10 @@ export async function startAlertHook(): Promise<AlertHook> {
 }
 
 /** Compares the alerts about one rule's action with its rows; null if they agree. */
-function faultOf(states: Heard["state"][], row: { failed: number; told: boolean; unsent: number }): string | null {
+function faultOf(
+  states: ReceivedAlert["state"][],
+  row: { failed: number; told: boolean; unsent: number },
+): string | null {
   if (row.unsent > 0) return `${row.unsent} messages were not sent`;
   if (row.failed > 0 && states.length === 0) return `${row.failed} runs failed and nobody was told`;
   const expected = states.map((_, at) => (at % 2 === 0 ? "firing" : "recovered"));
@@ -50,7 +53,7 @@ function faultOf(states: Heard["state"][], row: { failed: number; told: boolean;
   return (states.at(-1) === "firing") === row.told ? null : `last told ${states.at(-1)}, and stands at ${row.told}`;
 }
 
-const STANDING = `
+const SELECT_ALERT_STATE = `
   SELECT coalesce((SELECT told FROM alert_state WHERE rule_id = $1 LIMIT 1), false) AS told,
          (SELECT count(*)::int FROM run WHERE action_id = $2 AND state = 'failed' AND finished_at > $3) AS failed,
          (SELECT count(*)::int FROM alert_delivery WHERE rule_id = $1 AND status <> 'sent') AS unsent`;
@@ -94,7 +97,7 @@ export async function reportFailures(
       const found: string[] = [];
       for (const { id, actionId } of rules) {
         const states = hook.heard.filter((one) => one.rule.id === id).map(({ state }) => state);
-        const fault = faultOf(states, (await db.query(STANDING, [id, actionId, since]))[0]);
+        const fault = faultOf(states, (await db.query(SELECT_ALERT_STATE, [id, actionId, since]))[0]);
         if (fault) found.push(`rule ${id}: ${fault}`);
       }
       return found;

@@ -4,9 +4,9 @@ import type { ChaosOutcome } from "./chaos.js";
 import { WAIT_LIMIT_MS } from "./unrest.js";
 
 /** A run whose code could not be read, or whose process was killed, has failed; a killed process does not respond. */
-const ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$|unreachable$)/;
+const ALLOWED_ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$|unreachable$)/;
 
-const TICKS = ["completed", "failed", "still running", "late by more than 60 s", "down at that time"];
+const ALLOWED_TICKS = ["completed", "failed", "still running", "late by more than 60 s", "down at that time"];
 
 export function expectAccountedFor(outcome: ChaosOutcome): void {
   expect(outcome.faults).to.deep.equal([]);
@@ -28,9 +28,9 @@ export function expectAccountedFor(outcome: ChaosOutcome): void {
     readyWhileAway: 0,
     untold: [],
   });
-  expect(TICKS).to.include.members(Object.keys(fates));
+  expect(ALLOWED_TICKS).to.include.members(Object.keys(fates));
   expect(fates).to.include.keys("completed");
-  expect(Object.keys(answers).filter((answer) => !ANSWERS.test(answer))).to.deep.equal([]);
+  expect(Object.keys(answers).filter((answer) => !ALLOWED_ANSWERS.test(answer))).to.deep.equal([]);
 }
 
 /** If no instance was killed: no run waits, and no instance reports that it is ready while one does. */

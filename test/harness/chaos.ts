@@ -11,17 +11,17 @@ import { nextRuns } from "../../src/rules/schedule.js";
 import { type AlertHook, reportFailures } from "./alert-hook.js";
 import { type Answers, noAnswers, requestsTo, SUBJECTS } from "./callers.js";
 import { fastClock } from "./fast-clock.js";
-import { type Fleet, startFleet } from "./fleet.js";
-import { type Loss, startRestartablePostgres } from "./gateway.js";
+import { type ServiceFleet, startFleet } from "./fleet.js";
+import { type DatabaseLoss, startRestartablePostgres } from "./gateway.js";
 import { publishDirectly } from "./production-copies.js";
 import { firstCredentials } from "./service.js";
 import { ask, type Pace, RESTLESS, type Seen, unrest } from "./unrest.js";
 import { until } from "./until.js";
 
 /** Every minute except one: the specification allows nothing more frequent. */
-export const FREQUENCY = "0-58 * * * *";
+export const SCHEDULE_FREQUENCY = "0-58 * * * *";
 /** Actions whose failures are reported: the subjects, and some schedules. */
-const ALERTED = 5;
+const ALERTED_ACTIONS = 5;
 const SETTLE_LIMIT_MS = 120_000;
 const RECOVERY_LIMIT_MS = 30_000;
 
@@ -38,7 +38,7 @@ export interface ChaosOptions {
   /** Receives failures of subjects and of the first schedules. */
   hook?: AlertHook;
   /** Ways in which the database is lost, one after the other; it returns each time. */
-  losses: readonly Loss[];
+  losses: readonly DatabaseLoss[];
 }
 
 export interface ChaosOutcome extends Seen {
@@ -89,19 +89,19 @@ const keyOf = (actionId: number, tick: Date) => `${actionId} ${tick.toISOString(
 
 /** Every tick that a row represents. */
 function ticksOf({ actionId, tick, tickCount }: LedgerRow): string[] {
-  const more = tickCount > 1 ? nextRuns(FREQUENCY, "UTC", tick, tickCount - 1) : [];
+  const more = tickCount > 1 ? nextRuns(SCHEDULE_FREQUENCY, "UTC", tick, tickCount - 1) : [];
   return [tick, ...more].map((one) => keyOf(actionId, one));
 }
 
 /** Compares the rows with the ticks of these actions in a period. */
-export async function judge(db: DataSource, actionIds: number[], from: Date, to: Date) {
+export async function checkTicks(db: DataSource, actionIds: number[], from: Date, to: Date) {
   const found = (
     await db.query(
       `SELECT action_id AS "actionId", tick, tick_count AS "tickCount", state, reason FROM run WHERE tick IS NOT NULL`,
     )
   ).filter(({ tick }: LedgerRow) => tick <= to) as LedgerRow[];
   const minutes = Math.ceil((to.getTime() - from.getTime()) / 60_000) + 1;
-  const ticks = nextRuns(FREQUENCY, "UTC", from, minutes).filter((tick) => tick <= to);
+  const ticks = nextRuns(SCHEDULE_FREQUENCY, "UTC", from, minutes).filter((tick) => tick <= to);
   const expected = new Set(actionIds.flatMap((id) => ticks.map((tick) => keyOf(id, tick))));
   const received = found.flatMap(ticksOf);
   const seen = new Set(received);
@@ -116,7 +116,7 @@ export async function judge(db: DataSource, actionIds: number[], from: Date, to:
 }
 
 /** Waits for running work, and starts no more. Returns the end of the period whose ticks count. */
-export async function settle(db: DataSource, now: () => number): Promise<Date> {
+export async function waitUntilSettled(db: DataSource, now: () => number): Promise<Date> {
   const to = new Date(now());
   const claimed = async () => (await db.query("SELECT min(next_tick) > $1 AS claimed FROM schedule", [to]))[0].claimed;
   await until(claimed, SETTLE_LIMIT_MS);
@@ -137,7 +137,7 @@ export async function runsOf(db: DataSource, { acknowledged }: Answers) {
 }
 
 /** Callers that are distributed over the instances. */
-function callFleet(fleet: Fleet, callers: number, target: { appId: number; token: string }, answers: Answers) {
+function callFleet(fleet: ServiceFleet, callers: number, target: { appId: number; token: string }, answers: Answers) {
   return (over: () => boolean) =>
     Promise.all(
       Array.from({ length: callers }, (_, at) => {
@@ -166,21 +166,21 @@ export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
     const ticking = Array.from({ length: options.schedules }, (_, at) => ({
       name: `every-second-${at}`,
       triggers: [{ trigger: "schedule" as const }],
-      frequency: FREQUENCY,
+      frequency: SCHEDULE_FREQUENCY,
     }));
     const copies = await publishDirectly(db, appId, [...ticking, ...SUBJECTS], () => from.getTime());
     const answers = noAnswers();
     const work = callFleet(fleet, options.callers, { appId, token: tokens.editor }, answers);
     const service = { url: fleet.urls()[0]!, appId, token: tokens.editor };
-    const telling = options.hook && (await reportFailures(options.hook, service, copies.slice(-ALERTED)));
+    const telling = options.hook && (await reportFailures(options.hook, service, copies.slice(-ALERTED_ACTIONS)));
     const seen = await unrest({ pace: RESTLESS, ...options, postgres, fleet, db, work });
     await fleet.ready();
     await postgres.restart();
     const recoveryMs = await recovery(db);
-    const to = await settle(db, clock.now);
+    const to = await waitUntilSettled(db, clock.now);
     const ids = copies.slice(0, ticking.length).map(({ id }) => id);
     const untold = (await telling?.faults(db)) ?? [];
-    const verdict = { ...(await judge(db, ids, from, to)), ...(await runsOf(db, answers)) };
+    const verdict = { ...(await checkTicks(db, ids, from, to)), ...(await runsOf(db, answers)) };
     const { counts } = answers;
     const disturbances = { untold, kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };
     return { ...verdict, ...seen, ...disturbances, answers: counts, recoveryMs };

@@ -8,17 +8,17 @@ import { join } from "node:path";
 import { Client } from "pg";
 import { until } from "./until.js";
 
-const PLACE = "/usr/lib/postgresql";
+const POSTGRES_FOLDER = "/usr/lib/postgresql";
 
 /** Such as 15; lowest first. */
 export function installedVersions(): number[] {
-  if (!existsSync(PLACE)) return [];
-  const found = readdirSync(PLACE).filter((name) => existsSync(join(PLACE, name, "bin/initdb")));
+  if (!existsSync(POSTGRES_FOLDER)) return [];
+  const found = readdirSync(POSTGRES_FOLDER).filter((name) => existsSync(join(POSTGRES_FOLDER, name, "bin/initdb")));
   return found.map(Number).sort((one, other) => one - other);
 }
 
 /** PostgreSQL refuses to run as root. */
-function account(): { uid: number; gid: number } | null {
+function postgresAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const row = readFileSync("/etc/passwd", "utf8")
     .split("\n")
@@ -35,7 +35,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-async function create(url: string, database: string): Promise<boolean> {
+async function createDatabase(url: string, database: string): Promise<boolean> {
   const client = new Client({ connectionString: url });
   client.on("error", () => undefined);
   try {
@@ -58,11 +58,11 @@ export interface Server {
 /** Starts a version of Debian's, or one with programs in the folder `bin`. */
 export async function startVersion(
   version: number,
-  bin = join(PLACE, String(version), "bin"),
+  bin = join(POSTGRES_FOLDER, String(version), "bin"),
   more: readonly string[] = [],
 ): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), `svc-postgres-${version}-`));
-  const who = account();
+  const who = postgresAccount();
   if (who) chownSync(folder, who.uid, who.gid);
   const options = { ...who, cwd: folder, env: { LC_ALL: "C" }, stdio: "ignore" } as const;
   const data = join(folder, "data");
@@ -80,14 +80,14 @@ export async function startVersion(
     ...more,
   ];
   const child = spawn(join(bin, "postgres"), ["-D", data, ...settings.flatMap((one) => ["-c", one])], options);
-  const gone = once(child, "exit");
+  const serverExit = once(child, "exit");
   const base = `postgres://svc@127.0.0.1:${port}`;
-  await until(() => create(`${base}/postgres`, "svc"));
+  await until(() => createDatabase(`${base}/postgres`, "svc"));
   return {
     url: `${base}/svc`,
     async stop() {
       child.kill("SIGINT");
-      await gone;
+      await serverExit;
       rmSync(folder, { recursive: true });
     },
   };

@@ -10,7 +10,7 @@ import { until } from "./until.js";
 const ENTRY = fileURLToPath(new URL("./instance-process.js", import.meta.url));
 const READY_LIMIT_MS = 120_000;
 
-export interface Fleet {
+export interface ServiceFleet {
   killOne(): void;
   /** A process of a running instance's browser: the browser itself, a renderer or a helper. */
   killBrowser(): void;
@@ -26,7 +26,7 @@ export interface Fleet {
   faults(): string[];
 }
 
-export const EVERYTHING = "api,scheduler,runner";
+export const ALL_ROLES = "api,scheduler,runner";
 
 function endProcess(pid: number): void {
   try {
@@ -51,7 +51,7 @@ export async function startFleet(options: {
   environment?: Record<string, string>;
   began: number;
   rate: number;
-}): Promise<Fleet> {
+}): Promise<ServiceFleet> {
   const { roles, databaseUrl, began, rate } = options;
   const size = roles.length;
   const environment = {

@@ -13,7 +13,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/e
  * How a database is lost: fast stop (SIGINT), immediate stop (SIGQUIT), killed, network cut, or killed with another server taking over its
  * storage, as in a cluster on shared storage.
  */
-export type Loss = "SIGINT" | "SIGQUIT" | "SIGKILL" | "cut off" | "failed over";
+export type DatabaseLoss = "SIGINT" | "SIGQUIT" | "SIGKILL" | "cut off" | "failed over";
 
 export interface RestartablePostgres {
   /** Constant over all restarts. */
@@ -21,7 +21,7 @@ export interface RestartablePostgres {
   /** Fast stop, followed by a start. */
   restart(): Promise<void>;
   /** Loses the database in that way until the returned function restores it. */
-  lose(loss: Loss): Promise<() => Promise<void>>;
+  lose(loss: DatabaseLoss): Promise<() => Promise<void>>;
   stop(): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
   url.port = String((gate.address() as AddressInfo).port);
   url.password = password;
 
-  async function lose(loss: Loss): Promise<() => Promise<void>> {
+  async function lose(loss: DatabaseLoss): Promise<() => Promise<void>> {
     if (loss === "cut off") {
       reachable = false;
       for (const socket of sockets) socket.destroy();

@@ -4,7 +4,7 @@ import { startTestServer, stopTestServer } from "./postgres.js";
 import { until } from "./until.js";
 
 /** Resources that keep a process alive and that only a missing `stop()` leaves behind. */
-const TELLTALE = ["TCPSocketWrap", "TCPServerWrap", "ProcessWrap"];
+const LEFTOVER_RESOURCES = ["TCPSocketWrap", "TCPServerWrap", "ProcessWrap"];
 
 /** Command lines of this process's live children. */
 export function childProcesses(): string[] {
@@ -22,7 +22,7 @@ export function childProcesses(): string[] {
 }
 
 function leftovers(): string[] {
-  const resources = process.getActiveResourcesInfo().filter((name) => TELLTALE.includes(name));
+  const resources = process.getActiveResourcesInfo().filter((name) => LEFTOVER_RESOURCES.includes(name));
   return process.platform === "linux" ? [...resources, ...childProcesses()] : resources;
 }
 

@@ -5,7 +5,7 @@ import { createSecureServer, type Http2SecureServer } from "node:http2";
 import { createServer, type Server } from "node:https";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
 
-const CERTIFICATE = `-----BEGIN CERTIFICATE-----
+const TEST_CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBmzCCAUGgAwIBAgIUHp0HLXai1hiYdbI9nnAN/Szz1tUwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTE4MjY0MloYDzIxMjYxMDI4
 MTgyNjQyWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
@@ -23,7 +23,7 @@ MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgawpHpH/MHYx4RzUv
 fgp+IFVtZ93BGcmfaAYtX7/LLXd5asGrBgohlHj4DVW4/GNQdsqAQrLP
 -----END PRIVATE KEY-----`;
 
-const { publicKey } = new X509Certificate(CERTIFICATE);
+const { publicKey } = new X509Certificate(TEST_CERTIFICATE);
 /** With this hash a browser accepts the certificate for any host. */
 export const KEY_HASH = createHash("sha256")
   .update(publicKey.export({ type: "spki", format: "der" }))
@@ -32,12 +32,13 @@ export const KEY_HASH = createHash("sha256")
 /** Trusts the certificate in this process, in addition to others. @returns a function that undoes it */
 export function trustLocalhost(): () => void {
   const before = getCACertificates("default");
-  setDefaultCACertificates([...before, CERTIFICATE]);
+  setDefaultCACertificates([...before, TEST_CERTIFICATE]);
   return () => setDefaultCACertificates(before);
 }
 
-export const tlsServer = (listener: RequestListener): Server => createServer({ key: KEY, cert: CERTIFICATE }, listener);
+export const tlsServer = (listener: RequestListener): Server =>
+  createServer({ key: KEY, cert: TEST_CERTIFICATE }, listener);
 
 /** Speaks HTTP/2, and HTTP/1.1 to clients that ask for it. */
 export const http2Server = (listener: RequestListener): Http2SecureServer =>
-  createSecureServer({ key: KEY, cert: CERTIFICATE, allowHTTP1: true }, listener as never);
+  createSecureServer({ key: KEY, cert: TEST_CERTIFICATE, allowHTTP1: true }, listener as never);

@@ -17,7 +17,7 @@ export interface LogSocket {
   port: number;
 }
 
-const ESTABLISHED = "01";
+const ESTABLISHED_STATE = "01";
 
 /** Opens one and resolves when its subscription has been sent: it is active from the first entry on. */
 export async function followLogs(url: string, token: string, appId: number): Promise<LogSocket> {
@@ -51,6 +51,6 @@ export function heldOpen(url: string, sockets: readonly LogSocket[]): number {
   return readFileSync("/proc/net/tcp", "utf8")
     .split("\n")
     .map((line) => line.trim().split(/\s+/))
-    .filter(([, near, far, state]) => state === ESTABLISHED && portOf(near) === served && ports.has(portOf(far)))
+    .filter(([, near, far, state]) => state === ESTABLISHED_STATE && portOf(near) === served && ports.has(portOf(far)))
     .length;
 }

@@ -8,14 +8,14 @@ export interface TakenMail {
   text: string;
 }
 
-type Refusal = { code: number; message: string };
+type SmtpRefusal = { code: number; message: string };
 
 /** Handling of the next message; by default it is accepted. */
-export interface Manners {
-  onRecipient?: (address: string) => Refusal | null;
+export interface ServerManners {
+  onRecipient?: (address: string) => SmtpRefusal | null;
   /** After the whole message: a refusal, or "hang up" before the response, with or without accepting it. */
-  onData?: (mail: TakenMail) => Refusal | "take and hang up" | "silence" | null;
-  onConnect?: () => Refusal | null;
+  onData?: (mail: TakenMail) => SmtpRefusal | "take and hang up" | "silence" | null;
+  onConnect?: () => SmtpRefusal | null;
   auth?: { user: string; password: string };
 }
 
@@ -23,13 +23,13 @@ export interface MailServer {
   port: number;
   /** In order of arrival; a message that was sent twice is listed twice. */
   taken: TakenMail[];
-  manners: Manners;
+  manners: ServerManners;
   /** Resolves when `count` messages have been accepted. */
   has(count: number): Promise<void>;
   stop(): Promise<void>;
 }
 
-const failure = ({ code, message }: Refusal): Error => Object.assign(new Error(message), { responseCode: code });
+const failure = ({ code, message }: SmtpRefusal): Error => Object.assign(new Error(message), { responseCode: code });
 
 function readAll(stream: NodeJS.ReadableStream): Promise<string> {
   return new Promise((resolve) => {
@@ -38,7 +38,7 @@ function readAll(stream: NodeJS.ReadableStream): Promise<string> {
   });
 }
 
-export async function startMailServer(manners: Manners = {}): Promise<MailServer> {
+export async function startMailServer(manners: ServerManners = {}): Promise<MailServer> {
   const waiting: { count: number; resolve: () => void }[] = [];
   const mail: MailServer = {
     port: 0,

@@ -6,7 +6,7 @@ import type { ServiceProcess } from "./process.js";
 const EVERY_MS = 100;
 const CODE = "async function execute({ payload }) { return payload.n * 2; }";
 
-export interface Figures {
+export interface NeighbourFigures {
   /** Number of started calls; each has been answered. */
   calls: number;
   p50: number;
@@ -19,9 +19,9 @@ export interface Figures {
   pause: number;
 }
 
-export interface Neighbour {
+export interface NeighbourApp {
   /** Calls from now on until `during` has settled, for at least `atLeastMs`. */
-  beside(during: Promise<unknown>, atLeastMs: number): Promise<Figures>;
+  beside(during: Promise<unknown>, atLeastMs: number): Promise<NeighbourFigures>;
 }
 
 const at = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
@@ -35,7 +35,7 @@ async function longestPause(url: string): Promise<number> {
 }
 
 /** A neighbour in a separate app, with one action that needs only the language. */
-export async function createNeighbour(service: ServiceProcess, url: string): Promise<Neighbour> {
+export async function createNeighbour(service: ServiceProcess, url: string): Promise<NeighbourApp> {
   const { admin } = service.credentials().tokens;
   // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape its caller expects of it
   const post = async (path: string, body: object): Promise<{ http: number; body: any }> => {

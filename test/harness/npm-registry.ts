@@ -13,22 +13,22 @@ export interface Entry {
   linkpath?: string;
 }
 
-const BLOCK = 512;
+const TAR_BLOCK_BYTES = 512;
 
 /** A gzipped tar archive, as npm has it. */
 export function archiveOf(entries: readonly Entry[]): Buffer {
   const parts: Buffer[] = [];
   for (const { path, content = "", type = "File", linkpath } of entries) {
     const bytes = Buffer.from(content as string);
-    const header = Buffer.alloc(BLOCK);
+    const header = Buffer.alloc(TAR_BLOCK_BYTES);
     const mtime = new Date(0);
     new Header({ path, type, size: bytes.length, mode: 0o644, mtime, ...(linkpath && { linkpath }) }).encode(header, 0);
-    parts.push(header, bytes, Buffer.alloc((BLOCK - (bytes.length % BLOCK)) % BLOCK));
+    parts.push(header, bytes, Buffer.alloc((TAR_BLOCK_BYTES - (bytes.length % TAR_BLOCK_BYTES)) % TAR_BLOCK_BYTES));
   }
-  return gzipSync(Buffer.concat([...parts, Buffer.alloc(2 * BLOCK)]));
+  return gzipSync(Buffer.concat([...parts, Buffer.alloc(2 * TAR_BLOCK_BYTES)]));
 }
 
-export interface Published {
+export interface PublishedPackage {
   name: string;
   version: string;
   /** Content by path in the package, beside package.json. */
@@ -49,7 +49,7 @@ export interface TestRegistry {
   asked: string[];
   /** Headers of the last request. */
   headers: IncomingMessage["headers"];
-  publish(...packages: Published[]): void;
+  publish(...packages: PublishedPackage[]): void;
   /** Removes a package. */
   remove(name: string): void;
   /** Responds instead of the registry until it is null again. */
@@ -58,7 +58,7 @@ export interface TestRegistry {
 }
 
 export async function startRegistry(): Promise<TestRegistry> {
-  const versions = new Map<string, Map<string, Published & { archive: Buffer }>>();
+  const versions = new Map<string, Map<string, PublishedPackage & { archive: Buffer }>>();
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url!);
     registry.asked.push(path);
@@ -82,7 +82,7 @@ export async function startRegistry(): Promise<TestRegistry> {
     const document = { name, "dist-tags": { latest: newest }, versions: Object.fromEntries(described) };
     return void response.end(JSON.stringify(dated.length > 0 ? { ...document, time } : document));
   });
-  const distOf = ({ name, version, archive, integrity }: Published & { archive: Buffer }) => ({
+  const distOf = ({ name, version, archive, integrity }: PublishedPackage & { archive: Buffer }) => ({
     tarball: `${registry.url}/-/${name}/${version}.tgz`,
     integrity: integrity ?? `sha512-${createHash("sha512").update(archive).digest("base64")}`,
   });

@@ -20,7 +20,7 @@ export interface OpenIdProviderServer {
 
 const CLIENT_ID = "svc";
 const CLIENT_SECRET = "the secret of the client at the test's provider";
-const CLAIMS = ["email", "email_verified", "given_name", "family_name", "name", "groups", "organization"];
+const PROVIDER_CLAIMS = ["email", "email_verified", "given_name", "family_name", "name", "groups", "organization"];
 
 function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop">): Provider {
   return new Provider(issuer, {
@@ -33,7 +33,7 @@ function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop"
         token_endpoint_auth_method: "client_secret_post",
       },
     ],
-    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: CLAIMS.slice(2) },
+    claims: { openid: ["sub"], email: ["email", "email_verified"], profile: PROVIDER_CLAIMS.slice(2) },
     // Claims are only in the response of the userinfo endpoint, as at many providers.
     findAccount: async (_context, sub) => ({
       accountId: sub,

@@ -8,8 +8,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import { migrate, openDatabase } from "../../src/data/database.js";
-import { type Fleet, startFleet } from "./fleet.js";
-import { type Loss, type RestartablePostgres, startRestartablePostgres } from "./gateway.js";
+import { type ServiceFleet, startFleet } from "./fleet.js";
+import { type DatabaseLoss, type RestartablePostgres, startRestartablePostgres } from "./gateway.js";
 import { publishDirectly } from "./production-copies.js";
 import { firstCredentials } from "./service.js";
 import { until } from "./until.js";
@@ -29,13 +29,13 @@ const CODE = `async function execute({ payload: { witness, key, ms } }) {
 }`;
 
 /* Runs of one case that did not complete. */
-const ENDED = `
+const SELECT_ENDED_RUNS = `
   SELECT run.id, state, run.payload->>'key' AS key, execution_log.data->'error'->>'name' AS error
     FROM run LEFT JOIN execution_log ON execution_log.run_id = run.id
    WHERE state <> 'completed' AND payload->>'key' LIKE $1`;
 
-export interface Outage {
-  loss: Loss;
+export interface DatabaseOutage {
+  loss: DatabaseLoss;
   /** Duration of the outage. */
   awayMs: number;
   /** Durations of the runs that are in progress when the outage starts. */
@@ -44,7 +44,7 @@ export interface Outage {
   after: readonly number[];
 }
 
-export interface Verdict {
+export interface OutageVerdict {
   runs: number;
   /** Keys that were inserted more than once. */
   doubled: string[];
@@ -77,7 +77,7 @@ export async function startOutages(roles: readonly string[]) {
   const db: DataSource = await openDatabase(postgres.url, 2);
   const witness = await startWitness();
   const environment = { ALLOW_PRIVATE_NETWORK: "1", RUNNER_CONCURRENCY: "24" };
-  const fleet: Fleet = await startFleet({
+  const fleet: ServiceFleet = await startFleet({
     ...{ roles, databaseUrl: postgres.url, environment, began: Date.now(), rate: 1 },
   });
   await publishDirectly(db, appId, [{ name: "witnessed", code: CODE, triggers: [{ trigger: "manual" as const }] }]);
@@ -104,10 +104,12 @@ export async function startOutages(roles: readonly string[]) {
     }
   }
 
-  async function verdictOf(keys: ReadonlySet<string>, answered: ReadonlySet<string>): Promise<Verdict> {
+  async function verdictOf(keys: ReadonlySet<string>, answered: ReadonlySet<string>): Promise<OutageVerdict> {
     const count = (key: string) => witness.inserts.get(key) ?? 0;
     // A busy machine may take longer than the time limit of a new connection.
-    const ended: Record<string, string>[] = await until(() => db.query(ENDED, [`case-${cases}-%`]).catch(() => null));
+    const ended: Record<string, string>[] = await until(() =>
+      db.query(SELECT_ENDED_RUNS, [`case-${cases}-%`]).catch(() => null),
+    );
     return {
       runs: keys.size,
       doubled: [...keys].filter((key) => count(key) > 1),
@@ -118,7 +120,7 @@ export async function startOutages(roles: readonly string[]) {
 
   return {
     /** The runs of one outage, up to their ends. */
-    async experience({ loss, awayMs, underWay, after }: Outage): Promise<Verdict> {
+    async experience({ loss, awayMs, underWay, after }: DatabaseOutage): Promise<OutageVerdict> {
       cases += 1;
       const keys = new Set<string>();
       const answered = new Set<string>();

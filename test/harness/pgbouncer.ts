@@ -27,13 +27,13 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-export interface Pooler {
+export interface ConnectionPooler {
   /** The database of `url` through the pooler. */
   way(url: string): string;
   stop(): Promise<void>;
 }
 
-async function answers(url: string): Promise<boolean> {
+async function isAnswering(url: string): Promise<boolean> {
   const client = new Client({ connectionString: url });
   client.on("error", () => undefined);
   try {
@@ -48,7 +48,7 @@ async function answers(url: string): Promise<boolean> {
 }
 
 /** Starts one for the server of `url`, with few server connections, so that sessions change connections. */
-export async function startPgbouncer(url: string): Promise<Pooler> {
+export async function startPgbouncer(url: string): Promise<ConnectionPooler> {
   const { hostname, port, username, password } = new URL(url);
   const folder = mkdtempSync(join(tmpdir(), "svc-pgbouncer-"));
   const own = await freePort();
@@ -75,7 +75,7 @@ admin_users = ${username}
   const child: ChildProcess = spawn(PROGRAM, ["-q", ...account, join(folder, "ini")], { stdio: "ignore" });
   const gone = once(child, "exit");
   const way = (target: string) => Object.assign(new URL(target), { host: `127.0.0.1:${own}` }).href;
-  await until(() => answers(way(url)));
+  await until(() => isAnswering(way(url)));
   return {
     way,
     async stop() {

@@ -2,27 +2,27 @@
 import pg from "pg";
 import type { DataSource } from "typeorm";
 
-export interface Reading {
+export interface PlanReading {
   text: string;
   /** Rows of all tables and indexes, including those that a filter removed. */
   read: number;
 }
 
-interface Plan {
+interface QueryPlan {
   "Relation Name"?: string;
   "Index Name"?: string;
   "Actual Rows": number;
   "Actual Loops": number;
   "Rows Removed by Filter"?: number;
   "Rows Removed by Index Recheck"?: number;
-  Plans?: Plan[];
+  Plans?: QueryPlan[];
 }
 
-interface Asker {
+interface StatementExecutor {
   query(sql: string, values?: unknown[]): Promise<unknown>;
 }
 
-function readBy(plan: Plan): number {
+function readBy(plan: QueryPlan): number {
   const each =
     plan["Actual Rows"] + (plan["Rows Removed by Filter"] ?? 0) + (plan["Rows Removed by Index Recheck"] ?? 0);
   const own = plan["Relation Name"] || plan["Index Name"] ? each * plan["Actual Loops"] : 0;
@@ -30,15 +30,18 @@ function readBy(plan: Plan): number {
 }
 
 const rowsOf = (answer: unknown) =>
-  (Array.isArray(answer) ? answer : (answer as { rows: unknown[] }).rows) as { "QUERY PLAN": [{ Plan: Plan }] }[];
+  (Array.isArray(answer) ? answer : (answer as { rows: unknown[] }).rows) as { "QUERY PLAN": [{ Plan: QueryPlan }] }[];
 
-const EXPLAIN = "EXPLAIN (ANALYZE, TIMING off, FORMAT JSON)";
+const EXPLAIN_ANALYZE = "EXPLAIN (ANALYZE, TIMING off, FORMAT JSON)";
 const literal = (value: unknown) =>
   typeof value === "number" ? String(value) : pg.escapeLiteral(Array.isArray(value) ? `{${value}}` : String(value));
 
 /** Rows that `work` reads with the given pool: prepared statements are planned without their values, as in production. */
-export async function readingsOf(db: DataSource, work: (watched: DataSource) => Promise<unknown>): Promise<Reading[]> {
-  const readings: Reading[] = [];
+export async function readingsOf(
+  db: DataSource,
+  work: (watched: DataSource) => Promise<unknown>,
+): Promise<PlanReading[]> {
+  const readings: PlanReading[] = [];
   const keep = (text: string, answer: unknown) =>
     readings.push({ text, read: readBy(rowsOf(answer)[0]!["QUERY PLAN"][0].Plan) });
   const { statements } = db as unknown as { statements: pg.Pool };
@@ -49,7 +52,7 @@ export async function readingsOf(db: DataSource, work: (watched: DataSource) => 
       await client.query(`PREPARE walked AS ${statement.text}`);
       keep(
         statement.text,
-        await client.query(`${EXPLAIN} EXECUTE walked(${statement.values.map(literal).join(", ")})`),
+        await client.query(`${EXPLAIN_ANALYZE} EXECUTE walked(${statement.values.map(literal).join(", ")})`),
       );
       await client.query("DEALLOCATE walked");
     } finally {
@@ -57,9 +60,9 @@ export async function readingsOf(db: DataSource, work: (watched: DataSource) => 
     }
     return statements.query(statement);
   }
-  const walking = (asker: Asker): Asker => ({
+  const walking = (asker: StatementExecutor): StatementExecutor => ({
     async query(sql, values) {
-      if (/^\s*(SELECT|WITH)\b/.test(sql)) keep(sql, await asker.query(`${EXPLAIN} ${sql}`, values));
+      if (/^\s*(SELECT|WITH)\b/.test(sql)) keep(sql, await asker.query(`${EXPLAIN_ANALYZE} ${sql}`, values));
       return asker.query(sql, values);
     },
   });
@@ -67,7 +70,8 @@ export async function readingsOf(db: DataSource, work: (watched: DataSource) => 
     Object.create(db, {
       statements: { value: { query: kept } },
       transaction: {
-        value: (inside: (manager: Asker) => unknown) => db.transaction(async (manager) => inside(walking(manager))),
+        value: (inside: (manager: StatementExecutor) => unknown) =>
+          db.transaction(async (manager) => inside(walking(manager))),
       },
     }) as DataSource,
   );

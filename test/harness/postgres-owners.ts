@@ -12,7 +12,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { Client } from "pg";
 
-export const DIST = fileURLToPath(new URL("../../", import.meta.url));
+export const DIST_FOLDER = fileURLToPath(new URL("../../", import.meta.url));
 export const OWNER = "test/engine/postgres-owner.js";
 
 export interface Owner {
@@ -30,7 +30,7 @@ export interface OwnerOptions {
 }
 
 export async function startOwner(dataDir: string, options: OwnerOptions = {}): Promise<Owner> {
-  const { nodeFlags = [], dist = DIST, stderr = "inherit" } = options;
+  const { nodeFlags = [], dist = DIST_FOLDER, stderr = "inherit" } = options;
   const command = [...nodeFlags, join(dist, OWNER), dataDir];
   const child = spawn(process.execPath, command, { stdio: ["ignore", "pipe", stderr] });
   const [line] = await once(createInterface({ input: child.stdout! }), "line");
@@ -92,7 +92,7 @@ export function postgresOwners(): PostgresOwners {
     get dataDir() {
       return join(folder, "data");
     },
-    async start(dist = DIST) {
+    async start(dist = DIST_FOLDER) {
       const owner = await startOwner(join(folder, "data"), { dist });
       owners.push(owner);
       return owner;

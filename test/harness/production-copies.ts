@@ -4,7 +4,7 @@ import { ActionRow } from "../../src/data/action.js";
 import type { Concurrency, Debounce, Trigger } from "../../src/data/action-types.js";
 import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.js";
 
-export interface Wanted {
+export interface LiveVersionFields {
   name: string;
   code?: string;
   triggers: { trigger: string; where?: object }[];
@@ -23,7 +23,7 @@ const CODE = "async function execute() { return 1; }";
 export async function publishDirectly(
   db: DataSource,
   appId: number,
-  wanted: readonly Wanted[],
+  wanted: readonly LiveVersionFields[],
   now: () => number = Date.now,
 ): Promise<ActionRow[]> {
   const index = createTriggerIndex({ now, defaultTimezone: "UTC" });

@@ -23,7 +23,7 @@ export interface Started {
   stop(): Promise<void>;
 }
 
-export interface Reader {
+export interface DocsReader {
   folder: string;
   /** Runs the commands; resolves with their standard output. @throws Error with all output if a command fails */
   paste(commands: string, environment?: Record<string, string>): Promise<string>;
@@ -59,7 +59,7 @@ export function freshCheckout(): string {
 }
 
 /** Replaces placeholders of a page by this machine's values. @throws Error if the page has no such placeholder */
-export function filled(text: string, values: Record<string, string>): string {
+export function fillPlaceholders(text: string, values: Record<string, string>): string {
   let result = text;
   for (const [placeholder, value] of Object.entries(values)) {
     if (!result.includes(placeholder)) throw new Error(`the block has no ${placeholder}: ${text}`);
@@ -122,7 +122,7 @@ async function startService(child: ChildProcess, commands: string, limitMs: numb
   };
 }
 
-export function reader(folder = freshCheckout()): Reader {
+export function reader(folder = freshCheckout()): DocsReader {
   const children: ChildProcess[] = [];
   function run(commands: string, environment: Record<string, string>): ChildProcess {
     const child = spawnShell(commands, folder, environment);

@@ -11,7 +11,7 @@ export const { version: VERSION } = createRequire(import.meta.url)("recheck/pack
 process.env["RECHECK_BACKEND"] = "pure";
 const { checkSync } = await import("recheck");
 /** The result must not depend on the load of the machine: no time limits, and no measured attack. */
-const TIMELESS = {
+const TIMELESS_OPTIONS = {
   ...{ timeout: null, attackTimeout: null, incubationTimeout: null, mutationTimeout: null, seedingTimeout: null },
   recallTimeout: -1,
 };
@@ -22,14 +22,14 @@ export interface ProvenExpressions {
   linear: string[];
 }
 
-export interface Written {
+export interface ExpressionSource {
   source: string;
   flags: string;
 }
 
 /** null if the expression is proven linear, else the checker's verdict. */
-export function faultOfExpression({ source, flags }: Written): string | null {
-  const verdict = checkSync(source, flags, TIMELESS);
+export function faultOfExpression({ source, flags }: ExpressionSource): string | null {
+  const verdict = checkSync(source, flags, TIMELESS_OPTIONS);
   if (verdict.status === "safe") return null;
   return verdict.status === "vulnerable" ? verdict.complexity.summary : `not proven: ${verdict.error.kind}`;
 }

@@ -15,7 +15,7 @@ const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT
 function commitBefore(migration: string): string {
   const files = readdirSync(join(ROOT, "migrations")).sort();
   const newer = files.find((file) => Number.parseInt(file, 10) > versionOf(migration));
-  if (!newer) throw new Error(`no migration is newer than ${migration}: what is beside it is itself`);
+  if (!newer) throw new Error(`no release before this one was found: no migration is newer than ${migration}`);
   const added = git("log", "--diff-filter=A", "--format=%H", "--", `migrations/${newer}`).split("\n").at(-1);
   return git("rev-parse", "--verify", `${added}^`);
 }

@@ -2,8 +2,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import type { Answers } from "./callers.js";
-import type { Fleet } from "./fleet.js";
-import type { Loss, RestartablePostgres } from "./gateway.js";
+import type { ServiceFleet } from "./fleet.js";
+import type { DatabaseLoss, RestartablePostgres } from "./gateway.js";
 
 const LOOK_MS = 250;
 /** Maximum wait of a run once the database is back. */
@@ -22,7 +22,7 @@ export interface Seen {
 const between = (from: number, to: number) => delay(from + Math.random() * (to - from));
 
 /** Number of instances that report READY. */
-async function countReady(fleet: Fleet): Promise<number> {
+async function countReady(fleet: ServiceFleet): Promise<number> {
   const asked = fleet.urls().map((url) =>
     fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(PROBE_LIMIT_MS) }).then(
       ({ ok }) => ok,
@@ -44,7 +44,7 @@ export const RESTLESS: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
 
 /** Loses the database in each of these ways during the work, and observes from its return to the next loss. */
 async function loseDatabase(
-  options: { postgres: RestartablePostgres; fleet: Fleet; losses: readonly Loss[]; pace: Pace },
+  options: { postgres: RestartablePostgres; fleet: ServiceFleet; losses: readonly DatabaseLoss[]; pace: Pace },
   seen: Seen,
   back: (at: Date) => void,
 ): Promise<void> {
@@ -59,7 +59,7 @@ async function loseDatabase(
   }
 }
 
-async function watchQueue(db: DataSource, fleet: Fleet, seen: Seen, since: () => Date, over: () => boolean) {
+async function watchQueue(db: DataSource, fleet: ServiceFleet, seen: Seen, since: () => Date, over: () => boolean) {
   while (!over()) {
     const from = since();
     const [row] = await db
@@ -78,10 +78,10 @@ async function watchQueue(db: DataSource, fleet: Fleet, seen: Seen, since: () =>
 /** Kills one instance after the other, `kills` in total, and loses the database meanwhile; `work` is what callers do until it is over. */
 export async function unrest(options: {
   postgres: RestartablePostgres;
-  fleet: Fleet;
+  fleet: ServiceFleet;
   db: DataSource;
   kills: number;
-  losses: readonly Loss[];
+  losses: readonly DatabaseLoss[];
   pace: Pace;
   work: (over: () => boolean) => Promise<unknown>;
 }): Promise<Seen> {

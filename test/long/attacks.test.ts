@@ -4,7 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { createNeighbour, type Figures, type Neighbour } from "../harness/neighbour.js";
+import { createNeighbour, type NeighbourApp, type NeighbourFigures } from "../harness/neighbour.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { taskToken } from "../harness/task-token.js";
 import { until } from "../harness/until.js";
@@ -43,8 +43,8 @@ const BLOBS = body(`
 describe("an attack by one app, or without a credential, beside a neighbour", () => {
   let service: ServiceProcess;
   let url: string;
-  let neighbour: Neighbour;
-  let quiet: Figures;
+  let neighbour: NeighbourApp;
+  let quiet: NeighbourFigures;
   let db: DataSource;
   let apps = 0;
 

@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { blocksIn } from "../docs/pages.js";
 import { type Content, createContent, expectContent } from "../harness/app-content.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
-import { filled, freePort, lastLine, type Reader, reader, type Started } from "../harness/reader.js";
+import { type DocsReader, fillPlaceholders, freePort, lastLine, reader, type Started } from "../harness/reader.js";
 import { startTraceCollector, type TraceCollector } from "../harness/trace-collector.js";
 import { until } from "../harness/until.js";
 
@@ -13,7 +13,7 @@ const DAY_S = 86_400;
 
 describe("the pages on watching and backup", function () {
   this.timeout(600_000);
-  let operator: Reader;
+  let operator: DocsReader;
   let collector: TraceCollector;
   let service: Started | undefined;
   let url: string;
@@ -52,7 +52,7 @@ describe("the pages on watching and backup", function () {
       const port = await freePort();
       url = `http://127.0.0.1:${port}`;
       const values = { "http://collector:4318": collector.url, "npm start": `PORT=${port} npm start` };
-      service = await operator.start(filled(traces!, values));
+      service = await operator.start(fillPlaceholders(traces!, values));
       token = JSON.parse(readFileSync(join(operator.folder, ".data/credentials.json"), "utf8")).tokens.editor;
       content = await createContent(url, token);
       await expectContent(url, token, content);
@@ -60,7 +60,7 @@ describe("the pages on watching and backup", function () {
     });
 
     it("shows the metrics of runs", async () => {
-      const printed = await operator.paste(filled(metrics!, { "http://127.0.0.1:4000": url }));
+      const printed = await operator.paste(fillPlaceholders(metrics!, { "http://127.0.0.1:4000": url }));
       expect(printed).to.match(/^svc_runs_total\{[^}]*outcome="completed"\} [1-9]/m);
     });
 
@@ -78,7 +78,7 @@ describe("the pages on watching and backup", function () {
       const made = lastLine(await operator.paste(backup!));
       const databaseUrl = await newDatabase();
       const values = { "postgres://user:password@other/svc": databaseUrl };
-      const restored = lastLine(await operator.paste(filled(restore!, values)));
+      const restored = lastLine(await operator.paste(fillPlaceholders(restore!, values)));
       expect(restored.rows).to.equal(made.rows).and.be.above(5);
       expect(restored.files).to.equal(made.files).and.equal(1);
       await expectRestored(databaseUrl, "other");
@@ -114,7 +114,7 @@ describe("the pages on watching and backup", function () {
 
     it("creates the folders and a key that only the service's user can read", async () => {
       const values = { "/etc/svc": inFolder("etc/svc"), "/backups": backups() };
-      await operator.paste(filled(makeKey!, values));
+      await operator.paste(fillPlaceholders(makeKey!, values));
       const modes = await operator.paste(
         `stat -c %a ${inFolder("etc/svc")} ${inFolder("etc/svc/backup-key")} ${backups()}`,
       );
@@ -139,7 +139,7 @@ describe("the pages on watching and backup", function () {
         "/etc/svc": inFolder("etc/svc"),
         "/backups": backups(),
       };
-      expect(lastLine(await runByCron(filled(crontab!, values))).rows).to.be.above(5);
+      expect(lastLine(await runByCron(fillPlaceholders(crontab!, values))).rows).to.be.above(5);
       expect([existsSync(old!), existsSync(recent!)]).to.deep.equal([false, true]);
     });
 
@@ -153,7 +153,7 @@ describe("the pages on watching and backup", function () {
         "/backups/svc-2026-11-21": join(backups(), name!),
         "/etc/svc": inFolder("etc/svc"),
       };
-      expect(lastLine(await operator.paste(filled(restore!, values))).files).to.equal(1);
+      expect(lastLine(await operator.paste(fillPlaceholders(restore!, values))).files).to.equal(1);
       await expectRestored(databaseUrl, inFolder("srv/other"));
     });
   });

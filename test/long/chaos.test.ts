@@ -3,15 +3,15 @@ import { expect } from "chai";
 import { startAlertHook } from "../harness/alert-hook.js";
 import { chaos } from "../harness/chaos.js";
 import { expectAccountedFor } from "../harness/chaos-verdict.js";
-import { EVERYTHING } from "../harness/fleet.js";
-import type { Loss } from "../harness/gateway.js";
+import { ALL_ROLES } from "../harness/fleet.js";
+import type { DatabaseLoss } from "../harness/gateway.js";
 import { WAIT_LIMIT_MS } from "../harness/unrest.js";
 
 describe("three instances with 200 schedules that fire each second", () => {
   it("have one row for every tick while one is killed each second and PostgreSQL is restarted ten times", async () => {
-    const losses = Array<Loss>(10).fill("SIGINT");
+    const losses = Array<DatabaseLoss>(10).fill("SIGINT");
     const outcome = await chaos({
-      roles: Array(3).fill(EVERYTHING),
+      roles: Array(3).fill(ALL_ROLES),
       schedules: 200,
       callers: 0,
       rate: 60,
@@ -31,7 +31,7 @@ const MINUTES = Number(process.env["CHAOS_MINUTES"] ?? 30);
 /** Average seconds between faults. */
 const KILL_EVERY = 5;
 const LOSS_EVERY = 25;
-const WAYS: Loss[] = ["SIGINT", "failed over", "SIGQUIT", "cut off", "SIGKILL"];
+const WAYS: DatabaseLoss[] = ["SIGINT", "failed over", "SIGQUIT", "cut off", "SIGKILL"];
 
 describe(`three API processes, two schedulers and three runners under load, for ${MINUTES} minutes`, function () {
   this.timeout(MINUTES * 60_000 + 1_200_000);

@@ -11,7 +11,16 @@ import { load, YAML11_SCHEMA } from "js-yaml";
 import { blocksIn } from "../docs/pages.js";
 import { type Content, createContent, expectContent } from "../harness/app-content.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
-import { filled, freePort, freshFolder, lastLine, type Reader, ROOT, reader, type Started } from "../harness/reader.js";
+import {
+  type DocsReader,
+  fillPlaceholders,
+  freePort,
+  freshFolder,
+  lastLine,
+  ROOT,
+  reader,
+  type Started,
+} from "../harness/reader.js";
 
 type Variables = Record<string, string>;
 
@@ -49,7 +58,7 @@ describe("the page on containers", function () {
   const [compose] = blocksIn("docs/operate/containers.md", "sh", 3);
   const [exportLine, up, bootstrapLine, credentialsLine] = compose!.trim().split("\n");
   let database: FreshDatabase;
-  let operator: Reader;
+  let operator: DocsReader;
   let exported: Variables;
   let api: Started | undefined;
   let runner: Started | undefined;
@@ -114,9 +123,12 @@ describe("the page on containers", function () {
 
   it("creates the first app with the page's command, and a runner container runs its actions", async () => {
     const environment = environmentOf("api", port);
-    const bootstrap = filled(bootstrapLine!, { "docker compose run --rm api ": "" });
+    const bootstrap = fillPlaceholders(bootstrapLine!, { "docker compose run --rm api ": "" });
     expect(lastLine(await operator.paste(bootstrap, environment)).setupLink).to.contain("http://localhost:4000/");
-    const show = filled(credentialsLine!, { "docker compose exec api ": "", "/data": environment["DATA_DIR"]! });
+    const show = fillPlaceholders(credentialsLine!, {
+      "docker compose exec api ": "",
+      "/data": environment["DATA_DIR"]!,
+    });
     const { tokens } = JSON.parse(await operator.paste(show));
     const ofRunner = environmentOf("runner", await freePort());
     expect(ofRunner["PUBLIC_URL"]).to.equal("http://api:4000");
@@ -131,12 +143,12 @@ describe("the page on containers", function () {
     const environment = environmentOf("api", port);
     const [makeKey, backup, copy] = blocksIn("docs/operate/upgrading.md", "sh", 13)[2]!.trim().split("\n");
     const data = environment["DATA_DIR"]!;
-    await operator.paste(filled(makeKey!, { "docker compose exec api ": "", "/data": data }), environment);
+    await operator.paste(fillPlaceholders(makeKey!, { "docker compose exec api ": "", "/data": data }), environment);
     const printed = await operator.paste(
-      filled(backup!, { "docker compose exec api ": "", "/data": data }),
+      fillPlaceholders(backup!, { "docker compose exec api ": "", "/data": data }),
       environment,
     );
-    await operator.paste(filled(copy!, { "docker compose cp api:/data": `cp ${data}` }));
+    await operator.paste(fillPlaceholders(copy!, { "docker compose cp api:/data": `cp ${data}` }));
     const other = await emptyDatabase();
     const restore = "node --no-node-snapshot dist/src/cli/restore.js before-the-upgrade --key-file backup-key";
     const variables = { ...environment, DATABASE_URL: other.url, DATA_DIR: join(operator.folder, "data-restored") };

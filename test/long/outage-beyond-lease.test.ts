@@ -1,6 +1,6 @@
 /** An outage of the database that outlasts the lease of every process. The generated outages are in test/long/outages.test.ts. */
 import { expect } from "chai";
-import { EVERYTHING } from "../harness/fleet.js";
+import { ALL_ROLES } from "../harness/fleet.js";
 import { type Outages, startOutages } from "../harness/outages.js";
 
 /** Longer than a lease of 12 s. */
@@ -8,8 +8,8 @@ const AWAY_MS = 16_000;
 
 describe("an outage of the database that lasts longer than a lease", () => {
   for (const [name, roles] of [
-    ["one process", [EVERYTHING]],
-    ["two processes", [EVERYTHING, EVERYTHING]],
+    ["one process", [ALL_ROLES]],
+    ["two processes", [ALL_ROLES, ALL_ROLES]],
   ] as const) {
     describe(`with ${name}`, () => {
       let outages: Outages;

@@ -4,9 +4,9 @@
  */
 import { expect } from "chai";
 import fc from "fast-check";
-import { EVERYTHING } from "../harness/fleet.js";
-import type { Loss } from "../harness/gateway.js";
-import { type Outage, type Outages, SIX, startOutages } from "../harness/outages.js";
+import { ALL_ROLES } from "../harness/fleet.js";
+import type { DatabaseLoss } from "../harness/gateway.js";
+import { type DatabaseOutage, type Outages, SIX, startOutages } from "../harness/outages.js";
 
 const CASES = Number(process.env["OUTAGE_CASES"] ?? 200);
 const FLEETS = Number(process.env["OUTAGE_FLEETS"] ?? 4);
@@ -15,8 +15,8 @@ const SEED = Number(process.env["OUTAGE_SEED"] ?? Date.now() % 1_000_000);
 /** Cases from one line of progress to the next. */
 const REPORT_EVERY = 10;
 
-const OUTAGE: fc.Arbitrary<Outage> = fc.record({
-  loss: fc.constantFrom<Loss>("SIGINT", "SIGQUIT", "SIGKILL", "cut off", "failed over"),
+const OUTAGE: fc.Arbitrary<DatabaseOutage> = fc.record({
+  loss: fc.constantFrom<DatabaseLoss>("SIGINT", "SIGQUIT", "SIGKILL", "cut off", "failed over"),
   awayMs: fc.integer({ min: 1_000, max: 60_000 }),
   // Some runs end before the database is back, some after.
   underWay: fc.array(fc.integer({ min: 0, max: 75_000 }), { minLength: 1, maxLength: 8 }),
@@ -27,7 +27,7 @@ describe(`${CASES} generated outages of the database (OUTAGE_SEED=${SEED})`, fun
   this.timeout(0);
 
   for (const [name, roles] of [
-    ["one process", [EVERYTHING]],
+    ["one process", [ALL_ROLES]],
     ["six processes", SIX],
   ] as const) {
     describe(`with ${name}`, () => {

@@ -1,7 +1,7 @@
 /** The service behind PgBouncer in transaction mode, if that is installed (`apt-get install pgbouncer`); otherwise nothing runs. */
 import { expect } from "chai";
 import { Client } from "pg";
-import { hasPgbouncer, type Pooler, startPgbouncer } from "../harness/pgbouncer.js";
+import { type ConnectionPooler, hasPgbouncer, startPgbouncer } from "../harness/pgbouncer.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -13,7 +13,7 @@ const describeWhereInstalled = (title: string, body: (this: Mocha.Suite) => void
 describeWhereInstalled("the service behind a pooler in transaction mode", function () {
   this.timeout(120_000);
   let service: TestService;
-  let pooler: Pooler;
+  let pooler: ConnectionPooler;
 
   before(async () => {
     let direct = "";

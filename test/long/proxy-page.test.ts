@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import WebSocket from "ws";
 import { blocksIn } from "../docs/pages.js";
-import { filled, freePort, type Reader, reader, type Started } from "../harness/reader.js";
+import { type DocsReader, fillPlaceholders, freePort, reader, type Started } from "../harness/reader.js";
 import { until } from "../harness/until.js";
 
 const PAGE = "docs/operate/proxy.md";
@@ -53,7 +53,7 @@ const startNginx: StartProxy = async (folder, file, servicePort) => {
   const subject = ["-subj", `/CN=${HOST}`, "-addext", `subjectAltName=DNS:${HOST}`];
   const request = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", ...subject];
   execFileSync("openssl", [...request, "-keyout", key, "-out", certificate], { stdio: "ignore" });
-  const site = filled(file, {
+  const site = fillPlaceholders(file, {
     "listen 443": `listen ${https}`,
     "listen 80": `listen ${http}`,
     [`/etc/letsencrypt/live/${HOST}/fullchain.pem`]: certificate,
@@ -76,7 +76,7 @@ const startCaddy: StartProxy = async (folder, file, servicePort) => {
   const path = program("/usr/bin/caddy", "caddy");
   const [https, http] = [await freePort(), await freePort()];
   const options = ["admin off", "local_certs", "skip_install_trust", `http_port ${http}`, `https_port ${https}`];
-  const site = filled(file, { [SERVICE]: `127.0.0.1:${servicePort}` });
+  const site = fillPlaceholders(file, { [SERVICE]: `127.0.0.1:${servicePort}` });
   const globals = [...options, `storage file_system ${folder}/storage`].join("\n");
   writeFileSync(join(folder, "Caddyfile"), `{\n${globals}\n}\n${site}`);
   const { stop } = launch(path, ["run", "--config", join(folder, "Caddyfile"), "--adapter", "caddyfile"], folder);
@@ -87,7 +87,7 @@ describe("the page on proxies", function () {
   this.timeout(300_000);
   const [start] = blocksIn(PAGE, "sh", 1);
   const [caddyfile, nginxSite] = blocksIn(PAGE, "text", 2);
-  let operator: Reader;
+  let operator: DocsReader;
   let service: Started;
   let port: number;
   let token: string;
@@ -95,7 +95,7 @@ describe("the page on proxies", function () {
   before(async () => {
     operator = reader();
     port = await freePort();
-    service = await operator.start(filled(start!, { "npm start": `PORT=${port} npm start` }));
+    service = await operator.start(fillPlaceholders(start!, { "npm start": `PORT=${port} npm start` }));
     token = JSON.parse(readFileSync(join(operator.folder, ".data/credentials.json"), "utf8")).tokens.editor;
     writeFileSync(join(operator.folder, "large.bin"), Buffer.alloc(3_000_000, "x"));
   });

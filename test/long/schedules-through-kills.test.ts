@@ -1,13 +1,13 @@
 import { expect } from "chai";
 import { chaos } from "../harness/chaos.js";
 import { expectAccountedFor } from "../harness/chaos-verdict.js";
-import { EVERYTHING } from "../harness/fleet.js";
+import { ALL_ROLES } from "../harness/fleet.js";
 
 describe("schedules and requests through kills and losses of the database", () => {
   it("have one row for each tick, one log entry for each run, and complete again", async () => {
     const losses = ["SIGINT", "cut off"] as const;
     const outcome = await chaos({
-      roles: Array(2).fill(EVERYTHING),
+      roles: Array(2).fill(ALL_ROLES),
       schedules: 20,
       callers: 4,
       rate: 60,

@@ -9,11 +9,11 @@ import { blocksIn } from "../docs/pages.js";
 import { type Content, createContent, expectContent } from "../harness/app-content.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import {
-  filled,
+  type DocsReader,
+  fillPlaceholders,
   freePort,
   freshCheckout,
   lastLine,
-  type Reader,
   ROOT,
   reader,
   type Started,
@@ -26,7 +26,7 @@ const ROLES = ["api", "api", "scheduler", "runner"] as const;
 const BUCKET = "svc-files";
 
 interface Machine {
-  reader: Reader;
+  reader: DocsReader;
   url: string;
   started: Started;
 }
@@ -49,7 +49,7 @@ describe("the page on several machines", function () {
   let setupLink: string;
   let token: string;
   let content: Content;
-  const readers: Reader[] = [];
+  const readers: DocsReader[] = [];
   const machines: Machine[] = [];
 
   before(async () => {
@@ -71,11 +71,11 @@ describe("the page on several machines", function () {
   function commandOf(role: string, port: number): string {
     const [reads, ...starts] = each!.trim().split("\n");
     const command = starts.find((line) => line.startsWith(`ROLES=${role} `))!;
-    return `${reads}\n${filled(command, { "npm start": `PORT=${port} npm start` })}`;
+    return `${reads}\n${fillPlaceholders(command, { "npm start": `PORT=${port} npm start` })}`;
   }
 
   it("creates the key, the file of variables and the first app on one machine", async () => {
-    const commands = filled(once!, {
+    const commands = fillPlaceholders(once!, {
       "postgres://svc:password@db/svc": database.url,
       [`s3://${BUCKET}?region=eu-central-1`]: `s3://${BUCKET}?region=eu-central-1&endpoint=${s3.url}`,
       "AWS_ACCESS_KEY_ID=…": "AWS_ACCESS_KEY_ID=S3RVER",
@@ -146,7 +146,7 @@ describe("the page on several machines", function () {
   });
 
   it("rejects an API with another media store, as the page says", async () => {
-    const command = filled(commandOf("api", await freePort()), { "set +a": "set +a && unset MEDIA_URL" });
+    const command = fillPlaceholders(commandOf("api", await freePort()), { "set +a": "set +a && unset MEDIA_URL" });
     const fault = await readers[1]!.start(command).then(
       () => "it started",
       ({ message }: Error) => message,
@@ -166,7 +166,7 @@ describe("the page on several machines", function () {
       const [yaml] = blocksIn("docs/operate/prometheus.md", "yaml", 1);
       const hosts = ROLES.map((_, at) => `"127.0.0.1:${ports[at]}"`).join(", ");
       config = load(
-        filled(yaml!, {
+        fillPlaceholders(yaml!, {
           '"10.0.0.5:4000", "10.0.0.6:4000", "10.0.0.7:4000"': hosts,
           "/etc/prometheus/svc-alerts.yaml": join(ROOT, "deploy/alerts.yaml"),
         }),

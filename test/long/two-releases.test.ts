@@ -12,7 +12,7 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { type Answers, noAnswers, requestsTo, SUBJECTS } from "../harness/callers.js";
-import { FREQUENCY, judge, runsOf, settle } from "../harness/chaos.js";
+import { checkTicks, runsOf, SCHEDULE_FREQUENCY, waitUntilSettled } from "../harness/chaos.js";
 import { BACK_MS, fastClock } from "../harness/fast-clock.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
@@ -131,7 +131,7 @@ describe("this release and the previous one on one database, under load", functi
   async function publish(url: string): Promise<Map<string, number>> {
     await call(url, "POST", `/v1/apps/${appId}/publish`);
     const copies = new Map<string, number>();
-    const ticking = { name: "every-second", triggers: [{ trigger: "schedule" }], frequency: FREQUENCY };
+    const ticking = { name: "every-second", triggers: [{ trigger: "schedule" }], frequency: SCHEDULE_FREQUENCY };
     const saved = { name: "saved", triggers: [{ trigger: "manual" }] };
     const counted = { name: "counted", triggers: [{ trigger: "log", where: { type: "dataSource.entry.remove" } }] };
     for (const fields of [ticking, saved, counted, ...SUBJECTS]) {
@@ -214,10 +214,15 @@ describe("this release and the previous one on one database, under load", functi
     await delay(ALONE_MS);
     await again.relieve();
 
-    const to = await settle(db, clock.now);
+    const to = await waitUntilSettled(db, clock.now);
     const ticking = copies.get("every-second")!;
     const [oldest] = await db.query("SELECT min(tick) AS tick FROM run WHERE action_id = $1", [ticking]);
-    const { expected, missing, surplus, fates } = await judge(db, [ticking], new Date(oldest.tick.getTime() - 1), to);
+    const { expected, missing, surplus, fates } = await checkTicks(
+      db,
+      [ticking],
+      new Date(oldest.tick.getTime() - 1),
+      to,
+    );
     const runs = await Promise.all(Object.values(answers).map((received) => runsOf(db, received)));
     const counts = Object.fromEntries(Object.entries(answers).map(([name, received]) => [name, received.counts]));
     process.stdout.write(`      ${JSON.stringify({ expected, fates, counts })}\n`);

@@ -12,7 +12,16 @@ import { serviceVersion } from "../../src/version.js";
 import { blocksIn } from "../docs/pages.js";
 import { type Content, createContent, expectContent } from "../harness/app-content.js";
 import { installedVersions, type Server, startVersion } from "../harness/debian-postgres.js";
-import { filled, freePort, freshFolder, lastLine, type Reader, ROOT, reader, type Started } from "../harness/reader.js";
+import {
+  type DocsReader,
+  fillPlaceholders,
+  freePort,
+  freshFolder,
+  lastLine,
+  ROOT,
+  reader,
+  type Started,
+} from "../harness/reader.js";
 import { commitOfReleaseBefore } from "../harness/release-before.js";
 
 const PAGE = "docs/operate/upgrading.md";
@@ -42,15 +51,15 @@ describe("the page on upgrading", function () {
 
   const publish = (commit: string) => git("push", "--quiet", upstream, `${commit}:refs/heads/main`);
   const urlOf = (port: number) => `http://127.0.0.1:${port}`;
-  const dataOf = ({ folder }: Reader) => join(folder, ".data");
-  const tokenOf = (of: Reader): string =>
+  const dataOf = ({ folder }: DocsReader) => join(folder, ".data");
+  const tokenOf = (of: DocsReader): string =>
     JSON.parse(readFileSync(join(dataOf(of), "credentials.json"), "utf8")).tokens.editor;
   /** Version and commit, as the page's first block prints them. */
-  const releaseOf = async (of: Reader) => (await of.paste(release!)).trim().split("\n");
+  const releaseOf = async (of: DocsReader) => (await of.paste(release!)).trim().split("\n");
   const releaseServedBy = async (port: number) =>
     /^svc_build_info\{version="(.*)"\} 1$/m.exec(await (await fetch(`${urlOf(port)}/metrics`)).text())?.[1];
 
-  async function start(of: Reader, command: string, variables: Record<string, string>): Promise<Started> {
+  async function start(of: DocsReader, command: string, variables: Record<string, string>): Promise<Started> {
     const one = await of.start(command, { ...NETWORK, ...variables }, START_LIMIT_MS);
     started.add(one);
     return one;
@@ -107,7 +116,7 @@ describe("the page on upgrading", function () {
     });
 
     it("leads back to the previous release, which runs with the newer schema", async () => {
-      await expectServed(filled(back!, { $OLD_COMMIT: releaseBefore }));
+      await expectServed(fillPlaceholders(back!, { $OLD_COMMIT: releaseBefore }));
     });
 
     it("leads back to the copied data", async () => {
@@ -122,7 +131,7 @@ describe("the page on upgrading", function () {
     let content: Content;
     let token: string;
     let ports: number[];
-    const running = new Map<Reader, Started>();
+    const running = new Map<DocsReader, Started>();
 
     before(async () => {
       const [version] = installedVersions();
@@ -162,7 +171,7 @@ describe("the page on upgrading", function () {
       await stopAt(0);
       await expectContentAt(1);
       await startAt(0, upgrade!);
-      await second!.paste(filled(ready!, { "http://127.0.0.1:4000": urlOf(ports[0]!) }));
+      await second!.paste(fillPlaceholders(ready!, { "http://127.0.0.1:4000": urlOf(ports[0]!) }));
       for (const at of [0, 1] as const) await expectContentAt(at);
       expect(await Promise.all(ports.map(releaseServedBy))).to.deep.equal([serviceVersion(), undefined]);
 
@@ -175,7 +184,7 @@ describe("the page on upgrading", function () {
       const [, unit] = /^ExecStart=(.*)$/m.exec(
         readFileSync(join(third!.folder, "deploy/svc-app-actions.service"), "utf8"),
       )!;
-      await startAt(1, filled(unit!, { "/opt/svc-app-actions": third!.folder }));
+      await startAt(1, fillPlaceholders(unit!, { "/opt/svc-app-actions": third!.folder }));
       for (const at of [0, 1] as const) await expectContentAt(at);
       expect(await Promise.all(ports.map(releaseServedBy))).to.deep.equal([serviceVersion(), serviceVersion()]);
       for (const at of [0, 1] as const) await stopAt(at);

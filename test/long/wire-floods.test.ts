@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import WebSocket from "ws";
 import { newToken } from "../../src/operations/access/tokens.js";
-import { createNeighbour, type Neighbour } from "../harness/neighbour.js";
+import { createNeighbour, type NeighbourApp } from "../harness/neighbour.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 
 const MB = 1024 * 1024;
@@ -25,7 +25,7 @@ function residentBytes(pid: number): number {
 describe("a flood over few connections", () => {
   let service: ServiceProcess;
   let url: string;
-  let neighbour: Neighbour;
+  let neighbour: NeighbourApp;
   before(async () => {
     service = startProcess();
     url = await service.ready();

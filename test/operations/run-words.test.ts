@@ -141,7 +141,7 @@ describe("the search for words of runs", () => {
         () => null,
         (error: Error) => error,
       );
-      expect(refusal?.message, search).to.equal("search must hold letters or digits");
+      expect(refusal?.message, search).to.equal("search must contain letters or digits");
     }
   });
 

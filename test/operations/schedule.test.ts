@@ -11,11 +11,11 @@ import { createMeasures } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
 import { jitterOffset } from "../../src/rules/ticks.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
-import { publishDirectly, type Wanted } from "../harness/production-copies.js";
+import { type LiveVersionFields, publishDirectly } from "../harness/production-copies.js";
 
 const MINUTE = 60_000;
 const NOON = Date.parse("2026-03-02T12:00:00Z");
-const SCHEDULED: Wanted = { name: "nightly", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
+const SCHEDULED: LiveVersionFields = { name: "nightly", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
 
 describe("schedules", () => {
   let database: ConnectedDatabase;
@@ -38,7 +38,7 @@ describe("schedules", () => {
   });
   afterEach(() => database.stop());
 
-  const publish = (...wanted: Wanted[]) => publishDirectly(db, appId, wanted, now);
+  const publish = (...wanted: LiveVersionFields[]) => publishDirectly(db, appId, wanted, now);
   const runs = () => db.query("SELECT * FROM run ORDER BY tick, id");
   const ticks = async () =>
     (await runs()).map((run: { tick: Date; state: string; reason: string | null }) => [

@@ -1,19 +1,19 @@
 /** The package, version and module that a dependency resolves to, and errors that name alternatives. */
 import { expect } from "chai";
-import { archiveOf, type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { archiveOf, type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const DAY_MS = 86_400_000;
 const daysAgo = (days: number) => new Date(Date.now() - days * DAY_MS);
 
-const dated = (version: string, days: number): Published => ({
+const dated = (version: string, days: number): PublishedPackage => ({
   name: "dated",
   version,
   files: { "index.js": `module.exports = "${version}"` },
   publishedAt: daysAgo(days),
 });
 
-const HASHES: Published = {
+const HASHES: PublishedPackage = {
   name: "@noble/hashes",
   version: "1.4.0",
   files: {

@@ -9,10 +9,10 @@ import { DECLARATIONS_PER_APP } from "../../src/limits.js";
 import { createStoredScripts } from "../../src/operations/packages/kept-scripts.js";
 import { bundlingRefused } from "../../src/operations/packages/packages.js";
 import { createRegistry } from "../../src/operations/packages/registry.js";
-import { type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-const ADD: Published = {
+const ADD: PublishedPackage = {
   name: "add-things",
   version: "1.0.0",
   files: {
@@ -21,8 +21,8 @@ const ADD: Published = {
   },
   manifest: { dependencies: { "one-thing": "^1.0.0" } },
 };
-const ONE: Published = { name: "one-thing", version: "1.2.0", files: { "index.js": "exports.one = 1" } };
-const SCOPED: Published = {
+const ONE: PublishedPackage = { name: "one-thing", version: "1.2.0", files: { "index.js": "exports.one = 1" } };
+const SCOPED: PublishedPackage = {
   name: "@scope/say-hello",
   version: "2.1.0",
   files: {
@@ -242,7 +242,7 @@ describe("packages from npm", () => {
   });
 
   describe("are rejected with an explanation, and nothing is written:", () => {
-    const REFUSED: [what: string, dependency: string, words: RegExp, published?: Published][] = [
+    const REFUSED: [what: string, dependency: string, words: RegExp, published?: PublishedPackage][] = [
       ["a name that does not exist", "not-there", /"not-there" is no package of the registry/],
       ["a version that does not exist", "add-things@9", /has no version 9/],
       [

@@ -1,7 +1,7 @@
 /** The frame of every documentation page: navigation, search field, table of contents. */
 import { escapeHtml } from "../web-assets.js";
 import type { DocsLibrary, DocsPage } from "./library.js";
-import { addressOf, type Heading } from "./markdown.js";
+import { addressOf, type DocsHeading } from "./markdown.js";
 import type { DocsHit } from "./search.js";
 
 export interface NavigationGroup {
@@ -9,7 +9,7 @@ export interface NavigationGroup {
   pages: DocsPage[];
 }
 
-export interface Frame {
+export interface PageFrame {
   /** Path before the service's own, "" as a rule. */
   prefix: string;
   navigation: readonly NavigationGroup[];
@@ -23,7 +23,7 @@ interface Content {
   /** Slug of the page; null for search results. */
   slug: string | null;
   main: string;
-  headings: readonly Heading[];
+  headings: readonly DocsHeading[];
   query?: string;
 }
 
@@ -45,10 +45,10 @@ export function navigationOf(library: DocsLibrary): NavigationGroup[] {
   return groups.filter(({ pages }) => pages.length > 0);
 }
 
-function navigationHtml({ prefix, navigation }: Frame, slug: string | null): string {
+function navigationHtml({ prefix, navigation }: PageFrame, slug: string | null): string {
   const item = (page: DocsPage) => {
-    const here = page.slug === slug ? ' aria-current="page"' : "";
-    return `<li><a href="${escapeHtml(prefix + addressOf(page.slug, ""))}"${here}>${escapeHtml(page.title)}</a></li>`;
+    const currentAttribute = page.slug === slug ? ' aria-current="page"' : "";
+    return `<li><a href="${escapeHtml(prefix + addressOf(page.slug, ""))}"${currentAttribute}>${escapeHtml(page.title)}</a></li>`;
   };
   return navigation
     .map(({ title, pages }) => {
@@ -59,7 +59,7 @@ function navigationHtml({ prefix, navigation }: Frame, slug: string | null): str
     .join("\n");
 }
 
-function contentsHtml(headings: readonly Heading[]): string {
+function contentsHtml(headings: readonly DocsHeading[]): string {
   const sections = headings.filter(({ level }) => level === 2);
   if (sections.length < 2) return "";
   const items = sections.map(({ id, text }) => `<li><a href="#${escapeHtml(id)}">${escapeHtml(text)}</a></li>`);
@@ -67,10 +67,10 @@ function contentsHtml(headings: readonly Heading[]): string {
 }
 
 /** A whole page. */
-export function pageHtml(frame: Frame, { title, slug, main, headings, query = "" }: Content): string {
+export function pageHtml(frame: PageFrame, { title, slug, main, headings, query = "" }: Content): string {
   const { prefix, script, style, icon } = frame;
   const markdown = slug === null ? "" : escapeHtml(prefix + addressOf(slug, ".md"));
-  const alternate = slug === null ? "" : `\n<link rel="alternate" type="text/markdown" href="${markdown}">`;
+  const alternateLink = slug === null ? "" : `\n<link rel="alternate" type="text/markdown" href="${markdown}">`;
   const source = slug === null ? "" : `\n<p class="source"><a href="${markdown}">This page as Markdown</a></p>`;
   return `<!doctype html>
 <html lang="en">
@@ -79,7 +79,7 @@ export function pageHtml(frame: Frame, { title, slug, main, headings, query = ""
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)} · App Actions docs</title>
 <link rel="icon" href="${icon}">
-<link rel="stylesheet" href="${escapeHtml(prefix + style)}">${alternate}
+<link rel="stylesheet" href="${escapeHtml(prefix + style)}">${alternateLink}
 <script type="module" src="${escapeHtml(prefix + script)}"></script>
 </head>
 <body>
@@ -112,9 +112,9 @@ export function resultsHtml(prefix: string, query: string, hits: readonly DocsHi
     const name = heading === page ? page : `${page}: ${heading}`;
     return `<li><a href="${escapeHtml(prefix + address)}">${escapeHtml(name)}</a><p>${escapeHtml(excerpt)}</p></li>`;
   };
-  const outcome =
+  const outcomeHtml =
     hits.length === 0
       ? `<p>No section contains these words.</p>`
       : `<ol class="results">${hits.map(item).join("\n")}</ol>`;
-  return `<h1>Search</h1>\n<p>Results for <q>${escapeHtml(query)}</q></p>\n${outcome}`;
+  return `<h1>Search</h1>\n<p>Results for <q>${escapeHtml(query)}</q></p>\n${outcomeHtml}`;
 }

@@ -103,7 +103,7 @@ export class DocsLibrary {
     const target = this.#byFile.get(file);
     if (target) return { kind: "page", slug: target.slug, hash };
     if (file === "LICENSE") return { kind: "address", href: "/LICENSE" };
-    const picture = /^docs\/(pictures\/[\w./-]+\.(?:png|svg))$/.exec(file)?.[1];
-    return picture === undefined ? { kind: "missing" } : { kind: "picture", path: picture };
+    const picturePath = /^docs\/(pictures\/[\w./-]+\.(?:png|svg))$/.exec(file)?.[1];
+    return picturePath === undefined ? { kind: "missing" } : { kind: "picture", path: picturePath };
   }
 }

@@ -6,26 +6,26 @@ import type { DocsLibrary, DocsPage, LinkTarget } from "./library.js";
 /** The service's address in the examples, which readers see as the address of their own service. */
 const EXAMPLE_ADDRESS = /(https?|wss?):\/\/(?:127\.0\.0\.1|localhost):4000(?!\d)/g;
 
-export interface Heading {
+export interface DocsHeading {
   level: number;
   id: string;
   text: string;
 }
 
-export interface Section extends Heading {
+export interface DocsSection extends DocsHeading {
   /** Text below the heading, without markup. */
   body: string;
 }
 
 export interface RenderedPage {
   html: string;
-  headings: Heading[];
-  sections: Section[];
+  headings: DocsHeading[];
+  sections: DocsSection[];
 }
 
-interface Environment extends Env {
+interface RenderEnvironment extends Env {
   page: DocsPage;
-  headings: Heading[];
+  headings: DocsHeading[];
   /** Ids that this page has used, so that two headings with the same text get different ones. */
   ids: Set<string>;
 }
@@ -47,10 +47,10 @@ export const anchorOf = (heading: string): string =>
 
 function uniqueId(ids: Set<string>, text: string): string {
   const id = anchorOf(text);
-  let unique = id;
-  for (let number = 1; ids.has(unique); number += 1) unique = `${id}-${number}`;
-  ids.add(unique);
-  return unique;
+  let candidate = id;
+  for (let number = 1; ids.has(candidate); number += 1) candidate = `${id}-${number}`;
+  ids.add(candidate);
+  return candidate;
 }
 
 const textOf = (token: Token | undefined): string =>
@@ -81,7 +81,7 @@ export class DocsRenderer {
 
   #addHeadingIds(): void {
     this.#markdown.core.ruler.push("heading-ids", ({ tokens, env }) => {
-      const { headings, ids } = env as Environment;
+      const { headings, ids } = env as RenderEnvironment;
       for (const [at, token] of tokens.entries()) {
         if (token.type !== "heading_open") continue;
         const text = textOf(tokens[at + 1]);
@@ -99,7 +99,7 @@ export class DocsRenderer {
 
   #addLinks(): void {
     this.#markdown.core.ruler.push("links", ({ tokens, env }) => {
-      const { page } = env as Environment;
+      const { page } = env as RenderEnvironment;
       for (const child of tokens.flatMap(({ children }) => children ?? [])) {
         if (child.type === "image") child.attrSet("src", this.#href(page, String(child.attrGet("src") ?? "")) ?? "");
         if (child.type !== "link_open") continue;
@@ -117,7 +117,7 @@ export class DocsRenderer {
   }
 
   render(page: DocsPage): RenderedPage {
-    const env: Environment = { page, headings: [], ids: new Set() };
+    const env: RenderEnvironment = { page, headings: [], ids: new Set() };
     const tokens = this.#markdown.parse(page.markdown, env);
     const html = this.#markdown.renderer.render(tokens, this.#markdown.options, env);
     return { html, headings: env.headings, sections: sectionsOf(tokens, env.headings) };
@@ -142,8 +142,8 @@ function hrefOf(target: LinkTarget, base: string, suffix: "" | ".md"): string | 
 export const addressOf = (slug: string, suffix: "" | ".md"): string =>
   slug === "" ? `/docs/${suffix === "" ? "" : "README.md"}` : `/docs/${slug}${suffix}`;
 
-function sectionsOf(tokens: readonly Token[], headings: readonly Heading[]): Section[] {
-  const sections: Section[] = [];
+function sectionsOf(tokens: readonly Token[], headings: readonly DocsHeading[]): DocsSection[] {
+  const sections: DocsSection[] = [];
   for (const { type, content } of tokens) {
     if (type === "heading_open") sections.push({ ...headings[sections.length]!, body: "" });
     else if (type === "inline" || type === "fence") {

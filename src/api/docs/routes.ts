@@ -7,8 +7,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
 import { isKnownTag } from "../../rules/precondition.js";
 import { pathBefore } from "../page-origin.js";
-import { escapeHtml, HARDENING, ICON, type WebPages } from "../web-assets.js";
-import { type Frame, navigationOf, pageHtml, resultsHtml } from "./html.js";
+import { escapeHtml, HARDENING_HEADERS, ICON, type WebPages } from "../web-assets.js";
+import { navigationOf, type PageFrame, pageHtml, resultsHtml } from "./html.js";
 import { DocsLibrary, type DocsPage } from "./library.js";
 import { addressOf, DocsRenderer, markdownFor, withAddress } from "./markdown.js";
 import { DocsSearch } from "./search.js";
@@ -17,7 +17,7 @@ import { DocsSearch } from "./search.js";
 const ROOT_FILES = ["README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"];
 
 const PAGE_HEADERS = {
-  ...HARDENING,
+  ...HARDENING_HEADERS,
   "content-security-policy":
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
   "cross-origin-opener-policy": "same-origin",
@@ -44,7 +44,7 @@ export interface DocsOptions {
 }
 
 /** Documentation of this installation, for its own routes and for agents. */
-export interface Docs {
+export interface DocsSite {
   library: DocsLibrary;
   search: DocsSearch;
   /** A page as Markdown with absolute links. */
@@ -56,7 +56,7 @@ export interface Docs {
 function createDocs({ baseUrl, publicUrl, root }: DocsOptions, prefix: string) {
   const library = new DocsLibrary(root);
   const renderer = new DocsRenderer(library, prefix);
-  const docs: Docs = {
+  const docs: DocsSite = {
     library,
     search: new DocsSearch(library, renderer),
     markdown: (page, base) => markdownFor(library, page, base),
@@ -69,7 +69,7 @@ function createDocs({ baseUrl, publicUrl, root }: DocsOptions, prefix: string) {
 }
 
 /** Index of all pages for language models (llmstxt.org). */
-function llmsText({ library }: Docs, base: string): string {
+function llmsText({ library }: DocsSite, base: string): string {
   const groups = navigationOf(library).map(({ title, pages }) => {
     const items = pages.map(({ title: name, slug, summary }) => `- [${name}](${base}/docs/${slug}.md): ${summary}`);
     return `## ${title}\n\n${items.join("\n")}`;
@@ -87,10 +87,10 @@ function llmsText({ library }: Docs, base: string): string {
   ].join("\n\n");
 }
 
-function llmsFullText(docs: Docs, base: string): string {
+function llmsFullText(docs: DocsSite, base: string): string {
   const index = docs.library.page("");
-  const listed = navigationOf(docs.library).flatMap(({ pages }) => pages);
-  return [...(index ? [index] : []), ...listed]
+  const listedPages = navigationOf(docs.library).flatMap(({ pages }) => pages);
+  return [...(index ? [index] : []), ...listedPages]
     .map((page) => `<!-- ${base}/docs/${page.slug} -->\n\n${docs.markdown(page, base).trim()}\n`)
     .join("\n\n");
 }
@@ -103,15 +103,15 @@ function sendTagged(request: FastifyRequest, reply: FastifyReply, type: string, 
   return reply.type(type).send(text);
 }
 
-const HTML = "text/html; charset=utf-8";
-const MARKDOWN = "text/markdown; charset=utf-8";
+const HTML_TYPE = "text/html; charset=utf-8";
+const MARKDOWN_TYPE = "text/markdown; charset=utf-8";
 const TEXT = "text/plain; charset=utf-8";
 
-function registerRootFiles(app: FastifyInstance, { docs }: { docs: Docs }): void {
+function registerRootFiles(app: FastifyInstance, { docs }: { docs: DocsSite }): void {
   for (const file of ROOT_FILES) {
     app.get(`/${file}`, async (request, reply) => {
       const page = docs.library.byFile(file);
-      if (page) return sendTagged(request, reply, MARKDOWN, docs.markdown(page, docs.addressFor(request)));
+      if (page) return sendTagged(request, reply, MARKDOWN_TYPE, docs.markdown(page, docs.addressFor(request)));
       const text = await readFile(join(docs.library.root, file), "utf8").catch(() => {
         throw new ActionError("NOT_FOUND", `this installation has no file ${file}`);
       });
@@ -120,20 +120,20 @@ function registerRootFiles(app: FastifyInstance, { docs }: { docs: Docs }): void
   }
 }
 
-export function registerDocs(app: FastifyInstance, options: DocsOptions): Docs {
+export function registerDocs(app: FastifyInstance, options: DocsOptions): DocsSite {
   const prefix = pathBefore(options.baseUrl);
   const { docs, renderer } = createDocs(options, prefix);
   const { script, style } = options.pages.assets("docs");
-  const frame: Frame = { prefix, navigation: navigationOf(docs.library), script, style: style ?? "", icon: ICON };
+  const frame: PageFrame = { prefix, navigation: navigationOf(docs.library), script, style: style ?? "", icon: ICON };
   const rendered = new Map<DocsPage, string>();
 
   function htmlOf(page: DocsPage): string {
-    const known = rendered.get(page);
-    if (known !== undefined) return known;
+    const knownHtml = rendered.get(page);
+    if (knownHtml !== undefined) return knownHtml;
     const { html, headings } = renderer.render(page);
-    const whole = pageHtml(frame, { title: page.title, slug: page.slug, main: html, headings });
-    rendered.set(page, whole);
-    return whole;
+    const wholePage = pageHtml(frame, { title: page.title, slug: page.slug, main: html, headings });
+    rendered.set(page, wholePage);
+    return wholePage;
   }
 
   function sendPage(request: FastifyRequest, reply: FastifyReply, path: string): FastifyReply {
@@ -145,8 +145,8 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): Docs {
       return reply.redirect(prefix + addressOf(page.slug, isMarkdown ? ".md" : ""), 301);
     }
     const base = docs.addressFor(request);
-    if (isMarkdown) return sendTagged(request, reply, MARKDOWN, docs.markdown(page, base));
-    return sendTagged(request, reply.headers(PAGE_HEADERS), HTML, withAddress(htmlOf(page), escapeHtml(base)));
+    if (isMarkdown) return sendTagged(request, reply, MARKDOWN_TYPE, docs.markdown(page, base));
+    return sendTagged(request, reply.headers(PAGE_HEADERS), HTML_TYPE, withAddress(htmlOf(page), escapeHtml(base)));
   }
 
   app.register(fastifyStatic, {
@@ -163,7 +163,7 @@ export function registerDocs(app: FastifyInstance, options: DocsOptions): Docs {
     const query = [request.query.q ?? ""].flat()[0]!.slice(0, 200);
     const main = resultsHtml(prefix, query, await docs.search.find(query));
     const html = pageHtml(frame, { title: "Search", slug: null, main, headings: [], query });
-    return sendTagged(request, reply.headers(PAGE_HEADERS), HTML, html);
+    return sendTagged(request, reply.headers(PAGE_HEADERS), HTML_TYPE, html);
   });
   app.get("/docs", (request, reply) => sendPage(request, reply, "README"));
   app.get("/docs.md", (request, reply) => sendPage(request, reply, "README.md"));

@@ -2,7 +2,7 @@
 import { setImmediate } from "node:timers/promises";
 import MiniSearch from "minisearch";
 import type { DocsLibrary } from "./library.js";
-import { addressOf, type DocsRenderer, type Section } from "./markdown.js";
+import { addressOf, type DocsRenderer, type DocsSection } from "./markdown.js";
 
 /** Longer queries are cut: each word costs a walk through the index. */
 const QUERY_MAX_CHARACTERS = 200;
@@ -19,39 +19,39 @@ export interface DocsHit {
   excerpt: string;
 }
 
-interface Indexed extends Section {
+interface IndexedSection extends DocsSection {
   key: number;
   page: string;
   slug: string;
 }
 
-const plain = (text: string): string => text.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1").replaceAll(/[`*|]/g, "");
+const plainText = (text: string): string => text.replaceAll(/\[([^[\]]*)\]\([^()]*\)/g, "$1").replaceAll(/[`*|]/g, "");
 
 /** Returns the text around the first word of the query. */
 function excerptOf(body: string, words: readonly string[]): string {
-  const text = plain(body).replaceAll(/\s+/g, " ").trim();
-  const lower = text.toLowerCase();
-  const found = words.map((word) => lower.indexOf(word)).filter((at) => at >= 0);
-  const start = Math.max(0, Math.min(...found, text.length) - EXCERPT_CHARACTERS / 3);
-  const from = found.length === 0 || start === 0 ? 0 : text.indexOf(" ", start) + 1;
-  const cut = text.slice(from, from + EXCERPT_CHARACTERS);
-  return `${from > 0 ? "…" : ""}${cut}${from + EXCERPT_CHARACTERS < text.length ? "…" : ""}`;
+  const text = plainText(body).replaceAll(/\s+/g, " ").trim();
+  const lowerText = text.toLowerCase();
+  const wordPositions = words.map((word) => lowerText.indexOf(word)).filter((at) => at >= 0);
+  const start = Math.max(0, Math.min(...wordPositions, text.length) - EXCERPT_CHARACTERS / 3);
+  const excerptStart = wordPositions.length === 0 || start === 0 ? 0 : text.indexOf(" ", start) + 1;
+  const cut = text.slice(excerptStart, excerptStart + EXCERPT_CHARACTERS);
+  return `${excerptStart > 0 ? "…" : ""}${cut}${excerptStart + EXCERPT_CHARACTERS < text.length ? "…" : ""}`;
 }
 
 interface SearchIndex {
-  sections: Indexed[];
-  index: MiniSearch<Indexed>;
+  sections: IndexedSection[];
+  index: MiniSearch<IndexedSection>;
 }
 
 /** Yields to other work after each page and after every few sections. */
 async function buildIndex(library: DocsLibrary, renderer: DocsRenderer): Promise<SearchIndex> {
-  const sections: Indexed[] = [];
+  const sections: IndexedSection[] = [];
   for (const page of library.pages) {
     for (const section of renderer.render(page).sections)
       sections.push({ ...section, page: page.title, slug: page.slug, key: sections.length });
     await setImmediate();
   }
-  const index = new MiniSearch<Indexed>({
+  const index = new MiniSearch<IndexedSection>({
     idField: "key",
     fields: ["page", "text", "body"],
     searchOptions: { boost: { page: 3, text: 2 }, prefix: true, combineWith: "AND" },

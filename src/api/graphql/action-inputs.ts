@@ -17,7 +17,7 @@ import {
 } from "./leaf-types.js";
 
 /** Requires the fields of a class to be those that the rules check. */
-type Given<Input> = { [Field in keyof Input]?: unknown };
+type UnknownFields<Input> = { [Field in keyof Input]?: unknown };
 
 @InputType("TriggerWhereInput", { description: "Filter that selects which events or requests start the action." })
 export class TriggerWhereInput extends HttpWhereInputFields {
@@ -51,7 +51,7 @@ class TriggerInput {
 }
 
 @InputType("ConcurrencyInput", { description: "Limit on how many runs of the action execute at the same time." })
-class ConcurrencyInput implements Given<Concurrency> {
+class ConcurrencyInput implements UnknownFields<Concurrency> {
   @Field(() => ConcurrencyPolicyEnum, {
     nullable: true,
     description: "Handling of a run that exceeds the limit; required.",
@@ -70,7 +70,7 @@ class ConcurrencyInput implements Given<Concurrency> {
 @InputType("DebounceInput", {
   description: "Merges starts that follow each other closely into one run, which gets the last payload.",
 })
-class DebounceInput implements Given<Debounce> {
+class DebounceInput implements UnknownFields<Debounce> {
   @Field(() => Int, {
     nullable: true,
     description: "Milliseconds without another start before the run is queued; required.",
@@ -89,7 +89,7 @@ class DebounceInput implements Given<Debounce> {
 }
 
 @InputType("ActionSourceInput", { description: "Files of an action, from which the service builds its code." })
-class ActionSourceInput implements Given<Pick<ActionSource, "language" | "files">> {
+class ActionSourceInput implements UnknownFields<Pick<ActionSource, "language" | "files">> {
   @Field(() => SourceLanguageEnum, { nullable: true, description: "Language of the entry file; required." })
   language?: unknown;
   @Field(() => GraphQLJSON, {
@@ -100,7 +100,7 @@ class ActionSourceInput implements Given<Pick<ActionSource, "language" | "files"
 }
 
 @InputType("CreateActionInput", { description: "Configuration of a new action." })
-export class CreateActionInput implements Given<ActionInput> {
+export class CreateActionInput implements UnknownFields<ActionInput> {
   @Field(() => String, {
     nullable: true,
     description:

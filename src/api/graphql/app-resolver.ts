@@ -33,13 +33,13 @@ export class AppResolver {
     data: Record<string, unknown>,
   ): Promise<{ caller: Caller; data: Record<string, unknown> }> {
     const { organizationId: requested } = data;
-    const named = Number.isSafeInteger(requested) && (requested as number) > 0 ? (requested as number) : null;
-    const entered = await this.gate.enterOrganization(context, "administrate", named).catch((error) => {
+    const namedId = Number.isSafeInteger(requested) && (requested as number) > 0 ? (requested as number) : null;
+    const enteredOrganization = await this.gate.enterOrganization(context, "administrate", namedId).catch((error) => {
       const isMissing = error instanceof ActionError && error.status === "NOT_FOUND";
       throw isMissing ? new ActionError("REQUEST_INVALID", "organizationId must be the ID of an organization") : error;
     });
-    const organizationId = optionalId(requested, "organizationId") ?? entered.organizationId;
-    return { caller: entered.caller, data: { ...data, organizationId } };
+    const organizationId = optionalId(requested, "organizationId") ?? enteredOrganization.organizationId;
+    return { caller: enteredOrganization.caller, data: { ...data, organizationId } };
   }
 
   @Query(() => [AppType], { description: "Lists the apps that the caller can access." })
@@ -54,8 +54,8 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @Arg("data", () => CreateAppInput, { description: "Properties of the new app." }) data: unknown,
   ): Promise<App> {
-    const entered = await this.inOrganization(context, (data ?? {}) as Record<string, unknown>);
-    return this.service.create(entered.data);
+    const enteredOrganization = await this.inOrganization(context, (data ?? {}) as Record<string, unknown>);
+    return this.service.create(enteredOrganization.data);
   }
 
   @Mutation(() => AppType, { description: "Updates the fields of an app, without its settings." })
@@ -110,8 +110,8 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @Arg("data", () => CreateUserInput, { description: "Properties of the new person." }) data: unknown,
   ): Promise<NewUserType> {
-    const entered = await this.inOrganization(context, (data ?? {}) as Record<string, unknown>);
-    return this.appEditors.createPerson(entered.caller, entered.data);
+    const enteredOrganization = await this.inOrganization(context, (data ?? {}) as Record<string, unknown>);
+    return this.appEditors.createPerson(enteredOrganization.caller, enteredOrganization.data);
   }
 
   @Query(() => [UserType], { description: "Lists the people who can edit the app." })

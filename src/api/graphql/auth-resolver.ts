@@ -209,7 +209,10 @@ export class AuthResolver {
     })
     cursor?: string | null,
   ): Promise<AccessPage> {
-    const entered = await this.gate.enterOrganization(context, "manageOrganization", organizationId);
-    return this.service.listAccess(entered.organizationId, entered.caller.kind === "admin", { limit, cursor });
+    const enteredOrganization = await this.gate.enterOrganization(context, "manageOrganization", organizationId);
+    return this.service.listAccess(enteredOrganization.organizationId, enteredOrganization.caller.kind === "admin", {
+      limit,
+      cursor,
+    });
   }
 }

@@ -6,7 +6,7 @@ import type { SecretBinding } from "../../rules/secret-bindings.js";
 import { DateTime } from "./leaf-types.js";
 import { SettingReaderType } from "./setting-reader.js";
 
-const PLACE = "Place in the request: header, query, basic, aws-sigv4 or oauth2.";
+const PLACE_DESCRIPTION = "Place in the request: header, query, basic, aws-sigv4 or oauth2.";
 const NAME =
   "Name of the header or parameter; the user for `basic`, service and region such as s3/eu-west-1 for `aws-sigv4`.";
 const FORMAT = "Text around the value, with {value} once; for `header` and `query`.";
@@ -17,7 +17,7 @@ const FORMAT = "Text around the value, with {value} once; for `header` and `quer
 class SecretBindingType implements Omit<SecretBinding, "in" | "grant"> {
   @Field(() => String, { description: "Key of the setting." }) key: string;
   @Field(() => String, { description: "Origin that receives the value." }) origin: string;
-  @Field(() => String, { description: PLACE }) in: string;
+  @Field(() => String, { description: PLACE_DESCRIPTION }) in: string;
   @Field(() => String, { nullable: true, description: `${NAME} Null for the default.` }) name: string | null;
   @Field(() => String, { nullable: true, description: `${FORMAT} Null for the default.` }) format: string | null;
   @Field(() => Boolean, { description: "True if code does not receive the setting." }) sealed: boolean;
@@ -80,7 +80,7 @@ export class SecretBindingInput {
   @Field(() => String, { nullable: true, description: "Key of a private or protected setting; required." })
   key?: unknown;
   @Field(() => String, { nullable: true, description: "Origin that receives the value; required." }) origin?: unknown;
-  @Field(() => String, { nullable: true, description: `${PLACE} Required.` }) in?: unknown;
+  @Field(() => String, { nullable: true, description: `${PLACE_DESCRIPTION} Required.` }) in?: unknown;
   @Field(() => String, { nullable: true, description: NAME }) name?: unknown;
   @Field(() => String, { nullable: true, description: FORMAT }) format?: unknown;
   @Field(() => Boolean, {

@@ -6,22 +6,22 @@ import { DateTime } from "./leaf-types.js";
 import { PageItems, PageType, REPLACED } from "./page-types.js";
 
 /** A list or an object whose members the rules check. */
-const judged = (name: string, description: string) =>
+const jsonScalar = (name: string, description: string) =>
   new GraphQLScalarType({ ...GraphQLJSON.toConfig(), name, description, specifiedByURL: null });
 
-const AccessRules = judged(
+const AccessRules = jsonScalar(
   "AccessRules",
   'List of {type: ["select", "insert", "update", "delete"], allow: "all" | "loggedIn" | {user}, enabled, include, exclude, require}.',
 );
-const Hooks = judged(
+const Hooks = jsonScalar(
   "DataSourceHooks",
   'List of {type: "operations", runOn: ["insert", "update"], fields: {Column: ["trim"]}}, {type: "email", runOn, where, to, subject, html} and {type: "sms", runOn, where, to, body}.',
 );
-const Indexes = judged(
+const Indexes = jsonScalar(
   "DataSourceIndexes",
   'List of "Column", ["Column", "Column"] or {columns: ["Column"], unique: true}; a unique index rejects duplicate values.',
 );
-const Joins = judged(
+const Joins = jsonScalar(
   "EntryJoins",
   "Object of joins by name, each {dataSourceId or dataSourceName, on, required, has, count, sum, where, attributes, limit, order}.",
 );

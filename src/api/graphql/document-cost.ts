@@ -41,12 +41,12 @@ const INNER_LIST = 1;
 export type Variables = Readonly<Record<string, unknown>> | null | undefined;
 
 /** Cost of a selection set: its values, and its levels with fragments inlined. */
-interface Measure {
+interface QueryMeasure {
   cost: number;
   levels: number;
 }
 
-const NOTHING: Measure = { cost: 0, levels: 0 };
+const NO_COST: QueryMeasure = { cost: 0, levels: 0 };
 
 /** Average number of items of each introspection list in this schema. */
 function introspectionLists(schema: GraphQLSchema): Record<string, number> {
@@ -74,9 +74,9 @@ function isListed(type: GraphQLOutputType): boolean {
   return isListType(getNullableType(type));
 }
 
-class Estimate {
+class CostEstimate {
   private readonly fragments: Map<string, FragmentDefinitionNode>;
-  private readonly known = new Map<string, Measure>();
+  private readonly known = new Map<string, QueryMeasure>();
 
   constructor(
     private readonly schema: GraphQLSchema,
@@ -84,8 +84,8 @@ class Estimate {
     document: DocumentNode,
     private readonly variables: Record<string, unknown>,
   ) {
-    const found = document.definitions.filter((one) => one.kind === Kind.FRAGMENT_DEFINITION);
-    this.fragments = new Map(found.map((fragment) => [fragment.name.value, fragment]));
+    const fragmentList = document.definitions.filter((one) => one.kind === Kind.FRAGMENT_DEFINITION);
+    this.fragments = new Map(fragmentList.map((fragment) => [fragment.name.value, fragment]));
   }
 
   private valueOf(node: ValueNode): unknown {
@@ -112,34 +112,36 @@ class Estimate {
     return isObjectType(parent) || isInterfaceType(parent) ? parent.getFields()[name] : undefined;
   }
 
-  private field(node: FieldNode, parent: GraphQLNamedType, page: number): Measure {
+  private field(node: FieldNode, parent: GraphQLNamedType, page: number): QueryMeasure {
     const name = node.name.value;
     const field = this.definition(parent, name);
     if (!field || !node.selectionSet) return { cost: 1, levels: 1 };
     const type = getNamedType(field.type);
-    const listed = isListed(field.type);
+    const isListField = isListed(field.type);
     const own = this.limitIn(node.arguments) ?? page;
-    const inner = isCompositeType(type) ? this.set(node.selectionSet, type, listed ? INNER_LIST : own) : NOTHING;
-    const times = this.lists[`${parent.name}.${name}`] ?? (listed ? own : 1);
-    return { cost: 1 + times * (1 + inner.cost), levels: 1 + inner.levels };
+    const innerMeasure = isCompositeType(type)
+      ? this.set(node.selectionSet, type, isListField ? INNER_LIST : own)
+      : NO_COST;
+    const repeatCount = this.lists[`${parent.name}.${name}`] ?? (isListField ? own : 1);
+    return { cost: 1 + repeatCount * (1 + innerMeasure.cost), levels: 1 + innerMeasure.levels };
   }
 
-  private fragment(name: string, page: number): Measure {
+  private fragment(name: string, page: number): QueryMeasure {
     const key = `${page} ${name}`;
-    const known = this.known.get(key);
-    if (known) return known;
+    const knownMeasure = this.known.get(key);
+    if (knownMeasure) return knownMeasure;
     const fragment = this.fragments.get(name);
     const type = fragment && this.schema.getType(fragment.typeCondition.name.value);
-    const measure = fragment && type ? this.set(fragment.selectionSet, type, page) : NOTHING;
+    const measure = fragment && type ? this.set(fragment.selectionSet, type, page) : NO_COST;
     this.known.set(key, measure);
     return measure;
   }
 
-  set({ selections }: SelectionSetNode, parent: GraphQLNamedType, page: number): Measure {
+  set({ selections }: SelectionSetNode, parent: GraphQLNamedType, page: number): QueryMeasure {
     let cost = 0;
     let levels = 0;
     for (const selection of selections) {
-      let one: Measure;
+      let one: QueryMeasure;
       if (selection.kind === Kind.FIELD) one = this.field(selection, parent, page);
       else if (selection.kind === Kind.FRAGMENT_SPREAD) one = this.fragment(selection.name.value, page);
       else {
@@ -168,8 +170,8 @@ class Estimate {
   }
 }
 
-const ROOTS = "fields of its operation" satisfies keyof typeof FORM_LIMITS;
-const LEVELS = "levels of fields" satisfies keyof typeof FORM_LIMITS;
+const ROOT_FIELDS = "fields of its operation" satisfies keyof typeof FORM_LIMITS;
+const FIELD_LEVELS = "levels of fields" satisfies keyof typeof FORM_LIMITS;
 
 function defaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
   const input = (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) =>
@@ -188,8 +190,11 @@ function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>)
   const all = { oneOf: true, specifiedByUrl: true, directiveIsRepeatable: true, inputValueDeprecation: true };
   const document = parse(getIntrospectionQuery({ ...all, schemaDescription: true }));
   const [operation] = document.definitions as OperationDefinitionNode[];
-  return new Estimate(schema, lists, document, {}).set(operation!.selectionSet, schema.getQueryType()!, PAGE_DEFAULT)
-    .cost;
+  return new CostEstimate(schema, lists, document, {}).set(
+    operation!.selectionSet,
+    schema.getQueryType()!,
+    PAGE_DEFAULT,
+  ).cost;
 }
 
 /** Returns a function that checks an operation of a valid document: it returns an error that names the exceeded limit, or the cost. */
@@ -206,19 +211,21 @@ export function createCostCheck(schema: GraphQLSchema) {
     const root = operation && schema.getRootType(operation.operation);
     // Execution reports an unknown or missing operation name.
     if (!operation || !root) return 0;
-    const estimate = new Estimate(schema, lists, document, { ...defaultsOf(operation), ...variables });
+    const estimate = new CostEstimate(schema, lists, document, { ...defaultsOf(operation), ...variables });
     const roots = estimate.roots(operation.selectionSet);
-    if (roots > FORM_LIMITS[ROOTS]) {
-      return new GraphQLError(`an operation has at most ${FORM_LIMITS[ROOTS]} root fields`);
+    if (roots > FORM_LIMITS[ROOT_FIELDS]) {
+      return new GraphQLError(`an operation has at most ${FORM_LIMITS[ROOT_FIELDS]} root fields`);
     }
     const { cost, levels } = estimate.set(operation.selectionSet, root, PAGE_DEFAULT);
-    if (levels > FORM_LIMITS[LEVELS]) {
-      return new GraphQLError(`an operation is at most ${FORM_LIMITS[LEVELS]} levels deep`);
+    if (levels > FORM_LIMITS[FIELD_LEVELS]) {
+      return new GraphQLError(`an operation is at most ${FORM_LIMITS[FIELD_LEVELS]} levels deep`);
     }
-    const most = isIntrospectionOnly(operation) ? introspectionMax : COST_MAX;
-    if (cost > most) {
-      const requested = `it asks for up to ${Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER))}`;
-      return new GraphQLError(`an operation asks for at most ${most} values, ${requested}: lower its limits or fields`);
+    const costMax = isIntrospectionOnly(operation) ? introspectionMax : COST_MAX;
+    if (cost > costMax) {
+      const requestedText = `it asks for up to ${Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER))}`;
+      return new GraphQLError(
+        `an operation asks for at most ${costMax} values, ${requestedText}: lower its limits or fields`,
+      );
     }
     return cost;
   };

@@ -26,7 +26,7 @@ export const FORM_LIMITS = {
   variables: 100,
 } as const;
 
-type Bound = keyof typeof FORM_LIMITS;
+type FormLimit = keyof typeof FORM_LIMITS;
 
 /** Validation walks through a value by recursion, for each rule: deeper values overflow its stack, which takes long. */
 function nestsDeeper(value: ValueNode, levels: number): boolean {
@@ -36,16 +36,16 @@ function nestsDeeper(value: ValueNode, levels: number): boolean {
 }
 
 /** Counts, and throws when a limit is exceeded. */
-class Form {
-  private readonly counts = new Map<Bound, number>();
+class DocumentForm {
+  private readonly counts = new Map<FormLimit, number>();
 
-  count(what: Bound, more = 1): void {
+  count(what: FormLimit, more = 1): void {
     const count = (this.counts.get(what) ?? 0) + more;
     this.counts.set(what, count);
     this.within(what, count);
   }
 
-  within(what: Bound, count: number): void {
+  within(what: FormLimit, count: number): void {
     if (count > FORM_LIMITS[what]) {
       throw new GraphQLError(`a document has at most ${FORM_LIMITS[what]} ${what}`);
     }
@@ -88,7 +88,10 @@ class Form {
   }
 }
 
-function operation(form: Form, { selectionSet, variableDefinitions, directives }: OperationDefinitionNode): void {
+function operation(
+  form: DocumentForm,
+  { selectionSet, variableDefinitions, directives }: OperationDefinitionNode,
+): void {
   form.count("operations");
   form.count("variables", variableDefinitions?.length ?? 0);
   for (const variable of variableDefinitions ?? []) {
@@ -101,7 +104,7 @@ function operation(form: Form, { selectionSet, variableDefinitions, directives }
 
 /** @throws GraphQLError that names the exceeded limit */
 export function checkForm({ definitions }: DocumentNode): void {
-  const form = new Form();
+  const form = new DocumentForm();
   for (const definition of definitions) {
     if (definition.kind === Kind.OPERATION_DEFINITION) operation(form, definition);
     else if (definition.kind === Kind.FRAGMENT_DEFINITION) {

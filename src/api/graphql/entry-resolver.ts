@@ -45,9 +45,9 @@ interface FollowArguments {
 
 /** A query as REST passes it: without absent fields. */
 function input(query: EntryQueryInput | null | undefined): object {
-  const named = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
+  const namedFields = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(
-    named.map(([name, value]) => [name, name === "cursor" && value === "first" ? true : value]),
+    namedFields.map(([name, value]) => [name, name === "cursor" && value === "first" ? true : value]),
   );
 }
 
@@ -107,8 +107,8 @@ export class EntryResolver {
       const { appId, dataSourceId, by, where, since } = args as FollowArguments;
       const { gate, entries, ...visitor } = context as EntryFeedContext;
       const visit = await gate.admit(visitor, "readEntries", appId);
-      const live = await entries.follow(visit, { appId, ref: referenceOf(dataSourceId, by) }, { where, since });
-      return guardSource(live, { appId, check: (caller) => gate.readmit(caller, "readEntries", appId) });
+      const liveSource = await entries.follow(visit, { appId, ref: referenceOf(dataSourceId, by) }, { where, since });
+      return guardSource(liveSource, { appId, check: (caller) => gate.readmit(caller, "readEntries", appId) });
     },
   })
   dataSourceChanged(

@@ -26,26 +26,26 @@ export const keyOf = ({ idempotencyKey }: RequestContext, input: string | null |
 function fieldsUsingKey(schema: GraphQLSchema, document: DocumentNode, operationName: string | null): Set<string> {
   const operation = getOperationAST(document, operationName);
   const fields = operation && schema.getRootType(operation.operation)?.getFields();
-  const takers = new Set<string>();
-  const walk = ({ selections }: SelectionSetNode): void => {
+  const keyFields = new Set<string>();
+  const visitSelections = ({ selections }: SelectionSetNode): void => {
     for (const selection of selections) {
-      if (selection.kind === Kind.INLINE_FRAGMENT) walk(selection.selectionSet);
+      if (selection.kind === Kind.INLINE_FRAGMENT) visitSelections(selection.selectionSet);
       else if (selection.kind === Kind.FRAGMENT_SPREAD) {
         const name = selection.name.value;
         const fragment = document.definitions.find(
           (one) => one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === name,
         );
-        if (fragment?.kind === Kind.FRAGMENT_DEFINITION) walk(fragment.selectionSet);
+        if (fragment?.kind === Kind.FRAGMENT_DEFINITION) visitSelections(fragment.selectionSet);
       } else {
         const { name, alias, arguments: input } = selection;
         const honorsKeys = fields?.[name.value]?.args.some((argument) => argument.name === ARGUMENT);
         if (honorsKeys && !input?.some((argument) => argument.name.value === ARGUMENT))
-          takers.add((alias ?? name).value);
+          keyFields.add((alias ?? name).value);
       }
     }
   };
-  if (operation) walk(operation.selectionSet);
-  return takers;
+  if (operation) visitSelections(operation.selectionSet);
+  return keyFields;
 }
 
 /** Returns null, or an error if one key would apply to several fields: the second field would get the result of the first. */
@@ -54,9 +54,9 @@ export function sharedKeyFault(
   document: DocumentNode,
   operationName: string | null,
 ): GraphQLError | null {
-  const takers = [...fieldsUsingKey(schema, document, operationName)];
-  if (takers.length < 2) return null;
+  const keyFields = [...fieldsUsingKey(schema, document, operationName)];
+  if (keyFields.length < 2) return null;
   return new GraphQLError(
-    `Idempotency-Key applies to one field of a document (got ${takers.length}: ${takers.slice(0, 5).join(", ")}); give each its own ${ARGUMENT}`,
+    `Idempotency-Key applies to one field of a document (got ${keyFields.length}: ${keyFields.slice(0, 5).join(", ")}); give each its own ${ARGUMENT}`,
   );
 }

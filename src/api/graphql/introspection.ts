@@ -2,34 +2,34 @@
 import { executeSync, type GraphQLSchema, getIntrospectionQuery, parse } from "graphql";
 
 /** Introspection options of GraphiQL, and the defaults of graphql-js. */
-const QUESTIONS = [{ inputValueDeprecation: false, schemaDescription: false }, {}];
+const INTROSPECTION_OPTIONS = [{ inputValueDeprecation: false, schemaDescription: false }, {}];
 
 /** Longer queries than any of these are not compared. */
 export const QUESTION_MAX_CHARACTERS = 8 * 1024;
 
-const squeezed = (text: string): string => text.replace(/\s+/g, " ").trim();
+const squeezeSpaces = (text: string): string => text.replace(/\s+/g, " ").trim();
 
 /** The parsed body of a request. */
-interface Asked {
+interface IntrospectionRequest {
   query?: unknown;
   operationName?: unknown;
 }
 
 /** Returns the JSON text for one of the known introspection queries; null for other queries. */
-export type KnownAnswers = (body: unknown) => string | null;
+export type FindKnownAnswer = (body: unknown) => string | null;
 
-export function createKnownAnswers(schema: GraphQLSchema): KnownAnswers {
-  const texts = new Map<string, () => string>();
-  for (const question of QUESTIONS) {
+export function createKnownAnswers(schema: GraphQLSchema): FindKnownAnswer {
+  const answerTexts = new Map<string, () => string>();
+  for (const question of INTROSPECTION_OPTIONS) {
     const query = getIntrospectionQuery(question);
     let text: string | undefined;
-    const write = () => `${JSON.stringify(executeSync({ schema, document: parse(query) }))}\n`;
-    texts.set(squeezed(query), () => (text ??= write()));
+    const writeAnswer = () => `${JSON.stringify(executeSync({ schema, document: parse(query) }))}\n`;
+    answerTexts.set(squeezeSpaces(query), () => (text ??= writeAnswer()));
   }
   return (body) => {
-    const { query, operationName } = (body ?? {}) as Asked;
+    const { query, operationName } = (body ?? {}) as IntrospectionRequest;
     if (typeof query !== "string" || query.length > QUESTION_MAX_CHARACTERS) return null;
     if (operationName != null && operationName !== "IntrospectionQuery") return null;
-    return texts.get(squeezed(query))?.() ?? null;
+    return answerTexts.get(squeezeSpaces(query))?.() ?? null;
   };
 }

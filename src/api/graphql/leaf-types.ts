@@ -27,11 +27,11 @@ export function enumOf<T extends string>(
   description: string,
   values: Readonly<Record<T, string>>,
 ): Values<T> {
-  const described = Object.entries<string>(values);
-  const named = Object.fromEntries(described.map(([value]) => [value, value])) as Values<T>;
-  const valuesConfig = Object.fromEntries(described.map(([value, text]) => [value, { description: text }]));
-  registerEnumType(named, { name, description, valuesConfig: valuesConfig as Record<T, { description: string }> });
-  return named;
+  const valueEntries = Object.entries<string>(values);
+  const enumValues = Object.fromEntries(valueEntries.map(([value]) => [value, value])) as Values<T>;
+  const valuesConfig = Object.fromEntries(valueEntries.map(([value, text]) => [value, { description: text }]));
+  registerEnumType(enumValues, { name, description, valuesConfig: valuesConfig as Record<T, { description: string }> });
+  return enumValues;
 }
 
 export const RoleEnum = enumOf<Role>("Role", "Role of a person in an organization or on an app.", {

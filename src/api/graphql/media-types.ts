@@ -13,8 +13,8 @@ export const MediaRightEnum = enumOf<MediaRight>("MediaRight", "Permission that 
   delete: "Delete files and folders.",
 });
 
-type Allowed = "all" | "loggedIn" | "user";
-const AllowedEnum = enumOf<Allowed>("MediaAllow", "Callers that an access rule of media applies to.", {
+type AllowedCallers = "all" | "loggedIn" | "user";
+const AllowedEnum = enumOf<AllowedCallers>("MediaAllow", "Callers that an access rule of media applies to.", {
   all: "All callers, including anonymous ones.",
   loggedIn: "Users who are signed in to the page.",
   user: "Signed-in users whose entry passes the tests in `user`.",
@@ -24,7 +24,7 @@ const AllowedEnum = enumOf<Allowed>("MediaAllow", "Callers that an access rule o
 @ObjectType("MediaAccessRule", { description: "Rule that grants access to media." })
 export class MediaAccessRuleType {
   @Field(() => [MediaRightEnum], { description: "Permissions that the rule grants." }) type: readonly MediaRight[];
-  @Field(() => AllowedEnum, { description: "Callers that the rule applies to." }) allow: Allowed;
+  @Field(() => AllowedEnum, { description: "Callers that the rule applies to." }) allow: AllowedCallers;
   @Field(() => GraphQLJSON, {
     nullable: true,
     description:
@@ -37,7 +37,7 @@ export class MediaAccessRuleType {
 @InputType("MediaAccessRuleInput", { description: "Rule that grants access to media." })
 export class MediaAccessRuleInput {
   @Field(() => [MediaRightEnum], { description: "Permissions that the rule grants." }) type: MediaRight[];
-  @Field(() => AllowedEnum, { description: "Callers that the rule applies to." }) allow: Allowed;
+  @Field(() => AllowedEnum, { description: "Callers that the rule applies to." }) allow: AllowedCallers;
   @Field(() => GraphQLJSON, {
     nullable: true,
     description:

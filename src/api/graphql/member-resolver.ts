@@ -56,11 +56,11 @@ export class MemberResolver {
     const { caller } = context;
     const isManager = caller !== null && mayEnterOrganization(caller, "manageOrganization", organizationId);
     if (appId === null || isManager) {
-      const entered = await this.ofOrganization(context, "manageOrganization", organizationId);
-      if (appId === null) return entered;
+      const enteredCaller = await this.ofOrganization(context, "manageOrganization", organizationId);
+      if (appId === null) return enteredCaller;
       const scope = await this.service.members.scopeIn(organizationId, appId);
       if (!scope) throw new ActionError("APP_NOT_FOUND", "this organization has no such app");
-      return { caller: entered.caller, scope };
+      return { caller: enteredCaller.caller, scope };
     }
     const entered = await this.ofApp(context, "manageMembers", appId);
     if (entered.scope.organizationId !== organizationId) throw new ActionError("FORBIDDEN");
@@ -219,10 +219,10 @@ export class MemberResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<boolean> {
     if (!context.caller) throw new ActionError("UNAUTHORIZED");
-    const found = await this.service.invitations.find(organizationId, id);
-    const { caller } = await this.ofInvitation(context, organizationId, found?.appId ?? null);
-    if (!found) throw new ActionError("NOT_FOUND", "there is no such pending invitation");
-    await this.service.invitations.revoke(caller, found, preconditionOf(ifUpdatedAt));
+    const invitation = await this.service.invitations.find(organizationId, id);
+    const { caller } = await this.ofInvitation(context, organizationId, invitation?.appId ?? null);
+    if (!invitation) throw new ActionError("NOT_FOUND", "there is no such pending invitation");
+    await this.service.invitations.revoke(caller, invitation, preconditionOf(ifUpdatedAt));
     return true;
   }
 
@@ -240,9 +240,12 @@ export class MemberResolver {
   /** With the body of REST: also for people without an account. */
   async accept(context: RequestContext, body: Record<string, unknown>): Promise<AcceptedInvitation> {
     const { caller, address, browser } = context;
-    const accepted = await this.service.invitations.accept({ caller, address, userAgent: browser?.userAgent }, body);
-    if (accepted.session) browser?.setSession(accepted.session);
-    return accepted;
+    const acceptedInvitation = await this.service.invitations.accept(
+      { caller, address, userAgent: browser?.userAgent },
+      body,
+    );
+    if (acceptedInvitation.session) browser?.setSession(acceptedInvitation.session);
+    return acceptedInvitation;
   }
 }
 

@@ -17,7 +17,7 @@ interface Position {
 }
 
 /** Page of any list as the operations return it. */
-interface Listed {
+interface ListedPage {
   pagination?: Position;
   /** Adjacent pages of a query of entries. */
   cursor?: { isLastPage: boolean; next: string | null };
@@ -46,12 +46,12 @@ export function PageItems(types: Types, description: string): PropertyDecorator 
 /** Options of the fields that `Page` replaces. */
 export const REPLACED = { deprecationReason: "Use the fields of `Page`." };
 
-function nextCursorOf({ pagination, cursor, nextCursor }: Listed): string | null {
+function nextCursorOf({ pagination, cursor, nextCursor }: ListedPage): string | null {
   const { nextBefore } = pagination ?? {};
   return cursor?.next ?? nextCursor ?? pagination?.nextCursor ?? (nextBefore ? cursorOf(nextBefore) : null);
 }
 
-function hasMoreOf(list: Listed): boolean {
+function hasMoreOf(list: ListedPage): boolean {
   const { pagination, cursor, entries = [], documents } = list;
   if (cursor) return !cursor.isLastPage;
   if (pagination?.hasMore !== undefined) return pagination.hasMore;
@@ -65,14 +65,14 @@ export class PageResolver {
     nullable: true,
     description: "Number of matching items on all pages; null if they are not counted.",
   })
-  total(@Root() { pagination, count }: Listed): number | null {
+  total(@Root() { pagination, count }: ListedPage): number | null {
     return count ?? pagination?.total ?? null;
   }
 
   @FieldResolver(() => Boolean, {
     description: "False if `total` is null, an estimate, or the bound up to which items are counted.",
   })
-  totalIsExact(@Root() { pagination, count, countIsExact = true }: Listed): boolean {
+  totalIsExact(@Root() { pagination, count, countIsExact = true }: ListedPage): boolean {
     if (count !== undefined) return countIsExact;
     return pagination?.total !== undefined && pagination.totalIsExact !== false && !pagination.about;
   }
@@ -81,7 +81,7 @@ export class PageResolver {
     description:
       "True if items follow this page. A query of entries that does not count them also returns true if items could follow.",
   })
-  hasMore(@Root() list: Listed): boolean {
+  hasMore(@Root() list: ListedPage): boolean {
     return hasMoreOf(list);
   }
 
@@ -89,7 +89,7 @@ export class PageResolver {
     nullable: true,
     description: "Value of `cursor` for the next page; null on the last page and where the field takes no cursor.",
   })
-  nextCursor(@Root() list: Listed): string | null {
+  nextCursor(@Root() list: ListedPage): string | null {
     return nextCursorOf(list);
   }
 }

@@ -7,11 +7,11 @@ import { GraphQLError } from "graphql";
 import { type Caller, isVisitor } from "../../rules/access.js";
 import stored from "./persisted-documents.json" with { type: "json" };
 
-const KNOWN = new Map(Object.entries(stored));
+const KNOWN_DOCUMENTS = new Map(Object.entries(stored));
 const PREFIX = "sha256:";
 
 /** The fields of a request that name its document. */
-export interface Named {
+export interface DocumentRequest {
   query?: unknown;
   /** `sha256:` and the hash in hexadecimal; ignored if there is a query. */
   documentId?: unknown;
@@ -20,15 +20,15 @@ export interface Named {
 const idOf = (query: string): string => PREFIX + createHash("sha256").update(query).digest("hex");
 
 /** Returns the text of the document; null if the request names none; an error if the name is unknown. */
-export function textOf({ query, documentId }: Named): string | GraphQLError | null {
+export function textOf({ query, documentId }: DocumentRequest): string | GraphQLError | null {
   if (typeof query === "string" && query !== "") return query;
   if (documentId === undefined || documentId === null) return typeof query === "string" ? query : null;
-  const text = typeof documentId === "string" ? KNOWN.get(documentId) : undefined;
+  const text = typeof documentId === "string" ? KNOWN_DOCUMENTS.get(documentId) : undefined;
   return text ?? new GraphQLError("documentId must be sha256: and the hash of a registered document");
 }
 
 /** Returns the reason why the caller may not send the document; null if it may. */
 export function refusalOf(query: string, caller: Caller | null, mode: "any" | "persisted"): GraphQLError | null {
-  if (mode === "any" || !caller || !isVisitor(caller) || KNOWN.has(idOf(query))) return null;
+  if (mode === "any" || !caller || !isVisitor(caller) || KNOWN_DOCUMENTS.has(idOf(query))) return null;
   return new GraphQLError("app users can send only the documents of the service's client library");
 }

@@ -22,7 +22,7 @@ export function sendText(request: FastifyRequest, reply: FastifyReply, text: str
     .send(text);
 }
 
-export interface Refusals {
+export interface GraphqlRefusals {
   /** Answers a well-formed request that is not executed: 200 as JSON, the status's own code as a GraphQL response. */
   refuse(request: FastifyRequest, reply: FastifyReply, errors: readonly unknown[]): FastifyReply;
   /** Answers a request that cannot be read, with the status's own code in both media types. */
@@ -31,7 +31,7 @@ export interface Refusals {
 
 const codeOf = ({ extensions }: GraphQLFormattedError): number => STATUS[extensions?.["status"] as Status].http;
 
-export function createRefusals(format: FormatError): Refusals {
+export function createRefusals(format: FormatError): GraphqlRefusals {
   return {
     refuse(request, reply, errors) {
       const formatted = errors.map(format);
@@ -39,11 +39,11 @@ export function createRefusals(format: FormatError): Refusals {
       return sendText(request, reply.code(isJson ? 200 : codeOf(formatted[0]!)), JSON.stringify({ errors: formatted }));
     },
     fail(request, reply, error) {
-      const formatted = format(error);
-      const retryAfter = formatted.extensions?.["retryAfter"];
-      reply.code(codeOf(formatted)).headers(quotaHeaders(request.context ?? { caller: null }));
+      const formattedError = format(error);
+      const retryAfter = formattedError.extensions?.["retryAfter"];
+      reply.code(codeOf(formattedError)).headers(quotaHeaders(request.context ?? { caller: null }));
       if (typeof retryAfter === "number") reply.header("Retry-After", String(retryAfter));
-      return sendText(request, reply, JSON.stringify({ errors: [formatted] }));
+      return sendText(request, reply, JSON.stringify({ errors: [formattedError] }));
     },
   };
 }

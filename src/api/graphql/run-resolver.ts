@@ -49,7 +49,7 @@ export interface ConsoleContext extends RequestContext {
 }
 
 /** @throws RUN_NOT_FOUND and the errors of the gate, before the first line */
-async function followed({
+async function followedRun({
   args,
   context,
 }: {
@@ -63,7 +63,7 @@ async function followed({
   return guardSource(console.follow(appId, runId), { appId, check });
 }
 
-const oneByOne = (batches: AsyncIterable<PrintedLine[]> & SourceGuard): AsyncGenerator<PrintedLine> & SourceGuard => {
+const lineByLine = (batches: AsyncIterable<PrintedLine[]> & SourceGuard): AsyncGenerator<PrintedLine> & SourceGuard => {
   const lines = createLeavable<PrintedLine>(async function* (left) {
     for await (const batch of leftWith(batches, left)) yield* batch;
   });
@@ -90,7 +90,7 @@ export class RunResolver {
 
   @Subscription(() => ConsoleLineType, {
     description: "Emits each line that a run prints, from the first line until the run ends.",
-    subscribe: async (requested) => oneByOne(await followed(requested)),
+    subscribe: async (requested) => lineByLine(await followedRun(requested)),
   })
   runConsoleAdded(
     @Root() line: PrintedLine,
@@ -102,7 +102,7 @@ export class RunResolver {
 
   @Subscription(() => [ConsoleLineType], {
     description: "Emits the lines that a run prints in batches of up to 500, from the first line until the run ends.",
-    subscribe: followed,
+    subscribe: followedRun,
   })
   runConsoleLinesAdded(
     @Root() lines: PrintedLine[],

@@ -109,8 +109,8 @@ export class SessionResolver {
     body: unknown,
   ): Promise<CodeSentAnswer | { session: AppSession }> {
     const caller = await this.gate.enter(context, "verifyAppUser", appId);
-    const requested = await this.verification.verify(caller, appId, body);
-    return requested ?? { session: await this.service.session(caller, appId) };
+    const verificationAnswer = await this.verification.verify(caller, appId, body);
+    return verificationAnswer ?? { session: await this.service.session(caller, appId) };
   }
 
   /** With the body of REST. */

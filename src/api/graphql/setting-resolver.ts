@@ -110,7 +110,7 @@ class SettingsUseType {
 }
 
 /** The settings; REST sends their state as ETag. */
-function shown(context: RequestContext, { settings, updatedAt }: TaggedSettings): SettingsView {
+function toSettings(context: RequestContext, { settings, updatedAt }: TaggedSettings): SettingsView {
   context.updatedAt = updatedAt;
   return settings;
 }
@@ -130,7 +130,7 @@ export class SettingResolver {
     const caller = await this.gate.enter(context, "readSettings", appId);
     // A reader sees what a page sees; only editors see private settings.
     const seesPrivate = mayEnter(caller, "writeSettings", appId);
-    return shown(context, await (seesPrivate ? this.service.httpAt(appId) : this.service.publicAt(appId)));
+    return toSettings(context, await (seesPrivate ? this.service.httpAt(appId) : this.service.publicAt(appId)));
   }
 
   @Query(() => DateTime, {
@@ -195,7 +195,7 @@ export class SettingResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
-    return shown(
+    return toSettings(
       context,
       await this.service.set(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, settings),
     );
@@ -211,7 +211,7 @@ export class SettingResolver {
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
   ): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
-    return shown(
+    return toSettings(
       context,
       await this.service.remove(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, { keys }),
     );

@@ -67,8 +67,8 @@ export class VersionResolver {
   ): Promise<RestoredAction> {
     const caller = await this.gate.enter(context, "restoreVersion", appId);
     const target = { appId, id: actionId, precondition: preconditionOf(ifUpdatedAt) };
-    const restored = await this.services.restoring.restore(caller, target, versionId);
-    return { ...restored, action: await this.services.endpoints.addedTo(caller, restored.action) };
+    const restoredAction = await this.services.restoring.restore(caller, target, versionId);
+    return { ...restoredAction, action: await this.services.endpoints.addedTo(caller, restoredAction.action) };
   }
 
   @Query(() => ActionDiffType, {

@@ -10,7 +10,7 @@ import { AppId } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 
 /** The origins, whose state REST names in the ETag. */
-function shown(context: RequestContext, { origins, updatedAt }: ListedOrigins): string[] {
+function toOrigins(context: RequestContext, { origins, updatedAt }: ListedOrigins): string[] {
   context.updatedAt = updatedAt;
   return origins;
 }
@@ -25,7 +25,7 @@ export class VisitorResolver {
   @Query(() => [String], { description: "Lists the origins whose pages can start sessions of visitors." })
   async appOrigins(@Ctx() context: RequestContext, @AppId() appId: number): Promise<string[]> {
     await this.gate.enter(context, "readOrigins", appId);
-    return shown(context, await this.service.origins(appId));
+    return toOrigins(context, await this.service.origins(appId));
   }
 
   @Mutation(() => [String], {
@@ -43,7 +43,7 @@ export class VisitorResolver {
   ): Promise<string[]> {
     const caller = await this.gate.enter(context, "writeOrigins", appId);
     const target = { appId, precondition: preconditionOf(ifUpdatedAt) };
-    return shown(context, await this.service.setOrigins(caller, target, origins));
+    return toOrigins(context, await this.service.setOrigins(caller, target, origins));
   }
 
   async createVisitor({ caller, address = "", browser }: RequestContext, appId: number): Promise<VisitorSession> {

@@ -41,23 +41,23 @@ export class Operations {
   /** Handles one message. An operation that `handle` starts before its first await ends with its promise. */
   async during(handle: () => Promise<void>): Promise<void> {
     this.latest = null;
-    const handled = handle();
+    const handledMessage = handle();
     const operation = this.latest as Operation | null;
-    await handled.finally(() => operation?.end());
+    await handledMessage.finally(() => operation?.end());
   }
 }
 
-const SOCKETS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOCKETS_PER_ADDRESS };
+const SOCKET_LIMITS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOCKETS_PER_ADDRESS };
 
 /** Bounds the sockets of one address, and those of them without an operation: the oldest idle one is closed for a new one. */
 export function createSocketBound<Link extends { operations: Pick<Operations, "count"> }>(
   close: (link: Link) => void,
-  most = SOCKETS,
+  most = SOCKET_LIMITS,
 ) {
   /** In the order in which they opened. */
   const byAddress = new Map<string, Set<Link>>();
 
-  function leave(address: string, link: Link): void {
+  function removeLink(address: string, link: Link): void {
     const links = byAddress.get(address);
     links?.delete(link);
     if (links?.size === 0) byAddress.delete(address);
@@ -69,14 +69,14 @@ export function createSocketBound<Link extends { operations: Pick<Operations, "c
       const links = byAddress.get(address) ?? new Set<Link>();
       byAddress.set(address, links.add(link));
       if (links.size > most.idle) {
-        const idle = [...links].filter(({ operations }) => operations.count === 0);
-        const [oldest] = idle;
-        if (oldest && (idle.length > most.idle || links.size > most.sockets)) {
-          leave(address, oldest);
+        const idleLinks = [...links].filter(({ operations }) => operations.count === 0);
+        const [oldest] = idleLinks;
+        if (oldest && (idleLinks.length > most.idle || links.size > most.sockets)) {
+          removeLink(address, oldest);
           close(oldest);
         }
       }
-      return () => leave(address, link);
+      return () => removeLink(address, link);
     },
   };
 }

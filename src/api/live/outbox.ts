@@ -17,16 +17,16 @@ const ROOM_LENGTH = 1024 * 1024;
 /** A peer that reads nothing for this long while messages wait counts as gone. */
 export const STALLED_MS = 15_000;
 
-export type Part = string | Buffer;
+export type MessagePart = string | Buffer;
 
-export interface Outbox {
+export interface SocketOutbox {
   /**
    * Sends a text after earlier ones, in one part or several. Bytes must be whole UTF-8 characters and are not copied.
    * Closes the socket if too much is queued.
    */
-  send(...parts: Part[]): void;
+  send(...parts: MessagePart[]): void;
   /** The same; calls `settled` once the text has been sent or never will be. */
-  sendCounted(settled: () => void, ...parts: Part[]): void;
+  sendCounted(settled: () => void, ...parts: MessagePart[]): void;
   /** Resolves while few messages are queued or the socket is closed: for producers that work at the reader's pace. */
   room(): Promise<void>;
   /** Calls `act` once all earlier messages have been sent, or after a second. */
@@ -36,11 +36,11 @@ export interface Outbox {
 }
 
 interface Message {
-  parts: Part[];
+  parts: MessagePart[];
   settled?: () => void;
 }
 
-const lengthOf = (parts: readonly Part[]): number => parts.reduce((sum, { length }) => sum + length, 0);
+const lengthOf = (parts: readonly MessagePart[]): number => parts.reduce((sum, { length }) => sum + length, 0);
 
 /** Outboxes that got messages in this turn of the event loop. */
 let due: (() => void)[] = [];
@@ -58,28 +58,29 @@ function atTurnsEnd(handOver: () => void): void {
 }
 
 /** @param wire the connection under the socket */
-export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void): Outbox {
-  const waiting: Message[] = [];
+export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void): SocketOutbox {
+  const waitingMessages: Message[] = [];
   let length = 0;
-  let movedAt = Date.now();
+  let lastProgressAt = Date.now();
   let isDue = false;
   let isCrowded = false;
-  let roomy = Promise.withResolvers<void>();
-  roomy.resolve();
+  let whenRoomy = Promise.withResolvers<void>();
+  whenRoomy.resolve();
 
   /** Closes `room` while messages are queued, and opens it when they have been sent. */
   function updateRoom(): void {
-    const hasRoom = socket.readyState !== socket.OPEN || (waiting.length < ROOM_MESSAGES && length < ROOM_LENGTH);
-    if (hasRoom) roomy.resolve();
-    else if (!isCrowded) roomy = Promise.withResolvers();
+    const hasRoom =
+      socket.readyState !== socket.OPEN || (waitingMessages.length < ROOM_MESSAGES && length < ROOM_LENGTH);
+    if (hasRoom) whenRoomy.resolve();
+    else if (!isCrowded) whenRoomy = Promise.withResolvers();
     isCrowded = !hasRoom;
   }
 
   function handOver(): void {
     isDue = false;
     wire.cork();
-    while (waiting.length > 0 && socket.bufferedAmount < HANDED_OVER_BYTES) {
-      const { parts, settled } = waiting.shift()!;
+    while (waitingMessages.length > 0 && socket.bufferedAmount < HANDED_OVER_BYTES) {
+      const { parts, settled } = waitingMessages.shift()!;
       length -= lengthOf(parts);
       const last = parts.pop()!;
       for (const part of parts) socket.send(part, { binary: false, fin: false });
@@ -92,27 +93,27 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     updateRoom();
   }
 
-  function plan(): void {
+  function planCheck(): void {
     if (isDue) return;
     isDue = true;
     atTurnsEnd(handOver);
   }
 
   function sent(): void {
-    movedAt = Date.now();
+    lastProgressAt = Date.now();
     // The end of a socket also ends its operations: nothing may follow it.
-    if (socket.readyState !== socket.OPEN) clear();
-    else if (waiting.length > 0) plan();
+    if (socket.readyState !== socket.OPEN) clearMessages();
+    else if (waitingMessages.length > 0) planCheck();
   }
 
-  function clear(): void {
-    for (const { settled } of waiting.splice(0)) settled?.();
+  function clearMessages(): void {
+    for (const { settled } of waitingMessages.splice(0)) settled?.();
     length = 0;
     updateRoom();
   }
 
   function cutOff(): void {
-    clear();
+    clearMessages();
     onSlow();
     socket.terminate();
   }
@@ -122,34 +123,34 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
       message.settled?.();
       return;
     }
-    if (waiting.length === 0 && socket.bufferedAmount === 0) movedAt = Date.now();
-    waiting.push(message);
+    if (waitingMessages.length === 0 && socket.bufferedAmount === 0) lastProgressAt = Date.now();
+    waitingMessages.push(message);
     length += lengthOf(message.parts);
     // A single text of any size is sent, but many are not queued.
-    if (waiting.length > WAITING_MESSAGES || (waiting.length > 1 && length > WAITING_LENGTH)) cutOff();
-    else plan();
+    if (waitingMessages.length > WAITING_MESSAGES || (waitingMessages.length > 1 && length > WAITING_LENGTH)) cutOff();
+    else planCheck();
     updateRoom();
   }
 
   function afterWaiting(act: () => void): void {
     const since = Date.now();
-    const look = () => {
-      const isEmpty = waiting.length === 0 && !isDue;
+    const checkProgress = () => {
+      const isEmpty = waitingMessages.length === 0 && !isDue;
       if (isEmpty || Date.now() - since > WAITED_MS || socket.readyState !== socket.OPEN) act();
-      else setTimeout(look, 10);
+      else setTimeout(checkProgress, 10);
     };
     // Messages that this turn still adds are sent first.
-    setImmediate(look);
+    setImmediate(checkProgress);
   }
 
   // Once a socket has closed, queued messages count as settled.
-  socket.once("close", clear);
+  socket.once("close", clearMessages);
 
   return {
     send: (...parts) => add({ parts }),
     sendCounted: (settled, ...parts) => add({ parts, settled }),
-    room: () => roomy.promise,
+    room: () => whenRoomy.promise,
     afterWaiting,
-    isStalled: (now) => (waiting.length > 0 || socket.bufferedAmount > 0) && now - movedAt > STALLED_MS,
+    isStalled: (now) => (waitingMessages.length > 0 || socket.bufferedAmount > 0) && now - lastProgressAt > STALLED_MS,
   };
 }

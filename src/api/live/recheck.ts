@@ -7,7 +7,7 @@ import type { Credentials } from "../../operations/access/credentials.js";
 import type { Caller } from "../../rules/access.js";
 
 /** The credential of a socket, and its caller. */
-export interface Held {
+export interface HeldConnection {
   token: string | null;
   caller: Caller | null;
 }
@@ -18,7 +18,7 @@ const CLOCKS_APART_MS = 200;
 /** Maximum delay of a timer; a later round sets timers for later times. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
-export function createRecheck<Holder extends Held>(options: {
+export function createRecheck<Holder extends HeldConnection>(options: {
   credentials: Pick<Credentials, "resolve">;
   /** Called for each holder whose token has been resolved again: `caller` is null if the token is revoked or has expired. */
   onResolved: (holder: Holder) => void;
@@ -26,20 +26,22 @@ export function createRecheck<Holder extends Held>(options: {
   const { credentials, onResolved } = options;
   /** Holders with the timer for the end of each credential. */
   const holders = new Map<Holder, NodeJS.Timeout | undefined>();
-  let running = false;
-  let again = false;
+  let isRunning = false;
+  let runsAgain = false;
 
   /** No notification is sent when a credential expires. */
   function watchExpiry(holder: Holder): void {
     clearTimeout(holders.get(holder));
     const expiresAt = holder.caller?.expiresAt ?? Number.POSITIVE_INFINITY;
-    const left = Math.max(expiresAt - Date.now(), CLOCKS_APART_MS);
+    const remainingMs = Math.max(expiresAt - Date.now(), CLOCKS_APART_MS);
     const timer =
-      left > TIMER_MAX_MS ? undefined : setTimeout(() => runInBackground(settle(holder.token ?? "", [holder])), left);
+      remainingMs > TIMER_MAX_MS
+        ? undefined
+        : setTimeout(() => runInBackground(settleHolders(holder.token ?? "", [holder])), remainingMs);
     holders.set(holder, timer?.unref());
   }
 
-  async function settle(token: string, those: readonly Holder[]): Promise<void> {
+  async function settleHolders(token: string, those: readonly Holder[]): Promise<void> {
     let caller: Caller | null;
     try {
       caller = await credentials.resolve(token);
@@ -49,20 +51,20 @@ export function createRecheck<Holder extends Held>(options: {
     }
     for (const holder of those) {
       // A timer may fire a millisecond early, so a credential that is about to expire gets another timer.
-      const left = (caller?.expiresAt ?? 0) - Date.now();
-      const isDue = holder.caller?.expiresAt !== caller?.expiresAt || left <= CLOCKS_APART_MS;
+      const remainingMs = (caller?.expiresAt ?? 0) - Date.now();
+      const isDue = holder.caller?.expiresAt !== caller?.expiresAt || remainingMs <= CLOCKS_APART_MS;
       holder.caller = caller;
       if (caller && isDue && holders.has(holder)) watchExpiry(holder);
       onResolved(holder);
     }
   }
 
-  async function round(those: Iterable<Holder>): Promise<void> {
+  async function recheckRound(those: Iterable<Holder>): Promise<void> {
     const byToken = Map.groupBy(those, ({ token }) => token ?? "").entries();
-    const lane = async () => {
-      for (const [token, holdersOfToken] of byToken) await settle(token, holdersOfToken);
+    const recheckLane = async () => {
+      for (const [token, holdersOfToken] of byToken) await settleHolders(token, holdersOfToken);
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, lane));
+    await Promise.all(Array.from({ length: AT_ONCE }, recheckLane));
   }
 
   return {
@@ -76,23 +78,23 @@ export function createRecheck<Holder extends Held>(options: {
 
     /** Resolves one holder's token; false if it is revoked or has expired. */
     async holds(holder: Holder): Promise<boolean> {
-      await settle(holder.token ?? "", [holder]);
+      await settleHolders(holder.token ?? "", [holder]);
       return holder.caller !== null;
     },
 
     /** Resolves the tokens of the holders with this credential. */
-    ofCredential: (id: number) => round([...holders.keys()].filter(({ caller }) => caller?.credentialId === id)),
+    ofCredential: (id: number) => recheckRound([...holders.keys()].filter(({ caller }) => caller?.credentialId === id)),
 
     /** Resolves the tokens of all holders. A request during a round starts another one when it finishes. */
     async all(): Promise<void> {
-      again = true;
-      if (running) return;
-      running = true;
-      while (again) {
-        again = false;
-        await round(holders.keys());
+      runsAgain = true;
+      if (isRunning) return;
+      isRunning = true;
+      while (runsAgain) {
+        runsAgain = false;
+        await recheckRound(holders.keys());
       }
-      running = false;
+      isRunning = false;
     },
   };
 }

@@ -20,13 +20,13 @@ const SUBSCRIPTIONS_PER_APP = 20_000;
 const LONG_CHARACTERS = 4_096;
 
 /** Data in a subscription's context that this file uses. */
-export interface Receiver {
+export interface ResultReceiver {
   /** The socket. Its subscriptions are checked together. */
   owner: object;
   /** Equal for subscriptions with the same fields and arguments. */
   shape: string;
   /** Receives the JSON text of one result. A long one arrives as shared bytes, held until each receiver has called `left`. */
-  deliver(result: string | Buffer, left: (() => void) | null): void;
+  deliver(result: string | Buffer, subscriptionsLeft: (() => void) | null): void;
   /** The result could not be written for want of capacity; this connection cannot recover the missed event. */
   miss(): void;
 }
@@ -42,26 +42,26 @@ interface Text {
 }
 
 /** Ends a subscription with an error. */
-type Fail = (reason: ActionError) => void;
+type FailSubscription = (reason: ActionError) => void;
 
-interface Endless {
+interface EndlessSource {
   iterable: AsyncGenerator<never, void, void>;
   /** graphql-ws turns the rejection into the protocol's `error` message. */
-  fail: Fail;
+  fail: FailSubscription;
 }
 
 /** An iterable without values: the results bypass it. `onEnd` is called when its reader leaves or it fails. */
-function endless(onEnd: () => void): Endless {
-  const ended = Promise.withResolvers<IteratorResult<never, void>>();
+function createEndlessSource(onEnd: () => void): EndlessSource {
+  const endPromise = Promise.withResolvers<IteratorResult<never, void>>();
   // It may reject before a reader awaits it.
-  ended.promise.catch(() => undefined);
+  endPromise.promise.catch(() => undefined);
   const end = async () => {
     onEnd();
-    ended.resolve({ done: true, value: undefined });
+    endPromise.resolve({ done: true, value: undefined });
     return { done: true, value: undefined } as const;
   };
   const iterable = {
-    next: () => ended.promise,
+    next: () => endPromise.promise,
     return: end,
     throw: end,
     [Symbol.asyncIterator]() {
@@ -75,30 +75,33 @@ function endless(onEnd: () => void): Endless {
     iterable,
     fail(reason) {
       onEnd();
-      ended.reject(reason);
+      endPromise.reject(reason);
     },
   };
 }
 
 /** graphql-ws turns an error of the iterable into the protocol's `error` message, which ends the subscription. */
-function refused(error: Error): AsyncGenerator<never, void, void> {
-  const { iterable } = endless(() => undefined);
+function refusedResults(error: Error): AsyncGenerator<never, void, void> {
+  const { iterable } = createEndlessSource(() => undefined);
   return Object.assign(iterable, { next: () => Promise.reject(error) });
 }
 
 /** Events of one subscription only. */
-const executed = (source: AsyncIterable<unknown>, args: ExecutionArgs): AsyncGenerator<ExecutionResult, void, void> =>
-  createLeavable(async function* (left) {
-    for await (const event of leftWith(source, left)) yield await execute({ ...args, rootValue: event });
+const executeEach = (
+  source: AsyncIterable<unknown>,
+  args: ExecutionArgs,
+): AsyncGenerator<ExecutionResult, void, void> =>
+  createLeavable(async function* (subscriptionsLeft) {
+    for await (const event of leftWith(source, subscriptionsLeft)) yield await execute({ ...args, rootValue: event });
   });
 
 /** Yields the same values until it fails; then it ends at once, even if `results` is waiting. `onEnd` is called exactly once. */
-function failable<T>(
+function createFailable<T>(
   results: AsyncGenerator<T, void, void>,
   onEnd: () => void,
-): AsyncGenerator<T, void, void> & { fail: Fail } {
+): AsyncGenerator<T, void, void> & { fail: FailSubscription } {
   let failure: ActionError | null = null;
-  let rejectNext: Fail = () => {};
+  let rejectNext: FailSubscription = () => {};
   return {
     ...results,
     next() {
@@ -140,7 +143,12 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
     return errors ? { ...result, errors: errors.map((error) => formatGraphqlError(error, log)) } : result;
   }
 
-  async function write(text: Text, appId: number, event: object, args: ExecutionArgs): Promise<string | Buffer | null> {
+  async function writeText(
+    text: Text,
+    appId: number,
+    event: object,
+    args: ExecutionArgs,
+  ): Promise<string | Buffer | null> {
     const result = await resultOf(event, args);
     const length = sizeOf(result);
     try {
@@ -163,7 +171,7 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
       let text = byShape.get(shape);
       if (!text) {
         text = { written: Promise.resolve(null), claims: 0, giveBack: null };
-        text.written = write(text, appId, event, args);
+        text.written = writeText(text, appId, event, args);
         // The subscriber may await it later.
         text.written.catch(() => undefined);
         byShape.set(shape, text);
@@ -182,7 +190,7 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
 
 interface OpenSubscription {
   check: SourceGuard["check"];
-  fail: Fail;
+  fail: FailSubscription;
 }
 
 /** Open subscriptions: their number per app, and those of each socket. */
@@ -191,29 +199,29 @@ function createOpenSubscriptions() {
   const perOwner = new Map<object, Set<OpenSubscription>>();
 
   /** @returns a function that counts it out again @throws OVERLOADED */
-  function enter(appId: number): () => void {
+  function enterApp(appId: number): () => void {
     const count = perApp.get(appId) ?? 0;
     if (count >= SUBSCRIPTIONS_PER_APP) {
       throw new ActionError("OVERLOADED", "this app has too many subscriptions open", { retryAfter: 10 });
     }
     perApp.set(appId, count + 1);
     return () => {
-      const left = perApp.get(appId)! - 1;
-      if (left === 0) perApp.delete(appId);
-      else perApp.set(appId, left);
+      const subscriptionsLeft = perApp.get(appId)! - 1;
+      if (subscriptionsLeft === 0) perApp.delete(appId);
+      else perApp.set(appId, subscriptionsLeft);
     };
   }
 
   return {
     /** Counts a subscription and rechecks its right from now on. @returns a function that ends both @throws OVERLOADED */
-    add(owner: object, { appId, check }: SourceGuard, fail: Fail): () => void {
-      const leave = enter(appId);
+    add(owner: object, { appId, check }: SourceGuard, fail: FailSubscription): () => void {
+      const leaveApp = enterApp(appId);
       const subscription = { check, fail };
       const ofOwner = perOwner.get(owner) ?? new Set();
       perOwner.set(owner, ofOwner.add(subscription));
       return () => {
         if (!ofOwner.delete(subscription)) return;
-        leave();
+        leaveApp();
         if (ofOwner.size === 0 && perOwner.get(owner) === ofOwner) perOwner.delete(owner);
       };
     },
@@ -234,50 +242,50 @@ function createOpenSubscriptions() {
   };
 }
 
-type SubscriptionArgs = ExecutionArgs & { contextValue: Receiver };
+type SubscriptionArgs = ExecutionArgs & { contextValue: ResultReceiver };
 
 export function createSharedResults(answers: Pick<Answers, "share">, log: Logger) {
   const texts = createTexts(answers, log);
   const { add, recheck, count } = createOpenSubscriptions();
 
-  function follow(source: LiveSource<object> & SourceGuard, args: SubscriptionArgs) {
+  function followSource(source: LiveSource<object> & SourceGuard, args: SubscriptionArgs) {
     const { owner, shape, deliver, miss } = args.contextValue;
     const { appId } = source;
-    let open = true;
-    let stop = () => {};
-    let order = Promise.resolve();
+    let isOpen = true;
+    let stopFollowing = () => {};
+    let sendOrder = Promise.resolve();
 
-    async function hand(text: Text): Promise<void> {
+    async function handText(text: Text): Promise<void> {
       const written = await text.written.catch((error: unknown) => {
         texts.leave(text);
         throw error;
       });
-      if (open && written !== null) return deliver(written, text.giveBack && (() => texts.leave(text)));
+      if (isOpen && written !== null) return deliver(written, text.giveBack && (() => texts.leave(text)));
       texts.leave(text);
-      if (open) miss();
+      if (isOpen) miss();
     }
 
-    const { iterable, fail } = endless(() => {
-      if (!open) return;
-      open = false;
-      stop();
-      leave();
+    const { iterable, fail } = createEndlessSource(() => {
+      if (!isOpen) return;
+      isOpen = false;
+      stopFollowing();
+      leaveApp();
     });
-    const leave = add(owner, source, fail);
-    stop = source.listen((event) => {
+    const leaveApp = add(owner, source, fail);
+    stopFollowing = source.listen((event) => {
       const text = texts.claim(appId, event, args, shape);
-      order = order
-        .then(() => hand(text))
+      sendOrder = sendOrder
+        .then(() => handText(text))
         .catch((error: unknown) => log.warn({ err: error }, "an event could not be delivered"));
     }, fail);
     // It may have ended while it was being opened.
-    if (!open) stop();
+    if (!isOpen) stopFollowing();
     return iterable;
   }
 
-  function iterate(source: AsyncIterable<unknown> & SourceGuard, args: SubscriptionArgs) {
-    const results = failable(executed(source, args), () => leave());
-    const leave = add(args.contextValue.owner, source, results.fail);
+  function iterateSource(source: AsyncIterable<unknown> & SourceGuard, args: SubscriptionArgs) {
+    const results = createFailable(executeEach(source, args), () => leaveApp());
+    const leaveApp = add(args.contextValue.owner, source, results.fail);
     return results;
   }
 
@@ -287,14 +295,15 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
   ): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult> {
     const source = await createSourceEventStream(args);
     try {
-      if (isLiveSource(source)) return follow(source as LiveSource<object> & SourceGuard, args as SubscriptionArgs);
+      if (isLiveSource(source))
+        return followSource(source as LiveSource<object> & SourceGuard, args as SubscriptionArgs);
       if (Symbol.asyncIterator in source)
-        return iterate(source as AsyncIterable<unknown> & SourceGuard, args as SubscriptionArgs);
+        return iterateSource(source as AsyncIterable<unknown> & SourceGuard, args as SubscriptionArgs);
     } catch (error) {
-      return refused(error as Error);
+      return refusedResults(error as Error);
     }
     const [error] = source.errors ?? [];
-    return refused(error ?? new Error("a subscription without a source"));
+    return refusedResults(error ?? new Error("a subscription without a source"));
   }
 
   /** `count` is the number of open subscriptions; `recheck`: see createOpenSubscriptions. */

@@ -7,7 +7,7 @@ import type { WebSocket } from "ws";
 import { isDatabaseAway } from "../../data/database.js";
 import { SMALL_BODY_BYTES } from "../../limits.js";
 import { Operations } from "./operations.js";
-import { createOutbox, type Outbox } from "./outbox.js";
+import { createOutbox, type SocketOutbox } from "./outbox.js";
 
 /** A peer must answer a ping, or send a message, before the next ping. */
 const PING_MS = 10_000;
@@ -17,40 +17,40 @@ const TRY_AGAIN_LATER = 1013;
 const BEFORE_INIT_MAX_BYTES = 16 * 1024;
 
 /** State of each socket. */
-export interface Link {
+export interface SocketLink {
   socket: WebSocket;
   request: IncomingMessage;
-  outbox: Outbox;
+  outbox: SocketOutbox;
   operations: Operations;
   /** Call it once the peer is authenticated: until then it can send very little. */
   admit(): void;
 }
 
 /** Decides when messages are handled. */
-export interface Pace<Held> {
+export interface SocketPace<Held> {
   /** Counts a message. Returns null if it can be handled now, else a promise that resolves when it can. */
-  rate(link: Link & Held): Promise<void> | null;
+  rate(link: SocketLink & Held): Promise<void> | null;
   /** Handles a large message in the turn of its sender. */
-  turn(link: Link & Held, handle: () => void): Promise<void>;
+  turn(link: SocketLink & Held, handle: () => void): Promise<void>;
   /** Counts the socket. @returns a function to be called when it has closed */
-  enter(link: Link & Held): () => void;
+  enter(link: SocketLink & Held): () => void;
 }
 
 export type Parameters = Record<string, unknown> | undefined;
 
 /** Terminates sockets whose peer is unreachable or reads too slowly. */
-function watch(socket: WebSocket, outbox: Outbox, pingMs: number): () => void {
-  let answered = true;
+function watchPings(socket: WebSocket, outbox: SocketOutbox, pingMs: number): () => void {
+  let hasAnswered = true;
   const recordAnswer = () => {
-    answered = true;
+    hasAnswered = true;
   };
   socket.on("pong", recordAnswer).on("message", recordAnswer);
   const timer = setInterval(() => {
     if (outbox.isStalled(Date.now())) return socket.terminate();
     // The rate limiter paused the socket, so that a pong cannot be read.
     if (socket.isPaused) return recordAnswer();
-    if (!answered) return socket.terminate();
-    answered = false;
+    if (!hasAnswered) return socket.terminate();
+    hasAnswered = false;
     socket.ping();
   }, pingMs);
   return () => clearInterval(timer);
@@ -72,14 +72,14 @@ function boundUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
 }
 
 /** Handles messages one after the other, at the rate of their sender; a large one in its sender's turn. Reads nothing more meanwhile. */
-function createInbox<Held>(link: Link & Held, { rate, turn: inTurn }: Pace<Held>) {
+function createInbox<Held>(link: SocketLink & Held, { rate, turn: inTurn }: SocketPace<Held>) {
   const { socket } = link;
   let waiting: Promise<void> | null = null;
   return function receive(text: string, handle: (text: string) => void): void {
     // A small message behind a large one takes a turn as well, so that it does not overtake.
-    const takesTurn = waiting !== null || text.length > SMALL_BODY_BYTES;
+    const waitsForTurn = waiting !== null || text.length > SMALL_BODY_BYTES;
     const due = waiting ? waiting.then(() => rate(link)) : rate(link);
-    if (!due && !takesTurn) {
+    if (!due && !waitsForTurn) {
       handle(text);
       return;
     }
@@ -87,32 +87,32 @@ function createInbox<Held>(link: Link & Held, { rate, turn: inTurn }: Pace<Held>
     const handleOpen = () => {
       if (socket.readyState === socket.OPEN) handle(text);
     };
-    const turn: Promise<void> = Promise.resolve(due)
-      .then(() => (takesTurn ? inTurn(link, handleOpen) : handleOpen()))
+    const currentTurn: Promise<void> = Promise.resolve(due)
+      .then(() => (waitsForTurn ? inTurn(link, handleOpen) : handleOpen()))
       .catch(() => socket.close(TRY_AGAIN_LATER, "Too much waits"))
       .finally(() => {
-        if (waiting !== turn) return;
+        if (waiting !== currentTurn) return;
         waiting = null;
         socket.resume();
       });
-    waiting = turn;
+    waiting = currentTurn;
   };
 }
 
 /** Returns a function that takes over a newly opened socket. */
 export function createTransport<Held extends object>(
-  options: ServerOptions<Parameters, Link & Held>,
-  pace: Pace<Held>,
+  options: ServerOptions<Parameters, SocketLink & Held>,
+  pace: SocketPace<Held>,
   log: Logger,
   pingMs = PING_MS,
 ) {
-  const protocol = makeServer<Parameters, Link & Held>(options);
+  const protocol = makeServer<Parameters, SocketLink & Held>(options);
 
   return function open(socket: WebSocket, request: IncomingMessage, held: Held): void {
     const outbox = createOutbox(socket, request.socket, () =>
       log.warn("closed a socket that did not read its messages"),
     );
-    const unwatch = watch(socket, outbox, pingMs);
+    const stopWatching = watchPings(socket, outbox, pingMs);
     const operations = new Operations();
     const link = { ...held, socket, request, outbox, operations, admit: boundUntilAdmitted(socket, request.socket) };
     const receive = createInbox(link, pace);
@@ -146,11 +146,11 @@ export function createTransport<Held extends object>(
       link,
     );
     socket.once("close", (code, reason) => {
-      unwatch();
+      stopWatching();
       leave();
       closed(code, String(reason)).catch(fail);
     });
   };
 }
 
-export type LinkContext<Held extends object> = Context<Parameters, Link & Held>;
+export type LinkContext<Held extends object> = Context<Parameters, SocketLink & Held>;

@@ -1,7 +1,7 @@
 /** Tools that read and write actions: the draft, its check, its difference from the live version, publishing. */
 import { z } from "zod";
 import { ActionError } from "../../errors.js";
-import { fields, type Tool, type ToolContext, tool } from "./tool.js";
+import { type AppTool, defineTool, fields, type ToolContext } from "./tool.js";
 
 const ACTIONS = "/v3/apps/:appId/actions";
 const ACTION = `${ACTIONS}/:id`;
@@ -11,9 +11,9 @@ type Action = Record<string, unknown> & { id: number; name: string; updatedAt: s
 /** Finds an action by id or name. @throws ACTION_NOT_FOUND */
 export async function findAction({ call, appId }: ToolContext, action: number | string): Promise<Action> {
   if (typeof action === "number") return (await call("GET", ACTION, { params: { appId, id: action } })).action;
-  const found = await findByName({ call, appId }, action);
-  if (!found) throw new ActionError("ACTION_NOT_FOUND", `the app has no action named ${JSON.stringify(action)}`);
-  return (await call("GET", ACTION, { params: { appId, id: found.id } })).action;
+  const foundAction = await findByName({ call, appId }, action);
+  if (!foundAction) throw new ActionError("ACTION_NOT_FOUND", `the app has no action named ${JSON.stringify(action)}`);
+  return (await call("GET", ACTION, { params: { appId, id: foundAction.id } })).action;
 }
 
 async function findByName(
@@ -38,8 +38,8 @@ async function diffOf({ call, appId }: ToolContext, actionId: number): Promise<u
   }
 }
 
-const readTools: Tool[] = [
-  tool({
+const readTools: AppTool[] = [
+  defineTool({
     name: "list_actions",
     title: "List actions",
     description: "Lists the actions of the app without their code, newest first.",
@@ -56,7 +56,7 @@ const readTools: Tool[] = [
       return { data: { actions: actions.map(withoutCode), pagination } };
     },
   }),
-  tool({
+  defineTool({
     name: "read_action",
     title: "Read an action",
     description: "Returns the draft of an action with its code, and `updatedAt` for save_draft.",
@@ -67,7 +67,7 @@ const readTools: Tool[] = [
       return { data: await findAction(context, action) };
     },
   }),
-  tool({
+  defineTool({
     name: "check_code",
     title: "Check code",
     description:
@@ -83,7 +83,7 @@ const readTools: Tool[] = [
       return { data: await call("POST", `${ACTIONS}/problems`, { params: { appId }, body }) };
     },
   }),
-  tool({
+  defineTool({
     name: "diff_action",
     title: "Compare the draft with the live version",
     description: "Returns the fields and the lines of code that publishing this action would change.",
@@ -100,8 +100,8 @@ const readTools: Tool[] = [
 const DRAFT_FIELDS =
   "Fields of the action: code or source, description, environment (server, client, any), triggers, dependencies, frequency, timezone, active, and others that read_action shows";
 
-const writeTools: Tool[] = [
-  tool({
+const writeTools: AppTool[] = [
+  defineTool({
     name: "save_draft",
     title: "Save a draft",
     description:
@@ -115,17 +115,17 @@ const writeTools: Tool[] = [
     },
     async run({ name, fields: input, ifUpdatedAt }, context) {
       const { call, appId } = context;
-      const existing = await findByName(context, name);
+      const existingAction = await findByName(context, name);
       const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
-      const { action, warnings = [] } = existing
-        ? await call("PUT", ACTION, { params: { appId, id: existing.id }, body: input, headers })
+      const { action, warnings = [] } = existingAction
+        ? await call("PUT", ACTION, { params: { appId, id: existingAction.id }, body: input, headers })
         : await call("POST", ACTIONS, { params: { appId }, body: { ...input, name } });
       return {
-        data: { created: !existing, action: withoutCode(action), warnings, studio: linkTo(context, action.id) },
+        data: { created: !existingAction, action: withoutCode(action), warnings, studio: linkTo(context, action.id) },
       };
     },
   }),
-  tool({
+  defineTool({
     name: "propose_publish",
     title: "Propose a publication",
     description:
@@ -139,7 +139,7 @@ const writeTools: Tool[] = [
       return { data: { action: { id, name }, reason: reason ?? null, approveAt: linkTo(context, id), diff } };
     },
   }),
-  tool({
+  defineTool({
     name: "publish_action",
     title: "Publish an action",
     description: "Makes the draft the live version at once. Needs a token with the scope publish.",
@@ -150,13 +150,13 @@ const writeTools: Tool[] = [
     async run({ action, ifUpdatedAt }, context) {
       const { id } = await findAction(context, action);
       const headers: Record<string, string> = ifUpdatedAt === undefined ? {} : { "if-match": `"${ifUpdatedAt}"` };
-      const published = await context.call("POST", `${ACTION}/publish`, {
+      const publishResult = await context.call("POST", `${ACTION}/publish`, {
         params: { appId: context.appId, id },
         headers,
       });
-      return { data: { action: withoutCode(published.action) } };
+      return { data: { action: withoutCode(publishResult.action) } };
     },
   }),
 ];
 
-export const actionTools: readonly Tool[] = [...readTools, ...writeTools];
+export const actionTools: readonly AppTool[] = [...readTools, ...writeTools];

@@ -1,7 +1,7 @@
 /** Tools that read the contents of an app and what code can use: data sources, names of settings, types, the docs, schedules and rules. */
 import { z } from "zod";
 import { ActionError } from "../../errors.js";
-import { fields, type Tool, tool } from "./tool.js";
+import { type AppTool, defineTool, fields } from "./tool.js";
 
 const APP = "/v1/apps/:appId";
 const SOURCE = `${APP}/data-sources/:ds`;
@@ -11,8 +11,8 @@ const byName = (dataSource: number | string) => (typeof dataSource === "string" 
 
 const tierOf = (key: string) => (key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public");
 
-const dataTools: Tool[] = [
-  tool({
+const dataTools: AppTool[] = [
+  defineTool({
     name: "list_data_sources",
     title: "List data sources",
     description: "Lists the data sources with their columns, access rules, hooks and indexes.",
@@ -23,7 +23,7 @@ const dataTools: Tool[] = [
       data: await call("GET", `${APP}/data-sources`, { params: { appId } }),
     }),
   }),
-  tool({
+  defineTool({
     name: "query_data_source",
     title: "Query a data source",
     description: "Returns entries by a `where` like MongoDB's. See the docs page data-source-queries.",
@@ -49,7 +49,7 @@ const dataTools: Tool[] = [
       isUntrusted: true,
     }),
   }),
-  tool({
+  defineTool({
     name: "list_settings",
     title: "List settings",
     description:
@@ -60,8 +60,8 @@ const dataTools: Tool[] = [
     async run(_args, { call, appId }) {
       const values: Record<string, unknown> = await call("GET", `${APP}/settings`, { params: { appId } });
       const status = await call("GET", `${APP}/settings/status`, { params: { appId } });
-      const hidden = Object.keys(status.configured).filter((key) => status.configured[key] === true);
-      const keys = [...new Set([...Object.keys(values), ...hidden])].sort();
+      const hiddenKeys = Object.keys(status.configured).filter((key) => status.configured[key] === true);
+      const keys = [...new Set([...Object.keys(values), ...hiddenKeys])].sort();
       const settings = keys.map((key) => ({
         key,
         tier: tierOf(key),
@@ -70,7 +70,7 @@ const dataTools: Tool[] = [
       return { data: { settings }, isUntrusted: true };
     },
   }),
-  tool({
+  defineTool({
     name: "test_access_rule",
     title: "Test access rules",
     description:
@@ -92,8 +92,8 @@ const dataTools: Tool[] = [
   }),
 ];
 
-const triggerTools: Tool[] = [
-  tool({
+const triggerTools: AppTool[] = [
+  defineTool({
     name: "preview_schedule",
     title: "Preview a schedule",
     description: "Returns the next times of a cron expression.",
@@ -108,7 +108,7 @@ const triggerTools: Tool[] = [
       data: await call("GET", "/v3/apps/:appId/schedule/preview", { params: { appId }, query }),
     }),
   }),
-  tool({
+  defineTool({
     name: "test_trigger",
     title: "Test a log trigger",
     description: "Returns which recent log events the `where` of a log trigger matches.",
@@ -122,8 +122,8 @@ const triggerTools: Tool[] = [
   }),
 ];
 
-const referenceTools: Tool[] = [
-  tool({
+const referenceTools: AppTool[] = [
+  defineTool({
     name: "search_docs",
     title: "Search the docs",
     description: "Finds sections of the service's documentation.",
@@ -132,7 +132,7 @@ const referenceTools: Tool[] = [
     input: { query: z.string().min(1).max(200), limit: fields.limit(20, 8) },
     run: async ({ query, limit }, { docs }) => ({ data: { sections: await docs.search.find(query, limit) } }),
   }),
-  tool({
+  defineTool({
     name: "read_docs",
     title: "Read a page of the docs",
     description: "Returns a page of the documentation as Markdown; `introduction` is the README.",
@@ -140,13 +140,13 @@ const referenceTools: Tool[] = [
     changes: false,
     input: { page: z.string().max(100).describe("Name of the page, for example actions; empty for the index") },
     async run({ page }, { docs, base }) {
-      const found = docs.library.page(page.replace(/^\/docs\//, "").replace(/\.md$/, ""));
-      if (found) return { data: docs.markdown(found, base) };
+      const foundPage = docs.library.page(page.replace(/^\/docs\//, "").replace(/\.md$/, ""));
+      if (foundPage) return { data: docs.markdown(foundPage, base) };
       const names = docs.library.pages.map(({ slug }) => slug).filter((slug) => slug !== "");
       throw new ActionError("NOT_FOUND", `the docs have no page ${JSON.stringify(page)}; pages: ${names.join(", ")}`);
     },
   }),
-  tool({
+  defineTool({
     name: "read_types",
     title: "Read types",
     description:
@@ -155,12 +155,12 @@ const referenceTools: Tool[] = [
     changes: false,
     input: { of: z.enum(["svc", "app", "graphql"]).default("svc"), part: z.int().min(0).max(100).default(0) },
     async run({ of, part }, { readDeclarations, readAppTypes, readGraphqlSchema }) {
-      const read = { svc: readDeclarations, app: readAppTypes, graphql: async () => readGraphqlSchema() };
-      const text = await read[of]();
+      const readContract = { svc: readDeclarations, app: readAppTypes, graphql: async () => readGraphqlSchema() };
+      const text = await readContract[of]();
       const parts = Math.ceil(text.length / PART_CHARACTERS);
       return { data: { part, parts, text: text.slice(part * PART_CHARACTERS, (part + 1) * PART_CHARACTERS) } };
     },
   }),
 ];
 
-export const dataAndReferenceTools: readonly Tool[] = [...dataTools, ...triggerTools, ...referenceTools];
+export const dataAndReferenceTools: readonly AppTool[] = [...dataTools, ...triggerTools, ...referenceTools];

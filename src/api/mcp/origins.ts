@@ -1,9 +1,9 @@
 /** Origins whose pages may use /mcp, against DNS rebinding: a page of another site that resolves its own name to this machine. */
 import { isIP } from "node:net";
 
-const LOOPBACK = ["localhost", "127.0.0.1", "[::1]"];
+const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
 
-function parsed(origin: string): URL | null {
+function parseOrigin(origin: string): URL | null {
   try {
     return new URL(origin);
   } catch {
@@ -20,9 +20,9 @@ export function isAllowedOrigin(
   publicUrl: string | null,
 ): boolean {
   if (origin === undefined) return true;
-  const url = parsed(origin);
+  const url = parseOrigin(origin);
   if (!url || url.origin === "null") return false;
-  if (LOOPBACK.includes(url.hostname)) return true;
+  if (LOOPBACK_HOSTS.includes(url.hostname)) return true;
   if (publicUrl !== null) return url.origin === new URL(publicUrl).origin;
   return isIP(url.hostname.replace(/^\[|\]$/g, "")) !== 0 && url.host === host;
 }

@@ -19,7 +19,7 @@ type Body = any;
 
 export type CallRest = (method: Route["method"], path: string, call?: RestCall) => Promise<Body>;
 
-const texts = (values: Record<string, string | number | boolean | undefined>): Record<string, string> =>
+const toTexts = (values: Record<string, string | number | boolean | undefined>): Record<string, string> =>
   Object.fromEntries(
     Object.entries(values)
       .filter(([, value]) => value !== undefined)
@@ -36,14 +36,14 @@ export function restCaller(resolvers: Resolvers, context: RequestContext): CallR
     const row = rows.get(`${method} ${path}`);
     if (!row) throw new Error(`the REST table has no route ${method} ${path}`);
     const { quota: _quota, deferred: _deferred, unknownField: _unknown, updatedAt: _updatedAt, ...shared } = context;
-    const inner: RequestContext = { ...shared, idempotencyKey: null };
-    const values = texts(params);
+    const innerContext: RequestContext = { ...shared, idempotencyKey: null };
+    const values = toTexts(params);
     // Only lists of names are read from the URL itself, and no tool passes one.
-    const request = { params: values, query: texts(query), body, headers, url: path, routeOptions: { url: path } };
-    const requested = restRequest(request as unknown as FastifyRequest, inner);
-    const answer = await context.answer!.part(() => row.answer(resolvers, requested));
-    if (inner.deferred) throw inner.deferred;
-    reportUnknownField(inner);
+    const request = { params: values, query: toTexts(query), body, headers, url: path, routeOptions: { url: path } };
+    const innerRequest = restRequest(request as unknown as FastifyRequest, innerContext);
+    const answer = await context.answer!.part(() => row.answer(resolvers, innerRequest));
+    if (innerContext.deferred) throw innerContext.deferred;
+    reportUnknownField(innerContext);
     return answer;
   };
 }

@@ -8,7 +8,7 @@ import type { ToolCalls } from "../../operations/access/tool-calls.js";
 import type { Caller } from "../../rules/access.js";
 import { readClientDeclarations } from "../client-declarations.js";
 import type { RequestContext } from "../context.js";
-import type { Docs } from "../docs/routes.js";
+import type { DocsSite } from "../docs/routes.js";
 import type { Resolvers } from "../graphql/schema.js";
 import { isAllowedOrigin } from "./origins.js";
 import { restCaller } from "./rest-calls.js";
@@ -20,13 +20,13 @@ const RESOURCE_METADATA = "/.well-known/oauth-protected-resource/mcp";
 export interface McpOptions {
   resolvers: Resolvers;
   toolCalls: ToolCalls;
-  docs: Docs;
+  docs: DocsSite;
   schema: GraphQLSchema;
   publicUrl: string | null;
   log: Logger;
 }
 
-function unauthorized(reply: FastifyReply, base: string, isUnknownToken: boolean): FastifyReply {
+function sendUnauthorized(reply: FastifyReply, base: string, isUnknownToken: boolean): FastifyReply {
   const error = isUnknownToken ? 'error="invalid_token", ' : "";
   return reply
     .code(401)
@@ -45,8 +45,8 @@ function checkSender({ headers, context }: FastifyRequest, publicUrl: string | n
   if (headers["auth-token"] !== undefined || !/^Bearer +\S+$/i.test(headers.authorization ?? "")) return false;
   if (!context.caller) return false;
   if (context.caller.kind === "api" && context.caller.appId !== null) return true;
-  const problem = `permission denied (got a token of the kind ${context.caller.kind}); use an API token or an OAuth token`;
-  throw new ActionError("FORBIDDEN", problem);
+  const deniedMessage = `permission denied (got a token of the kind ${context.caller.kind}); use an API token or an OAuth token`;
+  throw new ActionError("FORBIDDEN", deniedMessage);
 }
 
 async function sendResponse(reply: FastifyReply, response: Response): Promise<FastifyReply> {
@@ -62,7 +62,7 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
   const onRequest = async (request: FastifyRequest, reply: FastifyReply) => {
     if (checkSender(request, publicUrl)) return;
     const isUnknownToken = request.headers.authorization !== undefined;
-    return unauthorized(reply, docs.addressFor(request), isUnknownToken);
+    return sendUnauthorized(reply, docs.addressFor(request), isUnknownToken);
   };
 
   function requestOf(request: FastifyRequest) {

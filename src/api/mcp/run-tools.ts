@@ -1,11 +1,11 @@
 /** Tools that run actions and read their results: state, result, console, log. All text that runs wrote is untrusted. */
 import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
-import { fields, type Tool, type ToolContext, tool } from "./tool.js";
+import { type AppTool, defineTool, fields, type ToolContext } from "./tool.js";
 
 const APP = "/v3/apps/:appId";
 const RUN = `${APP}/actions/:nameOrId/run`;
-const UNFINISHED = ["queued", "running"];
+const UNFINISHED_STATES = ["queued", "running"];
 const POLL_MS = 250;
 /** Below the request timeout of MCP clients, 60 s by default. */
 const WAIT_MAX_SECONDS = 50;
@@ -25,14 +25,14 @@ async function readConsole({ call, appId }: ToolContext, runId: number): Promise
 async function waitForRun(context: ToolContext, runId: number, seconds: number) {
   const end = Date.now() + seconds * 1000;
   let run = await readRun(context, runId);
-  while (UNFINISHED.includes(run.state) && Date.now() < end && !context.gone.aborted) {
+  while (UNFINISHED_STATES.includes(run.state) && Date.now() < end && !context.gone.aborted) {
     await delay(POLL_MS);
     run = await readRun(context, runId);
   }
   return run;
 }
 
-async function start(
+async function startRun(
   context: ToolContext,
   copy: "draft" | "live",
   { action, payload, wait }: { action: number | string; payload: object; wait: number },
@@ -42,7 +42,7 @@ async function start(
   const { runId } = await call("POST", RUN, { params: { appId, nameOrId: action }, query, body: payload });
   if (wait === 0) return { data: { runId } };
   const run = await waitForRun(context, runId, wait);
-  const isOver = !UNFINISHED.includes(run.state);
+  const isOver = !UNFINISHED_STATES.includes(run.state);
   const lines = isOver ? await readConsole(context, runId) : [];
   return { data: { runId, run, console: lines }, isUntrusted: true };
 }
@@ -53,17 +53,17 @@ const runInput = {
   wait: waitSeconds.default(30).describe("Seconds to wait for the end; 0 returns the ID of the run at once"),
 };
 
-export const runTools: readonly Tool[] = [
-  tool({
+export const runTools: readonly AppTool[] = [
+  defineTool({
     name: "run_draft",
     title: "Run a draft",
     description: "Runs the draft of a server action and returns its result, error and console.",
     needs: ["runDraft", "listRuns"],
     changes: true,
     input: runInput,
-    run: (args, context) => start(context, "draft", args),
+    run: (args, context) => startRun(context, "draft", args),
   }),
-  tool({
+  defineTool({
     name: "run_live",
     title: "Run the live version",
     description: "Runs the published version of a server action, with its real effects.",
@@ -71,9 +71,9 @@ export const runTools: readonly Tool[] = [
     changes: true,
     isLive: true,
     input: runInput,
-    run: (args, context) => start(context, "live", args),
+    run: (args, context) => startRun(context, "live", args),
   }),
-  tool({
+  defineTool({
     name: "wait_for_run",
     title: "Wait for a run",
     description: "Waits until the run has ended, and returns it as read_run does.",
@@ -85,7 +85,7 @@ export const runTools: readonly Tool[] = [
       isUntrusted: true,
     }),
   }),
-  tool({
+  defineTool({
     name: "read_run",
     title: "Read a run",
     description: "Returns a run with its state, times, payload, result or error, and the runs that it caused.",
@@ -94,7 +94,7 @@ export const runTools: readonly Tool[] = [
     input: { runId: fields.runId },
     run: async ({ runId }, context) => ({ data: await readRun(context, runId), isUntrusted: true }),
   }),
-  tool({
+  defineTool({
     name: "read_console",
     title: "Read the console of a run",
     description: "Returns the console lines of a run in order.",
@@ -103,7 +103,7 @@ export const runTools: readonly Tool[] = [
     input: { runId: fields.runId },
     run: async ({ runId }, context) => ({ data: await readConsole(context, runId), isUntrusted: true }),
   }),
-  tool({
+  defineTool({
     name: "list_runs",
     title: "List runs",
     description: "Lists runs, newest first. `before` is the ID of the last run of the page before.",
@@ -121,7 +121,7 @@ export const runTools: readonly Tool[] = [
       isUntrusted: true,
     }),
   }),
-  tool({
+  defineTool({
     name: "read_log",
     title: "Read the execution log",
     description: "Returns entries of the execution log, newest first.",
@@ -140,7 +140,7 @@ export const runTools: readonly Tool[] = [
       isUntrusted: true,
     }),
   }),
-  tool({
+  defineTool({
     name: "cancel_run",
     title: "Cancel a run",
     description: "Cancels a queued or running run.",

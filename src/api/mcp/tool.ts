@@ -1,14 +1,14 @@
 /** The parts of a tool that agents may call, and its result. Read it before you add a tool. */
 import { z } from "zod";
 import type { Caller, Operation } from "../../rules/access.js";
-import type { Docs } from "../docs/routes.js";
+import type { DocsSite } from "../docs/routes.js";
 import type { CallRest } from "./rest-calls.js";
 
 export interface ToolContext {
   appId: number;
   caller: Caller;
   call: CallRest;
-  docs: Docs;
+  docs: DocsSite;
   /** The service's address for links, without a closing slash. */
   base: string;
   /** Reads the declarations of the `Svc` global. */
@@ -26,7 +26,7 @@ export interface ToolResult {
   isUntrusted?: boolean;
 }
 
-export interface Tool {
+export interface AppTool {
   name: string;
   title: string;
   description: string;
@@ -41,12 +41,12 @@ export interface Tool {
 }
 
 /** Ties the arguments of `run` to the schema. Unknown arguments are refused. */
-export function tool<Shape extends z.ZodRawShape>(
-  definition: Omit<Tool, "input" | "run"> & {
+export function defineTool<Shape extends z.ZodRawShape>(
+  definition: Omit<AppTool, "input" | "run"> & {
     input: Shape;
     run(args: z.output<z.ZodObject<Shape>>, context: ToolContext): Promise<ToolResult>;
   },
-): Tool {
+): AppTool {
   return { ...definition, input: z.strictObject(definition.input) };
 }
 

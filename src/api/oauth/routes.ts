@@ -21,11 +21,11 @@ export interface OauthOptions {
   log: Logger;
 }
 
-type Given = Record<string, string | undefined>;
+type FormFields = Record<string, string | undefined>;
 
 /** Parameters of a form or a query. @throws OauthFailure for one that is given twice (RFC 6749, section 3.1) */
-function parametersOf(text: string): Given {
-  const input: Given = {};
+function parametersOf(text: string): FormFields {
+  const input: FormFields = {};
   for (const [name, value] of new URLSearchParams(text)) {
     if (Object.hasOwn(input, name)) throw new OauthFailure("invalid_request", `${name} is given twice`);
     if (value !== "") input[name] = value;
@@ -99,7 +99,7 @@ function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }:
     plugin.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_request, body, done) =>
       done(null, body),
     );
-    const form = (path: string, answer: (input: Given, request: FastifyRequest) => Promise<object>) =>
+    const formRoute = (path: string, answer: (input: FormFields, request: FastifyRequest) => Promise<object>) =>
       plugin.post(path, { bodyLimit: FORM_MAX_BYTES }, async (request, reply) => {
         try {
           oauth.limits.countRequest(request.context.address);
@@ -111,9 +111,9 @@ function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }:
           return sendFailure(reply, error, log);
         }
       });
-    form("/oauth/token", (input) => oauth.token(input).then((answer) => ({ ...answer })));
-    form("/oauth/revoke", (input) => oauth.revoke(input).then(() => ({})));
-    form("/oauth/device_authorization", async (input, request) => {
+    formRoute("/oauth/token", (input) => oauth.token(input).then((answer) => ({ ...answer })));
+    formRoute("/oauth/revoke", (input) => oauth.revoke(input).then(() => ({})));
+    formRoute("/oauth/device_authorization", async (input, request) => {
       const { deviceCode, userCode, expiresIn, interval } = await oauth.startDevice(input);
       const page = `${addressFor(request)}/oauth/device`;
       return {
@@ -131,14 +131,14 @@ function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }:
     try {
       oauth.limits.countRequest(request.context.address);
       const client = await oauth.clients.register(request.body, request.context.address);
-      return await reply.code(201).header("cache-control", "no-store").send(registered(client));
+      return await reply.code(201).header("cache-control", "no-store").send(toRegistration(client));
     } catch (error) {
       return sendFailure(reply, error, log);
     }
   });
 }
 
-const registered = ({ id, name, redirectUris, grantTypes }: OauthClient) => ({
+const toRegistration = ({ id, name, redirectUris, grantTypes }: OauthClient) => ({
   client_id: id,
   client_name: name,
   redirect_uris: redirectUris,
@@ -148,10 +148,10 @@ const registered = ({ id, name, redirectUris, grantTypes }: OauthClient) => ({
 });
 
 /** The person who decides, and the token if it is not a session's. */
-type Decider = Pick<GrantDecision, "personId" | "makerId">;
+type DecidingPerson = Pick<GrantDecision, "personId" | "makerId">;
 
 /** Returns the signed-in person. @throws UNAUTHORIZED, FORBIDDEN if the credential does not belong to a person */
-function deciderOf({ context: { caller } }: FastifyRequest): Decider {
+function deciderOf({ context: { caller } }: FastifyRequest): DecidingPerson {
   if (!caller) throw new ActionError("UNAUTHORIZED");
   if ((caller.kind !== "editor" && caller.kind !== "admin") || caller.personId === null)
     throw new ActionError("FORBIDDEN");
@@ -160,7 +160,7 @@ function deciderOf({ context: { caller } }: FastifyRequest): Decider {
 }
 
 /** @throws REQUEST_INVALID */
-function decisionOf(body: unknown, decider: Decider): GrantDecision | null {
+function decisionOf(body: unknown, decider: DecidingPerson): GrantDecision | null {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the body must be a JSON object");
   const { allow, appId, scopes } = body;
   if (allow === false) return null;
@@ -183,7 +183,7 @@ const asActionError = (error: unknown): unknown =>
 
 /** Routes for the signed-in person who decides. As everywhere, a change by the cookie must come from the service's own page. */
 function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
-  const entered = (request: FastifyRequest): Decider => {
+  const requireDecider = (request: FastifyRequest): DecidingPerson => {
     const decider = deciderOf(request);
     oauth.limits.countDecision(decider.personId);
     return decider;
@@ -205,7 +205,7 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
     return oauth.readAuthorization(input);
   };
   app.get("/oauth/consent", async (request, reply) => {
-    const { personId } = entered(request);
+    const { personId } = requireDecider(request);
     try {
       const { client, redirectUri, scopes } = await readAuthorization(request);
       const apps = await oauth.grantableApps(personId);
@@ -217,7 +217,7 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
     }
   });
   app.post("/oauth/consent", async (request, reply) => {
-    const decision = decisionOf(request.body, entered(request));
+    const decision = decisionOf(request.body, requireDecider(request));
     try {
       const requested = await readAuthorization(request);
       const redirectTo = await oauth.authorize(requested, decision, addressFor(request));
@@ -227,15 +227,15 @@ function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }
     }
   });
   app.get<{ Params: { userCode: string } }>("/oauth/devices/:userCode", async (request, reply) => {
-    const { personId } = entered(request);
-    const found = await oauth.devices.find(request.params.userCode.slice(0, 20));
-    if (!found) throw new ActionError("NOT_FOUND", "no sign-in is waiting for this code");
-    const { clientName, scopes, appId } = found;
+    const { personId } = requireDecider(request);
+    const pendingDevice = await oauth.devices.find(request.params.userCode.slice(0, 20));
+    if (!pendingDevice) throw new ActionError("NOT_FOUND", "no pending sign-in has this code; it may have expired");
+    const { clientName, scopes, appId } = pendingDevice;
     const apps = await oauth.grantableApps(personId);
     return reply.header("cache-control", "no-store").send({ client: clientName, to: null, scopes, appId, apps });
   });
   app.post<{ Params: { userCode: string } }>("/oauth/devices/:userCode", async (request, reply) => {
-    const decision = decisionOf(request.body, entered(request));
+    const decision = decisionOf(request.body, requireDecider(request));
     await oauth.decideDevice(request.params.userCode.slice(0, 20), decision);
     return reply.header("cache-control", "no-store").send({ status: decision ? "ALLOWED" : "REFUSED" });
   });

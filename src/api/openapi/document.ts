@@ -3,7 +3,7 @@ import type { GraphQLSchema } from "graphql";
 import { STATUS } from "../../errors.js";
 import type { Route } from "../rest/route.js";
 import { createRecorder, type RouteNotes } from "./recorder.js";
-import { type Schema, Schemas } from "./schemas.js";
+import { OpenApiSchemas, type Schema } from "./schemas.js";
 
 /** Parameters and statuses belong to the contract: the version of the document is that of the paths. */
 const VERSION = "1.0.0";
@@ -25,10 +25,10 @@ const IF_NONE_MATCH = {
   description: "ETags of representations that the client has; 304 without a body if the current one is among them.",
 };
 
-type Paths = Record<string, Record<string, unknown>>;
+type PathItems = Record<string, Record<string, unknown>>;
 
 /** Writes `:name` as `{name}`. One template has one set of names: those of the first route. */
-class Templates {
+class PathTemplates {
   private readonly byShape = new Map<string, readonly string[]>();
 
   of(path: string): { template: string; nameOf: (name: string) => string } {
@@ -48,43 +48,43 @@ function inCamelCase(path: string): string {
 }
 
 function operationIds(): (name: string | null, route: Route) => string {
-  const used = new Set<string>();
+  const usedIds = new Set<string>();
   return (name, { method, path }) => {
-    const plain = name ?? `${method.toLowerCase()}${inCamelCase(path)}`;
+    const plainId = name ?? `${method.toLowerCase()}${inCamelCase(path)}`;
     const last = path.split("/").at(-1)!.replaceAll(/\W/g, "");
-    const id = [plain, `${plain}By${last[0]?.toUpperCase()}${last.slice(1)}`, `${plain}${used.size}`].find(
-      (one) => !used.has(one),
+    const id = [plainId, `${plainId}By${last[0]?.toUpperCase()}${last.slice(1)}`, `${plainId}${usedIds.size}`].find(
+      (one) => !usedIds.has(one),
     )!;
-    used.add(id);
+    usedIds.add(id);
     return id;
   };
 }
 
-function parametersOf(route: Route, notes: RouteNotes, nameOf: (name: string) => string): object[] {
+function parametersOf(route: Route, routeNotes: RouteNotes, nameOf: (name: string) => string): object[] {
   const inPath = [...route.path.matchAll(/:(\w+)/g)].map(([, name]) => ({
     ...{ name: nameOf(name!), in: "path", required: true },
-    schema: notes.path.get(name!) ?? { type: "string" },
+    schema: routeNotes.path.get(name!) ?? { type: "string" },
   }));
-  const inQuery = [...notes.query].map(([name, schema]) => ({ name, in: "query", required: false, schema }));
+  const inQuery = [...routeNotes.query].map(([name, schema]) => ({ name, in: "query", required: false, schema }));
   const isRead = route.method === "GET";
-  return [...inPath, ...inQuery, ...(notes.ifMatch ? [IF_MATCH] : []), ...(isRead ? [IF_NONE_MATCH] : [])];
+  return [...inPath, ...inQuery, ...(routeNotes.ifMatch ? [IF_MATCH] : []), ...(isRead ? [IF_NONE_MATCH] : [])];
 }
 
-function operationOf(route: Route, notes: RouteNotes, operationId: string, parameters: object[]): object {
+function operationOf(route: Route, routeNotes: RouteNotes, operationId: string, parameters: object[]): object {
   const { http = 200, open } = route;
   const etag = { ETag: { description: "The state that is shown.", schema: { type: "string" } } };
-  const content = { "application/json": { schema: notes.answer } };
+  const content = { "application/json": { schema: routeNotes.answer } };
   return {
     operationId,
     tags: [/^\/v\d+\/apps\/:\w+\/([\w-]+)/.exec(route.path)?.[1] ?? "apps"],
-    ...(notes.description && { summary: notes.description }),
+    ...(routeNotes.description && { summary: routeNotes.description }),
     ...(parameters.length > 0 && { parameters }),
-    ...(notes.body && { requestBody: { content: { "application/json": { schema: notes.body } } } }),
+    ...(routeNotes.body && { requestBody: { content: { "application/json": { schema: routeNotes.body } } } }),
     ...(open && { security: [{ authToken: [] }, { bearer: [] }, {}] }),
     responses: {
       [String(http)]: {
         description: "Done.",
-        ...((notes.tagged || route.method === "GET") && { headers: etag }),
+        ...((routeNotes.tagged || route.method === "GET") && { headers: etag }),
         content,
       },
       ...(route.method === "GET" && {
@@ -101,15 +101,20 @@ export async function openapiDocument(
   routes: readonly Route[],
   baseUrl: string,
 ): Promise<object> {
-  const schemas = new Schemas();
+  const schemas = new OpenApiSchemas();
   const record = createRecorder(schema, schemas);
-  const templates = new Templates();
+  const templates = new PathTemplates();
   const idOf = operationIds();
-  const paths: Paths = {};
+  const paths: PathItems = {};
   for (const route of routes) {
-    const notes = await record(route);
+    const routeNotes = await record(route);
     const { template, nameOf } = templates.of(route.path);
-    const operation = operationOf(route, notes, idOf(notes.operation, route), parametersOf(route, notes, nameOf));
+    const operation = operationOf(
+      route,
+      routeNotes,
+      idOf(routeNotes.operation, route),
+      parametersOf(route, routeNotes, nameOf),
+    );
     paths[template] = { ...paths[template], [route.method.toLowerCase()]: operation };
   }
   const failure = {

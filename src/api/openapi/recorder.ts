@@ -14,7 +14,7 @@ import { REFERENCE_KINDS } from "../../rules/reference.js";
 import { rootFields } from "../graphql/schema.js";
 import type { RestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
-import type { Schema, Schemas } from "./schemas.js";
+import type { OpenApiSchemas, Schema } from "./schemas.js";
 
 /** Notes about one route. */
 export interface RouteNotes {
@@ -42,7 +42,7 @@ const BY: Schema = {
 const ANY_NAME = "*";
 
 /** A placeholder for any value of a schema. */
-class Stand {
+class StandIn {
   constructor(readonly schema: Schema) {}
 
   /** As a property name it stands for any. */
@@ -52,11 +52,11 @@ class Stand {
 }
 
 /** A property that was read from the body. */
-class Part {
+class PartStandIn {
   constructor(readonly name: string) {}
 }
 
-class Recording {
+class RequestRecording {
   readonly notes: RouteNotes = {
     ...{ operation: null, description: null, path: new Map(), query: new Map() },
     ...{ ifMatch: false, tagged: false, body: null, answer: {} },
@@ -68,7 +68,7 @@ class Recording {
   private readsBody = false;
 
   constructor(
-    private readonly schemas: Schemas,
+    private readonly schemas: OpenApiSchemas,
     private readonly fields: ReadonlyMap<string, GraphQLField<unknown, unknown>>,
     /** True if properties of the body are assumed to be present. */
     private readonly isFilled: boolean,
@@ -80,15 +80,15 @@ class Recording {
     get: (_target, name) => {
       if (typeof name !== "string") return undefined;
       if (!this.parts.has(name)) this.parts.set(name, {});
-      return this.isFilled ? new Part(name) : undefined;
+      return this.isFilled ? new PartStandIn(name) : undefined;
     },
   });
 
   request(): RestRequest {
     const { notes } = this;
-    const noted = <T>(where: "path" | "query", name: string, schema: Schema): T => {
+    const noteParameter = <T>(where: "path" | "query", name: string, schema: Schema): T => {
       notes[where].set(name, schema);
-      return new Stand(schema) as T;
+      return new StandIn(schema) as T;
     };
     const readBody = () => {
       this.readsBody = true;
@@ -112,18 +112,18 @@ class Recording {
         });
         return [name];
       },
-      id: (name) => noted("path", name, { type: "integer", minimum: 1 }),
+      id: (name) => noteParameter("path", name, { type: "integer", minimum: 1 }),
       reference: (name) => {
         notes.query.set("by", BY);
-        return noted("path", name, { type: "string" });
+        return noteParameter("path", name, { type: "string" });
       },
-      number: (name) => noted("query", name, { type: "integer", minimum: 0 }),
-      text: (name) => noted("query", name, { type: "string" }),
+      number: (name) => noteParameter("query", name, { type: "integer", minimum: 0 }),
+      text: (name) => noteParameter("query", name, { type: "string" }),
       flag: (name) => {
         notes.query.set(name, { type: "boolean", default: false });
         return false;
       },
-      strings: (name) => noted("query", name, { type: "string", description: "A JSON array of strings." }),
+      strings: (name) => noteParameter("query", name, { type: "string", description: "A JSON array of strings." }),
       check: (read) => read(),
       ifMatch() {
         notes.ifMatch = true;
@@ -149,12 +149,12 @@ class Recording {
     const field = this.fields.get(name);
     this.notes.operation ??= name;
     this.notes.description ??= field?.description ?? null;
-    if (!field) return new Stand({});
+    if (!field) return new StandIn({});
     values.slice(1).forEach((value, at) => {
       const type = field.args[at]?.type;
       if (!type) return;
       if (value === this.whole || value === this.object) this.notes.body = this.bodySchema(this.schemas.whole(type));
-      if (value instanceof Part) this.parts.set(value.name, this.schemas.whole(type));
+      if (value instanceof PartStandIn) this.parts.set(value.name, this.schemas.whole(type));
     });
     return this.placeholderFor(field.type, DEPTH_MAX);
   }
@@ -164,7 +164,7 @@ class Recording {
   }
 
   resolvers(): never {
-    const room = new Proxy(
+    const emptyResolvers = new Proxy(
       {},
       {
         get:
@@ -173,21 +173,21 @@ class Recording {
             this.call(String(name), values),
       },
     );
-    return new Proxy({}, { get: () => room }) as never;
+    return new Proxy({}, { get: () => emptyResolvers }) as never;
   }
 
   /** An object with the type's fields, so that rows can destructure and spread it. */
   private placeholderFor(type: GraphQLOutputType, depth: number): unknown {
-    const plain = getNullableType(type);
+    const nullableType = getNullableType(type);
     const schema = this.schemas.of(type);
-    if (isListType(plain)) {
-      const list = [this.placeholderFor(plain.ofType, depth)];
+    if (isListType(nullableType)) {
+      const list = [this.placeholderFor(nullableType.ofType, depth)];
       this.stands.set(list, schema);
       return list;
     }
-    if (!isObjectType(plain) || depth === 0) return new Stand(schema);
-    const known = this.schemas.components[plain.name]?.["properties"] as Record<string, Schema> | undefined;
-    const fields = Object.values(plain.getFields()).filter(({ name }) => known?.[name]);
+    if (!isObjectType(nullableType) || depth === 0) return new StandIn(schema);
+    const known = this.schemas.components[nullableType.name]?.["properties"] as Record<string, Schema> | undefined;
+    const fields = Object.values(nullableType.getFields()).filter(({ name }) => known?.[name]);
     const object = Object.fromEntries(fields.map((field) => [field.name, this.placeholderFor(field.type, depth - 1)]));
     this.stands.set(object, schema);
     return object;
@@ -195,17 +195,17 @@ class Recording {
 
   /** Returns the schema of the value that a row built from its placeholders. */
   private schemaOf(value: unknown): Schema {
-    if (value instanceof Stand) return value.schema;
-    if (value instanceof Part || value === undefined) return {};
+    if (value instanceof StandIn) return value.schema;
+    if (value instanceof PartStandIn || value === undefined) return {};
     if (typeof value === "string") return { type: "string", const: value };
     if (typeof value !== "object" || value === null) return value === null ? { type: "null" } : { type: typeof value };
-    const whole = this.stands.get(value);
-    if (whole) return whole;
+    const wholeSchema = this.stands.get(value);
+    if (wholeSchema) return wholeSchema;
     if (Array.isArray(value)) return { type: "array", items: value.length > 0 ? this.schemaOf(value[0]) : {} };
     if (ANY_NAME in value) return { type: "object", additionalProperties: this.schemaOf(value[ANY_NAME]) };
     const properties = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, this.schemaOf(one)]));
-    const fixed = Object.keys(properties).filter((name) => "const" in properties[name]!);
-    return { type: "object", properties, ...(fixed.length > 0 && { required: fixed }) };
+    const constantNames = Object.keys(properties).filter((name) => "const" in properties[name]!);
+    return { type: "object", properties, ...(constantNames.length > 0 && { required: constantNames }) };
   }
 
   finish(answer: unknown): RouteNotes {
@@ -218,17 +218,19 @@ class Recording {
 }
 
 /** Returns a function that records a row. Rows that check their input are called again with an empty body. */
-export function createRecorder(schema: GraphQLSchema, schemas: Schemas): (route: Route) => Promise<RouteNotes> {
+export function createRecorder(schema: GraphQLSchema, schemas: OpenApiSchemas): (route: Route) => Promise<RouteNotes> {
   const fields = new Map(rootFields(schema).map((field) => [field.name, field]));
   return async ({ answer, bodyField }) => {
-    const filled = new Recording(schemas, fields, true, bodyField);
+    const filledRecording = new RequestRecording(schemas, fields, true, bodyField);
     try {
-      return filled.finish(await answer(filled.resolvers(), filled.request()));
+      return filledRecording.finish(await answer(filledRecording.resolvers(), filledRecording.request()));
     } catch {
-      const empty = new Recording(schemas, fields, false, bodyField);
+      const emptyRecording = new RequestRecording(schemas, fields, false, bodyField);
       // A row that needs a body shows its fields by its error, not by its response.
-      const made = await answer(empty.resolvers(), empty.request()).catch(() => new Stand({}));
-      return empty.finish(made);
+      const emptyAnswer = await answer(emptyRecording.resolvers(), emptyRecording.request()).catch(
+        () => new StandIn({}),
+      );
+      return emptyRecording.finish(emptyAnswer);
     }
   };
 }

@@ -14,7 +14,7 @@ import { getMetadataStorage } from "type-graphql";
 /** A JSON Schema of OpenAPI 3.1 (2020-12). */
 export type Schema = Record<string, unknown>;
 
-const SCALARS: Record<string, Schema> = {
+const SCALAR_SCHEMAS: Record<string, Schema> = {
   Int: { type: "integer" },
   SafeInt: { type: "integer" },
   Float: { type: "number" },
@@ -42,11 +42,11 @@ function isOfPage(type: GraphQLObjectType, name: string): boolean {
 function computedByGraphql(): ReadonlySet<string> {
   const { fieldResolvers, objectTypes } = getMetadataStorage();
   const nameOf = new Map<unknown, string>(objectTypes.map(({ target, name }) => [target, name]));
-  const external = fieldResolvers.filter(({ kind }) => kind === "external");
-  return new Set(external.map((one) => `${nameOf.get(one.getObjectType?.())}.${one.schemaName}`));
+  const externalFields = fieldResolvers.filter(({ kind }) => kind === "external");
+  return new Set(externalFields.map((one) => `${nameOf.get(one.getObjectType?.())}.${one.schemaName}`));
 }
 
-const nullable = (schema: Schema): Schema => {
+const toNullable = (schema: Schema): Schema => {
   if ("$ref" in schema) return { anyOf: [schema, { type: "null" }] };
   const { type } = schema;
   if (type === undefined) return schema;
@@ -56,7 +56,7 @@ const nullable = (schema: Schema): Schema => {
     : { ...schema, type: types };
 };
 
-export class Schemas {
+export class OpenApiSchemas {
   /** Schemas of the named types. */
   readonly components: Record<string, Schema> = {};
   private readonly graphqlOnly = computedByGraphql();
@@ -64,7 +64,7 @@ export class Schemas {
   /** Returns the schema of a GraphQL type in REST; nullable where GraphQL says so. */
   of(type: GraphQLType): Schema {
     if (isNonNullType(type)) return this.whole(type.ofType);
-    return nullable(this.whole(type));
+    return toNullable(this.whole(type));
   }
 
   /** The same without null. */
@@ -75,7 +75,7 @@ export class Schemas {
   }
 
   private named(type: GraphQLNamedType): Schema {
-    if (!isEnumType(type) && !isInputObjectType(type) && !isObjectType(type)) return SCALARS[type.name] ?? {};
+    if (!isEnumType(type) && !isInputObjectType(type) && !isObjectType(type)) return SCALAR_SCHEMAS[type.name] ?? {};
     if (!(type.name in this.components)) {
       // Set before it is built, because a type may contain itself.
       this.components[type.name] = {};
@@ -86,14 +86,15 @@ export class Schemas {
 
   private component(type: GraphQLNamedType): Schema {
     const { description } = type;
-    const words = description ? { description } : {};
-    if (isEnumType(type)) return { type: "string", ...words, enum: type.getValues().map(({ name }) => name) };
+    const descriptionField = description ? { description } : {};
+    if (isEnumType(type))
+      return { type: "string", ...descriptionField, enum: type.getValues().map(({ name }) => name) };
     if (isInputObjectType(type)) {
       // Nothing is required: the rules report missing fields one by one.
       const fields = Object.values(type.getFields())
         .filter(({ name }) => !GRAPHQL_INPUTS.includes(`${type.name}.${name}`))
         .map((field) => [field.name, this.described(field)]);
-      return { type: "object", ...words, properties: Object.fromEntries(fields) };
+      return { type: "object", ...descriptionField, properties: Object.fromEntries(fields) };
     }
     if (!isObjectType(type)) return {};
     const fields = Object.values(type.getFields()).filter(
@@ -101,7 +102,7 @@ export class Schemas {
     );
     const properties = Object.fromEntries(fields.map((field) => [field.name, this.described(field)]));
     const required = fields.filter((field) => isNonNullType(field.type)).map(({ name }) => name);
-    return { type: "object", ...words, properties, ...(required.length > 0 && { required }) };
+    return { type: "object", ...descriptionField, properties, ...(required.length > 0 && { required }) };
   }
 
   private described(field: { type: GraphQLType; description?: string | null | undefined }): Schema {

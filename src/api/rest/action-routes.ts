@@ -8,7 +8,7 @@ import type { Route } from "./route.js";
 const ACTIONS = "/v3/apps/:appId/actions";
 
 /** Warnings about settings of the action without an effect; nothing if there are none. */
-export function warned(action: Action): { warnings?: ActionWarning[] } {
+export function withWarnings(action: Action): { warnings?: ActionWarning[] } {
   const warnings = actionWarnings(action);
   return warnings.length > 0 ? { warnings } : {};
 }
@@ -21,7 +21,8 @@ const withAction = (q: RestRequest, status: string, action: Action, beside: obje
 const endpointsTag = ({ endpoints = [] }: Action): string | null =>
   endpoints.length === 0 ? null : hash("sha256", JSON.stringify(endpoints), "base64url").slice(0, 22);
 
-const savedAction = (q: RestRequest, status: string, action: Action) => withAction(q, status, action, warned(action));
+const savedAction = (q: RestRequest, status: string, action: Action) =>
+  withAction(q, status, action, withWarnings(action));
 
 export const actionRoutes: readonly Route[] = [
   {

@@ -1,13 +1,13 @@
 /** Accounts of people over REST: routes of the REST table (contract, section 7). */
 import type { Route } from "./route.js";
 
-const AUTH = "/v1/auth";
-const PASSKEYS = `${AUTH}/passkeys`;
+const AUTH_PATH = "/v1/auth";
+const PASSKEYS_PATH = `${AUTH_PATH}/passkeys`;
 
 export const authRoutes: readonly Route[] = [
   {
     method: "POST",
-    path: `${AUTH}/setup`,
+    path: `${AUTH_PATH}/setup`,
     http: 201,
     open: true,
     isForAnonymous: true,
@@ -15,14 +15,14 @@ export const authRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${AUTH}/sign-in`,
+    path: `${AUTH_PATH}/sign-in`,
     open: true,
     isForAnonymous: true,
     answer: ({ auth }, q) => auth.signIn(q.context, q.object()),
   },
   {
     method: "POST",
-    path: `${AUTH}/sign-out`,
+    path: `${AUTH_PATH}/sign-out`,
     open: true,
     isForAnonymous: true,
     answer: async ({ auth }, q) => {
@@ -30,16 +30,16 @@ export const authRoutes: readonly Route[] = [
       return { status: "SIGNED_OUT", ...(endSessionUrl !== null && { endSessionUrl }) };
     },
   },
-  { method: "GET", path: `${AUTH}/session`, answer: ({ auth }, q) => auth.authSession(q.context) },
+  { method: "GET", path: `${AUTH_PATH}/session`, answer: ({ auth }, q) => auth.authSession(q.context) },
   {
     method: "PUT",
-    path: `${AUTH}/account`,
+    path: `${AUTH_PATH}/account`,
     stateless: true,
     answer: async ({ auth }, q) => ({ user: await auth.updateAccount(q.context, q.object()) }),
   },
   {
     method: "GET",
-    path: `${AUTH}/sessions`,
+    path: `${AUTH_PATH}/sessions`,
     answer: async ({ auth }, q) => {
       const sessions = await auth.authSessions(q.context);
       return q.ofList(sessions, { sessions });
@@ -47,7 +47,7 @@ export const authRoutes: readonly Route[] = [
   },
   {
     method: "DELETE",
-    path: `${AUTH}/sessions/:sessionId`,
+    path: `${AUTH_PATH}/sessions/:sessionId`,
     answer: async ({ auth }, q) => {
       await auth.endAuthSession(q.context, q.id("sessionId"), q.ifMatch());
       return { status: "SESSION_ENDED" };
@@ -55,7 +55,7 @@ export const authRoutes: readonly Route[] = [
   },
   {
     method: "DELETE",
-    path: `${AUTH}/sessions`,
+    path: `${AUTH_PATH}/sessions`,
     stateless: true,
     answer: async ({ auth }, q) => {
       await auth.endOtherAuthSessions(q.context);
@@ -64,7 +64,7 @@ export const authRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${AUTH}/reset`,
+    path: `${AUTH_PATH}/reset`,
     http: 202,
     open: true,
     isForAnonymous: true,
@@ -75,7 +75,7 @@ export const authRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${AUTH}/reset/confirm`,
+    path: `${AUTH_PATH}/reset/confirm`,
     open: true,
     isForAnonymous: true,
     answer: async ({ auth }, q) => {
@@ -85,39 +85,39 @@ export const authRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${AUTH}/providers`,
+    path: `${AUTH_PATH}/providers`,
     open: true,
     isForAnonymous: true,
     answer: async ({ auth }) => ({ providers: await auth.providers() }),
   },
   {
     method: "POST",
-    path: `${PASSKEYS}/authentication-options`,
+    path: `${PASSKEYS_PATH}/authentication-options`,
     open: true,
     isForAnonymous: true,
     answer: ({ auth }, q) => auth.passkeyAuthenticationOptions(q.context),
   },
   {
     method: "POST",
-    path: `${PASSKEYS}/sign-in`,
+    path: `${PASSKEYS_PATH}/sign-in`,
     open: true,
     isForAnonymous: true,
     answer: ({ auth }, q) => auth.passkeySignIn(q.context, q.object()),
   },
   {
     method: "POST",
-    path: `${PASSKEYS}/registration-options`,
+    path: `${PASSKEYS_PATH}/registration-options`,
     answer: ({ auth }, q) => auth.passkeyRegistrationOptions(q.context),
   },
   {
     method: "POST",
-    path: PASSKEYS,
+    path: PASSKEYS_PATH,
     http: 201,
     answer: async ({ auth }, q) => ({ passkey: await auth.registerPasskey(q.context, q.object()) }),
   },
   {
     method: "GET",
-    path: PASSKEYS,
+    path: PASSKEYS_PATH,
     answer: async ({ auth }, q) => {
       const passkeys = await auth.passkeys(q.context);
       return q.ofList(passkeys, { passkeys });
@@ -125,7 +125,7 @@ export const authRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${PASSKEYS}/:passkeyId`,
+    path: `${PASSKEYS_PATH}/:passkeyId`,
     answer: async ({ auth }, q) => {
       const passkey = await auth.passkey(q.context, q.id("passkeyId"));
       return q.at(passkey, { passkey }, passkey.lastUsedAt);
@@ -133,7 +133,7 @@ export const authRoutes: readonly Route[] = [
   },
   {
     method: "DELETE",
-    path: `${PASSKEYS}/:passkeyId`,
+    path: `${PASSKEYS_PATH}/:passkeyId`,
     answer: async ({ auth }, q) => {
       await auth.removePasskey(q.context, q.id("passkeyId"), q.ifMatch());
       return { status: "PASSKEY_REMOVED" };
@@ -141,7 +141,7 @@ export const authRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${AUTH}/identities`,
+    path: `${AUTH_PATH}/identities`,
     answer: async ({ auth }, q) => {
       const identities = await auth.authIdentities(q.context);
       return q.ofList(identities, { identities });
@@ -149,7 +149,7 @@ export const authRoutes: readonly Route[] = [
   },
   {
     method: "DELETE",
-    path: `${AUTH}/identities/:identityId`,
+    path: `${AUTH_PATH}/identities/:identityId`,
     answer: async ({ auth }, q) => {
       await auth.removeAuthIdentity(q.context, q.id("identityId"), q.ifMatch());
       return { status: "IDENTITY_REMOVED" };

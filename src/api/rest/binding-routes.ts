@@ -3,31 +3,31 @@ import type { TaggedBindings } from "../../operations/requests/secret-bindings.j
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-const BINDINGS = "/v1/apps/:appId/secret-bindings";
+const BINDINGS_PATH = "/v1/apps/:appId/secret-bindings";
 
-const shown = (q: RestRequest, at: TaggedBindings) => q.at(at, { bindings: at.bindings });
+const toAnswer = (q: RestRequest, at: TaggedBindings) => q.at(at, { bindings: at.bindings });
 
 export const bindingRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: BINDINGS,
-    answer: async ({ bindings }, q) => shown(q, await bindings.secretBindings(q.context, q.id("appId"))),
+    path: BINDINGS_PATH,
+    answer: async ({ bindings }, q) => toAnswer(q, await bindings.secretBindings(q.context, q.id("appId"))),
   },
   {
     method: "GET",
-    path: `${BINDINGS}/uses`,
+    path: `${BINDINGS_PATH}/uses`,
     answer: async ({ bindings }, q) => ({ uses: await bindings.secretBindingUses(q.context, q.id("appId")) }),
   },
   {
     method: "POST",
-    path: `${BINDINGS}/test`,
+    path: `${BINDINGS_PATH}/test`,
     answer: async ({ bindings }, q) => ({ trial: await bindings.testSecretBinding(q.context, q.id("appId"), q.body) }),
   },
   {
     method: "PUT",
-    path: BINDINGS,
+    path: BINDINGS_PATH,
     bodyField: "bindings",
     answer: async ({ bindings }, q) =>
-      shown(q, await bindings.setSecretBindings(q.context, q.id("appId"), q.body, q.ifMatch())),
+      toAnswer(q, await bindings.setSecretBindings(q.context, q.id("appId"), q.body, q.ifMatch())),
   },
 ];

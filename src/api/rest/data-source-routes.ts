@@ -113,8 +113,8 @@ const entryRoutes: readonly Route[] = [
     path: `${ENTRIES}/:entryId`,
     open: true,
     answer: async ({ entries }, q) => {
-      const place = [q.id("appId"), q.reference("ds"), q.id("entryId")] as const;
-      return withEntry(q, await entries.updateEntry(q.context, ...place, q.body, q.ifMatch()));
+      const entryTarget = [q.id("appId"), q.reference("ds"), q.id("entryId")] as const;
+      return withEntry(q, await entries.updateEntry(q.context, ...entryTarget, q.body, q.ifMatch()));
     },
   },
   {
@@ -129,12 +129,12 @@ const entryRoutes: readonly Route[] = [
     path: `${SOURCE}/query`,
     open: true,
     answer: ({ entries }, q) => {
-      const place = [q.context, q.id("appId"), q.reference("ds")] as const;
+      const entryTarget = [q.context, q.id("appId"), q.reference("ds")] as const;
       const query = q.object();
       const type = q.check(() => queryType(query["type"] ?? "select"));
       return type === "delete"
-        ? entries.removeMatching(...place, query)
-        : entries.find(...place, withPagination(query));
+        ? entries.removeMatching(...entryTarget, query)
+        : entries.find(...entryTarget, withPagination(query));
     },
   },
   {

@@ -3,7 +3,7 @@ import { refuseField } from "../../rules/fields.js";
 import { flatShape } from "../../rules/unknown-fields.js";
 import type { Route } from "./route.js";
 
-const PRESETS = "/v3/apps/:appId/actions/:actionId/presets";
+const PRESETS_PATH = "/v3/apps/:appId/actions/:actionId/presets";
 
 /** @throws REQUEST_INVALID */
 function packages(value: unknown): string[] {
@@ -15,7 +15,7 @@ function packages(value: unknown): string[] {
 export const draftRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: PRESETS,
+    path: PRESETS_PATH,
     answer: async ({ drafts }, q) => ({
       status: "PRESETS_LISTED",
       presets: await drafts.payloadPresets(q.context, q.id("appId"), q.id("actionId")),
@@ -23,7 +23,7 @@ export const draftRoutes: readonly Route[] = [
   },
   {
     method: "PUT",
-    path: `${PRESETS}/:name`,
+    path: `${PRESETS_PATH}/:name`,
     answer: async ({ drafts }, q) => ({
       status: "PRESETS_LISTED",
       presets: await drafts.savePayloadPreset(
@@ -38,7 +38,7 @@ export const draftRoutes: readonly Route[] = [
   },
   {
     method: "DELETE",
-    path: `${PRESETS}/:name`,
+    path: `${PRESETS_PATH}/:name`,
     answer: async ({ drafts }, q) => ({
       status: "PRESETS_LISTED",
       presets: await drafts.deletePayloadPreset(

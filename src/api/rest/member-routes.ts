@@ -4,12 +4,12 @@ import { flatShape } from "../../rules/unknown-fields.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-const ORGANIZATION = "/v1/organizations/:organizationId";
+const ORGANIZATION_PATH = "/v1/organizations/:organizationId";
 const APP = "/v1/apps/:appId";
 
 const ORGANIZATION_SHAPE = flatShape(["name"], ["id", "role"]);
-const MEMBER = flatShape(["role"], ["user", "lastSeenAt", "updatedAt"]);
-const INVITATION = flatShape(
+const MEMBER_SHAPE = flatShape(["role"], ["user", "lastSeenAt", "updatedAt"]);
+const INVITATION_SHAPE = flatShape(
   ["email", "role", "appId", "expiresInHours"],
   ["id", "organizationId", "createdBy", "createdAt", "updatedAt", "expiresAt"],
 );
@@ -32,22 +32,22 @@ export const memberRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${ORGANIZATION}/members`,
+    path: `${ORGANIZATION_PATH}/members`,
     answer: async ({ members }, q) =>
       membersOf(q, await members.organizationMembers(q.context, q.id("organizationId"))),
   },
   {
     method: "PUT",
-    path: `${ORGANIZATION}/members/:userId`,
+    path: `${ORGANIZATION_PATH}/members/:userId`,
     answer: async ({ members }, q) => {
-      const { role } = q.object(MEMBER);
+      const { role } = q.object(MEMBER_SHAPE);
       const ids = [q.id("organizationId"), q.id("userId")] as const;
       return membersOf(q, await members.setOrganizationMember(q.context, ...ids, role, q.ifMatch()));
     },
   },
   {
     method: "DELETE",
-    path: `${ORGANIZATION}/members/:userId`,
+    path: `${ORGANIZATION_PATH}/members/:userId`,
     answer: async ({ members }, q) => {
       const ids = [q.id("organizationId"), q.id("userId")] as const;
       return membersOf(q, await members.removeOrganizationMember(q.context, ...ids, q.ifMatch()));
@@ -55,7 +55,7 @@ export const memberRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${ORGANIZATION}/members/:userId/reset-link`,
+    path: `${ORGANIZATION_PATH}/members/:userId/reset-link`,
     http: 201,
     answer: ({ members }, q) => members.createResetLink(q.context, q.id("organizationId"), q.id("userId")),
   },
@@ -68,7 +68,7 @@ export const memberRoutes: readonly Route[] = [
     method: "PUT",
     path: `${APP}/members/:userId`,
     answer: async ({ members }, q) => {
-      const { role } = q.object(MEMBER);
+      const { role } = q.object(MEMBER_SHAPE);
       const ids = [q.id("appId"), q.id("userId")] as const;
       return membersOf(q, await members.setAppMember(q.context, ...ids, role, q.ifMatch()));
     },
@@ -83,7 +83,7 @@ export const memberRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${ORGANIZATION}/invitations`,
+    path: `${ORGANIZATION_PATH}/invitations`,
     answer: async ({ members }, q) => {
       const invitations = await members.invitations(q.context, q.id("organizationId"), q.number("appId"));
       return q.ofList(invitations, { invitations });
@@ -91,13 +91,13 @@ export const memberRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${ORGANIZATION}/invitations`,
+    path: `${ORGANIZATION_PATH}/invitations`,
     http: 201,
-    answer: ({ members }, q) => members.createInvitation(q.context, q.id("organizationId"), q.object(INVITATION)),
+    answer: ({ members }, q) => members.createInvitation(q.context, q.id("organizationId"), q.object(INVITATION_SHAPE)),
   },
   {
     method: "DELETE",
-    path: `${ORGANIZATION}/invitations/:invitationId`,
+    path: `${ORGANIZATION_PATH}/invitations/:invitationId`,
     answer: async ({ members }, q) => {
       await members.revokeInvitation(q.context, q.id("organizationId"), q.id("invitationId"), q.ifMatch());
       return { status: "INVITATION_REVOKED" };

@@ -4,14 +4,14 @@ import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const APP = "/v1/apps/:appId";
-const NOTIFICATIONS = `${APP}/notifications`;
+const NOTIFICATIONS_PATH = `${APP}/notifications`;
 
 const withNotification = (q: RestRequest, one: Notification) => q.at(one, one);
 
 export const notificationRoutes: readonly Route[] = [
   {
     method: "GET",
-    path: NOTIFICATIONS,
+    path: NOTIFICATIONS_PATH,
     answer: async ({ notifications }, q) => {
       const page = [q.text("status"), q.number("limit"), q.number("offset")] as const;
       const { entries } = await notifications.notifications(q.context, q.id("appId"), ...page);
@@ -20,14 +20,14 @@ export const notificationRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: NOTIFICATIONS,
+    path: NOTIFICATIONS_PATH,
     http: 201,
     answer: async ({ notifications }, q) =>
       withNotification(q, await notifications.createNotification(q.context, q.id("appId"), q.body)),
   },
   {
     method: "POST",
-    path: `${NOTIFICATIONS}/batch`,
+    path: `${NOTIFICATIONS_PATH}/batch`,
     http: 201,
     answer: async ({ notifications }, q) => ({
       entries: await notifications.createNotifications(q.context, q.id("appId"), q.body),
@@ -35,18 +35,18 @@ export const notificationRoutes: readonly Route[] = [
   },
   {
     method: "POST",
-    path: `${NOTIFICATIONS}/read`,
+    path: `${NOTIFICATIONS_PATH}/read`,
     bodyField: "ids",
     answer: ({ notifications }, q) => notifications.markNotificationsRead(q.context, q.id("appId"), q.body),
   },
   {
     method: "GET",
-    path: `${NOTIFICATIONS}/unread`,
+    path: `${NOTIFICATIONS_PATH}/unread`,
     answer: ({ notifications }, q) => notifications.unreadNotifications(q.context, q.id("appId")),
   },
   {
     method: "PUT",
-    path: `${NOTIFICATIONS}/:notificationId`,
+    path: `${NOTIFICATIONS_PATH}/:notificationId`,
     answer: async ({ notifications }, q) => {
       const ids = [q.id("appId"), q.id("notificationId")] as const;
       return withNotification(q, await notifications.updateNotification(q.context, ...ids, q.body, q.ifMatch()));
@@ -54,7 +54,7 @@ export const notificationRoutes: readonly Route[] = [
   },
   {
     method: "DELETE",
-    path: `${NOTIFICATIONS}/:notificationId`,
+    path: `${NOTIFICATIONS_PATH}/:notificationId`,
     answer: async ({ notifications }, q) => {
       await notifications.deleteNotification(q.context, q.id("appId"), q.id("notificationId"), q.ifMatch());
       return { status: "NOTIFICATION_DELETED" };

@@ -7,7 +7,7 @@ import type { Route } from "./route.js";
 
 const APP = "/v1/apps/:appId";
 
-const EDITOR = flatShape(["userId"]);
+const EDITOR_SHAPE = flatShape(["userId"]);
 const NEW_TOKEN = flatShape(
   ["kind", "name", "userId", "scopes", "expiresAt"],
   ["id", "createdAt", "updatedAt", "lastUsedAt", "lastUsedAddress"],
@@ -51,13 +51,13 @@ export const peopleRoutes: readonly Route[] = [
     method: "POST",
     path: `${APP}/editors`,
     answer: async ({ apps }, q) =>
-      editorsOf(q, await apps.addEditor(q.context, q.id("appId"), q.object(EDITOR)["userId"])),
+      editorsOf(q, await apps.addEditor(q.context, q.id("appId"), q.object(EDITOR_SHAPE)["userId"])),
   },
   {
     method: "DELETE",
     path: `${APP}/editors`,
     answer: async ({ apps }, q) =>
-      editorsOf(q, await apps.removeEditor(q.context, q.id("appId"), q.object(EDITOR)["userId"], q.ifMatch())),
+      editorsOf(q, await apps.removeEditor(q.context, q.id("appId"), q.object(EDITOR_SHAPE)["userId"], q.ifMatch())),
   },
   {
     method: "GET",

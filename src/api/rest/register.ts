@@ -9,17 +9,17 @@ import { jsonParts } from "../../rules/json-text.js";
 import { entityTag, isKnownTag } from "../../rules/precondition.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { quotaHeaders } from "../context.js";
-import { gated } from "../gated.js";
+import { requireAdmission } from "../gated.js";
 import type { Resolvers } from "../graphql/schema.js";
 import { Lines } from "../lines.js";
 import { endSlowReader } from "../reader-pace.js";
 import { LARGE_CHARACTERS, sliced } from "../sliced.js";
-import { traced } from "../traces.js";
+import { traceRequest } from "../traces.js";
 import { restRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 /** Joins JSON text; a large one is sent in parts. */
-function written(parts: readonly string[], reply: FastifyReply): string | Readable {
+function taggedBody(parts: readonly string[], reply: FastifyReply): string | Readable {
   if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_CHARACTERS) return parts.join("");
   return sliced(parts, () => reply.raw.destroy());
 }
@@ -50,17 +50,19 @@ export function registerRest(
     app.route({
       method,
       url: path,
-      ...(!open && { onRequest: gated }),
+      ...(!open && { onRequest: requireAdmission }),
       ...(bodyLimit !== undefined && { bodyLimit }),
       ...(isReport && { config: { isReport } }),
       handler: async (request, reply) => {
         const { context } = request;
         if (stateless) refuseIfMatch(request);
         let tag: string | null = null;
-        const requested = restRequest(request, context, (named) => {
+        const restInput = restRequest(request, context, (named) => {
           tag = named;
         });
-        const body = await traced(tracing, context, () => context.answer!.part(() => answer(resolvers, requested)));
+        const body = await traceRequest(tracing, context, () =>
+          context.answer!.part(() => answer(resolvers, restInput)),
+        );
         reportDeferred(context);
         // For operations that only read and do not report it themselves.
         reportUnknownField(context);
@@ -84,7 +86,7 @@ export function registerRest(
         return reply
           .code(context.http ?? http)
           .type("application/json; charset=utf-8")
-          .send(written(parts, reply));
+          .send(taggedBody(parts, reply));
       },
     });
   }

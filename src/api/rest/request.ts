@@ -37,7 +37,7 @@ export interface RestRequest {
    * Sets the state that the response shows, for its `ETag`; without it, the ETag of a read is a digest of its body.
    * Returns the response.
    */
-  at<T extends object>(state: { updatedAt: string }, answer: T, shown?: string | null): T;
+  at<T extends object>(state: { updatedAt: string }, answer: T, answerTag?: string | null): T;
   /** Sets the state of the list that the response shows, which `If-Match` accepts for each of its items. Returns the response. */
   ofList<T extends object>(items: readonly StatedTag[], answer: T): T;
   /**
@@ -85,7 +85,7 @@ export function restRequest(
   const query = request.query as Record<string, string | string[]>;
   const { body } = request;
   /** A fault is reported after the gate has checked the caller, so that REST and GraphQL report faults in the same order. */
-  function deferring<T, U>(read: () => T, otherwise: U): T | U {
+  function readOrDefer<T, U>(read: () => T, otherwise: U): T | U {
     try {
       return read();
     } catch (error) {
@@ -94,7 +94,7 @@ export function restRequest(
       return otherwise;
     }
   }
-  function single(name: string): string | undefined {
+  function readSingle(name: string): string | undefined {
     const text = query[name];
     if (text === undefined || typeof text === "string") return text;
     throw new ActionError("REQUEST_INVALID", `${name} must be given once (got it ${text.length} times)`);
@@ -113,40 +113,40 @@ export function restRequest(
     reference: (name) =>
       referenceOf(
         params[name] ?? "",
-        deferring(() => referenceKind(query["by"]), null),
+        readOrDefer(() => referenceKind(query["by"]), null),
       ),
     number: (name) =>
-      deferring(() => {
+      readOrDefer(() => {
         const text = query[name];
         if (text === undefined) return undefined;
         if (typeof text === "string" && /^\d+$/.test(text)) return Math.min(Number(text), Number.MAX_SAFE_INTEGER);
         refuseField(name, "a whole number from 0", text);
       }, undefined),
-    text: (name) => deferring(() => single(name), undefined),
+    text: (name) => readOrDefer(() => readSingle(name), undefined),
     flag: (name) =>
-      deferring(() => {
+      readOrDefer(() => {
         const text = query[name] ?? "false";
         if (text === "true" || text === "false") return text === "true";
         refuseField(name, "true or false", text);
       }, false),
     strings: (name) =>
-      deferring(() => {
-        const text = single(name);
+      readOrDefer(() => {
+        const text = readSingle(name);
         return text === undefined ? undefined : stringsIn(text, name);
       }, undefined),
-    check: (read) => deferring(read, undefined),
-    ifMatch: () => deferring(() => readIfMatch(request.headers["if-match"]), undefined),
-    at({ updatedAt }, answer, shown = null) {
-      onTag(entityTag(updatedAt, shown));
+    check: (read) => readOrDefer(read, undefined),
+    ifMatch: () => readOrDefer(() => readIfMatch(request.headers["if-match"]), undefined),
+    at({ updatedAt }, answer, answerTag = null) {
+      onTag(entityTag(updatedAt, answerTag));
       return answer;
     },
     ofList(items, answer) {
-      const shown = hash("sha256", JSON.stringify(answer), "base64url").slice(0, 22);
-      onTag(entityTag(listState(items), shown));
+      const answerTag = hash("sha256", JSON.stringify(answer), "base64url").slice(0, 22);
+      onTag(entityTag(listState(items), answerTag));
       return answer;
     },
     object(shape) {
-      return deferring(() => {
+      return readOrDefer(() => {
         const object = bodyObject();
         const unknown = shape ? unknownFieldIn(object, shape) : null;
         if (unknown) context.unknownField ??= unknown;

@@ -8,12 +8,12 @@ import type { Route } from "./route.js";
 
 const ACTIONS = "/v3/apps/:appId/actions";
 
-const COPIES: Readonly<Record<string, Copy>> = { draft: "master", live: "production" };
+const COPY_BY_NAME: Readonly<Record<string, Copy>> = { draft: "master", live: "production" };
 
 /** The last arguments of a run: no idempotency key except the header's, no kind of reference, and the version of `?copy=`. */
 function copyToRun(q: RestRequest): [undefined, undefined, Copy | undefined] {
   const text = q.text("copy");
-  const copy = text === undefined ? undefined : COPIES[text];
+  const copy = text === undefined ? undefined : COPY_BY_NAME[text];
   if (text !== undefined && !copy) {
     q.context.deferred ??= new ActionError(
       "REQUEST_INVALID",

@@ -6,8 +6,10 @@ import type { Route } from "./route.js";
 const SETTINGS = "/v1/apps/:appId/settings";
 
 /** Settings that are set, by key. */
-const detailsOf = (found: readonly SettingStatus[]) =>
-  Object.fromEntries(found.filter((one) => one.configured).map(({ key, configured: _, ...details }) => [key, details]));
+const detailsOf = (statusList: readonly SettingStatus[]) =>
+  Object.fromEntries(
+    statusList.filter((one) => one.configured).map(({ key, configured: _, ...details }) => [key, details]),
+  );
 
 export const settingRoutes: readonly Route[] = [
   { method: "GET", path: SETTINGS, answer: ({ settings }, q) => settings.settings(q.context, q.id("appId")) },
@@ -48,9 +50,9 @@ export const settingRoutes: readonly Route[] = [
     path: `${SETTINGS}/status`,
     answer: async ({ settings }, q) => {
       const withDetails = q.flag("details");
-      const found = await settings.settingsStatus(q.context, q.id("appId"), q.strings("keys"));
-      const configured = Object.fromEntries(found.map((one) => [one.key, one.configured]));
-      return withDetails ? { configured, details: detailsOf(found) } : { configured };
+      const statusList = await settings.settingsStatus(q.context, q.id("appId"), q.strings("keys"));
+      const configured = Object.fromEntries(statusList.map((one) => [one.key, one.configured]));
+      return withDetails ? { configured, details: detailsOf(statusList) } : { configured };
     },
   },
 ];

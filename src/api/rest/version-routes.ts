@@ -1,7 +1,7 @@
 /** Version history and comparisons over REST: routes of the REST table. */
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Comparison } from "../../operations/actions/comparison.js";
-import { warned } from "./action-routes.js";
+import { withWarnings } from "./action-routes.js";
 import type { Route } from "./route.js";
 
 /** The differences, without the two whole states. */
@@ -14,11 +14,17 @@ export const versionRoutes: readonly Route[] = [
     method: "GET",
     path: `${ACTION}/versions`,
     answer: async ({ versions }, q) => {
-      const published = q.flag("published");
+      const onlyPublished = q.flag("published");
       const ids = [q.id("appId"), q.id("actionId")] as const;
-      const list = await versions.actionVersions(q.context, ...ids, q.number("limit"), q.number("offset"), published);
+      const list = await versions.actionVersions(
+        q.context,
+        ...ids,
+        q.number("limit"),
+        q.number("offset"),
+        onlyPublished,
+      );
       // The specification names all fields of a summary; the time of a publish is only in the list that asks for it.
-      if (!published) for (const version of list.versions) delete version.publishedAt;
+      if (!onlyPublished) for (const version of list.versions) delete version.publishedAt;
       return { status: "VERSIONS_LISTED", ...list };
     },
   },
@@ -35,9 +41,9 @@ export const versionRoutes: readonly Route[] = [
     path: `${ACTION}/versions/:versionId/restore`,
     answer: async ({ versions }, q) => {
       const ids = [q.id("appId"), q.id("actionId"), q.id("versionId")] as const;
-      const restored = await versions.restoreActionVersion(q.context, ...ids, q.ifMatch());
-      const { action } = restored as { action: Action };
-      return q.at(action, { status: "ACTION_RESTORED", ...restored, ...warned(action) });
+      const restoredAction = await versions.restoreActionVersion(q.context, ...ids, q.ifMatch());
+      const { action } = restoredAction as { action: Action };
+      return q.at(action, { status: "ACTION_RESTORED", ...restoredAction, ...withWarnings(action) });
     },
   },
   {

@@ -5,7 +5,7 @@ import { ACCESS_TABLE, type CallerRole, type Operation, SCOPES, type Scope } fro
 import { code } from "./tables.js";
 
 /** Operations of resolvers and REST rows that name them through a helper. */
-const INDIRECT: Readonly<Record<string, readonly Operation[]>> = {
+const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
   runAction: ["runAction", "runDraft"],
   runActionWithResult: ["runAction", "runDraft"],
   ask: ["useAi"],
@@ -41,18 +41,18 @@ const isOperation = (name: string): name is Operation => Object.hasOwn(ACCESS_TA
 
 /** Operations that the resolver of each field enters, by the field's name. @param root the checkout */
 export function operationsByField(root: string): ReadonlyMap<string, readonly Operation[]> {
-  const found = new Map<string, readonly Operation[]>(Object.entries(INDIRECT));
+  const operationsByName = new Map<string, readonly Operation[]>(Object.entries(INDIRECT_OPERATIONS));
   for (const file of globSync("src/api/graphql/*-resolver.ts", { cwd: root })) {
     const methods = readFileSync(join(root, file), "utf8").split(/\n {2}@(?:Query|Mutation|Subscription)\(/);
     for (const method of methods.slice(1)) {
       const name = /\n {2}(?:async )?(\w+)\(/.exec(method)?.[1];
       // Private methods may follow the last resolver of a class.
       const [text = ""] = method.split("\n  }\n");
-      const named = [...text.matchAll(/"(\w+)"/g)].map(([, word]) => word!).filter(isOperation);
-      if (name !== undefined && !found.has(name)) found.set(name, [...new Set(named)]);
+      const namedOperations = [...text.matchAll(/"(\w+)"/g)].map(([, word]) => word!).filter(isOperation);
+      if (name !== undefined && !operationsByName.has(name)) operationsByName.set(name, [...new Set(namedOperations)]);
     }
   }
-  return found;
+  return operationsByName;
 }
 
 /** Explains the names of callers, on each page that lists them. */
@@ -95,8 +95,8 @@ const oneOf = (items: readonly string[]): string =>
 function apiTokens(scopes: readonly Scope[], withoutScopes: boolean): string[] {
   if (withoutScopes && scopes.length === SCOPES.length) return ["all API tokens"];
   if (withoutScopes && scopes.length === 0) return ["API tokens without scopes"];
-  const named = `API tokens with the scope ${oneOf(scopes.map(code))}`;
-  return [...(scopes.length > 0 ? [named] : []), ...(withoutScopes ? ["API tokens without scopes"] : [])];
+  const tokensWithScopes = `API tokens with the scope ${oneOf(scopes.map(code))}`;
+  return [...(scopes.length > 0 ? [tokensWithScopes] : []), ...(withoutScopes ? ["API tokens without scopes"] : [])];
 }
 
 const ROLE_NAMES: Partial<Record<CallerRole, string>> = {

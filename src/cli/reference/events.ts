@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { LOG_EVENT_TYPES } from "../../rules/trigger-match.js";
 import { code, page, table } from "./tables.js";
 
-const MEANING: Record<string, string> = {
+const EVENT_MEANINGS: Record<string, string> = {
   "app.analytics.event": "A page recorded an event.",
   "app.analytics.pageView": "A page recorded a page view.",
   "app.update": "Fields or settings of the app changed.",
@@ -35,7 +35,7 @@ const MEANING: Record<string, string> = {
 };
 
 /** Types that the code makes of a verb or a kind. */
-const COMPOSED: Record<string, readonly string[]> = {
+const COMPOSED_TYPES: Record<string, readonly string[]> = {
   "app.alert.${verb}": ["app.alert.create", "app.alert.update"],
   "media.${kind}.accessRules": ["media.file.accessRules", "media.folder.accessRules"],
 };
@@ -45,16 +45,16 @@ const AUDIT_TYPE =
 /** Types of audit entries that the callers of these functions write, sorted. */
 function auditTypes(root: string, ...writers: string[]): string[] {
   const texts = globSync("src/operations/**/*.ts", { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
-  const found = texts
+  const foundTypes = texts
     .filter((text) => writers.some((writer) => text.includes(writer)))
     .flatMap((text) => [...text.matchAll(AUDIT_TYPE)].map(([, type]) => type!))
-    .flatMap((type) => COMPOSED[type] ?? [type])
+    .flatMap((type) => COMPOSED_TYPES[type] ?? [type])
     .filter((type) => type !== "app.id");
-  return [...new Set(found)].sort();
+  return [...new Set(foundTypes)].sort();
 }
 
 export function eventsPage(root: string): string {
-  const rows = LOG_EVENT_TYPES.map((type) => [code(type), MEANING[type] ?? ""]);
+  const rows = LOG_EVENT_TYPES.map((type) => [code(type), EVENT_MEANINGS[type] ?? ""]);
   const list = (...writers: string[]) =>
     auditTypes(root, ...writers)
       .map(code)

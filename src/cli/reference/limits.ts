@@ -8,8 +8,8 @@ import * as limits from "../../limits.js";
 import { code, page, table } from "./tables.js";
 
 const MB = 1024 * 1024;
-const VALUES: Readonly<Record<string, unknown>> = { ...limits };
-const OTHERS = "Others";
+const LIMIT_VALUES: Readonly<Record<string, unknown>> = { ...limits };
+const OTHER_SUBJECT = "Others";
 const GRAPHQL_SUBJECT = "Answers and lists";
 
 interface LimitRow {
@@ -50,7 +50,7 @@ function constantIn(source: string, name: string): number {
   const start = source.indexOf(`const ${name} = `);
   if (start < 0) throw new Error(`limits.txt: no constant ${name} in its file`);
   const text = source.slice(source.indexOf("= ", start) + 2, source.indexOf(";", start));
-  const factors = text.split("*").map((word) => Number(VALUES[word.trim()] ?? word.trim().replaceAll("_", "")));
+  const factors = text.split("*").map((word) => Number(LIMIT_VALUES[word.trim()] ?? word.trim().replaceAll("_", "")));
   const value = factors.reduce((product, factor) => product * factor, 1);
   if (Number.isNaN(value)) throw new Error(`limits.txt: ${name} is no product of numbers (got ${text})`);
   return value;
@@ -77,7 +77,7 @@ const isWindow = (value: unknown): value is { limit: number; windowMs: number } 
   typeof value === "object" && value !== null && "windowMs" in value;
 
 /** A value in the unit of its name. */
-function shown(name: string, value: unknown): string {
+function formatLimit(name: string, value: unknown): string {
   if (isWindow(value)) {
     const inSecond = (value.limit * 1_000) / value.windowMs;
     return `${value.limit.toLocaleString("en")} at once, then ${inSecond.toLocaleString("en")} a second`;
@@ -90,7 +90,7 @@ function shown(name: string, value: unknown): string {
 }
 
 /** The effect, with statuses as code and with their HTTP codes. */
-function effect(above: string): string {
+function effectText(above: string): string {
   if (above === "OLDEST") return "the oldest are removed";
   return above.replaceAll(/\b[A-Z_]{6,}\b/g, (name) => {
     const status = STATUS[name as keyof typeof STATUS] as { http: number } | undefined;
@@ -98,7 +98,7 @@ function effect(above: string): string {
   });
 }
 
-const LEAD = `For everyone who meets a limit, and for operators. An operator can change each limit that has a [variable](variables.md). [Errors](errors.md) says what to do about a status.
+const PAGE_LEAD = `For everyone who meets a limit, and for operators. An operator can change each limit that has a [variable](variables.md). [Errors](errors.md) says what to do about a status.
 
 Not in the tables below:
 
@@ -109,28 +109,28 @@ export function limitsPage(root: string): string {
   const variables = new Set(describedVariables().map(([name]) => name));
   const subjects = readLimitRows(root);
   const formattedValue = ({ file, name }: LimitRow) =>
-    shown(name, file ? constantIn(readFileSync(join(root, "src", file), "utf8"), name) : VALUES[name]);
-  const listed = new Set([...subjects.values()].flat().map(({ name }) => name));
-  const missing = Object.keys(VALUES).filter((name) => !listed.has(name));
-  if (missing.length > 0) throw new Error(`limits without a row in limits.txt: ${missing.join(", ")}`);
+    formatLimit(name, file ? constantIn(readFileSync(join(root, "src", file), "utf8"), name) : LIMIT_VALUES[name]);
+  const listedNames = new Set([...subjects.values()].flat().map(({ name }) => name));
+  const missingNames = Object.keys(LIMIT_VALUES).filter((name) => !listedNames.has(name));
+  if (missingNames.length > 0) throw new Error(`limits without a row in limits.txt: ${missingNames.join(", ")}`);
   const sections = [...subjects].map(([subject, rows]) => {
-    if (subject === OTHERS) {
-      const cells = rows.map((row) => [code(row.name), formattedValue(row), row.meaning]);
-      return `## ${subject}\n\n${table(["constant", "value", "note"], cells)}`;
+    if (subject === OTHER_SUBJECT) {
+      const rowCells = rows.map((row) => [code(row.name), formattedValue(row), row.meaning]);
+      return `## ${subject}\n\n${table(["constant", "value", "note"], rowCells)}`;
     }
     const cells = rows.map((row) => {
       const variable = !row.file && variables.has(row.name) ? code(row.name) : "";
-      return [row.meaning, formattedValue(row), variable, row.scope, effect(row.above)];
+      return [row.meaning, formattedValue(row), variable, row.scope, effectText(row.above)];
     });
     const ofDocuments = Object.entries(FORM_LIMITS).map(([what, most]) => [
       `${what}, in GraphQL`,
-      shown("", most),
+      formatLimit("", most),
       "",
       "document",
-      effect("REQUEST_INVALID"),
+      effectText("REQUEST_INVALID"),
     ]);
     if (subject === GRAPHQL_SUBJECT) cells.push(...ofDocuments);
     return `## ${subject}\n\n${table(["limit", "default", "variable", "scope", "above it"], cells)}`;
   });
-  return page("Limits", LEAD, "`src/limits.ts` and the rules", sections);
+  return page("Limits", PAGE_LEAD, "`src/limits.ts` and the rules", sections);
 }

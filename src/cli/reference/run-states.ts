@@ -16,7 +16,7 @@ const tableRows = rows.flatMap(({ from, to, exits }) =>
   exits.map(({ error, condition }) => `| ${from ?? "new"} | ${to} | ${condition} | ${errorOf(error)} |`),
 );
 
-const SECTION = `## States
+const STATES_SECTION = `## States
 
 Each run is one row in the table \`run\`. The service writes the row before it evaluates any code, and ends the run once. \`src/data/run.ts\`
 has the table of all transitions. The SQL statements use its states, and \`npm run reference\` generates this section from it.
@@ -33,5 +33,5 @@ ${tableRows.join("\n")}
 /** The page with its section "States" as the table of transitions has it. */
 export function withRunStates(page: string): string {
   const start = page.indexOf("## States");
-  return page.slice(0, start) + SECTION + page.slice(page.indexOf("\n## ", start));
+  return page.slice(0, start) + STATES_SECTION + page.slice(page.indexOf("\n## ", start));
 }

@@ -1,7 +1,7 @@
 /** Examples and errors of the calls of `Svc`, by namespace. test/docs runs each example as an action. */
 import type { Status } from "../../errors.js";
 
-export interface Namespace {
+export interface NamespaceExample {
   /** Path at which code finds it. */
   path: string;
   /** Interface of its declarations. */
@@ -19,9 +19,9 @@ export interface Namespace {
   seeAlso: string;
 }
 
-const local = "The calls use no network. They throw an `Error` with a message if an argument is not valid.";
+const localNote = "The calls use no network. They throw an `Error` with a message if an argument is not valid.";
 
-export const NAMESPACES: readonly Namespace[] = [
+export const NAMESPACES: readonly NamespaceExample[] = [
   {
     ...{
       path: "Svc",
@@ -182,7 +182,7 @@ export const NAMESPACES: readonly Namespace[] = [
     },
     about: "Reads and writes CSV.",
     errors: [],
-    otherErrors: local,
+    otherErrors: localNote,
     example: {
       code: 'const rows = Svc.CSV.parse("name,seats\\nAnn,2\\n", { dynamicTyping: true });\nreturn { rows, text: Svc.CSV.stringify(rows) };',
       result: { rows: [{ name: "Ann", seats: 2 }], text: "name,seats\r\nAnn,2" },
@@ -192,7 +192,7 @@ export const NAMESPACES: readonly Namespace[] = [
     ...{ path: "Svc.Encryption", type: "Encryption", package: "svc-encryption", seeAlso: "[packages](packages.md)" },
     about: "Computes hashes and signatures, and encrypts texts.",
     errors: [],
-    otherErrors: local,
+    otherErrors: localNote,
     example: {
       code: 'const key = await Svc.Encryption.generateKey();\nconst secret = await Svc.Encryption.encrypt("hello", key);\nreturn { text: await Svc.Encryption.decrypt(secret, key), hash: await Svc.Encryption.hash("a") };',
       result: { text: "hello", hash: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" },
@@ -202,7 +202,7 @@ export const NAMESPACES: readonly Namespace[] = [
     ...{ path: "Svc.Barcode", type: "Barcode", package: "svc-barcode", seeAlso: "[packages](packages.md)" },
     about: "Creates bar codes and QR codes as pictures.",
     errors: [],
-    otherErrors: local,
+    otherErrors: localNote,
     example: {
       code: 'const svg = Svc.Barcode.qr("https://example.com");\nconst png = Svc.Barcode.png({ bcid: "code128", text: "ABC-1" });\nreturn [svg.slice(0, 4), png.slice(0, 14)];',
       result: ["<svg", "data:image/png"],
@@ -212,7 +212,7 @@ export const NAMESPACES: readonly Namespace[] = [
     ...{ path: "Svc.Audio", type: "Audio", package: "svc-audio", seeAlso: "[packages](packages.md)" },
     about: "Plays and decodes sounds.",
     errors: [],
-    otherErrors: local,
+    otherErrors: localNote,
     example: { code: "await Svc.Audio.tone({ seconds: 0.01 });\nreturn true;", result: true },
   },
 ];

@@ -17,6 +17,6 @@ export function table(head: readonly string[], rows: readonly (readonly string[]
 
 /** A page: title, its readers, the source it is generated from, and its parts. */
 export function page(title: string, lead: string, source: string, parts: readonly string[]): string {
-  const made = `This page is generated from ${source}, by \`npm run reference\`.`;
-  return `${[`# ${title}`, lead, made, ...parts].join("\n\n")}\n`;
+  const generatedNote = `This page is generated from ${source}, by \`npm run reference\`.`;
+  return `${[`# ${title}`, lead, generatedNote, ...parts].join("\n\n")}\n`;
 }

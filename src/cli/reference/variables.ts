@@ -5,7 +5,7 @@ import { OPEN_ID_VARIABLES } from "../../config/open-id.js";
 import { describedVariables } from "../../config/variables.js";
 import { code, page, table } from "./tables.js";
 
-const COMPOSE: Record<string, string> = {
+const COMPOSE_DEFAULTS: Record<string, string> = {
   POSTGRES_PASSWORD: "Password of the database in the compose file.",
   SETTINGS_KEY: "Key that encrypts settings: 32 bytes in base64. The same for all processes.",
   PUBLIC_URL: "Address that browsers use.",
@@ -15,13 +15,13 @@ const COMPOSE: Record<string, string> = {
 
 function composeRows(root: string): string[][] {
   const text = readFileSync(join(root, "compose.yaml"), "utf8");
-  const found = new Map(
+  const composeVariables = new Map(
     [...text.matchAll(/\$\{([A-Z_]+)(:[-?])([^${}]*)\}/g)].map(([, name, mark, rest]) => [
       name!,
       mark === ":?" ? "required" : rest! || "unset",
     ]),
   );
-  return [...found].map(([name, initial]) => [code(name), initial, COMPOSE[name] ?? ""]);
+  return [...composeVariables].map(([name, initial]) => [code(name), initial, COMPOSE_DEFAULTS[name] ?? ""]);
 }
 
 /** Keys of the chart's values with their defaults, by their paths. */

@@ -6,22 +6,24 @@ import { dumpDatabase } from "./database-dump.js";
 import { errorTable } from "./error-table.js";
 
 /** By name, but for the arguments: their order is the contract's (section 5, `appId` first). */
-function sorted(schema: GraphQLSchema): GraphQLSchema {
+function sortSchema(schema: GraphQLSchema): GraphQLSchema {
   const copy = lexicographicSortSchema(schema);
-  const written = new Map(rootFields(schema).map(({ name, args }) => [name, args.map((argument) => argument.name)]));
+  const writtenOrder = new Map(
+    rootFields(schema).map(({ name, args }) => [name, args.map((argument) => argument.name)]),
+  );
   for (const { name, args } of rootFields(copy)) {
-    const order = written.get(name) ?? [];
+    const order = writtenOrder.get(name) ?? [];
     (args as GraphQLArgument[]).sort((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
   }
   return copy;
 }
 
 /** File names in `schema/` with their content. `db` is a migrated database, `root` the checkout. */
-export async function contracts(db: DataSource, root: string): Promise<Record<string, string>> {
+export async function contractFiles(db: DataSource, root: string): Promise<Record<string, string>> {
   // Types and arguments are the classes' own; no resolver is called.
   const schema = await createSchema({} as Resolvers);
   return {
-    "schema.graphql": `${printSchema(sorted(schema))}\n`,
+    "schema.graphql": `${printSchema(sortSchema(schema))}\n`,
     "database.sql": await dumpDatabase(db),
     "errors.md": errorTable(root),
   };

@@ -29,12 +29,12 @@ const COLUMNS = `
    WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`;
 
 /* 'n': PostgreSQL 18 also stores NOT NULL as constraints; they are printed with their columns. */
-const CONSTRAINTS = `
+const SELECT_CONSTRAINTS = `
   SELECT 'CONSTRAINT ' || quote_ident(conname) || ' ' || pg_get_constraintdef(oid) AS line
     FROM pg_constraint WHERE conrelid = $1 AND contype NOT IN ('n', 't')
    ORDER BY array_position(ARRAY['p', 'u', 'f', 'c', 'x'], contype::text), conname COLLATE "C"`;
 
-const INDEXES = `
+const SELECT_INDEXES = `
   SELECT pg_get_indexdef(i.indexrelid) AS line
     FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
    WHERE i.indrelid = $1 AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = i.indexrelid AND contype IN ('p', 'u', 'x'))
@@ -43,25 +43,25 @@ const INDEXES = `
 const TRIGGERS = `
   SELECT pg_get_triggerdef(oid) AS line FROM pg_trigger WHERE tgrelid = $1 AND NOT tgisinternal ORDER BY tgname COLLATE "C"`;
 
-const FUNCTIONS = `
+const SELECT_FUNCTIONS = `
   SELECT pg_get_functiondef(oid) AS line FROM pg_proc
    WHERE pronamespace = 'public'::regnamespace AND prokind IN ('f', 'p')
    ORDER BY proname COLLATE "C", pg_get_function_identity_arguments(oid) COLLATE "C"`;
 
-const HEAD =
+const FILE_HEAD =
   "-- Written by `npm run schema` from what migrations/ make of an empty database. Not to be edited, not to be run.";
 
 /** Tables with their columns, constraints, indexes and triggers, then functions. */
 export async function dumpDatabase(db: DataSource): Promise<string> {
   const lines = async (sql: string, parameters: unknown[] = []) =>
     (await rows<{ line: string }>(db, sql, parameters)).map(({ line }) => line.trimEnd());
-  const parts = [HEAD];
+  const parts = [FILE_HEAD];
   for (const { oid, name, unlogged, parted } of await rows<Table>(db, TABLES)) {
-    const inside = [...(await lines(COLUMNS, [oid])), ...(await lines(CONSTRAINTS, [oid]))];
-    parts.push(`CREATE ${unlogged ? "UNLOGGED " : ""}TABLE ${name} (\n  ${inside.join(",\n  ")}\n)${parted};`);
-    const beside = [...(await lines(INDEXES, [oid])), ...(await lines(TRIGGERS, [oid]))];
-    if (beside.length > 0) parts.push(beside.map((line) => `${line};`).join("\n"));
+    const tableLines = [...(await lines(COLUMNS, [oid])), ...(await lines(SELECT_CONSTRAINTS, [oid]))];
+    parts.push(`CREATE ${unlogged ? "UNLOGGED " : ""}TABLE ${name} (\n  ${tableLines.join(",\n  ")}\n)${parted};`);
+    const followingLines = [...(await lines(SELECT_INDEXES, [oid])), ...(await lines(TRIGGERS, [oid]))];
+    if (followingLines.length > 0) parts.push(followingLines.map((line) => `${line};`).join("\n"));
   }
-  parts.push(...(await lines(FUNCTIONS)).map((line) => `${line};`));
+  parts.push(...(await lines(SELECT_FUNCTIONS)).map((line) => `${line};`));
   return `${parts.join("\n\n")}\n`;
 }

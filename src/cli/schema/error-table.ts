@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
 
 /** Statuses that nothing raises today, with the reasons why they stay. */
-export const RESERVED: Partial<Record<Status, string>> = {};
+export const RESERVED_STATUSES: Partial<Record<Status, string>> = {};
 
-const HEAD = `# Errors
+const PAGE_HEAD = `# Errors
 
 Written by \`npm run schema\` from \`src/errors.ts\`. Every failure carries \`{status, error}\`: in REST as the body with the HTTP
 code below, in GraphQL as \`extensions.status\` with \`message\`. The message here is the default; where it can, the service says
@@ -24,18 +24,18 @@ export function partsRaising(root: string): Map<Status, string[]> {
   const texts = files.map((file) => ({ part: file.split("/")[1]!, text: readFileSync(join(root, file), "utf8") }));
   return new Map(
     (Object.keys(STATUS) as Status[]).map((status) => {
-      const found = texts.filter(({ text }) => text.includes(`"${status}"`)).map(({ part }) => part);
-      return [status, [...new Set(found)].sort()];
+      const raisingParts = texts.filter(({ text }) => text.includes(`"${status}"`)).map(({ part }) => part);
+      return [status, [...new Set(raisingParts)].sort()];
     }),
   );
 }
 
 /** `root`: the checkout, whose source is searched. */
 export function errorTable(root: string): string {
-  const raising = partsRaising(root);
+  const raisingByStatus = partsRaising(root);
   const lines = (Object.keys(STATUS) as Status[]).map((status) => {
     const { http, message } = STATUS[status];
-    return `| \`${status}\` | ${http} | ${message} | ${raising.get(status)?.join(", ") || RESERVED[status] || "reserved"} |`;
+    return `| \`${status}\` | ${http} | ${message} | ${raisingByStatus.get(status)?.join(", ") || RESERVED_STATUSES[status] || "reserved"} |`;
   });
-  return `${HEAD}${lines.join("\n")}\n`;
+  return `${PAGE_HEAD}${lines.join("\n")}\n`;
 }

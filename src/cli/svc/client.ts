@@ -44,7 +44,7 @@ export class ApiFailure extends CliError {
   }
 }
 
-const parsed = (text: string): unknown => {
+const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {
@@ -67,10 +67,12 @@ export class Client {
   async token(): Promise<string> {
     const input = this.#env["SVC_TOKEN"];
     if (input !== undefined && input !== "") return input;
-    const saved = this.#store.get(this.target);
-    if (!saved) throw new CliError("not signed in; run svc login, or set SVC_TOKEN");
-    const isOld = saved.expiresAt !== undefined && saved.expiresAt < Date.now() + RENEW_BEFORE_MS;
-    return isOld && saved.refreshToken !== undefined ? this.#renew(saved) : saved.token;
+    const savedCredentials = this.#store.get(this.target);
+    if (!savedCredentials) throw new CliError("not signed in; run svc login, or set SVC_TOKEN");
+    const isOld = savedCredentials.expiresAt !== undefined && savedCredentials.expiresAt < Date.now() + RENEW_BEFORE_MS;
+    return isOld && savedCredentials.refreshToken !== undefined
+      ? this.#renew(savedCredentials)
+      : savedCredentials.token;
   }
 
   async #renew({ refreshToken = "", clientId = "" }: SavedToken): Promise<string> {
@@ -97,7 +99,7 @@ export class Client {
         `${new URL(address).origin} does not answer: ${cause instanceof Error ? cause.message : message}`,
       );
     }
-    return { status: response.status, headers: response.headers, body: parsed(await response.text()) };
+    return { status: response.status, headers: response.headers, body: parseJson(await response.text()) };
   }
 
   /** Waits if the service asks to, which it does before it starts on a request. */

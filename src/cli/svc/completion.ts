@@ -18,17 +18,17 @@ const entriesOf = (program: Command): Entry[] =>
     ],
   }));
 
-const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
+const quoteWord = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
 function bash(entries: readonly Entry[]): string {
-  const cases = entries.map(({ name, words }) => `    ${name}) words=${quoted(words.join(" "))} ;;`);
+  const cases = entries.map(({ name, words }) => `    ${name}) words=${quoteWord(words.join(" "))} ;;`);
   return `_svc() {
   local words
   case "\${COMP_WORDS[1]}" in
 ${cases.join("\n")}
     *) words='' ;;
   esac
-  [ "$COMP_CWORD" -eq 1 ] && words=${quoted(entries.map(({ name }) => name).join(" "))}
+  [ "$COMP_CWORD" -eq 1 ] && words=${quoteWord(entries.map(({ name }) => name).join(" "))}
   COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
 }
 complete -o default -F _svc svc
@@ -37,7 +37,7 @@ complete -o default -F _svc svc
 
 function zsh(entries: readonly Entry[]): string {
   const commands = entries.map(
-    ({ name, description }) => `    ${quoted(`${name}:${description.replaceAll(":", "\\:")}`)}`,
+    ({ name, description }) => `    ${quoteWord(`${name}:${description.replaceAll(":", "\\:")}`)}`,
   );
   const cases = entries.map(({ name, words }) => `    ${name}) compadd -- ${words.join(" ")} ;;`);
   return `#compdef svc
@@ -57,7 +57,7 @@ compdef _svc svc
 
 function fish(entries: readonly Entry[]): string {
   const lines = entries.flatMap(({ name, description, words }) => [
-    `complete -c svc -f -n __fish_use_subcommand -a ${name} -d ${quoted(description)}`,
+    `complete -c svc -f -n __fish_use_subcommand -a ${name} -d ${quoteWord(description)}`,
     ...words.map((word) =>
       word.startsWith("--")
         ? `complete -c svc -n '__fish_seen_subcommand_from ${name}' -l ${word.slice(2)}`

@@ -18,6 +18,6 @@ export class CliError extends Error {
 }
 
 /** The failure of a command that a signal ended: nothing of the command may go on. */
-export class Interruption extends CliError {}
+export class InterruptedError extends CliError {}
 
 export const wrongUse = (message: string): CliError => new CliError(message, EXIT.wrongUse);

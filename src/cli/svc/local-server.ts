@@ -13,7 +13,7 @@ import { CliError } from "./failure.js";
 const PACKAGE = fileURLToPath(new URL("../../../../", import.meta.url));
 /** Below a project's root. */
 const DATA_FOLDER = join(".svc", "server");
-const CREDENTIALS = "credentials.json";
+const CREDENTIALS_FILE = "credentials.json";
 const POLL_MS = 200;
 const START_LIMIT_MS = 180_000;
 const OUTPUT_MAX_CHARACTERS = 4_000;
@@ -33,10 +33,10 @@ export interface LocalServer {
 export const isLocalProject = (root: string): boolean => existsSync(join(root, DATA_FOLDER));
 
 /** True if the project has the data of an earlier service. */
-export const hasServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER, CREDENTIALS));
+export const hasServerData = (root: string): boolean => existsSync(join(root, DATA_FOLDER, CREDENTIALS_FILE));
 
 /** True if something answers at the address. */
-export async function answers(url: string): Promise<boolean> {
+export async function isAnswering(url: string): Promise<boolean> {
   try {
     await fetch(`${url}/health/live`, { redirect: "manual" });
     return true;
@@ -71,7 +71,7 @@ function dataFolder(root: string | null, isThrowAway: boolean): string {
 }
 
 /** @throws the reason of `over` if it is aborted first */
-async function untilReady(url: string, failed: Promise<never>, over: AbortSignal): Promise<void> {
+async function untilReady(url: string, failedStart: Promise<never>, over: AbortSignal): Promise<void> {
   const end = Date.now() + START_LIMIT_MS;
   for (;;) {
     over.throwIfAborted();
@@ -80,7 +80,7 @@ async function untilReady(url: string, failed: Promise<never>, over: AbortSignal
         ({ ok }) => ok,
         () => false,
       ),
-      failed,
+      failedStart,
     ]);
     if (isReady) return;
     if (Date.now() > end) throw new CliError("the service did not start in three minutes");
@@ -110,10 +110,10 @@ export async function startLocalServer(
   over: AbortSignal,
 ): Promise<LocalServer> {
   const dataDir = dataFolder(root, isThrowAway);
-  const chosen = port ?? (await freePort());
-  const url = `http://127.0.0.1:${chosen}`;
+  const chosenPort = port ?? (await freePort());
+  const url = `http://127.0.0.1:${chosenPort}`;
   const { DATABASE_URL: _, ...inherited } = input;
-  const env = { ...inherited, PORT: String(chosen), HOST: "127.0.0.1", DATA_DIR: dataDir, LOG_LEVEL: "warn" };
+  const env = { ...inherited, PORT: String(chosenPort), HOST: "127.0.0.1", DATA_DIR: dataDir, LOG_LEVEL: "warn" };
   const child = spawn(process.execPath, startArguments(), {
     cwd: PACKAGE,
     env,
@@ -122,9 +122,9 @@ export async function startLocalServer(
     detached: true,
   });
   const output = collectOutput(child);
-  const closed = once(child, "close");
+  const childClosed = once(child, "close");
   let isStopping = false;
-  const failed = closed.then(() => {
+  const failed = childClosed.then(() => {
     if (isStopping) return new Promise<never>(() => undefined);
     throw new CliError(`the service ended: ${output().trim()}`);
   });
@@ -133,12 +133,12 @@ export async function startLocalServer(
   const stop = async () => {
     isStopping = true;
     child.kill("SIGTERM");
-    await closed;
+    await childClosed;
     if (isThrowAway) rmSync(dataDir, { recursive: true, force: true });
   };
   try {
     await untilReady(url, failed, over);
-    const { appId, tokens } = JSON.parse(readFileSync(join(dataDir, CREDENTIALS), "utf8"));
+    const { appId, tokens } = JSON.parse(readFileSync(join(dataDir, CREDENTIALS_FILE), "utf8"));
     return { url, app: appId, token: tokens.editor, failed, stop };
   } catch (error) {
     await stop();

@@ -1,7 +1,7 @@
 /** Entry of the command line `svc`; scripts/svc.mjs passes the process. */
 import { runSvc } from "./program.js";
 
-export async function main(host: NodeJS.Process): Promise<void> {
+export async function runProgram(host: NodeJS.Process): Promise<void> {
   const { stdin, stdout, stderr, env, argv } = host;
   // A reader that closed the pipe, such as head, is no failure.
   stdout.on("error", (error: NodeJS.ErrnoException) => {

@@ -1,43 +1,43 @@
 /** Output of the command line: text for people, or one JSON document with --json. Colours only on a terminal. */
 import { styleText } from "node:util";
 
-type Style = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
+type TextStyle = "red" | "green" | "yellow" | "cyan" | "dim" | "bold";
 
-export interface Streams {
+export interface ProgramStreams {
   stdout: NodeJS.WritableStream & { isTTY?: boolean };
   stderr: NodeJS.WritableStream & { isTTY?: boolean };
 }
 
 /** Terminals act on control characters, which names and messages of an app may hold. */
-const printable = (text: string): string =>
+const toPrintable = (text: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is replaced
   text.replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, "\u{fffd}");
 
 export class Output {
   readonly isJson: boolean;
-  readonly #streams: Streams;
+  readonly #streams: ProgramStreams;
   readonly #hasColour: boolean;
 
-  constructor(isJson: boolean, streams: Streams, env: Readonly<Record<string, string | undefined>>) {
+  constructor(isJson: boolean, streams: ProgramStreams, env: Readonly<Record<string, string | undefined>>) {
     this.isJson = isJson;
     this.#streams = streams;
     this.#hasColour = streams.stdout.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
   }
 
-  paint(style: Style, text: string): string {
+  paint(style: TextStyle, text: string): string {
     return this.#hasColour ? styleText(style, text, { validateStream: false }) : text;
   }
 
   /** A line for people; nothing with --json. */
-  line(text = "", style?: Style): void {
+  line(text = "", style?: TextStyle): void {
     if (this.isJson) return;
-    const clean = printable(text);
-    this.#streams.stdout.write(`${style ? this.paint(style, clean) : clean}\n`);
+    const cleanText = toPrintable(text);
+    this.#streams.stdout.write(`${style ? this.paint(style, cleanText) : cleanText}\n`);
   }
 
   /** A note beside the output, on standard error. */
   note(text: string): void {
-    if (!this.isJson) this.#streams.stderr.write(`${printable(text)}\n`);
+    if (!this.isJson) this.#streams.stderr.write(`${toPrintable(text)}\n`);
   }
 
   /** The result as JSON; with --json the only thing on standard output. */
@@ -62,10 +62,10 @@ export class Output {
       this.#streams.stdout.write(`${JSON.stringify({ error: message, ...details })}\n`);
       return;
     }
-    this.#streams.stderr.write(`${this.paint("red", "error")} ${printable(message)}\n`);
+    this.#streams.stderr.write(`${this.paint("red", "error")} ${toPrintable(message)}\n`);
     const { faults } = details as { faults?: { path: string; error: string }[] };
     for (const { path, error } of Array.isArray(faults) ? faults : []) {
-      this.#streams.stderr.write(`  ${printable(`${path}: ${error}`)}\n`);
+      this.#streams.stderr.write(`  ${toPrintable(`${path}: ${error}`)}\n`);
     }
   }
 }

@@ -4,14 +4,14 @@ import { text } from "node:stream/consumers";
 import { Client } from "./client.js";
 import { type Environment, readTarget, type Target, TokenStore } from "./config.js";
 import { CliError, wrongUse } from "./failure.js";
-import { Output, type Streams } from "./output.js";
+import { Output, type ProgramStreams } from "./output.js";
 
 export interface GlobalOptions {
   json?: boolean;
   yes?: boolean;
 }
 
-export interface Surroundings extends Streams {
+export interface Surroundings extends ProgramStreams {
   cwd: string;
   env: Environment;
   stdin: NodeJS.ReadableStream & { isTTY?: boolean };

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ApiFailure, type Reply, type Request } from "./client.js";
-import { CliError, Interruption, wrongUse } from "./failure.js";
+import { CliError, InterruptedError, wrongUse } from "./failure.js";
 import { startLocalServer } from "./local-server.js";
 import { Project } from "./project.js";
 import type { Session } from "./session.js";
@@ -13,7 +13,7 @@ const STAGES = "/v1/apps/:app/stages";
 const POLL_MS = 250;
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** `svc/test 3` and the stack of the fourth test, in the console of the run. */
-const FAILED = /^svc\/test (\d{1,6})\n/;
+const FAILED_TEST = /^svc\/test (\d{1,6})\n/;
 
 export interface TestResult {
   action: string;
@@ -22,11 +22,11 @@ export interface TestResult {
   error?: string;
 }
 
-type Send = (method: string, path: string, request?: Request) => Promise<Reply>;
+type SendRequest = (method: string, path: string, request?: Request) => Promise<Reply>;
 
 /** An app in which tests run: a preview of this app with the folder's definitions and no data. */
 interface TestApp {
-  send: Send;
+  send: SendRequest;
   remove(): Promise<void>;
 }
 
@@ -48,9 +48,9 @@ async function openTestApp(session: Session, project: Project): Promise<TestApp>
     output.note("With --service they run in a service of their own.");
     return { send: (...args) => client.request(...args), remove: async () => undefined };
   }
-  const preview = session.clientFor({ ...client.target, app });
+  const previewClient = session.clientFor({ ...client.target, app });
   const token = await client.token();
-  const send: Send = (method, path, request = {}) => preview.request(method, path, { ...request, token });
+  const send: SendRequest = (method, path, request = {}) => previewClient.request(method, path, { ...request, token });
   const remove = async () => {
     await client.request("DELETE", `${STAGES}/${app}`);
   };
@@ -70,7 +70,8 @@ async function openTestService(session: Session, project: Project, over: AbortSi
   output.note("Starting a service …");
   const server = await startLocalServer(null, { isThrowAway: true, port: null, env: surroundings.env }, over);
   const own = session.clientFor({ ...client.target, url: server.url, app: server.app });
-  const send: Send = (method, path, request = {}) => own.request(method, path, { ...request, token: server.token });
+  const send: SendRequest = (method, path, request = {}) =>
+    own.request(method, path, { ...request, token: server.token });
   try {
     await send("PUT", "/v1/apps/:app/manifest", { body: await project.readManifest(), query: { prune: true } });
   } catch (error) {
@@ -89,11 +90,11 @@ async function withTestApp(
   session: Session,
   project: Project,
   onService: boolean,
-  work: (send: Send, over: AbortSignal) => Promise<void>,
+  work: (sendRequest: SendRequest, over: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const interruption = new AbortController();
   const over = interruption.signal;
-  const end = () => interruption.abort(new Interruption("interrupted"));
+  const end = () => interruption.abort(new InterruptedError("interrupted"));
   // Until the end: a second signal must not stop the removal.
   for (const signal of END_SIGNALS) process.on(signal, end);
   try {
@@ -106,7 +107,7 @@ async function withTestApp(
     over.throwIfAborted();
   } catch (error) {
     if (!over.aborted || error === over.reason) throw error;
-    throw new Interruption(`interrupted; ${(error as Error).message}`);
+    throw new InterruptedError(`interrupted; ${(error as Error).message}`);
   } finally {
     for (const signal of END_SIGNALS) process.off(signal, end);
   }
@@ -130,35 +131,39 @@ export const execute = async () => runAll();
 }
 
 /** Results with the stacks of the console, which name the author's lines. */
-async function readResults(send: Send, runId: number, results: TestResult[]): Promise<TestResult[]> {
+async function readResults(sendRequest: SendRequest, runId: number, results: TestResult[]): Promise<TestResult[]> {
   if (results.every(({ passed }) => passed)) return results;
-  const { body } = await send("GET", `${RUNS}/${runId}/console`);
-  const stacks = new Map<number, string>();
+  const { body } = await sendRequest("GET", `${RUNS}/${runId}/console`);
+  const stacksByTest = new Map<number, string>();
   for (const { text } of body.lines as { text: string }[]) {
-    const [head, at] = FAILED.exec(text) ?? [];
-    if (head !== undefined) stacks.set(Number(at), text.slice(head.length));
+    const [head, at] = FAILED_TEST.exec(text) ?? [];
+    if (head !== undefined) stacksByTest.set(Number(at), text.slice(head.length));
   }
-  return results.map((result, at) => ({ ...result, ...(stacks.has(at) && { error: stacks.get(at)! }) }));
+  return results.map((result, at) => ({ ...result, ...(stacksByTest.has(at) && { error: stacksByTest.get(at)! }) }));
 }
 
 /** Runs an action that exists only for this run. @throws the reason of `over` once it is aborted */
-async function runOnce(send: Send, action: ReturnType<typeof testAction>, over: AbortSignal): Promise<TestResult[]> {
-  const { body: made } = await send("POST", ACTIONS, { body: action });
+async function runOnce(
+  sendRequest: SendRequest,
+  action: ReturnType<typeof testAction>,
+  over: AbortSignal,
+): Promise<TestResult[]> {
+  const { body: made } = await sendRequest("POST", ACTIONS, { body: action });
   try {
     over.throwIfAborted();
     const query = { copy: "draft" };
-    const { body: started } = await send("POST", `${ACTIONS}/${made.action.id}/run`, { query, body: {} });
+    const { body: started } = await sendRequest("POST", `${ACTIONS}/${made.action.id}/run`, { query, body: {} });
     for (;;) {
-      const { body: found } = await send("GET", `${RUNS}/${started.runId}`);
+      const { body: found } = await sendRequest("GET", `${RUNS}/${started.runId}`);
       const { state, log } = found.run;
-      if (state === "completed") return readResults(send, started.runId, log.data.result.data);
+      if (state === "completed") return readResults(sendRequest, started.runId, log.data.result.data);
       if (!["queued", "running"].includes(state))
         throw new CliError(`the test run is ${state}: ${log?.data?.error?.message ?? ""}`);
       over.throwIfAborted();
       await delay(POLL_MS);
     }
   } finally {
-    await send("DELETE", `${ACTIONS}/${made.action.id}`);
+    await sendRequest("DELETE", `${ACTIONS}/${made.action.id}`);
   }
 }
 
@@ -169,17 +174,17 @@ async function runOnce(send: Send, action: ReturnType<typeof testAction>, over: 
 export async function runTests(session: Session, names: readonly string[], onService = false): Promise<TestResult[]> {
   const project = new Project(session.target.root);
   const folders = names.length > 0 ? names : project.actionFolders();
-  const found = folders.flatMap((folder) => {
-    const read = project.readTest(folder);
-    return read === null ? [] : [{ folder, ...read }];
+  const testFiles = folders.flatMap((folder) => {
+    const testSource = project.readTest(folder);
+    return testSource === null ? [] : [{ folder, ...testSource }];
   });
-  if (found.length === 0) throw wrongUse("there is no actions/<name>/action.test.ts");
+  if (testFiles.length === 0) throw wrongUse("there is no actions/<name>/action.test.ts");
   const results: TestResult[] = [];
-  await withTestApp(session, project, onService, async (send, over) => {
-    for (const { folder, test, files } of found) {
+  await withTestApp(session, project, onService, async (sendRequest, over) => {
+    for (const { folder, test, files } of testFiles) {
       over.throwIfAborted();
       const action = testAction(test, files, await project.readConfig(folder));
-      for (const result of await runOnce(send, action, over)) {
+      for (const result of await runOnce(sendRequest, action, over)) {
         results.push({ ...result, action: folder });
         session.output.line(
           `${result.passed ? "ok    " : "failed"} ${folder}: ${result.name}`,
@@ -189,8 +194,8 @@ export async function runTests(session: Session, names: readonly string[], onSer
       }
     }
   });
-  const failed = results.filter(({ passed }) => !passed).length;
-  if (failed > 0) throw new CliError(`${failed} of ${results.length} tests failed`, 1, { tests: results });
+  const failedCount = results.filter(({ passed }) => !passed).length;
+  if (failedCount > 0) throw new CliError(`${failedCount} of ${results.length} tests failed`, 1, { tests: results });
   session.output.line(`${results.length} tests passed`, "green");
   return results;
 }

@@ -174,9 +174,9 @@ export function createGate(options: {
 
   async function appExists(appId: number): Promise<boolean> {
     if (existingApps.has(appId)) return true;
-    const appExists = appId > 0 && (await rows(db, "SELECT 1 FROM app WHERE id = $1", [appId])).length > 0;
-    if (appExists) existingApps.set(appId, true);
-    return appExists;
+    const exists = appId > 0 && (await rows(db, "SELECT 1 FROM app WHERE id = $1", [appId])).length > 0;
+    if (exists) existingApps.set(appId, true);
+    return exists;
   }
 
   const isVisitorOf = ({ kind, appId: own }: Caller, appId: number) =>

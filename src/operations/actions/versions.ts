@@ -135,7 +135,10 @@ export async function recordVersion(
   } catch (error) {
     const { occasion } = origin;
     // Not the error itself: it contains the statement's parameters with the code.
-    log.error({ actionId: row.id, occasion, reason: (error as Error).message }, "a snapshot could not be taken");
+    log.error(
+      { actionId: row.id, occasion, reason: (error as Error).message },
+      "a snapshot of an action could not be stored",
+    );
     return null;
   }
 }

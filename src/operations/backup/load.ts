@@ -23,7 +23,7 @@ import {
 } from "./tables.js";
 
 const foreignArchive = (how: string): ArchiveError =>
-  new ArchiveError(`the backup does not fit the schema that it names: ${how}`);
+  new ArchiveError(`the backup does not match the schema of its own release: ${how}`);
 
 export interface LoadOptions {
   client: Client;

@@ -87,7 +87,7 @@ export function readManifest(part: Part | undefined): Manifest {
   if (part?.name !== MANIFEST) throw new ArchiveError("the file is not a backup of this service");
   const text = parsePart(part);
   if (text["format"] !== FORMAT)
-    throw new ArchiveError("the file has the format of another version: restore it with that version");
+    throw new ArchiveError("the backup has the format of another release: restore it with that release");
   if (isManifest(text)) return text as unknown as Manifest;
   throw new ArchiveError("the file is not a backup of this service: its manifest.json has unexpected content");
 }

@@ -154,7 +154,7 @@ export function createClientRuns(options: {
       if (run.idempotencyKey === null) {
         throw new ActionError(
           "REQUEST_INVALID",
-          "a run that starts needs an Idempotency-Key, which its report repeats",
+          "the report of a start needs an Idempotency-Key header; the report of the end repeats the key",
         );
       }
       bound(caller);

@@ -28,7 +28,10 @@ export async function readLargeReport(sender: string, text: string): Promise<Rec
   try {
     const threadResult = await threads.call(text);
     if (!threadResult.ok)
-      throw new ActionError("PAYLOAD_TOO_LARGE", `the report passed the limit of ${threadResult.limit}`);
+      throw new ActionError(
+        "PAYLOAD_TOO_LARGE",
+        `the report is too large: reading it took more ${threadResult.limit} than allowed`,
+      );
     const { value } = threadResult;
     if (value.fault !== null) throw new ActionError(...FAULT_MESSAGES[value.fault]);
     return { ...value.fields, ...Object.fromEntries(value.texts.map(([name, json]) => [name, new JsonText(json)])) };

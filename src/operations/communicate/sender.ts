@@ -78,7 +78,7 @@ export function createSender(options: {
     try {
       return await deliver[message.content.kind](message, { mayBegin, signal: inHand.signal });
     } catch (err) {
-      log.error({ err, messageId: message.id }, "a message's try failed in an unforeseen way");
+      log.error({ err, messageId: message.id }, "an attempt to send a message failed unexpectedly");
       const { recipients } = message;
       if (hasBegun) return { kind: "done", status: "unknown", recipients, detail: "the try failed within the service" };
       return { kind: "later", recipients, detail: "the message could not be prepared" };

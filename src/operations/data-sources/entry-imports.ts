@@ -78,7 +78,9 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
   /** @throws OVERLOADED */
   function enterImport(appId: number): () => void {
     if (importingApps.has(appId) || importingApps.size >= AT_ONCE) {
-      throw new ActionError("OVERLOADED", "other imports are under way", { retryAfter: RETRY_SECONDS });
+      throw new ActionError("OVERLOADED", "too many imports are running, or one of this app is; try again later", {
+        retryAfter: RETRY_SECONDS,
+      });
     }
     importingApps.add(appId);
     return () => {

@@ -83,7 +83,10 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       throw new ActionError("REQUEST_INVALID", `an app has at most ${INDEXES_PER_APP} indexes on its data sources`);
     }
     if (all + more > INDEXES_MAX) {
-      throw new ActionError("REQUEST_INVALID", `the service has its maximum of ${INDEXES_MAX} indexes on entries`);
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `the service has reached its maximum of ${INDEXES_MAX} indexes on entries`,
+      );
     }
   }
 
@@ -101,7 +104,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       await client.query(create);
     } catch (error) {
       await dropAll(client, [name]);
-      if (!unique) return log.warn({ err: error, index: name }, "an index on entries could not be made");
+      if (!unique) return log.warn({ err: error, index: name }, "an index on entries could not be created");
       const columns = unique.map((column) => JSON.stringify(column)).join(", ");
       if (isDuplicate(error)) {
         const message = `there are entries with the same ${columns} already: the unique index is not made`;

@@ -39,7 +39,10 @@ export function createEntryValidator(
     if (input.length === 0) return data;
     hashes += input.length;
     if (hashes > most) {
-      throw new ActionError("REQUEST_INVALID", `one request may hash ${most} values; send fewer entries at once`);
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `one request can hash at most ${most} values; send fewer entries at once`,
+      );
     }
     const result = { ...data };
     for (const column of input) result[column] = await hash(checkHashable(data[column], column), turn);

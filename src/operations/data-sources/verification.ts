@@ -103,7 +103,7 @@ export function createVerification(options: {
   ): Promise<Subject> {
     const column = rules.columns[by];
     if (column === null)
-      throw new ActionError("REQUEST_INVALID", `the app's setting ${VERIFY_SETTING} names no column for ${by}`);
+      throw new ActionError("REQUEST_INVALID", `the app's setting ${VERIFY_SETTING} has no column for ${by}`);
     if (address !== null && by === "sms" && rules.secondFactor) {
       throw new ActionError("REQUEST_INVALID", "text messages are this app's second factor: sign in first");
     }

@@ -77,7 +77,10 @@ const NAME_CONTAINS = holdsTextSql("name", "$2::text");
 
 const nameTakenError = (error: unknown, name: string): unknown =>
   isDuplicate(error, "media_folder_name")
-    ? new ActionError("NAME_ALREADY_EXISTS", `another folder there has the name ${JSON.stringify(name)}`)
+    ? new ActionError(
+        "NAME_ALREADY_EXISTS",
+        `name must be unique in the parent folder (got ${JSON.stringify(name)}, which another folder has)`,
+      )
     : error;
 
 export type Folders = ReturnType<typeof createFolders>;

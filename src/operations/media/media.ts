@@ -62,7 +62,9 @@ export async function createMedia(options: {
     for (const key of keys.slice(0, REMOVED_AT_ONCE)) {
       await sweep
         .removeBlob(key)
-        .catch((error: unknown) => log.warn({ err: error }, "a deleted file is left to the sweep"));
+        .catch((error: unknown) =>
+          log.warn({ err: error }, "a deleted file is still in the media store; the next sweep removes it"),
+        );
     }
   }
 

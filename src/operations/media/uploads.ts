@@ -292,7 +292,10 @@ export function createUploads(options: UploadsOptions) {
         for (const key of keys) {
           blobs.let(key);
           await giveBack(appId, key).catch((error: unknown) =>
-            log.warn({ err: error }, "an upload left bytes for the sweep"),
+            log.warn(
+              { err: error },
+              "bytes of a failed upload are still in the media store; the next sweep removes them",
+            ),
           );
         }
       },

@@ -147,7 +147,7 @@ export class OAuthServer {
   /** @throws NOT_FOUND if no device waits for the code */
   async decideDevice(userCode: string, decision: GrantDecision | null): Promise<void> {
     const request = await this.devices.find(userCode);
-    const expiredCodeError = new ActionError("NOT_FOUND", "no sign-in is waiting for this code");
+    const expiredCodeError = new ActionError("NOT_FOUND", "no pending sign-in has this code; it may have expired");
     if (!request) throw expiredCodeError;
     const client = await this.#client(request.clientId);
     const grant = decision === null ? null : await this.#grant(client, request.scopes, decision);

@@ -45,7 +45,7 @@ export async function fetchScript(
     if (error instanceof NotConnectedError && error.forbidden) throw addressError(error.message);
     if (error instanceof NotConnectedError || error.name === "TimeoutError") return null;
     if (error instanceof TooLargeError || error instanceof RedirectsError) throw addressError(error.message);
-    throw addressError("its host broke off its answer", AWAY_RETRY_SECONDS);
+    throw addressError("its host ended the response early", AWAY_RETRY_SECONDS);
   });
   if (answer === null) return null;
   const { status, body } = answer;

@@ -51,7 +51,9 @@ const waitingByKey = new Map<number | string, number>();
 function countWaiting(key: number | string, most: number): () => void {
   const waitingBefore = waitingByKey.get(key) ?? 0;
   if (waitingBefore >= most) {
-    throw new ActionError("OVERLOADED", "too many passwords are being compared", { retryAfter: RETRY_SECONDS });
+    throw new ActionError("OVERLOADED", "too many password checks are waiting; try again shortly", {
+      retryAfter: RETRY_SECONDS,
+    });
   }
   waitingByKey.set(key, waitingBefore + 1);
   return () => {

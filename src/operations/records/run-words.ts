@@ -185,7 +185,7 @@ export function createRunWords(db: DataSource) {
      */
     async find(appId: number, requested: string, { before = null, most }: SearchPosition): Promise<number[]> {
       const query = queryOf(appId, requested);
-      if (query === null) throw new ActionError("REQUEST_INVALID", "search must hold letters or digits");
+      if (query === null) throw new ActionError("REQUEST_INVALID", "search must contain letters or digits");
       const below = before ?? Number.MAX_SAFE_INTEGER;
       // Planned once: planning for all partitions takes longer than reading these rows.
       const newestRows = await preparedRows<{ id: number }>(db, "newest-runs-by-words", AMONG_NEWEST, [

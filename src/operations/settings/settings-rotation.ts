@@ -17,7 +17,7 @@ function keysOf(path: string): Buffer[] {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     throw new StartError(
-      `${path} does not exist: give SETTINGS_KEY as the service has it, the new key before the old ones`,
+      `${path} does not exist: set SETTINGS_KEY as for the service, with the new key before the old ones`,
     );
   }
 }

@@ -10,7 +10,7 @@ import type { Run, Session } from "../session.js";
 
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
 /** `actions/hello/action.ts(13,5): error TS2322: …`; further lines of one message begin with a space. */
-const LOCATED = /^([^\n(]+)\((\d+),(\d+)\): error (TS\d+): /;
+const LOCATED_ERROR = /^([^\n(]+)\((\d+),(\d+)\): error (TS\d+): /;
 
 export interface TypeFault {
   file: string;
@@ -23,7 +23,7 @@ export interface TypeFault {
 function faultsIn(text: string): TypeFault[] {
   const faults: TypeFault[] = [];
   for (const line of text.split("\n")) {
-    const [head, file, row, column, code] = LOCATED.exec(line) ?? [];
+    const [head, file, row, column, code] = LOCATED_ERROR.exec(line) ?? [];
     const last = faults.at(-1);
     if (head !== undefined)
       faults.push({
@@ -39,7 +39,7 @@ function faultsIn(text: string): TypeFault[] {
 }
 
 /** Runs the compiler of this package, never the project's: a pulled project brings no program to run. */
-function compile(root: string): Promise<{ code: number; text: string }> {
+function runCompiler(root: string): Promise<{ code: number; text: string }> {
   const compiler = join(createRequire(import.meta.url).resolve("typescript/package.json"), "../bin/tsc");
   const args = [compiler, "--noEmit", "--pretty", "false", "-p", join(root, "tsconfig.json")];
   return new Promise((resolve) => {
@@ -54,7 +54,7 @@ export async function checkTypes(session: Session): Promise<void> {
   const project = new Project(session.target.root);
   if (!project.hasFile("tsconfig.json")) return;
   await writeTypes(session, project);
-  const { code, text } = await compile(session.target.root);
+  const { code, text } = await runCompiler(session.target.root);
   if (code === 0) return;
   const faults = faultsIn(text);
   if (faults.length === 0) throw new CliError(`the type check failed: ${text.trim()}`);
@@ -69,8 +69,8 @@ const readTypes = new Map<string, readonly string[] | null>();
 
 /** The types of a package that an action of the app has; null if the package ships none. */
 async function readPackage({ client }: Session, integrity: string): Promise<readonly string[] | null> {
-  const known = readTypes.get(integrity);
-  if (known !== undefined) return known;
+  const knownTypes = readTypes.get(integrity);
+  if (knownTypes !== undefined) return knownTypes;
   const { body } = await client.request("GET", "/v3/apps/:app/packages/declarations", { query: { integrity } });
   const files = (body.files ?? null) as readonly string[] | null;
   readTypes.set(integrity, files);
@@ -83,9 +83,9 @@ export async function writeTypes(session: Session, project: Project): Promise<vo
   const { body: server } = await client.request("GET", "/v1/apps/:app/manifest");
   const { body: declarations } = await client.request("GET", "/client/svc.d.ts", { anonymous: true });
   // Types of a package are known once a push has brought it to the server.
-  const imported = importedPackages([...(server.actions ?? []), ...(await project.readConfigs())]);
+  const packageNames = importedPackages([...(server.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();
-  for (const [name, integrity] of imported)
+  for (const [name, integrity] of packageNames)
     packages.set(name, integrity === null ? null : await readPackage(session, integrity));
   project.writeTypes(projectTypes(server, project.readDefinitions(), packages, String(declarations)));
 }

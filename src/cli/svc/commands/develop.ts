@@ -6,28 +6,28 @@ import type { Command } from "commander";
 import { runInBackground } from "../../../background.js";
 import { ApiFailure } from "../client.js";
 import { projectRoot, readTarget } from "../config.js";
-import { CliError, Interruption, wrongUse } from "../failure.js";
-import { answers, hasServerData, isLocalProject, type LocalServer, startLocalServer } from "../local-server.js";
+import { CliError, InterruptedError, wrongUse } from "../failure.js";
+import { hasServerData, isAnswering, isLocalProject, type LocalServer, startLocalServer } from "../local-server.js";
 import { Project } from "../project.js";
 import type { Run, Session } from "../session.js";
 import { runTests } from "../tests.js";
 import { checkTypes } from "./check.js";
 import { writeProject } from "./init.js";
 import { followRuns } from "./run.js";
-import { push } from "./sync.js";
+import { pushProject } from "./sync.js";
 
 const SETTLED_MS = 60;
 /** For commands that end with their process. */
-const NEVER = new AbortController().signal;
+const NEVER_ABORTED = new AbortController().signal;
 /** The service has a process group of its own, so a closed terminal does not end it. */
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-const OURS = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
+const PROJECT_FILES = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
 
 /** Calls `work` after each burst of changes, one call at a time, until the signal. @throws Interruption if a signal ended `work` */
 async function onChanges(session: Session, work: () => Promise<unknown>, over: AbortSignal): Promise<void> {
   let isDirty = true;
   const watcher = watch(session.target.root, { recursive: true }, (_event, file) => {
-    if (file !== null && OURS.test(file) && !file.includes(".svc")) isDirty = true;
+    if (file !== null && PROJECT_FILES.test(file) && !file.includes(".svc")) isDirty = true;
   });
   watcher.on("error", (error) => session.output.note(error.message));
   try {
@@ -37,7 +37,7 @@ async function onChanges(session: Session, work: () => Promise<unknown>, over: A
         try {
           await work();
         } catch (error) {
-          if (!(error instanceof CliError) || error instanceof Interruption) throw error;
+          if (!(error instanceof CliError) || error instanceof InterruptedError) throw error;
           session.output.failure(error.message, error.details);
         }
       }
@@ -65,7 +65,7 @@ async function serverFor(session: Session, isThrowAway: boolean, over: AbortCont
   if (root === null && !isEmpty(cwd)) return null;
   const known = root === null ? null : readTarget(cwd, env);
   const port = known && localPort(known.url);
-  if (known && (port === null || !isLocalProject(known.root) || (await answers(known.url)))) return null;
+  if (known && (port === null || !isLocalProject(known.root) || (await isAnswering(known.url)))) return null;
   const folder = root ?? resolve(cwd);
   const isNew = !hasServerData(folder);
   if (isThrowAway && !isNew)
@@ -101,21 +101,21 @@ async function showRuns(session: Session, over: AbortSignal): Promise<void> {
   }
 }
 
-async function develop(session: Session, over: AbortSignal): Promise<void> {
+async function watchAndSave(session: Session, over: AbortSignal): Promise<void> {
   const { url, app, root } = session.target;
   session.output.line(`Pages: ${url}/apps/${app}/viewer`);
   session.output.note(`Watching ${root}; end with Ctrl C`);
-  const save = async () => {
-    await push(session, {}, async () => undefined);
+  const saveChanges = async () => {
+    await pushProject(session, {}, async () => undefined);
     await checkTypes(session);
   };
   // A failure of one part ends the other.
-  const failure = new AbortController();
-  const end = AbortSignal.any([over, failure.signal]);
+  const failureController = new AbortController();
+  const end = AbortSignal.any([over, failureController.signal]);
   try {
-    await Promise.all([onChanges(session, save, end), showRuns(session, end)]);
+    await Promise.all([onChanges(session, saveChanges, end), showRuns(session, end)]);
   } finally {
-    failure.abort();
+    failureController.abort();
   }
 }
 
@@ -127,7 +127,7 @@ async function developWithService(session: Session, isThrowAway: boolean): Promi
     server = await serverFor(session, isThrowAway, over);
     if (server === null && isThrowAway)
       throw wrongUse(`--throw-away needs a service that svc dev starts (got ${session.target.url})`);
-    await Promise.race([develop(session, over.signal), ...(server ? [server.failed] : [])]);
+    await Promise.race([watchAndSave(session, over.signal), ...(server ? [server.failed] : [])]);
   } catch (error) {
     // A request or start that Ctrl C interrupts is no failure.
     if (!over.signal.aborted) throw error;
@@ -155,7 +155,7 @@ export function addDevelop(program: Command, run: Run): void {
     .action((names: string[], { watch: goesOn = false, service = false }: { watch?: boolean; service?: boolean }) =>
       run(async (session) => {
         if (goesOn && service) throw wrongUse("--watch cannot be used with --service; run svc dev in another terminal");
-        if (goesOn) await onChanges(session, () => runTests(session, names), NEVER);
+        if (goesOn) await onChanges(session, () => runTests(session, names), NEVER_ABORTED);
         else session.output.json({ tests: await runTests(session, names, service) });
       }),
     );

@@ -23,7 +23,7 @@ export async function execute({ payload }: { payload: { name?: string } }) {
 }
 `;
 
-const HELPER = `export function greeting(name: string): string {
+const HELPER_FILE = `export function greeting(name: string): string {
   return \`Hello \${name}\`;
 }
 `;
@@ -36,7 +36,7 @@ test("greets by name", async () => {
 });
 `;
 
-const AGENTS = `# Instructions for coding agents
+const AGENTS_FILE = `# Instructions for coding agents
 
 This folder is an app of Svc App Actions: JavaScript and TypeScript functions that run on a server.
 
@@ -57,7 +57,7 @@ Work in this order:
 Documentation for you: \`<url of svc.json>/llms.txt\` is an index, \`/llms-full.txt\` the whole text. Tools over MCP: \`<url of svc.json>/mcp\`.
 `;
 
-const TSCONFIG = {
+const TSCONFIG_CONTENT = {
   compilerOptions: {
     target: "es2022",
     module: "esnext",
@@ -77,18 +77,18 @@ export function writeProject(root: string, url: string, app: number): string[] {
     [PROJECT_FILE]: `${JSON.stringify({ url, app }, null, 2)}\n`,
     "actions/hello/action.ts": ACTION,
     "actions/hello/action.test.ts": TEST,
-    "lib/greeting.ts": HELPER,
+    "lib/greeting.ts": HELPER_FILE,
     "svc.d.ts": projectTypes({}, {}, new Map(), ""),
-    "tsconfig.json": `${JSON.stringify(TSCONFIG, null, 2)}\n`,
-    "AGENTS.md": AGENTS,
+    "tsconfig.json": `${JSON.stringify(TSCONFIG_CONTENT, null, 2)}\n`,
+    "AGENTS.md": AGENTS_FILE,
     ".gitignore": ".svc/\nnode_modules/\n",
   };
-  const written = Object.keys(files).filter((file) => !existsSync(join(root, file)));
-  for (const file of written) {
+  const writtenFiles = Object.keys(files).filter((file) => !existsSync(join(root, file)));
+  for (const file of writtenFiles) {
     mkdirSync(dirname(join(root, file)), { recursive: true });
     writeFileSync(join(root, file), files[file]!);
   }
-  return written;
+  return writtenFiles;
 }
 
 export function addInit(program: Command, run: Run): void {
@@ -104,11 +104,11 @@ export function addInit(program: Command, run: Run): void {
         const url = checkedUrl(env["SVC_URL"] ?? options.url, "--url");
         const app = checkedApp(env["SVC_APP"] ?? options.app, "--app");
         if (existsSync(join(root, PROJECT_FILE))) throw wrongUse(`${PROJECT_FILE} is there already`);
-        const written = writeProject(root, url, app);
+        const writtenFiles = writeProject(root, url, app);
         output.line(`Made ${basename(root)} for app ${app} at ${url}`, "green");
-        for (const file of written) output.line(`  ${file}`);
+        for (const file of writtenFiles) output.line(`  ${file}`);
         output.line("Next: svc login, then svc push");
-        output.json({ root, url, app, files: written });
+        output.json({ root, url, app, files: writtenFiles });
       }),
     );
 }

@@ -16,18 +16,19 @@ interface PublishOptions {
 }
 
 /** @throws CliError if an action has no test, or its draft is not what the folder has and the tests ran */
-async function checkTested(session: Session, tested: readonly string[], chosen: readonly ServerAction[]) {
-  const names = chosen.map(({ name }) => name);
-  const untested = names.filter((name) => !tested.includes(name));
-  if (untested.length > 0) throw new CliError(`there is no test of ${untested.join(", ")}; nothing was published`);
+async function checkTested(session: Session, testedNames: readonly string[], chosenActions: readonly ServerAction[]) {
+  const names = chosenActions.map(({ name }) => name);
+  const untestedNames = names.filter((name) => !testedNames.includes(name));
+  if (untestedNames.length > 0)
+    throw new CliError(`there is no test of ${untestedNames.join(", ")}; nothing was published`);
   const body = await new Project(session.target.root).readManifest();
   const query = { plan: true };
   const { body: planned } = await session.client.request("PUT", "/v1/apps/:app/manifest", { body, query });
-  const changed = (planned.plan.changed as { kind: string; name: string }[]).filter(
+  const changedActions = (planned.plan.changed as { kind: string; name: string }[]).filter(
     ({ kind, name }) => kind === "action" && names.includes(name),
   );
-  if (changed.length === 0) return;
-  const list = changed.map(({ name }) => name).join(", ");
+  if (changedActions.length === 0) return;
+  const list = changedActions.map(({ name }) => name).join(", ");
   throw new CliError(`the tests ran with other code than the drafts of ${list}; run svc push first`);
 }
 
@@ -35,27 +36,27 @@ async function publish(session: Session, names: readonly string[], options: Publ
   const { client, output } = session;
   const isTested = options.tested === true;
   if (options.service === true && !isTested) throw wrongUse("--service needs --tested");
-  const tested = isTested ? (await runTests(session, names, options.service)).map(({ action }) => action) : [];
+  const testedNames = isTested ? (await runTests(session, names, options.service)).map(({ action }) => action) : [];
   const all = await listActions(client);
-  const unknown = names.find((name) => !all.some((action) => action.name === name));
-  if (unknown !== undefined) throw new CliError(`the app has no action named ${JSON.stringify(unknown)}`);
-  const chosen = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
-  const changed: ServerAction[] = [];
-  for (const action of chosen) {
+  const unknownName = names.find((name) => !all.some((action) => action.name === name));
+  if (unknownName !== undefined) throw new CliError(`the app has no action named ${JSON.stringify(unknownName)}`);
+  const chosenActions = names.length === 0 ? all : all.filter(({ name }) => names.includes(name));
+  const changedActions: ServerAction[] = [];
+  for (const action of chosenActions) {
     const isChanged = names.length > 0 || (await differsFromLive(session, action.id));
-    if (isChanged) changed.push(action);
+    if (isChanged) changedActions.push(action);
   }
-  if (isTested) await checkTested(session, tested, changed);
-  if (changed.length === 0) output.line("Every draft is published already");
-  else await session.confirm(`Publish ${changed.map(({ name }) => name).join(", ")}?`);
+  if (isTested) await checkTested(session, testedNames, changedActions);
+  if (changedActions.length === 0) output.line("Every draft is published already");
+  else await session.confirm(`Publish ${changedActions.map(({ name }) => name).join(", ")}?`);
   if (options.withApp === true) await client.request("POST", "/v1/apps/:app/publish");
-  for (const { id, name, updatedAt } of changed) {
+  for (const { id, name, updatedAt } of changedActions) {
     // The draft that was tested, and no later one.
     const request = isTested ? { query: { tested: true }, headers: { "if-match": `"${updatedAt}"` } } : {};
     await client.request("POST", `${ACTIONS}/${id}/publish`, request);
     output.line(`published ${name}`, "green");
   }
-  output.json({ published: changed.map(({ name }) => name) });
+  output.json({ published: changedActions.map(({ name }) => name) });
 }
 
 const isDifferent = (diff: { changes: unknown[]; code: string | null }): boolean =>

@@ -35,7 +35,7 @@ async function readPayload(session: Session, input: string): Promise<object> {
 }
 
 /** Waits for the end of a run, for callers whose run may be read. */
-async function ended({ client }: Session, runId: number) {
+async function waitForEnd({ client }: Session, runId: number) {
   const end = Date.now() + WAIT_MS;
   for (;;) {
     const { body } = await client.request("GET", `${RUNS}/${runId}`);
@@ -83,7 +83,7 @@ async function runAction(session: Session, action: string, options: RunOptions):
     output.json({ runId });
     return;
   }
-  const run = await ended(session, runId);
+  const run = await waitForEnd(session, runId);
   const lines = await printConsole(session, runId);
   const { result, error } = run.log?.data ?? {};
   if (run.state === "completed") {
@@ -101,11 +101,11 @@ async function runAction(session: Session, action: string, options: RunOptions):
 
 function printRun({ output }: Session, run: Record<string, unknown>): void {
   const time = String(run["endedAt"] ?? run["startedAt"] ?? run["createdAt"] ?? "");
-  const style = run["state"] === "failed" ? "red" : run["state"] === "completed" ? "green" : "yellow";
+  const stateStyle = run["state"] === "failed" ? "red" : run["state"] === "completed" ? "green" : "yellow";
   const name = String(
     run["actionName"] ?? (run["action"] as { name?: string } | undefined)?.name ?? run["actionId"] ?? "",
   );
-  output.line(`${time}  ${output.paint(style, String(run["state"]))}  ${name}  run ${run["id"]}`);
+  output.line(`${time}  ${output.paint(stateStyle, String(run["state"]))}  ${name}  run ${run["id"]}`);
   if (output.isJson) output.json(run);
 }
 
@@ -128,13 +128,13 @@ async function follow(
   before: readonly Record<string, unknown>[],
   { withConsole, over }: FollowOptions,
 ): Promise<void> {
-  const known = new Map(before.map((run) => [run["id"], run["state"]]));
+  const statesById = new Map(before.map((run) => [run["id"], run["state"]]));
   while (over?.aborted !== true) {
     await delay(POLL_MS * 2);
     try {
       for (const run of await readRuns(session, PAGE)) {
-        if (known.get(run["id"]) === run["state"]) continue;
-        known.set(run["id"], run["state"]);
+        if (statesById.get(run["id"]) === run["state"]) continue;
+        statesById.set(run["id"], run["state"]);
         printRun(session, run);
         if (withConsole && isEnded(run)) await printConsole(session, Number(run["id"]));
       }
@@ -170,11 +170,11 @@ export function addRun(program: Command, run: Run): void {
     .action(({ follow: goesOn, limit }: { follow?: boolean; limit: number }) =>
       run(async (session) => {
         if (!Number.isInteger(limit) || limit < 1 || limit > 1000) throw wrongUse("--limit must be 1 to 1000");
-        const read = await readRuns(session, Math.max(limit, PAGE));
-        const runs = read.slice(-limit);
+        const recentRuns = await readRuns(session, Math.max(limit, PAGE));
+        const runs = recentRuns.slice(-limit);
         if (session.output.isJson && goesOn !== true) session.output.json({ runs });
         else for (const one of runs) printRun(session, one);
-        if (goesOn === true) await follow(session, read, { withConsole: false });
+        if (goesOn === true) await follow(session, recentRuns, { withConsole: false });
       }),
     );
 }

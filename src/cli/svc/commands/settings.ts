@@ -29,14 +29,16 @@ export function addSettings(program: Command, run: Run): void {
           client.request("GET", SETTINGS),
           client.request("GET", `${SETTINGS}/status`),
         ]);
-        const hidden = Object.keys(status.configured).filter((key) => status.configured[key] === true);
-        const keys = [...new Set([...Object.keys(values), ...hidden])].sort();
-        const listed = keys.map((key) => {
+        const hiddenKeys = Object.keys(status.configured).filter((key) => status.configured[key] === true);
+        const keys = [...new Set([...Object.keys(values), ...hiddenKeys])].sort();
+        const listedKeys = keys.map((key) => {
           const tier = tierOf(key);
           return { key, tier, ...(tier === "public" && { value: values[key] }) };
         });
-        output.table(listed.map(({ key, tier, value }) => [key, tier, tier === "public" ? JSON.stringify(value) : ""]));
-        output.json({ settings: listed });
+        output.table(
+          listedKeys.map(({ key, tier, value }) => [key, tier, tier === "public" ? JSON.stringify(value) : ""]),
+        );
+        output.json({ settings: listedKeys });
       }),
     );
 

@@ -16,16 +16,16 @@ interface LoginOptions {
 
 function targetOf({ surroundings: { cwd, env } }: Session, { url, app }: LoginOptions): Target {
   if (url === undefined && app === undefined) return readTarget(cwd, env);
-  const known = url === undefined || app === undefined ? readTarget(cwd, env) : null;
+  const knownTarget = url === undefined || app === undefined ? readTarget(cwd, env) : null;
   return {
-    url: url === undefined ? known!.url : checkedUrl(url, "--url"),
-    app: app === undefined ? known!.app : checkedApp(app, "--app"),
+    url: url === undefined ? knownTarget!.url : checkedUrl(url, "--url"),
+    app: app === undefined ? knownTarget!.app : checkedApp(app, "--app"),
     root: projectRoot(cwd) ?? cwd,
   };
 }
 
 /** Registers this installation as a client, once for each sign-in. */
-async function register(client: Client): Promise<string> {
+async function registerClient(client: Client): Promise<string> {
   const { body } = await client.request("POST", "/oauth/register", {
     body: {
       client_name: "svc command line",
@@ -38,7 +38,7 @@ async function register(client: Client): Promise<string> {
 }
 
 async function signInByDevice(session: Session, client: Client): Promise<void> {
-  const clientId = await register(client);
+  const clientId = await registerClient(client);
   const form = new URLSearchParams({ client_id: clientId, scope: SCOPES, app: String(client.target.app) });
   const started = await client.open("POST", "/oauth/device_authorization", form);
   if (started.status !== 200) throw new CliError(`the server refused the sign-in: ${started.body.error_description}`);
@@ -95,9 +95,12 @@ export function addSignIn(program: Command, run: Run): void {
     .description("remove the saved sign-in of this project")
     .action(() =>
       run(async (session) => {
-        const saved = session.store.get(session.target);
-        if (saved?.refreshToken !== undefined) {
-          const form = new URLSearchParams({ token: saved.refreshToken, client_id: saved.clientId ?? "" });
+        const savedCredentials = session.store.get(session.target);
+        if (savedCredentials?.refreshToken !== undefined) {
+          const form = new URLSearchParams({
+            token: savedCredentials.refreshToken,
+            client_id: savedCredentials.clientId ?? "",
+          });
           await session.client.open("POST", "/oauth/revoke", form);
         }
         session.store.remove(session.target);

@@ -22,12 +22,14 @@ interface Promotion {
   createdAt: string;
 }
 
-const CHANGES = ["created", "changed", "removed"] as const;
-type Plan = Record<(typeof CHANGES)[number], { kind: string; name: string }[]> & { missing?: { name: string }[] };
+const CHANGE_VERBS = ["created", "changed", "removed"] as const;
+type PromotionPlan = Record<(typeof CHANGE_VERBS)[number], { kind: string; name: string }[]> & {
+  missing?: { name: string }[];
+};
 
-function printPlan(session: Session, plan: Plan): void {
+function printPlan(session: Session, plan: PromotionPlan): void {
   const { output } = session;
-  for (const change of CHANGES)
+  for (const change of CHANGE_VERBS)
     for (const { kind, name } of plan[change]) output.line(`${change.padEnd(8)} ${kind} ${name}`);
   printMissing(session, plan.missing);
 }
@@ -121,11 +123,11 @@ export function addStages(program: Command, run: Run): void {
       run(async (session) => {
         const { client, output } = session;
         const body = { fromAppId: checkedApp(from, "--from") };
-        const planned = await client.request("POST", `${APP}/promotions`, { body, query: { plan: true } });
-        printPlan(session, planned.body.plan);
-        if (plan) return output.json(planned.body);
+        const plannedPromotion = await client.request("POST", `${APP}/promotions`, { body, query: { plan: true } });
+        printPlan(session, plannedPromotion.body.plan);
+        if (plan) return output.json(plannedPromotion.body);
         await session.confirm(`Promote app ${from} to app ${client.target.app}?`);
-        const headers = { "if-match": planned.headers.get("etag")! };
+        const headers = { "if-match": plannedPromotion.headers.get("etag")! };
         const { body: done } = await client.request("POST", `${APP}/promotions`, { body, headers });
         output.line("Promoted", "green");
         output.json(done);

@@ -7,14 +7,14 @@ import { type BaseState, Project } from "../project.js";
 import type { Run, Session } from "../session.js";
 
 const MANIFEST = "/v1/apps/:app/manifest";
-const EMPTY: Manifest = { version: 1 };
+const EMPTY_MANIFEST: Manifest = { version: 1 };
 
 interface PlannedItem {
   kind: string;
   name: string;
 }
 
-interface Plan {
+interface PushPlan {
   created: PlannedItem[];
   changed: PlannedItem[];
   removed: PlannedItem[];
@@ -45,7 +45,7 @@ function printDifferences({ output }: Session, found: readonly Difference[]): vo
 }
 
 /** Error of a conflict: the server's changes since the last pull or push, with their differences. */
-function conflict(session: Session, since: readonly Difference[], what: string): CliError {
+function reportConflict(session: Session, since: readonly Difference[], what: string): CliError {
   for (const { kind, name, change, patch } of since) {
     session.output.note(`${kind} ${name} was ${change} on the server:\n${patch}`);
   }
@@ -75,15 +75,15 @@ function tagToPush(
   force: boolean,
 ): string {
   if (base?.tag === server.tag || force) return server.tag;
-  const since = differences(base?.manifest ?? EMPTY, server.manifest, true);
+  const since = differences(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
   if (base) {
     if (since.every(hasItem(server.manifest, local))) return server.tag;
-    throw conflict(session, since, "the server has changed since the last pull");
+    throw reportConflict(session, since, "the server has changed since the last pull");
   }
   // A first push: it would silently overwrite only items that both sides have and that differ.
-  const overwritten = differences(server.manifest, local, false).filter(({ change }) => change === "changed");
-  if (overwritten.length === 0) return server.tag;
-  throw conflict(session, overwritten, "the server has changes that this folder has not pulled");
+  const overwrittenItems = differences(server.manifest, local, false).filter(({ change }) => change === "changed");
+  if (overwrittenItems.length === 0) return server.tag;
+  throw reportConflict(session, overwrittenItems, "the server has changes that this folder has not pulled");
 }
 
 async function putManifest({ client }: Session, local: Manifest, tag: string, query: Record<string, boolean>) {
@@ -95,7 +95,7 @@ export function printMissing({ output }: Session, missing: readonly { name: stri
   for (const { name } of missing) output.line(`missing  value of ${name}`, "yellow");
 }
 
-function printPlan(session: Session, plan: Plan): number {
+function printPlan(session: Session, plan: PushPlan): number {
   const { output } = session;
   const rows = (["created", "changed", "removed"] as const).flatMap((change) =>
     plan[change].map(({ kind, name }) => ({ change, kind, name })),
@@ -107,7 +107,7 @@ function printPlan(session: Session, plan: Plan): number {
 }
 
 /** @param confirm asks a person before anything is written */
-export async function push(
+export async function pushProject(
   session: Session,
   { prune = false, force = false }: PushOptions,
   confirm: () => Promise<void> = () => session.confirm("Push these drafts?"),
@@ -132,7 +132,7 @@ export async function push(
   } catch (error) {
     if (!(error instanceof ApiFailure && error.status === "MANIFEST_CHANGED")) throw error;
     const now = await readServer(session);
-    throw conflict(session, differences(server.manifest, now.manifest, true), "the server was changed meanwhile");
+    throw reportConflict(session, differences(server.manifest, now.manifest, true), "the server was changed meanwhile");
   }
 }
 
@@ -140,75 +140,77 @@ export async function push(
 const IN_ONE_FILE = ["setting", "secret binding", "alert"];
 
 /** Items that the folder lacks, and local changes that the written manifest replaces. */
-function replacedItems(local: Manifest, written: Manifest): Difference[] {
-  const lacking = differences(local, written, false).filter(({ change }) => change === "created");
+function replacedItems(local: Manifest, writtenManifest: Manifest): Difference[] {
+  const lackingItems = differences(local, writtenManifest, false).filter(({ change }) => change === "created");
   // In this direction, because nothing is lost of a local item that omits a field.
-  const lost = differences(written, local, false).flatMap((one): Difference[] => {
+  const lostItems = differences(writtenManifest, local, false).flatMap((one): Difference[] => {
     if (one.change === "changed") return [one];
     return IN_ONE_FILE.includes(one.kind) ? [{ ...one, change: "removed" }] : [];
   });
-  return [...lacking, ...lost];
+  return [...lackingItems, ...lostItems];
 }
 
-async function pull(session: Session, { force = false }: { force?: boolean }): Promise<void> {
+async function pullProject(session: Session, { force = false }: { force?: boolean }): Promise<void> {
   const project = new Project(session.target.root);
   const server = await readServer(session);
   const base = project.base(session.target);
   const local = await project.readManifest();
-  const theirs = differences(base?.manifest ?? EMPTY, server.manifest, true);
-  const mine = differences(base?.manifest ?? server.manifest, local, false);
-  const isTheirs = new Set(theirs.map(({ kind, name }) => `${kind} ${name}`));
-  const both = mine.filter(({ kind, name }) => isTheirs.has(`${kind} ${name}`) || !base);
-  const overwritten = differences(local, server.manifest, false).filter(({ kind, name }) =>
-    both.some((one) => one.kind === kind && one.name === name && one.change === "changed"),
+  const theirChanges = differences(base?.manifest ?? EMPTY_MANIFEST, server.manifest, true);
+  const myChanges = differences(base?.manifest ?? server.manifest, local, false);
+  const isTheirs = new Set(theirChanges.map(({ kind, name }) => `${kind} ${name}`));
+  const conflictingChanges = myChanges.filter(({ kind, name }) => isTheirs.has(`${kind} ${name}`) || !base);
+  const overwrittenItems = differences(local, server.manifest, false).filter(({ kind, name }) =>
+    conflictingChanges.some((one) => one.kind === kind && one.name === name && one.change === "changed"),
   );
-  if (overwritten.length > 0 && !force) {
-    printDifferences(session, overwritten);
-    const names = overwritten.map(({ kind, name }) => `${kind} ${name}`).join(", ");
+  if (overwrittenItems.length > 0 && !force) {
+    printDifferences(session, overwrittenItems);
+    const names = overwrittenItems.map(({ kind, name }) => `${kind} ${name}`).join(", ");
     throw new CliError(`both sides changed ${names}; pass --force to take the server's`, EXIT.failed, {
-      differences: overwritten.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
+      differences: overwrittenItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
     });
   }
   // Items that only this folder changed stay as they are here.
-  const localOnly = new Set(force ? [] : mine.map(({ kind, name }) => `${kind} ${name}`));
-  const taken = (kind: string, name: unknown) => !localOnly.has(`${kind} ${String(name)}`);
+  const localOnly = new Set(force ? [] : myChanges.map(({ kind, name }) => `${kind} ${name}`));
+  const isTaken = (kind: string, name: unknown) => !localOnly.has(`${kind} ${String(name)}`);
   const settings =
     localOnly.size === 0
       ? server.manifest.settings
-      : merged(server.manifest.settings, local.settings, "key", (key) => taken("setting", key));
-  const alerts = merged(server.manifest.alerts, local.alerts, "name", (name) => taken("alert", name));
+      : mergeItems(server.manifest.settings, local.settings, "key", (key) => isTaken("setting", key));
+  const alerts = mergeItems(server.manifest.alerts, local.alerts, "name", (name) => isTaken("alert", name));
   // The whole list, or this folder's own: a part of it could send a value elsewhere.
-  const keepsBindings = mine.some(({ kind }) => kind === "secret binding") && !force;
-  const written: Manifest = {
+  const keepsBindings = myChanges.some(({ kind }) => kind === "secret binding") && !force;
+  const writtenManifest: Manifest = {
     ...server.manifest,
-    ...(local.app && !taken("app", "app") && { app: local.app }),
+    ...(local.app && !isTaken("app", "app") && { app: local.app }),
     ...(settings && { settings }),
     ...(alerts && { alerts }),
     ...(keepsBindings && local.secretBindings && { secretBindings: local.secretBindings }),
-    actions: (server.manifest.actions ?? []).filter(({ name }) => taken("action", name)),
-    dataSources: (server.manifest.dataSources ?? []).filter(({ name }) => taken("data source", name)),
+    actions: (server.manifest.actions ?? []).filter(({ name }) => isTaken("action", name)),
+    dataSources: (server.manifest.dataSources ?? []).filter(({ name }) => isTaken("data source", name)),
   };
-  const further = replacedItems(local, written).filter(({ kind, name }) => !isTheirs.has(`${kind} ${name}`));
-  await project.write(written);
-  for (const { kind, name, change } of theirs)
-    if (change === "removed" && taken(kind, name)) project.remove(kind, name);
+  const furtherChanges = replacedItems(local, writtenManifest).filter(
+    ({ kind, name }) => !isTheirs.has(`${kind} ${name}`),
+  );
+  await project.write(writtenManifest);
+  for (const { kind, name, change } of theirChanges)
+    if (change === "removed" && isTaken(kind, name)) project.remove(kind, name);
   project.saveBase(session.target, server);
-  const found = summary([...theirs, ...further]);
-  for (const { kind, name, change } of found) session.output.line(`${change.padEnd(8)} ${kind} ${name}`);
-  session.output.line(found.length === 0 ? "This folder has everything already" : "Pulled", "green");
-  session.output.json({ pulled: found });
+  const changeSummary = summary([...theirChanges, ...furtherChanges]);
+  for (const { kind, name, change } of changeSummary) session.output.line(`${change.padEnd(8)} ${kind} ${name}`);
+  session.output.line(changeSummary.length === 0 ? "This folder has everything already" : "Pulled", "green");
+  session.output.json({ pulled: changeSummary });
 }
 
 type Items = Manifest["settings"];
 
 /** The server's items, with this folder's own where they are to stay. */
-function merged(server: Items, local: Items, key: string, isTaken: (name: unknown) => boolean): Items {
+function mergeItems(server: Items, local: Items, key: string, isTaken: (name: unknown) => boolean): Items {
   const mine = (local ?? []).filter((item) => !isTaken(item[key]));
   const names = new Set(mine.map((item) => item[key]));
   return [...(server ?? []).filter((item) => !names.has(item[key])), ...mine];
 }
 
-async function diff(session: Session, options: { exitCode?: boolean }): Promise<number> {
+async function showDiff(session: Session, options: { exitCode?: boolean }): Promise<number> {
   const project = new Project(session.target.root);
   const server = await readServer(session);
   const found = differences(server.manifest, await project.readManifest(), false);
@@ -240,18 +242,18 @@ export function addSync(program: Command, run: Run): void {
     .command("pull")
     .description("write the server's drafts into this folder")
     .option("--force", "replace what both sides changed")
-    .action((options: { force?: boolean }) => run((session) => pull(session, options)));
+    .action((options: { force?: boolean }) => run((session) => pullProject(session, options)));
   program
     .command("push")
     .description("save this folder as the server's drafts, whole or not at all; publishes nothing")
     .option("--prune", "remove drafts that this folder does not have; needs --yes or an answer")
     .addOption(new Option("--force", "replace what was changed on the server since the last pull"))
-    .action((options: PushOptions) => run((session) => push(session, options)));
+    .action((options: PushOptions) => run((session) => pushProject(session, options)));
   program
     .command("diff")
     .description("show what a push would change")
     .option("--exit-code", `exit with ${EXIT.different} if there are differences`)
-    .action((options: { exitCode?: boolean }) => run((session) => diff(session, options)));
+    .action((options: { exitCode?: boolean }) => run((session) => showDiff(session, options)));
   program
     .command("status")
     .description("show the app, the server and local changes")

@@ -11,7 +11,7 @@ import type { ModuleFinder } from "./action-modules.js";
 /** A part of a manifest. The service checks its fields. */
 export type Item = Record<string, unknown>;
 
-const LOADERS: Record<string, Loader> = {
+const LOADER_BY_EXTENSION: Record<string, Loader> = {
   json: "json",
   tsx: "tsx",
   jsx: "jsx",
@@ -20,19 +20,21 @@ const LOADERS: Record<string, Loader> = {
   ts: "ts",
   mts: "ts",
 };
-const NAMESPACE = "project";
+const PROJECT_NAMESPACE = "project";
 
 /** Modules of the project; packages stay imports. */
 const modulesOf = (finder: ModuleFinder, texts: ReadonlyMap<string, string>): Plugin => ({
-  name: NAMESPACE,
+  name: PROJECT_NAMESPACE,
   setup(bundler) {
     bundler.onResolve({ filter: /.*/ }, ({ path, importer, namespace }) => {
-      const found = namespace === NAMESPACE ? finder.resolve(importer, path) : path.slice("./".length);
-      return found !== null && texts.has(found) ? { path: found, namespace: NAMESPACE } : { path, external: true };
+      const foundFile = namespace === PROJECT_NAMESPACE ? finder.resolve(importer, path) : path.slice("./".length);
+      return foundFile !== null && texts.has(foundFile)
+        ? { path: foundFile, namespace: PROJECT_NAMESPACE }
+        : { path, external: true };
     });
-    bundler.onLoad({ filter: /.*/, namespace: NAMESPACE }, ({ path }) => ({
+    bundler.onLoad({ filter: /.*/, namespace: PROJECT_NAMESPACE }, ({ path }) => ({
       contents: texts.get(path)!,
-      loader: LOADERS[path.slice(path.lastIndexOf(".") + 1)] ?? "text",
+      loader: LOADER_BY_EXTENSION[path.slice(path.lastIndexOf(".") + 1)] ?? "text",
     }));
   },
 });
@@ -63,7 +65,7 @@ async function configScript(entry: string, finder: ModuleFinder, texts: Readonly
     if (errors.length === 0) throw error;
     const lines = errors.map(({ text, location }) =>
       location
-        ? `${location.file.replace(`${NAMESPACE}:`, "")}:${location.line}:${location.column + 1}: ${text}`
+        ? `${location.file.replace(`${PROJECT_NAMESPACE}:`, "")}:${location.line}:${location.column + 1}: ${text}`
         : text,
     );
     throw new ProjectFault(`${entry} does not compile:\n${lines.join("\n")}`);
@@ -72,7 +74,7 @@ async function configScript(entry: string, finder: ModuleFinder, texts: Readonly
 
 class NotLiteral extends Error {}
 
-const BINARY: Record<string, (a: never, b: never) => unknown> = {
+const BINARY_OPERATORS: Record<string, (a: never, b: never) => unknown> = {
   "+": (a: number, b: number) => a + b,
   "-": (a: number, b: number) => a - b,
   "*": (a: number, b: number) => a * b,
@@ -80,7 +82,7 @@ const BINARY: Record<string, (a: never, b: never) => unknown> = {
 };
 
 /** Evaluates literals and constants of one script. */
-class Constants {
+class ConstantValues {
   readonly #values = new Map<string, Expression>();
   readonly #helpers = new Set<string>();
   readonly #pending = new Set<string>();
@@ -136,7 +138,7 @@ class Constants {
       case "UnaryExpression":
         return this.#unary(node.operator, this.#evaluate(node.argument));
       case "BinaryExpression": {
-        const operator = BINARY[node.operator];
+        const operator = BINARY_OPERATORS[node.operator];
         if (operator) return operator(this.#plain(node.left), this.#plain(node.right));
         break;
       }
@@ -199,7 +201,7 @@ export async function readActionConfig(
   const script = await configScript(entry, finder, texts);
   let config: unknown;
   try {
-    config = new Constants(script).exported("config");
+    config = new ConstantValues(script).exported("config");
   } catch (error) {
     if (!(error instanceof NotLiteral)) throw error;
     throw new ProjectFault(`config of ${entry} must be made of literals and constants (got ${error.message})`);

@@ -1,7 +1,7 @@
 /** Text of an action's file: its `config` block and its code, each replaced without the other. */
 
-const IMPORT = 'import { defineAction } from "svc";';
-const START = "export const config = defineAction(";
+const IMPORT_LINE_TEXT = 'import { defineAction } from "svc";';
+const CONFIG_START = "export const config = defineAction(";
 
 /** Index behind the `)` that closes the `(` before `from`, over strings and comments; -1 if there is none. */
 function closingIndex(text: string, from: number): number {
@@ -32,15 +32,15 @@ const IMPORT_LINE = /^import \{ defineAction \} from (?:"svc"|'svc');?\r?\n*/m;
 
 /** Parts of the file that are code: all but the config block and its import. Each is [start, end). */
 function codeRanges(text: string): [number, number][] {
-  const start = text.indexOf(START);
-  const end = start < 0 ? -1 : closingIndex(text, start + START.length);
+  const start = text.indexOf(CONFIG_START);
+  const end = start < 0 ? -1 : closingIndex(text, start + CONFIG_START.length);
   if (end < 0) return [[0, text.length]];
   const imported = IMPORT_LINE.exec(text.slice(0, start));
-  const from = imported?.index ?? 0;
+  const importStart = imported?.index ?? 0;
   const rest = /^;?(?:\r?\n){0,2}/.exec(text.slice(end))![0].length;
   return [
-    [0, from],
-    [from + (imported?.[0].length ?? 0), start],
+    [0, importStart],
+    [importStart + (imported?.[0].length ?? 0), start],
     [end + rest, text.length],
   ];
 }
@@ -66,8 +66,8 @@ export function linesOfBody(text: string): number[] {
   return lines;
 }
 
-const literal = (config: Record<string, unknown>): string =>
+const toLiteral = (config: Record<string, unknown>): string =>
   JSON.stringify(config, null, 2).replaceAll(/^( *)"([A-Za-z_$][\w$]*)":/gm, "$1$2:");
 
 export const joinFile = (config: Record<string, unknown>, body: string): string =>
-  `${IMPORT}\n\n${START}${literal(config)});\n\n${body.trimEnd()}\n`;
+  `${IMPORT_LINE_TEXT}\n\n${CONFIG_START}${toLiteral(config)});\n\n${body.trimEnd()}\n`;

@@ -6,11 +6,11 @@ import { fileAt, fileByAlias, isRelative, tsconfigOf } from "../source-modules.j
 /** Returns the text of a file by its path from the project's root; null if there is none. */
 export type ReadFile = (path: string) => string | null;
 
-const SPECIFIER = /\b(?:from|import)\s*(?:\(\s*)?(?:"([^"\n]*)"|'([^'\n]*)')/g;
-const TSCONFIG = "tsconfig.json";
+const IMPORT_SPECIFIER = /\b(?:from|import)\s*(?:\(\s*)?(?:"([^"\n]*)"|'([^'\n]*)')/g;
+const TSCONFIG_FILE = "tsconfig.json";
 
 const specifiersIn = (text: string): string[] =>
-  [...text.matchAll(SPECIFIER)].map(([, double, single]) => double ?? single!);
+  [...text.matchAll(IMPORT_SPECIFIER)].map(([, double, single]) => double ?? single!);
 
 /** Resolves imports between the files of a project folder. */
 export class ModuleFinder {
@@ -21,14 +21,14 @@ export class ModuleFinder {
   constructor(folder: string, read: ReadFile) {
     this.#read = read;
     const folders = [folder, "."];
-    const found = folders.find((one) => read(join(one, TSCONFIG)) !== null);
-    this.#tsconfig = found === undefined ? null : { folder: found, text: read(join(found, TSCONFIG))! };
+    const found = folders.find((one) => read(join(one, TSCONFIG_FILE)) !== null);
+    this.#tsconfig = found === undefined ? null : { folder: found, text: read(join(found, TSCONFIG_FILE))! };
   }
 
   /** Path of the tsconfig.json, if imports depend on it. */
   get tsconfig(): string | null {
     if (!this.#tsconfig || !/"(?:paths|baseUrl)"/.test(this.#tsconfig.text)) return null;
-    return join(this.#tsconfig.folder, TSCONFIG);
+    return join(this.#tsconfig.folder, TSCONFIG_FILE);
   }
 
   /** Path of the file that an import names; null for packages, and if there is none. */
@@ -47,14 +47,14 @@ export class ModuleFinder {
    */
   follow(entry: string): Map<string, string> {
     const texts = new Map<string, string>();
-    const open = [entry];
-    for (let path = open.pop(); path !== undefined; path = open.pop()) {
+    const openPaths = [entry];
+    for (let path = openPaths.pop(); path !== undefined; path = openPaths.pop()) {
       const text = texts.has(path) ? null : this.#read(path);
       if (text === null) continue;
       texts.set(path, text);
       for (const specifier of specifiersIn(text)) {
         const found = this.resolve(path, specifier);
-        if (found !== null) open.push(found);
+        if (found !== null) openPaths.push(found);
       }
     }
     return texts;
@@ -67,7 +67,7 @@ const isShared = (path: string): boolean => path.startsWith("lib/") || path.star
 /** Name of a project's file in the `source` of the action in `folder`. @throws ProjectFault if no source may have it */
 function sourcePath(folder: string, path: string): string {
   if (path.startsWith(`${folder}/`)) return path.slice(folder.length + 1);
-  if (isShared(path) || path === TSCONFIG) return path;
+  if (isShared(path) || path === TSCONFIG_FILE) return path;
   throw new ProjectFault(`${path} cannot be imported: modules that actions share belong in lib/`);
 }
 
@@ -106,7 +106,7 @@ export function testFiles(folder: string, test: string, read: ReadFile): Record<
     const base = join(dirname(finder.tsconfig), baseUrl);
     return {
       ...files,
-      [TSCONFIG]: JSON.stringify({ compilerOptions: { baseUrl: base, paths: Object.fromEntries(paths) } }),
+      [TSCONFIG_FILE]: JSON.stringify({ compilerOptions: { baseUrl: base, paths: Object.fromEntries(paths) } }),
     };
   } catch (error) {
     throw namingFile(test, error);
@@ -120,16 +120,16 @@ export function projectPaths(
   readProject: ReadFile,
 ): Map<string, string> {
   const textOf = (name: string) => (Object.hasOwn(files, name) ? files[name]! : null);
-  const isProjectConfig = textOf(TSCONFIG) !== null && readProject(TSCONFIG) === textOf(TSCONFIG);
+  const isProjectConfig = textOf(TSCONFIG_FILE) !== null && readProject(TSCONFIG_FILE) === textOf(TSCONFIG_FILE);
   const read: ReadFile = (path) => {
-    if (path === TSCONFIG) return isProjectConfig ? textOf(TSCONFIG) : null;
-    if (path === join(folder, TSCONFIG) && isProjectConfig) return null;
+    if (path === TSCONFIG_FILE) return isProjectConfig ? textOf(TSCONFIG_FILE) : null;
+    if (path === join(folder, TSCONFIG_FILE) && isProjectConfig) return null;
     if (path.startsWith(`${folder}/`)) return textOf(path.slice(folder.length + 1));
     return isShared(path) ? textOf(path) : null;
   };
   const entry = Object.keys(files).find((name) => name.startsWith("action.")) ?? "action.ts";
   const paths = new Map(Object.keys(files).map((name) => [name, join(folder, name)]));
-  if (isProjectConfig) paths.set(TSCONFIG, TSCONFIG);
+  if (isProjectConfig) paths.set(TSCONFIG_FILE, TSCONFIG_FILE);
   for (const path of new ModuleFinder(folder, read).follow(join(folder, entry)).keys())
     paths.set(sourcePath(folder, path), path);
   return paths;
