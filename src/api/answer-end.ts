@@ -17,7 +17,7 @@ function waitingOn(socket: Socket): Set<() => void> {
   return enders;
 }
 
-/** Calls `over` once; at once if the response has ended already. */
+/** Calls `over` once, when the response ends; immediately if it has already ended. */
 export function whenOver({ socket }: IncomingMessage, response: ServerResponse, over: () => void): void {
   if (response.closed || socket.destroyed) {
     over();

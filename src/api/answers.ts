@@ -150,7 +150,7 @@ export function createAnswers(
         add(owner, bytes);
       }
 
-      /** A running part keeps the bytes that it has read. */
+      /** Releases the counted bytes. A part that is still running keeps the bytes that it has read. */
       function giveBack(): void {
         if (isOpen || partCount > 0) return;
         add(owner, -heldBytes);

@@ -18,9 +18,9 @@ interface ScriptDependency {
 
 export interface AuthorDocument {
   title: string;
-  /** With the page's own runtime token. */
+  /** Public values of the app, and the runtime token of this page. */
   env: RuntimeEnv & { token: string };
-  /** What the page's own script reads from `#svc-page`. */
+  /** Values for the page's own script, which reads them from the element `#svc-page`. */
   page: Record<string, string>;
   /** Path prefix of the service, usually "". */
   base: string;

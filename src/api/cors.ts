@@ -17,8 +17,8 @@ const EXPOSED_HEADERS = [
 ];
 
 /**
- * Without `credentials` a browser sends no cookie across origins, and hides the response if it did. So any origin is
- * allowed: a page can only do what its token allows. The page of a server run has such an origin.
+ * Allows requests from all origins without cookies. Browsers send no cookie to another origin here, so a page can only
+ * do what its token allows. Pages of server runs also have another origin.
  */
 export function registerCors(app: FastifyInstance): void {
   const options: FastifyCorsOptions = {

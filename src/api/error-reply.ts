@@ -72,7 +72,7 @@ export function errorReply(
 const WRONG_TYPE =
   /(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent (?:(?:non-integer|non 32-bit signed integer|non numeric|a non string|a non boolean|non-enum|non-string) )?value/g;
 
-/** Path of the refused value in a variable: names of the schema and list positions. */
+/** Path of an invalid value in a message of graphql-js about a variable. */
 const FAULT_PLACE = / at "(\w+(?:\.\w+|\[\d+\])+)"; /g;
 
 /** Other messages of graphql-js about an input value. Names of fields come from the caller; values are not included. */

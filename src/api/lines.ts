@@ -1,6 +1,6 @@
 /**
- * An answer whose lines are sent one by one, each a JSON value, while its operation goes on. A slow reader slows the operation down until
- * its time limit, or until the reader is disconnected (reader-pace.ts). Knows no operation.
+ * Response that is sent line by line while its operation runs; each line is a JSON value. A slow client slows the
+ * operation down, until the operation's time limit or until the client is disconnected (reader-pace.ts).
  */
 import { once } from "node:events";
 import { PassThrough, type Readable } from "node:stream";
@@ -10,7 +10,7 @@ export class Lines {
   /** @param perform sends the lines by its argument, which resolves when the next one can be sent */
   constructor(private readonly perform: (send: (line: object) => Promise<void>) => Promise<void>) {}
 
-  /** Starts the operation. Its failure ends the connection, so that the reader misses the last line, and is reported. */
+  /** Starts the operation. If it fails, the failure is logged and the connection ends without the last line. */
   stream(): Readable {
     const stream = new PassThrough();
     const closed = new AbortController();

@@ -9,7 +9,7 @@ import type { Metrics } from "./health.js";
 export interface MetricSources {
   /** Figures of all processes together; rejects while the database is not available. */
   vitals: ReadVitals;
-  /** This process's pool of connections. */
+  /** Connections in the database pool of this process. */
   database: () => { busy: number; idle: number; waiting: number };
   /** Connections that this process has lost so far. */
   lost: () => number;

@@ -50,7 +50,7 @@ export interface Caller {
 export const SCOPES = ["read", "run", "settings", "data", "manage", "publish"] as const;
 export type Scope = (typeof SCOPES)[number];
 
-/** Columns of the table other than scopes: the administrators of the service, roles of people, and credentials of one app. */
+/** Kinds of callers in the access table: administrators of the service, roles of people, and credentials of one app. */
 export type CallerRole = "administrator" | Role | "api" | "task" | "viewer" | "live";
 
 interface Rule {
@@ -69,14 +69,14 @@ const BACKEND_CALLERS = ["administrator", "owner", "admin", "editor", "api", "ta
 /** Readers of app data for backends. */
 const BACKEND_READERS = ["administrator", "owner", "admin", "editor", "reader", "api", "task"] as const;
 const RUN_CALLERS = ["administrator", "owner", "admin", "editor", "operator", "api", "task", "viewer", "live"] as const;
-/** Readers of a user's own notifications. */
+/** Callers who can read the notifications of their own user. */
 const RECIPIENTS = ["administrator", "owner", "admin", "editor", "api", "task", "viewer", "live"] as const;
 /** Credentials that can open an app page. */
 const CLIENT_CALLERS = ["administrator", "owner", "admin", "editor", "viewer", "live"] as const;
 /** Credentials of a page, in which an app user signs in. */
 const PAGES = ["viewer", "live"] as const;
 
-/** The whole table. An operation that is not here does not exist. */
+/** Access table: the callers and token scopes that each operation allows. Every operation has a row. */
 export const ACCESS_TABLE = {
   readSettings: { who: BACKEND_READERS, scopes: ["settings", "read"] },
   writeSettings: { who: BACKEND_CALLERS, scopes: ["settings"] },

@@ -25,7 +25,10 @@ export function nameTooLong(name: unknown): string | null {
   return `name must be at most ${ACTION_NAME_MAX_CHARACTERS} characters (got ${length})`;
 }
 
-/** Also rejects a name that is not a string: the table has no separate status for it. */
+/**
+ * Returns the fault of a name. A value that is not a string has the same status, because the validation table has no
+ * other.
+ */
 export function nameFault(name: unknown): string | null {
   if (nameMissing(name) !== null || name === "") return null;
   if (typeof name === "string" && /^[A-Za-z0-9_-]+$/.test(name)) return null;
@@ -55,7 +58,10 @@ export function codeEmpty(code: unknown): string | null {
   return typeof code === "string" && code.trim() === "" ? "code must not be empty" : null;
 }
 
-/** Also rejects code that is not a string: the table has no other status for it. Faulty dependencies list no package. */
+/**
+ * True if the code is invalid, or not a string, for which the validation table has no other status. If `dependencies` is
+ * invalid, the code is checked as if no package were listed.
+ */
 export function codeInvalid(code: unknown, dependencies: unknown, judge: CodeCheck): string | null {
   if (codeMissing(code) !== null || codeEmpty(code) !== null) return null;
   if (typeof code !== "string") return `code must be a string of JavaScript (got ${describeValue(code)})`;

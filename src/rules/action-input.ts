@@ -69,7 +69,7 @@ export function presentLimits(limits: NullableLimits): Pick<ActionInput, keyof N
   };
 }
 
-/** The source if there is one. */
+/** Returns the source, or null if it has no files. */
 export const presentSource = (source: ActionSource | null): Pick<ActionInput, "source"> => (source ? { source } : {});
 
 /** Returns the fault of a field (its name, the expected and the received value); null if there is none. */
@@ -207,8 +207,8 @@ const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone
 
 /**
  * Parses a new action; read-only properties are ignored, so that an action can be sent back as it was read.
- * @param measure its `judge` returns the fault of the code; checking a megabyte takes long, so the service does that
- *   before
+ * @param measure its `judge` returns the fault of the code; the service reads the code before, in a worker thread,
+ *   because reading a megabyte takes long
  * @throws ActionError a status of the validation table; REQUEST_INVALID if the data is not an object, and for faults
  *   without a status
  */

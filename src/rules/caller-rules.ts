@@ -17,7 +17,7 @@ export interface ValueTest {
   equals?: ScalarValue;
   /** Differs from the value and from every element of a list. */
   notequals?: ScalarValue;
-  /** Part of a text in any case, or of one of the texts in a list. */
+  /** Text that the value, or one text of a list, must contain; case is ignored. */
   contains?: string;
 }
 
@@ -80,7 +80,7 @@ export function checkAllow(value: unknown, field: string): asserts value is Call
   refuseUnknownFields(value, ALLOW_SHAPE, field);
 }
 
-/** Names of columns contain no braces, so that the expression reads each character once. */
+/** Placeholder of a user's column. Column names contain no braces, so that the expression runs in linear time. */
 const USER_PLACEHOLDER = /\{\{\s*user\.([^{}]+)\}\}/g;
 const PLACEHOLDER_START = /\{\{\s*user\./;
 /** Cache of parsed templates, most recently used last. A visitor's request may use hundreds of them. */
@@ -118,7 +118,7 @@ function isScalar(value: unknown): value is ScalarValue {
   return (typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean";
 }
 
-/** Value of the user's column; undefined if it cannot be compared. Such a rule matches no user. */
+/** Returns the value of the user's column; undefined if the value cannot be compared. The rule then matches no user. */
 function ofUser(user: UserData | null, column: string): ScalarValue | undefined {
   const value = user !== null && Object.hasOwn(user, column) ? user[column] : undefined;
   return isScalar(value) ? value : undefined;

@@ -9,7 +9,7 @@ export interface Scope {
   /** True if `var` declarations belong to this scope. */
   ofFunction: boolean;
   names: Map<string, Binding>;
-  /** Cached results of lookups from here: otherwise deep nesting would cost its depth at every lookup. */
+  /** Cached bindings by name. Without the cache, every lookup in deeply nested code would visit all outer scopes. */
   found: Map<string, Binding | undefined>;
 }
 

@@ -33,7 +33,10 @@ export function idOfCursor(cursor: unknown, name = "cursor"): number | null {
   throw new ActionError("REQUEST_INVALID", `${name} must be the cursor of an earlier page`);
 }
 
-/** Called with the number of bytes that a response will need. They are read after it has resolved. Rejects if they are too many. */
+/**
+ * Reserves bytes for a response. The operation reads the rows after the promise has resolved. The promise rejects if the
+ * response would be too large.
+ */
 export type ReserveBytes = (bytes: number) => Promise<void>;
 
 /** Candidates for a page with large values: matching ids with their bytes. */

@@ -1,7 +1,10 @@
 /** Roles of people and their order. Read it when you compare the rights of two people. */
 import { refuseField } from "./fields.js";
 
-/** Lowest first; a role may do what the roles before it may, except that `reader` sees code and data and `operator` runs actions. */
+/**
+ * Roles of people, lowest first. A role includes the rights of all lower roles, with one exception: `operator` can run
+ * actions, but cannot see code and data as `reader` can.
+ */
 export const ROLES = ["reader", "operator", "editor", "admin", "owner"] as const;
 export type Role = (typeof ROLES)[number];
 

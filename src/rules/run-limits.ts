@@ -16,9 +16,9 @@ import { flatShape } from "./unknown-fields.js";
 const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];
 
 const KEY_MAX_CHARACTERS = 255;
-/** Names of properties, parted by dots. */
+/** Shape of a concurrency or debounce key: property names, separated by dots. */
 const KEY = /^[^\s.{}",\\]+(\.[^\s.{}",\\]+)*$/;
-/** Of a debounce without a wait of its own. */
+/** Maximum wait of a debounce that sets none, as a multiple of its delay. */
 const WAITS_PER_DELAY = 10;
 
 const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;

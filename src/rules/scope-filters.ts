@@ -42,7 +42,7 @@ const onDay =
   (value) =>
     typeof value === "string" && DAY.test(value) && holds(value.slice(0, 10), String(operand).slice(0, 10));
 
-/** Both ends, as `[from, to]` or `{from, to}`. */
+/** Test for a range with both ends, given as `[from, to]` or `{from, to}`. */
 const betweenTest =
   (first: (operand: unknown) => ValueTest, second: (operand: unknown) => ValueTest) =>
   (operand: unknown): ValueTest => {
@@ -66,7 +66,7 @@ const isEmpty: ValueTest = (value) =>
 interface ScopeCondition {
   test: (operand: unknown) => ValueTest;
   negated?: boolean;
-  /** What is in an array does not count. */
+  /** True if only the whole value is tested, not the elements of an array. */
   whole?: boolean;
 }
 

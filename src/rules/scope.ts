@@ -19,7 +19,7 @@ import {
   withElements,
 } from "./scope-values.js";
 
-/** What is known of the app's user; null: a visitor without a name. */
+/** Values of the app's user; null for an anonymous visitor. */
 export type ScopeUser = Readonly<Record<string, unknown>> | null;
 
 export type Scope = Record<string, unknown> | Record<string, unknown>[];
@@ -29,7 +29,10 @@ const SCOPE_MAX_BYTES = 16 * 1024;
 const SCOPE_MAX_DEPTH = 20;
 const LIST_MAX = 1_000;
 
-/** PostgreSQL runs regular expressions: here an untrusted pattern would block all other requests. */
+/**
+ * Rejects `$regex`: an untrusted pattern could block all other requests of this process. Queries of entries run patterns
+ * in PostgreSQL.
+ */
 function refuseRegex(value: unknown, place: string): void {
   if (Array.isArray(value)) for (const [at, one] of value.entries()) refuseRegex(one, `${place}[${at}]`);
   if (!isObject(value)) return;
@@ -37,7 +40,7 @@ function refuseRegex(value: unknown, place: string): void {
   for (const [name, one] of Object.entries(value)) refuseRegex(one, `${place}.${name}`);
 }
 
-/** The language of data sources has one judge. */
+/** Validates the `where` with the same function as queries of data sources. */
 function checkWhere(where: unknown, place: string): void {
   if (!isObject(where)) refuseField(place, "a where: an object of tests", where);
   compileWhere(where, { doc: "", entry: null, sees: () => true }, new Statement(), place);
@@ -113,7 +116,7 @@ class ScopeTrial {
     return this.any(whole ? values : withElements(values), test(value), value) !== negated;
   }
 
-  /** @param expected what the test compares with: each of a list is a look */
+  /** @param expected operand of the test; each element of a list counts as one comparison */
   private any(values: readonly FoundValue[], test: ValueTest, expected?: unknown): boolean {
     const stepCount = Array.isArray(expected) ? 1 + expected.length : 1;
     return values.some((value) => {
@@ -130,7 +133,10 @@ function parsePathOf(column: unknown): readonly string[] {
   return path.own === null ? path.segments : [path.own];
 }
 
-/** True if a notification of that scope, which `parseScope` has judged, is for the user. A scope is never for who has no name. */
+/**
+ * True if a notification with the scope, which `parseScope` has validated, is for the user. A scope never matches an
+ * anonymous visitor.
+ */
 export function inScope(scope: Scope | null, user: ScopeUser): boolean {
   if (scope === null) return true;
   if (user === null) return false;

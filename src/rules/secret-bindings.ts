@@ -1,6 +1,6 @@
 /**
- * Secret bindings (contract, section 9): which setting is sent to which origin, and where in a request. Validates the
- * list that an editor stores, and decides which changes of a sealed key require its value.
+ * Secret bindings (contract, section 9): they define which setting is sent to which origin, and in which part of the
+ * request. Validates the list that an editor stores, and decides which changes of a sealed key require its value.
  */
 import { ActionError } from "../errors.js";
 import { SECRET_BINDINGS_MAX } from "../limits.js";
@@ -32,7 +32,7 @@ export interface SecretBinding {
   grant: OAuthGrantType | null;
 }
 
-/** A binding as it is stored, with the new value of its key where one was given. */
+/** A stored binding, with the new value of its key if the request has one. */
 export type BindingInput = SecretBinding & { value?: unknown };
 
 const FIELDS = ["key", "origin", "in", "name", "format", "sealed", "tokenUrl", "clientId", "scopes", "grant", "value"];
@@ -179,7 +179,7 @@ export function readSecretBindings(body: unknown, allowPrivateNetwork: boolean):
   return bindings;
 }
 
-/** What a binding sends where: a change of any of it is another destination. */
+/** The fields that decide where and how a binding sends its value. A change of one of them is a new destination. */
 const destinationOf = ({ sealed: _sealed, value: _value, ...destination }: BindingInput): string =>
   JSON.stringify(Object.entries(destination).sort());
 

@@ -74,7 +74,10 @@ function* passwordsIn(text: string): Generator<string> {
   }
 }
 
-/** What is secret by itself in a string: the lines of a PEM, an address's password, the strings of a JSON document and theirs. */
+/**
+ * Yields the parts of a string that are secret by themselves: the lines of a PEM, the password of a URL, and the strings
+ * of a JSON document with their own parts.
+ */
 function* partsOf(text: string): Generator<string> {
   const pendingValues = [text];
   while (pendingValues.length > 0) {
@@ -126,13 +129,13 @@ export function secretsOfSetting(name: string, input: unknown): NamedSecret[] {
   return found;
 }
 
-/** How many secrets there are and how many bytes they have together. */
+/** Number of secrets, and their total size in bytes. */
 export function sizeOfSecrets(secrets: readonly NamedSecret[]): { count: number; bytes: number } {
   const bytes = secrets.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0);
   return { count: secrets.length, bytes };
 }
 
-/** Why so many secrets cannot be kept in; null when they can. */
+/** Describes why these secrets exceed the limits; null if they fit. */
 export function secretsFault(secrets: readonly NamedSecret[]): string | null {
   const { count, bytes } = sizeOfSecrets(secrets);
   if (count <= SECRETS_MAX_COUNT && bytes <= SECRETS_MAX_BYTES) return null;

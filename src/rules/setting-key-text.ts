@@ -1,8 +1,9 @@
 /** A setting's key as a text column holds it: any JavaScript string, in at most four bytes a character. */
 
 /*
- * Text columns know neither NUL nor lone surrogates. Behind a backslash stand: a backslash for itself, 0 for NUL, and for a lone
- * surrogate the character of the private use area that lies 0x800 above it. So 512 characters fit in an index.
+ * Escapes characters that a text column cannot store. A backslash becomes two, NUL becomes a backslash and 0. A lone
+ * surrogate becomes a backslash and the character 0x800 above it, in the private use area. With this, keys of 512
+ * characters fit in an index.
  */
 const ESCAPE_SHIFT = 0x800;
 const UNSTORABLE_CHARACTER = /[\\\0]|\p{Surrogate}/gu;

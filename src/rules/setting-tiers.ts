@@ -15,10 +15,10 @@ export type SettingTier = "public" | "private" | "protected";
 /** `runtime`: the app's users. `http`: editors, admins, API and task tokens. `serverAction`: `context.settings`. */
 export type SettingReader = "runtime" | "http" | "serverAction" | "backend";
 
-/** Top-level settings as entries: a Map, or what Object.entries gives. Keys are data, whatever they spell. */
+/** Top-level settings as entries: a Map, or the result of Object.entries. Keys can be any text, also `__proto__`. */
 export type SettingEntries = Iterable<readonly [string, unknown]>;
 
-/** Without a prototype, so that a setting named `toString` is one and none appears unasked. */
+/** Object without a prototype, so that a setting can have the name `toString`, and a missing setting is undefined. */
 export type SettingsView = Record<string, unknown>;
 
 const READABLE_TIERS: Record<SettingReader, readonly SettingTier[]> = {
@@ -64,7 +64,7 @@ export const httpView = (settings: SettingEntries): SettingsView => viewSettings
 /** Settings that the service itself uses for code, which never gets them: the key of language models. */
 const KEPT_FROM_CODE: readonly string[] = [AI_SETTING];
 
-/** `context.settings` of a `server` action: the underscore keys, protected ones included. */
+/** Returns `context.settings` of a `server` action: private and protected settings. */
 export const serverActionView = (settings: SettingEntries): SettingsView =>
   viewSettings(
     [...settings].filter(([key]) => !KEPT_FROM_CODE.includes(key)),
@@ -132,7 +132,8 @@ export function checkMark(body: unknown): { keys: string[]; secret: boolean } {
 }
 
 /**
- * Where the AI builder's secure field keeps its value (specification, App settings object, rule 5).
+ * Returns the key under which the secure field of the AI builder stores its value (specification, App settings object,
+ * rule 5).
  * @throws ActionError SETTINGS_INVALID
  */
 export function artifactKey(settingKey: unknown): string {
@@ -146,7 +147,10 @@ export function artifactKey(settingKey: unknown): string {
   );
 }
 
-/** What an administrator's PUT may write: protected keys in it are ignored (specification, Settings endpoints). */
+/**
+ * Removes protected keys from the body of an administrator's PUT, which ignores them (specification, Settings
+ * endpoints).
+ */
 export function withoutProtected(body: unknown): unknown {
   if (!isObject(body)) return body;
   return Object.fromEntries(Object.entries(body).filter(([key]) => tierOf(key) !== "protected"));

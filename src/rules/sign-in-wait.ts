@@ -29,7 +29,10 @@ export function withAttempt(state: AttemptState, now: number): AttemptState {
   return { failures, level: state.level + 1, blockedUntil: now + waitOfLevel(state.level) };
 }
 
-/** The state after the attempt that began at `at` has succeeded: neither it nor the wait that it started counts. */
+/**
+ * Returns the state after the attempt that began at `at` has succeeded. The attempt, and the wait that it started, no
+ * longer count.
+ */
 export function withoutAttempt(state: AttemptState, at: number): AttemptState {
   const failures = state.failures.filter((failure) => failure !== at);
   const startedWait = state.blockedUntil === at + waitOfLevel(state.level - 1);

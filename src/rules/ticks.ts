@@ -18,7 +18,7 @@ const FAR_FUTURE = new Date("9999-12-31T00:00:00Z");
 
 export interface MissedTicks {
   tick: Date;
-  /** How many ticks, from `tick` on, this stands for. */
+  /** Number of missed ticks, starting with `tick`. */
   count: number;
   /** More were missed than `count`. */
   atLeast: boolean;
@@ -38,8 +38,9 @@ export function nextTick(frequency: string, timezone: string, from: Date): Date 
 }
 
 /**
- * Milliseconds after its ticks at which an action's scheduled runs start: the same for each tick, and spread evenly over the actions.
- * @param jitterSeconds the most that its author allows; null for none
+ * Milliseconds after its ticks at which an action's scheduled runs start: the delay is the same for each tick of an
+ * action, and spread evenly over the actions. @param jitterSeconds maximum that the author of the action allows; null
+ * for none
  */
 export function jitterOffset(actionId: number, jitterSeconds: number | null): number {
   const digest = createHash("sha256").update(`jitter of ${actionId}`).digest();

@@ -53,7 +53,7 @@ function httpWheres(triggers: unknown): { at: number; where: HttpWhere }[] {
   return httpTriggers.map(([at, element]) => ({ at, where: element["where"] as HttpWhere }));
 }
 
-/** Why the `where` of a log trigger is refused, or null; and the form it is kept in. */
+/** Validates the `where` of a log trigger: returns its fault, or null and the form in which it is stored. */
 export function parseLogWhere(where: unknown): { fault: string } | { where: LogWhere } {
   const fault = whereFault({ trigger: "log", where });
   return fault === null ? { where: storedLogWhere(where as Record<string, unknown>) } : { fault };
@@ -81,7 +81,7 @@ export function triggerNotAllowedFault(value: unknown, environment: unknown): st
   return null;
 }
 
-/** Triggers that passed the three checks, without what they do not use. */
+/** Returns valid triggers in the form in which they are stored, without unused fields. */
 export function storedTriggers(value: unknown): Trigger[] {
   return triggerElements(value).map(([, element]) => {
     const type = element["trigger"] as TriggerType;

@@ -1,19 +1,19 @@
 /** Decides whether an event satisfies a trigger's `where`. Imports only types: the server and the browser share this file. */
 import type { AnalyticsEventType, LogWhere } from "../data/action-types.js";
 
-/** The part of a log entry that a filter looks at. */
+/** The fields of a log entry that a filter compares. */
 export interface LogSubject {
   type: string;
   dataSourceId?: number | null;
 }
 
-/** An AnalyticsWhere as any wire brings it. */
+/** An analytics filter as REST or GraphQL sends it: unset fields may be null. */
 export interface AnalyticsFilter {
   type: string | null;
   data?: unknown;
 }
 
-/** The part of an analytics event that a filter looks at. */
+/** The fields of an analytics event that a filter compares. */
 export interface AnalyticsSubject {
   type: string;
   data?: unknown;
@@ -21,7 +21,7 @@ export interface AnalyticsSubject {
 
 export const ANALYTICS_EVENT_TYPES: readonly AnalyticsEventType[] = ["analytics.pageView", "analytics.event"];
 
-/** The log event types that the specification names (Events, Log events). Others exist and are accepted. */
+/** The log event types of the specification (Events, Log events). A filter can also use other types. */
 export const LOG_EVENT_TYPES: readonly string[] = [
   "sms.2fa",
   "sms.communicate",
@@ -70,7 +70,10 @@ export function matchesAnalytics(where: AnalyticsFilter, event: AnalyticsSubject
   return (where.data ?? null) === null || containsFilter(event.data, where.data);
 }
 
-/** Objects: every own field of the filter, deeply. Arrays: as long, element by element. Everything else: the same value. */
+/**
+ * True if the value contains the filter. Objects need all fields of the filter, at every level. Arrays need the same
+ * length and matching elements. All other values must be equal.
+ */
 function containsFilter(value: unknown, filter: unknown): boolean {
   if (Array.isArray(filter)) {
     return (

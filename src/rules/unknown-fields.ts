@@ -23,7 +23,7 @@ export const flatShape = (fields: Iterable<string>, readOnly: readonly string[] 
   readOnly,
 });
 
-/** Names that are longer are compared by their beginning. */
+/** Maximum characters of a name that are compared; the rest of a longer name is ignored. */
 const COMPARED_CHARACTERS = 64;
 
 /** Levenshtein distance. */

@@ -4,7 +4,7 @@
  */
 import type { Status } from "../errors.js";
 
-/** The last rows are the contract's (section 4), which come after the specification's. */
+/** The last statuses are from the contract (section 4). They come after those of the specification. */
 const VALIDATION_TABLE: readonly Status[] = [
   "NAME_REQUIRED",
   "NAME_EMPTY",

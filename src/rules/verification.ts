@@ -25,7 +25,7 @@ export interface VerificationRules {
   /** True if a password is not enough to sign in. */
   secondFactor: boolean;
   subject: string;
-  /** `{{code}}` stands for the code. */
+  /** Text of the message; `{{code}}` is replaced by the code. */
   text: string;
 }
 

@@ -5,7 +5,7 @@ const DAY_MS = 86_400_000;
 /** One formatter per zone: making one takes 50 times as long as using it. */
 const formatters = new Map<string, Intl.DateTimeFormat>();
 
-/** Milliseconds that the wall clock of the zone is ahead of UTC at an instant. */
+/** Returns the milliseconds by which the zone's wall clock is ahead of UTC at an instant. */
 export function zoneOffset(timeZone: string, instant: number): number {
   let formatter = formatters.get(timeZone);
   if (formatter === undefined) {
@@ -17,8 +17,8 @@ export function zoneOffset(timeZone: string, instant: number): number {
 }
 
 /**
- * The instants at which the zone's clock shows a wall-clock time, oldest first: one, two where the clock goes back over
- * it, none where the clock skips it.
+ * Returns the instants at which the zone's clock shows a wall-clock time, oldest first. Usually there is one. There are
+ * two if the clock is set back over the time, and none if the clock skips it.
  * @param wall the wall-clock time, written as if it were UTC
  */
 export function instantsOf(timeZone: string, wall: number): number[] {
@@ -28,8 +28,8 @@ export function instantsOf(timeZone: string, wall: number): number[] {
 }
 
 /**
- * The instant at which the clock goes on after skipping a wall-clock time, or null if the zone leaves out the whole day
- * (Apia, 30 December 2011).
+ * Returns the instant at which the clock continues after it has skipped a wall-clock time; null if the zone skips the
+ * whole day (Apia, 30 December 2011).
  * @param wall a time that {@link instantsOf} has no instant for
  */
 export function endOfSkip(timeZone: string, wall: number): number | null {

@@ -10,7 +10,7 @@ export interface NavigationGroup {
 }
 
 export interface PageFrame {
-  /** Path before the service's own, "" as a rule. */
+  /** Path of the service behind a proxy, before `/docs`; usually "". */
   prefix: string;
   navigation: readonly NavigationGroup[];
   script: string;

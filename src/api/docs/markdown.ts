@@ -3,7 +3,7 @@ import MarkdownIt, { type Env, type Token } from "markdown-it";
 import { escapeHtml } from "../web-assets.js";
 import type { DocsLibrary, DocsPage, LinkTarget } from "./library.js";
 
-/** The service's address in the examples, which readers see as the address of their own service. */
+/** Address of the service in the examples. Readers see the address of their own service instead. */
 const EXAMPLE_ADDRESS = /(https?|wss?):\/\/(?:127\.0\.0\.1|localhost):4000(?!\d)/g;
 
 export interface DocsHeading {
@@ -61,7 +61,7 @@ export class DocsRenderer {
   readonly #prefix: string;
   readonly #markdown = new MarkdownIt({ html: true });
 
-  /** @param prefix path before the service's own, "" as a rule */
+  /** @param prefix path of the service behind a proxy; usually "" */
   constructor(library: DocsLibrary, prefix: string) {
     this.#library = library;
     this.#prefix = prefix;
@@ -124,7 +124,7 @@ export class DocsRenderer {
   }
 }
 
-/** @param suffix what the address of a page ends with: "" for the web page, ".md" for Markdown */
+/** @param suffix end of a page's address: "" for the web page, ".md" for Markdown */
 function hrefOf(target: LinkTarget, base: string, suffix: "" | ".md"): string | null {
   switch (target.kind) {
     case "page":

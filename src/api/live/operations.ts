@@ -4,7 +4,7 @@
  */
 import { IDLE_SOCKETS_PER_ADDRESS, SOCKETS_PER_ADDRESS } from "../../limits.js";
 
-/** One operation, and what its end frees. */
+/** An operation in progress on a socket, with the functions to call at its end. */
 export class Operation {
   private readonly endings: (() => void)[] = [];
   private hasEnded = false;

@@ -14,7 +14,7 @@ const WAITED_MS = 1_000;
 /** Below this many queued messages, `whenRoom` does not wait. */
 const ROOM_MESSAGES = 100;
 const ROOM_LENGTH = 1024 * 1024;
-/** A peer that reads nothing for this long while messages wait counts as gone. */
+/** Time after which a client that reads nothing, while messages are waiting, is disconnected. */
 export const STALLED_MS = 15_000;
 
 export type MessagePart = string | Buffer;

@@ -34,7 +34,7 @@ export interface AppTool {
   needs: readonly Operation[];
   /** False for tools that change nothing: read-only mode has only these. */
   changes: boolean;
-  /** True if it changes what live users get. */
+  /** True if the tool changes the live version of an app. */
   isLive?: boolean;
   input: z.ZodType;
   run(args: never, context: ToolContext): Promise<ToolResult>;

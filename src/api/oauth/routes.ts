@@ -181,7 +181,10 @@ function decisionOf(body: unknown, decider: DecidingPerson): GrantDecision | nul
 const asActionError = (error: unknown): unknown =>
   error instanceof OauthFailure ? new ActionError("REQUEST_INVALID", error.message) : error;
 
-/** Routes for the signed-in person who decides. As everywhere, a change by the cookie must come from the service's own page. */
+/**
+ * Routes for the signed-in person who allows or denies a program. A change that is authorized by the cookie must come
+ * from the service's own page.
+ */
 function registerPersonRoutes(app: FastifyInstance, { oauth, pages, addressFor }: OauthOptions): void {
   const requireDecider = (request: FastifyRequest): DecidingPerson => {
     const decider = deciderOf(request);

@@ -51,7 +51,7 @@ const IS_VALID_TOKEN =
   "kind <> 'task' AND NOT page_session AND grant_id IS NULL AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())";
 const COUNT = `SELECT count(*) FROM credential WHERE app_id = $1 AND ${IS_VALID_TOKEN}`;
 const WARN_BEFORE = "interval '7 days'";
-/* Only the process that writes the time logs the warning. */
+/* Sets the time of the expiry warning once, so that only one process logs the warning. */
 const MARK_EXPIRY_WARNED = `
   UPDATE credential SET expiry_warned_at = now()
    WHERE kind = 'api' AND ${IS_VALID_TOKEN} AND expires_at < now() + ${WARN_BEFORE} AND expiry_warned_at IS NULL

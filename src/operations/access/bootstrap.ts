@@ -65,8 +65,8 @@ function writeCredentialsFile(path: string, content: FirstCredentials): void {
 }
 
 /**
- * In an empty database creates the first app and writes `credentials.json` (mode 0600) to `dataDir`. Later it only
- * keeps the address in the file current. Returns the file's path if it was created now.
+ * Creates the first app in an empty database and writes its credentials to `credentials.json` (mode 0600) in `dataDir`.
+ * At later starts, it only updates the URL in that file. Returns the path if the file was created.
  */
 export async function bootstrap(options: {
   db: DataSource;

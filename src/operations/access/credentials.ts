@@ -1,4 +1,4 @@
-/** Credentials: issues them, resolves a token to its caller, revokes at once. */
+/** Credentials: issues them, resolves a token to its caller, and revokes them in all processes. */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
@@ -213,7 +213,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
   });
   notifications.onGap(forgetCallers);
 
-  /** Notifies every process, this one at once, that rights have changed. */
+  /** Notifies all processes that rights have changed. This process applies the change immediately. */
   async function announceChange(executor: Executor = db): Promise<void> {
     await executor.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
     forgetCallers();
@@ -235,7 +235,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       return () => watchers.delete(watcher);
     },
 
-    /** Creates a credential. Its token is only in this response. */
+    /** Creates a credential. The token is only in this return value; the database stores its hash. */
     async issue(credential: NewCredential, executor: Executor = db): Promise<{ id: number; token: string }> {
       const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
       const { pageSession = false, parentId = null, actionId = null, secret: token = newToken(kind) } = credential;

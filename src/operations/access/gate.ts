@@ -26,7 +26,10 @@ export interface Visitor {
   /** The network address of the request. */
   address?: string;
   quota?: RateAnswer & { limit: number };
-  /** A fault of the request, reported after the caller's right is checked: a caller without the right learns of no fault. */
+  /**
+   * Fault of the request, which is reported only after the caller's right has been checked, so that callers without the
+   * right do not see it.
+   */
   deferred?: ActionError;
   /** An unknown field of the body, which is reported after all other faults. */
   unknownField?: ActionError;
@@ -37,7 +40,7 @@ export function reportDeferred({ deferred }: Pick<Visitor, "deferred">): void {
   if (deferred) throw deferred;
 }
 
-/** A caller who may use what an app's access rules grant. */
+/** A caller of an operation that access rules of the app may allow. */
 export interface AdmittedRequest {
   /** null: anonymous. */
   caller: Caller | null;

@@ -6,11 +6,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 
 const REFUSAL_BOUNDS = {
-  /** Refusals that are sent at once to one address in each window. */
+  /** Number of refusals per network address and window that are sent without delay. */
   refusals: 200,
   windowMs: 20_000,
   waitMs: 1_000,
-  /** Maximum of refusals that wait, because each keeps a connection. */
+  /** Maximum delayed refusals, because each holds a connection. */
   waiting: 2_000,
   waitingPerSender: 128,
 };

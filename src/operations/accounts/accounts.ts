@@ -38,7 +38,7 @@ export interface PassphraseProof {
   provider?: string;
 }
 
-/** Sends a reset link to a person; null where the service has no mail server of its own. */
+/** Sends a reset link to a person; null if the service has no mail server. */
 export type SendReset = ((user: User, link: string) => Promise<void>) | null;
 
 const USER = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
@@ -49,7 +49,7 @@ const INSERT_PERSON = `
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER}`;
 const MAKE_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
-/* Also true for an organization whose administrators only used tokens. */
+/* Selects whether any administrator exists, also one who has only used tokens. */
 const HAS_ACCOUNT = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
 const LOCK_PERSON = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
 const RECENT_RESETS = `

@@ -15,7 +15,7 @@ import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
 export interface ProvenIdentity {
   issuer: string;
   subject: string;
-  /** null: there is none, or the provider has not verified it. */
+  /** E-mail address; null if the provider sent none, or has not verified it. */
   email: string | null;
   firstName: string;
   lastName: string;

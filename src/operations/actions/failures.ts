@@ -1,4 +1,4 @@
-/** Handles an unexpected failure in an operation that has its own status for it. */
+/** Logs an unexpected failure of an operation, and throws the operation's own error status for it. */
 import type { Logger } from "pino";
 import { isDatabaseAway } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";

@@ -8,7 +8,7 @@ import type { Caller } from "../../rules/access.js";
 
 const IS_EXPIRED = `created_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`;
 
-/* Also removes a few old keys of others, without waiting for concurrent sweeps. */
+/* Deletes a few expired keys of all callers; rows that another process is deleting are skipped. */
 const DELETE_EXPIRED_KEYS = `
   DELETE FROM idempotency WHERE ctid IN
     (SELECT ctid FROM idempotency WHERE ${IS_EXPIRED} ORDER BY created_at LIMIT 100 FOR UPDATE SKIP LOCKED)`;

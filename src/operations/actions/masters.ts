@@ -33,7 +33,7 @@ export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: read
   }));
 }
 
-/** Usual maximum size of the fields beside an action's code. */
+/** Assumed size of an action's fields, not counting its code. */
 const ROW_BYTES = 1_000;
 
 const OTHERS_BYTES = `

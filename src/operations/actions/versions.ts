@@ -84,7 +84,7 @@ const INSERT_SNAPSHOT = `
     INSERT INTO kept_script_use (sha256, action_version_id) SELECT sha256, id FROM version, unnest($5::text[]) AS sha256)
   SELECT id FROM version`;
 
-/** Fingerprint of what an author sets: a restored draft has the one of its version. */
+/** Fingerprint of the fields that authors set. A restored draft has the same fingerprint as its version. */
 const stateOf = (row: ActionRow): Buffer =>
   createHash("sha256")
     .update(JSON.stringify(inputOf(row)))

@@ -121,7 +121,7 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
       return clientRows.flatMap((row) => toClientAction(row) ?? []);
     },
 
-    /** One of these actions; null if there is none with that id. */
+    /** Returns one client action; null if no action has that id. */
     async one(appId: number, copy: Copy, id: number): Promise<ClientAction | null> {
       const sql = `SELECT ${COLUMNS} FROM action WHERE ${IS_RUNNABLE} AND id = $3`;
       const [row] = await rows<ClientRow>(db, sql, [appId, copy, id]);

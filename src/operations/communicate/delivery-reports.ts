@@ -21,7 +21,7 @@ export interface ReportRequest {
   /** Network address of the sender. */
   address: string;
   body: string;
-  /** The whole URL of the request, as its sender knows it. */
+  /** URL to which the provider sent the request, which is part of the signed text. */
   url: string;
   signature: string | null;
   twilioSignature: string | null;

@@ -5,7 +5,7 @@ import { DestinationFault } from "../../rules/message-destination.js";
 import type { Destinations } from "./destinations.js";
 import type { Outbox } from "./outbox.js";
 
-/** Stores it in the caller's transaction, with the status `kept` if nothing is configured that would send it. */
+/** Stores the e-mail in the caller's transaction, with the status `kept` if no provider is configured that could send it. */
 export type SendNotice = (
   executor: Executor,
   appId: number,

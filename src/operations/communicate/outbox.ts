@@ -38,7 +38,7 @@ export type Content = Omit<Email, "to"> | Omit<Sms, "to">;
 
 export interface NewMessage {
   appId: number;
-  /** kept: nothing is configured that would send it. */
+  /** `kept`: stored only, because no provider is configured that could send the message. */
   status: "kept" | "queued";
   content: Content;
   recipients: readonly Recipient[];
@@ -134,7 +134,10 @@ const LET_GO = `
 const RELEASE_LOST_MESSAGES = `
   ${LET_GO} WHERE holder IS NOT NULL
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = message.holder AND lease_until >= now()) RETURNING id`;
-/* $1 holder, $2 the messages that it knows: the response to a claim may have been lost. */
+/*
+ * Releases claimed messages that the process $1 does not know, because the response to its claim was lost. $2 are the
+ * messages that it knows.
+ */
 const RELEASE_ORPHAN_MESSAGES = `
   ${LET_GO} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
 

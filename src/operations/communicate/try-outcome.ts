@@ -14,7 +14,7 @@ export type TryOutcome =
   /** Another process holds the message; nothing was sent. */
   | { kind: "fenced" };
 
-/** It cannot be sent with the current settings. */
+/** Outcome of a message that cannot be sent with the current settings. */
 export function failedOutcome({ recipients }: ClaimedMessage, detail: string): TryOutcome {
   return { kind: "done", status: "failed", recipients, detail };
 }

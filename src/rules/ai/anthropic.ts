@@ -72,7 +72,10 @@ interface ContentBlock {
   text: string;
 }
 
-/** Blocks begin, grow by deltas and end; the usage has two parts. */
+/**
+ * Collects the events of a stream: each content block starts, grows by deltas and ends. The token usage arrives in two
+ * events.
+ */
 function openStream(model: string): CompletionStream {
   const blocks: ContentBlock[] = [];
   const usage = { inputTokens: 0, outputTokens: 0 };

@@ -83,7 +83,7 @@ function indexOf(delta: unknown, known: number): number {
   return textOf(at(delta, "id")) !== "" ? known : Math.max(0, known - 1);
 }
 
-/** A stream has each tool call once, and its arguments in pieces, by its index. */
+/** Collects the events of a stream. Each tool call has an index, under which its arguments arrive in pieces. */
 function openStream(model: string): CompletionStream {
   const calls: { id: string; name: string; text: string }[] = [];
   let usage: TokenUsage = { inputTokens: 0, outputTokens: 0 };

@@ -16,7 +16,7 @@ export interface DocumentRows {
   sql: string;
   /** True if `d` is still an entry's document, which may have hidden columns. */
   areEntries: boolean;
-  /** Names that a stage defined, in its order; null for an entry's own. */
+  /** Field names that a stage has defined, in order; null if the documents are still the entries themselves. */
   keys: readonly string[] | null;
 }
 

@@ -148,7 +148,10 @@ class WhereCompilation {
   }
 }
 
-/** Returns an SQL condition that is never null. @throws REQUEST_INVALID that names the path, the expected and the received value */
+/**
+ * Compiles a `where` to an SQL condition, whose value is never NULL. @throws REQUEST_INVALID that names the path, the
+ * expected and the received value
+ */
 export function compileWhere(where: unknown, source: Source, statement: Statement, place = "where"): string {
   if (where === undefined || where === null) return "true";
   const condition = new WhereCompilation(statement).where(where, place, source, 0);

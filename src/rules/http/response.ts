@@ -1,6 +1,6 @@
 /**
- * Options of `Svc.App.V3.Actions.response()`. The sandbox checks them, so that the author sees the fault, and the
- * service checks them again. Imports nothing, because both run it.
+ * Options of `Svc.App.V3.Actions.response()`. The sandbox checks the options, so that the author sees the fault, and the
+ * service checks them again. This file imports nothing, because it runs in both.
  */
 
 const NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,256}$/;
