@@ -21,7 +21,7 @@ describe("the packages without a back end", () => {
     ]);
   });
 
-  it("svc-csv prevents that a cell becomes a formula of a spreadsheet", async () => {
+  it("svc-csv prevents a cell from becoming a formula of a spreadsheet", async () => {
     await load("csv");
     expect(await client.run(`Svc.CSV.stringify([{ a: "=1+1" }])`)).to.equal(`a\r\n"'=1+1"`);
   });
