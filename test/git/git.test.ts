@@ -284,6 +284,14 @@ describe("git connections", () => {
     });
     expect(error).to.equal("permission denied");
     expect((await versions("first"))[0]).not.to.deep.include({ description: "value 8" });
+    // A reset of the passphrase revokes all credentials of the person.
+    await service.rest("PUT", member, { as: "admin", body: { role: "editor" } });
+    const reset =
+      "UPDATE credential SET revoked_at = now() WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL";
+    await rows(service.db, reset, [user.id]);
+    await webhook(connected.body.webhookSecret, pushed("refs/heads/main"));
+    const ended = await until(async () => ((await lastPull()).error === error ? null : lastPull()));
+    expect(ended.error).to.match(/a new passphrase; connect it again$/);
   });
 
   it("explains a repository that cannot be read, and keeps what the app has", async () => {

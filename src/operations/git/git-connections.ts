@@ -77,10 +77,11 @@ const WRITE = `
     credential_id = excluded.credential_id,
     updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "app_git.updated_at")}`;
 
+/* A new passphrase of the person revokes the credential, and so ends the pulls. */
 const RIGHTS = `
   SELECT is_administrator AS "isAdministrator", ARRAY(
            SELECT role FROM app_role WHERE app_role.person_id = person.id AND app_role.app_id = $2) AS roles
-    FROM person WHERE id = $1`;
+    FROM person WHERE id = $1 AND EXISTS (SELECT FROM credential WHERE id = $3 AND revoked_at IS NULL)`;
 
 export type GitConnections = ReturnType<typeof createGitConnections>;
 
@@ -186,10 +187,17 @@ export function createGitConnections(options: {
 
     /** The person who connected the repository, with the current rights on this app and no other. @throws FORBIDDEN */
     async callerOf(appId: number, { personId, credentialId }: GitRow): Promise<Caller> {
-      const [found] = await rows<{ isAdministrator: boolean; roles: Role[] }>(db, RIGHTS, [personId, appId]);
+      const [found] = await rows<{ isAdministrator: boolean; roles: Role[] }>(db, RIGHTS, [
+        personId,
+        appId,
+        credentialId,
+      ]);
       const role = found && highestOf(found.roles);
       if (!found || credentialId === null || !(role || found.isAdministrator))
-        throw new ActionError("FORBIDDEN", "the person who connected the repository has no right on the app any more");
+        throw new ActionError(
+          "FORBIDDEN",
+          "the person who connected the repository has no right on the app any more, or a new passphrase; connect it again",
+        );
       return {
         credentialId,
         kind: found.isAdministrator ? "admin" : "editor",
