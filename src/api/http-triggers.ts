@@ -124,7 +124,7 @@ function isToMove({ headers }: FastifyRequest, { isDraft }: Address, runtimeUrl:
   return headers.accept?.includes("text/html") ?? false;
 }
 
-const oneHeader =
+const createHeaderReader =
   (headers: IncomingHttpHeaders) =>
   (name: string): string | undefined => {
     const value = headers[name];
@@ -173,7 +173,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
     const body = (request.body as Buffer<ArrayBuffer> | undefined) ?? Buffer.alloc(0);
     const input = { headers, body, query: partsOf(raw.url ?? "").query, requestId: randomUUID() };
     const triggerSender = { address: context.address, token: headerToken(headers), appId: address.appId };
-    const signedParts = { header: oneHeader(headers), urls: urlsOf(request, publicUrl) };
+    const signedParts = { header: createHeaderReader(headers), urls: urlsOf(request, publicUrl) };
     const gone = context.gone ?? (() => overSignal(raw, reply.raw));
     try {
       const triggerAnswer = await triggers.run(

@@ -157,7 +157,7 @@ export function isUnstorableText(error: unknown): boolean {
   return code === "22021" || code === "22P05";
 }
 
-/** True if the database refused a connection because all are in use. */
+/** True if the error says that PostgreSQL has no free connection. */
 export function isFull(error: unknown): boolean {
   return driverErrorOf(error).code === "53300";
 }

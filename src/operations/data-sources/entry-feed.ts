@@ -74,8 +74,8 @@ const NO_DIFFERENCES: EntryDifferences = { inserted: [], updated: [], deleted: [
 const isEmpty = ({ inserted, updated, deleted }: EntryDifferences): boolean =>
   inserted.length + updated.length + deleted.length === 0;
 
-/** @throws DATA_SOURCE_ACCESS_DENIED */
-const shownBy = (rights: Rights, source: StoredDataSource): string =>
+/** Returns a key that changes when the caller can see other columns or entries. @throws DATA_SOURCE_ACCESS_DENIED */
+const visibilityKeyOf = (rights: Rights, source: StoredDataSource): string =>
   JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
 
 /** The error of a lost right that ends a subscription; null for other errors. */
@@ -145,7 +145,7 @@ export function createEntryFeed(options: {
     users.set(follower, room.appId, rights.user);
     try {
       rights.scope(source, follower.where);
-      const visibilityKey = shownBy(rights, source);
+      const visibilityKey = visibilityKeyOf(rights, source);
       const hasChanged = visibilityKey !== follower.shown;
       follower.shown = visibilityKey;
       if (hasChanged && follower.position !== null) follower.push(newsOf(room, follower, null));
@@ -310,7 +310,7 @@ export function createEntryFeed(options: {
       // An invalid where is rejected now instead of at the first change.
       const requested = { scope, where, onlyVisible: true };
       await readDifferences(read, source, requested, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
-      const visibilityKey = shownBy(rights, source);
+      const visibilityKey = visibilityKeyOf(rights, source);
       return liveSource<EntryNews>(source.appId, (push, end) => {
         const room = roomOf(source.appId, source.id);
         const follower: FeedSubscriber = {

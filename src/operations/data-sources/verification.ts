@@ -74,7 +74,12 @@ export function createVerification(options: {
 
   const rulesOf = async (appId: number) => verificationRules((await settings.backend(appId)).get(VERIFY_SETTING));
 
-  async function byAddress(source: StoredDataSource, column: string, by: VerifiedBy, input: string): Promise<Subject> {
+  async function subjectOfAddress(
+    source: StoredDataSource,
+    column: string,
+    by: VerifiedBy,
+    input: string,
+  ): Promise<Subject> {
     const normalizedValue = textHooks(source.hooks, null)({ [column]: input });
     const values = [source.appId, source.id, JSON.stringify(normalizedValue)];
     const [entry] = await rows<{ id: number; data: EntryData }>(db, SELECT_ENTRY_BY_VALUE, values);
@@ -84,7 +89,7 @@ export function createVerification(options: {
   }
 
   /** @throws UNAUTHORIZED if no user is signed in, REQUEST_INVALID if that user has no phone number */
-  async function bySignIn(caller: Caller, source: StoredDataSource, column: string): Promise<Subject> {
+  async function subjectOfSignIn(caller: Caller, source: StoredDataSource, column: string): Promise<Subject> {
     const user = await appUsers.signedIn(caller.credentialId, source.appId);
     if (user?.dataSourceId !== source.id) throw new ActionError("UNAUTHORIZED", "no user is signed in to this page");
     const address = user.data[column];
@@ -108,7 +113,7 @@ export function createVerification(options: {
       throw new ActionError("REQUEST_INVALID", "text messages are this app's second factor: sign in first");
     }
     const source = await sources.find(appId, referenceOf(rules.dataSource));
-    return address === null ? bySignIn(caller, source, column) : byAddress(source, column, by, address);
+    return address === null ? subjectOfSignIn(caller, source, column) : subjectOfAddress(source, column, by, address);
   }
 
   /** For an unknown address the rows are rolled back, so that the work is the same for each address. */

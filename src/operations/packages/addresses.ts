@@ -90,7 +90,10 @@ export function createAddresses(options: {
       return assetOf(dependency, await scripts.keep(source, noFacts));
     },
 
-    /** The stored script stays; the asset records whether its URL now returns other content. */
+    /**
+     * Requests the URL of a stored script again, and records in the asset whether the URL now returns other content. The
+     * stored script stays unchanged.
+     */
     async lookAgain(
       { appId }: ScriptAuthor,
       dependency: string,
