@@ -75,7 +75,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   {
     key: "trigger",
     head: "Trigger",
-    width: "minmax(64px, 92px)",
+    width: "minmax(72px, 92px)",
     className: "mode",
     cell: ({ trigger }) => TRIGGER_WORDS[trigger],
   },
@@ -91,7 +91,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
     key: "end",
     head: "Result or error",
     // The others become narrower first.
-    width: "minmax(140px, 1fr)",
+    width: "minmax(132px, 1fr)",
     className: "end",
     isFixed: true,
     cell: (run, { cancel }) => (
