@@ -13,8 +13,8 @@ if (!existsSync(program)) {
   process.exit(1);
 }
 if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR || !existsSync(ownNode)) {
-  const { main } = await import(new URL("../dist/src/cli/svc/main.js", import.meta.url));
-  await main(process);
+  const { runProgram } = await import(new URL("../dist/src/cli/svc/main.js", import.meta.url));
+  await runProgram(process);
 } else {
   const child = spawn(ownNode, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
   // A terminal sends the signals of Ctrl C and of its end to both processes.
