@@ -11,6 +11,10 @@ const LENGTH_DIGITS = 4;
 /** Larger files are left out by servers that can filter. */
 const FILTER = "filter blob:limit=1m";
 const REFS_MAX = 1_000;
+/** Limit of a response that lists capabilities or refs. */
+const LIST_MAX_BYTES = 256 * 1024;
+/** A pack of 5 MB in the smallest packets that servers send, of about 1 KB, has 5,000. */
+const PACKETS_MAX = 20_000;
 const REASON_MAX_CHARACTERS = 300;
 /** Channels of a packfile section. */
 const [PACK_CHANNEL, ERROR_CHANNEL] = [1, 3];
@@ -68,6 +72,8 @@ function packetsIn(body: Buffer): Packet[] {
     if (length < 0 || length === 3 || at + length > body.length) {
       throw new GitRemoteFault("the response is not that of a git server");
     }
+    if (packets.length === PACKETS_MAX)
+      throw new GitRemoteFault(`the server sent more than ${PACKETS_MAX} packets in one response`);
     if (length > 3) packets.push(body.subarray(at + LENGTH_DIGITS, at + length));
     else packets.push(length === 0 ? "flush" : length === 1 ? "delimiter" : "end");
     at += Math.max(length, LENGTH_DIGITS);
@@ -98,11 +104,18 @@ function checkStatus({ status, headers }: GitResponse, type: string): void {
   if (media.trim().toLowerCase() !== type) throw new GitRemoteFault("the response is not that of a git server");
 }
 
+/** @throws GitRemoteFault */
+function checkListSize({ body }: GitResponse): void {
+  if (body.length > LIST_MAX_BYTES)
+    throw new GitRemoteFault(`the server's list of refs or capabilities is larger than ${LIST_MAX_BYTES / 1024} KB`);
+}
+
 /** Capabilities of the server by name. */
 async function capabilitiesOf(send: SendGit): Promise<Map<string, string>> {
   const path = "/info/refs?service=git-upload-pack";
   const response = await send({ method: "GET", path, headers: VERSION, body: null });
   checkStatus(response, `${TYPE}-advertisement`);
+  checkListSize(response);
   const packets = packetsIn(response.body);
   checkError(packets);
   const lines = packets.map(lineOf).filter((line) => line !== null);
@@ -115,12 +128,18 @@ async function capabilitiesOf(send: SendGit): Promise<Map<string, string>> {
   );
 }
 
-async function command(send: SendGit, head: readonly string[], lines: readonly string[]): Promise<Packet[]> {
+async function requestPackets(
+  send: SendGit,
+  head: readonly string[],
+  lines: readonly string[],
+  checkResponse?: (response: GitResponse) => void,
+): Promise<Packet[]> {
   const text = (some: readonly string[]) => some.map((line) => packet(`${line}\n`)).join("");
   const body = Buffer.from(text(head) + DELIMITER + text(lines) + FLUSH);
   const headers = { ...VERSION, "content-type": `${TYPE}-request`, accept: `${TYPE}-result` };
   const response = await send({ method: "POST", path: "/git-upload-pack", headers, body });
   checkStatus(response, `${TYPE}-result`);
+  checkResponse?.(response);
   const packets = packetsIn(response.body);
   checkError(packets);
   return packets;
@@ -167,7 +186,7 @@ export async function openGitRemote(send: SendGit): Promise<GitRemote> {
   const headOf = (name: string) => [`command=${name}`, ...(format === undefined ? [] : [`object-format=${format}`])];
   return {
     async find(name) {
-      const packets = await command(send, headOf("ls-refs"), ["peel", `ref-prefix ${name}`]);
+      const packets = await requestPackets(send, headOf("ls-refs"), ["peel", `ref-prefix ${name}`], checkListSize);
       const refs = packets.slice(0, REFS_MAX).map((one) => refOf(lineOf(one) ?? ""));
       const found = refs.find((ref) => ref?.name === name);
       if (!found) throw new GitRemoteFault(`the repository has no ${name}`);
@@ -176,7 +195,7 @@ export async function openGitRemote(send: SendGit): Promise<GitRemote> {
     async fetch({ target }) {
       const filter = features.includes("filter") ? [FILTER] : [];
       const lines = ["no-progress", ...filter, "deepen 1", `want ${target}`, "done"];
-      return packIn(await command(send, headOf("fetch"), lines));
+      return packIn(await requestPackets(send, headOf("fetch"), lines));
     },
   };
 }

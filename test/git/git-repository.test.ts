@@ -15,6 +15,8 @@ interface Item {
   type: keyof typeof TYPES | "difference" | "unknown";
   content: Buffer;
   base?: string;
+  /** Kind and size as the pack states them, if not those of the item. */
+  head?: Buffer;
   /** Size that the pack states, if not that of the content. */
   size?: number;
 }
@@ -41,10 +43,10 @@ function packOf(items: readonly Item[], count = items.length): Buffer {
   head.write("PACK", "latin1");
   head.writeUInt32BE(2, 4);
   head.writeUInt32BE(count, 8);
-  const parts = items.map(({ type, content, base, size = content.length }) => {
+  const parts = items.map(({ type, content, base, head: stated, size = content.length }) => {
     const kind = type === "difference" ? 7 : type === "unknown" ? 5 : TYPES[type];
     const named = base === undefined ? Buffer.alloc(0) : Buffer.from(base, "hex");
-    return Buffer.concat([headOf(kind, size), named, deflateSync(content)]);
+    return Buffer.concat([stated ?? headOf(kind, size), named, deflateSync(content)]);
   });
   const body = Buffer.concat([head, ...parts]);
   return Buffer.concat([body, createHash("sha1").update(body).digest()]);
@@ -118,6 +120,9 @@ describe("git repositories", () => {
       [packOf([], 2_000_000_000), /more than 100000 files/],
       [packOf([{ ...file, size: 1 }, commit, root]), /an object cannot be unpacked/],
       [packOf([{ ...file, size: 2 ** 30 }, commit, root]), /an object is too large/],
+      // Continuation bytes until the factor of the next digit is infinite, and the size is no number.
+      [packOf([{ ...file, head: Buffer.from([0xb0, ...Buffer.alloc(159, 0x80), 0]) }]), /a number is too long/],
+      [packOf([base, delta(...Buffer.alloc(160, 0x80), 0)]), /a number is too long/],
       [packOf([zeros, zeros]), /unpacks to more than 64 MB/],
       [packOf([{ type: "unknown", content: Buffer.from("x") }]), /an object of the kind 5/],
       [packOf([{ ...delta(4, 1, 1, 65), base: "0".repeat(40) }]), /the base of a difference is missing/],
@@ -156,6 +161,18 @@ describe("git repositories", () => {
     }
     const deep = commitOf(folder);
     expect(await faultOf(read(hash(deep), packOf([...all, folder, deep])))).to.match(/nested deeper than 16 folders/);
+    // Each folder stands ten times in the next one, so that six of them are a million entries.
+    let [many, levels] = [tree([]), [] as Item[]];
+    for (let depth = 0; depth < 6; depth += 1) {
+      levels.push(many);
+      const inner = hash(many);
+      many = tree(Array.from({ length: 10 }, (_, at): [string, string, string] => ["40000", `f${at}`, inner]));
+    }
+    const top = tree([["40000", "lib", hash(many)]]);
+    const bomb = commitOf(top);
+    expect(await faultOf(read(hash(bomb), packOf([...levels, many, top, bomb])))).to.equal(
+      "the project has more than 20000 files and folders",
+    );
   });
 
   it("rejects responses that are not those of a git server", async () => {
@@ -176,6 +193,30 @@ describe("git repositories", () => {
       [server(packet("ERR go away\u001b[31m")), /^the server refuses: go away \[31m$/],
     ];
     for (const [send, fault] of cases) expect(await faultOf(openGitRemote(send))).to.match(fault);
+  });
+
+  it("rejects long lists and responses of very many packets, before it makes an object for each packet", async () => {
+    const packet = (text: string) => (text.length + 4).toString(16).padStart(4, "0") + text;
+    const capabilities = ["version 2", "ls-refs", "fetch=shallow"].map((line) => packet(`${line}\n`)).join("");
+    const response = (kind: string, body: string) => ({
+      status: 200,
+      headers: { "content-type": `application/x-git-upload-pack-${kind}` },
+      body: Buffer.from(body),
+    });
+    const server =
+      (list: string, result = ""): SendGit =>
+      async ({ method }) =>
+        method === "GET" ? response("advertisement", list) : response("result", result);
+    const long = packet("x".repeat(60_000)).repeat(5);
+    const tooLarge = "the server's list of refs or capabilities is larger than 256 KB";
+    const tooMany = "the server sent more than 20000 packets in one response";
+    expect(await faultOf(openGitRemote(server(capabilities + long)))).to.equal(tooLarge);
+    expect(await faultOf(openGitRemote(server(capabilities + packet("x").repeat(20_000))))).to.equal(tooMany);
+    const remote = await openGitRemote(server(capabilities, long));
+    expect(await faultOf(remote.find("refs/heads/main"))).to.equal(tooLarge);
+    const ref = { name: "refs/heads/main", commit: "1".repeat(40), target: "1".repeat(40) };
+    const many = await openGitRemote(server(capabilities, packet("x").repeat(20_001)));
+    expect(await faultOf(many.fetch(ref))).to.equal(tooMany);
   });
 
   it("reaches no private address, and no http URL, unless the operator allows it", async () => {

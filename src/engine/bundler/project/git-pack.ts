@@ -13,6 +13,8 @@ const HASH_BYTES = 20;
 const HEADER_BYTES = 12;
 const CHUNK_MAX_BYTES = 16 * 1024;
 const CHUNK_MIN_BYTES = 64;
+/** Bytes of a number after its first: more than UNPACKED_MAX_BYTES needs. */
+const NUMBER_MORE_BYTES = 5;
 const DIFFERENCE = 7;
 const TYPES: Readonly<Record<number, ObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };
 
@@ -59,7 +61,10 @@ class Reader {
   number(first: number, bits: number): number {
     let value = first & (2 ** bits - 1);
     let factor = 2 ** bits;
+    let count = 0;
     for (let byte = first; byte & 0x80; factor *= 128) {
+      count += 1;
+      if (count > NUMBER_MORE_BYTES) throw broken("a number is too long");
       byte = this.byte();
       value += (byte & 0x7f) * factor;
       if (value > UNPACKED_MAX_BYTES) throw broken("an object is too large");
@@ -155,7 +160,9 @@ export function readPack(pack: Buffer): GitObjects {
     const base = kind === DIFFERENCE ? reader.take(HASH_BYTES).toString("hex") : null;
     const content = inflated(reader, size);
     if (base !== null) {
-      waiting.set(base, [...(waiting.get(base) ?? []), { base, content }]);
+      const differences = waiting.get(base) ?? [];
+      differences.push({ base, content });
+      waiting.set(base, differences);
       continue;
     }
     const type = TYPES[kind];

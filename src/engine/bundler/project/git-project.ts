@@ -17,6 +17,8 @@ export interface RepositoryJob {
 const FOLDERS: readonly string[] = ["actions", "data", "lib"];
 const FILES: readonly string[] = ["alerts.json", "app.json", "secret-bindings.json", "settings.json", "tsconfig.json"];
 const FILES_MAX = 5_000;
+/** Entries of folders that are visited: one folder can stand in many places of a small pack. */
+const ENTRIES_MAX = 20_000;
 const DEPTH_MAX = 16;
 const TAGS_MAX = 5;
 const DOCUMENT_MAX_BYTES = 10 * 1024 * 1024;
@@ -79,9 +81,15 @@ function rootOf(objects: GitObjects, commit: string): string {
 /** Hashes of files by their paths. */
 function filesBelow(objects: GitObjects, root: string, folder: string): Map<string, string> {
   const files = new Map<string, string>();
+  let visitedEntries = 0;
   const walk = (tree: string, parent: string, depth: number) => {
     if (depth > DEPTH_MAX) throw new ProjectFault(`${parent} is nested deeper than ${DEPTH_MAX} folders`);
-    for (const { mode, name, hash } of entriesOf(contentOf(objects, tree, "tree"))) {
+    const entries = entriesOf(contentOf(objects, tree, "tree"));
+    // The root of a repository may hold much that is not part of the project.
+    if (parent !== "") visitedEntries += entries.length;
+    if (visitedEntries > ENTRIES_MAX)
+      throw new PackageFault(`the project has more than ${ENTRIES_MAX} files and folders`);
+    for (const { mode, name, hash } of entries) {
       const path = parent + name;
       if (parent === "" && !(mode === TREE ? FOLDERS : FILES).includes(name) && !isLink(mode, name)) continue;
       if (mode === TREE) walk(hash, `${path}/`, depth + 1);
