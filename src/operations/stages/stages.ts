@@ -47,13 +47,20 @@ const COPY_PEOPLE = [
   "INSERT INTO app_member (app_id, person_id, role) SELECT $2, person_id, role FROM app_member WHERE app_id = $1",
 ];
 
-const DELETE_STAGE = `
-  DELETE FROM app WHERE id IN (SELECT app_id FROM app_stage WHERE app_id = $1 AND root_id = $2 AND expires_at IS NOT NULL) RETURNING id`;
+/** Deletes the apps of a query. The credentials of their git connections, which no app owns, end. */
+const deleteApps = (ids: string): string => `
+  WITH deleted AS (DELETE FROM app WHERE id IN (${ids}) RETURNING id),
+       ended AS (UPDATE credential SET revoked_at = now() FROM app_git, deleted
+                  WHERE app_git.app_id = deleted.id AND credential.id = app_git.credential_id)
+  SELECT id FROM deleted`;
 
-const SELECT_EXPIRED_STAGES = `
-  DELETE FROM app WHERE id IN (
-    SELECT app_id FROM app_stage WHERE expires_at < now() ORDER BY expires_at LIMIT ${EXPIRED_AT_ONCE} FOR UPDATE SKIP LOCKED)
-  RETURNING id`;
+const DELETE_STAGE = deleteApps(
+  "SELECT app_id FROM app_stage WHERE app_id = $1 AND root_id = $2 AND expires_at IS NOT NULL",
+);
+
+const DELETE_EXPIRED_STAGES = deleteApps(
+  `SELECT app_id FROM app_stage WHERE expires_at < now() ORDER BY expires_at LIMIT ${EXPIRED_AT_ONCE} FOR UPDATE SKIP LOCKED`,
+);
 
 /** @throws REQUEST_INVALID naming the field */
 function wishIn(body: unknown): { name: string; expiresInHours: number | null } {
@@ -175,7 +182,7 @@ export function createStages(options: {
 
     /** Deletes expired stages. @returns time of the next call, Unix time in milliseconds */
     async expire(): Promise<number> {
-      const expiredStages = await rows(db, SELECT_EXPIRED_STAGES);
+      const expiredStages = await rows(db, DELETE_EXPIRED_STAGES);
       if (expiredStages.length > 0) await credentials.announce();
       return expiredStages.length === EXPIRED_AT_ONCE ? Date.now() : Date.now() + EXPIRE_EVERY_MS;
     },
