@@ -78,6 +78,7 @@ import { GrantsOfMakers1766300000100 } from "../../migrations/1766300000100-gran
 import { PublishedVersions1766400000000 } from "../../migrations/1766400000000-published-versions.js";
 import { TestsRequired1766500000000 } from "../../migrations/1766500000000-tests-required.js";
 import { GitConnections1766600000000 } from "../../migrations/1766600000000-git-connections.js";
+import { GitPullOrder1766700000000 } from "../../migrations/1766700000000-git-pull-order.js";
 
 export const MIGRATIONS = [
   Foundation1763600000000,
@@ -156,4 +157,5 @@ export const MIGRATIONS = [
   PublishedVersions1766400000000,
   TestsRequired1766500000000,
   GitConnections1766600000000,
+  GitPullOrder1766700000000,
 ];

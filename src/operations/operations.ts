@@ -24,6 +24,7 @@ import { createApps } from "./apps/apps.js";
 import { createClients } from "./client/clients.js";
 import { createStore } from "./data-sources/store.js";
 import { createGitConnections } from "./git/git-connections.js";
+import { createGitPullOrder } from "./git/git-pull-order.js";
 import { createGitPulls } from "./git/git-pulls.js";
 import { createGitRepository } from "./git/git-repository.js";
 import { createGitWebhooks } from "./git/git-webhooks.js";
@@ -204,7 +205,8 @@ function gitOf(
     Parameters<typeof createGitRepository>[0],
 ) {
   const connections = createGitConnections({ db, baseUrl, allowHttp: config.allowPrivateNetwork, ...parts });
-  const pulls = createGitPulls({ connections, readProject: createGitRepository(parts), ...parts });
+  const [order, repository] = [createGitPullOrder(db), createGitRepository(parts)];
+  const pulls = createGitPulls({ connections, order, repository, log, ...parts });
   return { connections, pulls, webhooks: createGitWebhooks({ connections, pulls, log, ...parts }) };
 }
 

@@ -1,6 +1,7 @@
-/** A git connection as editors write it, and the refs that it takes. Reads no repository. */
+/** A git connection as editors write it, and the refs that it pulls. Reads no repository. */
+import { ActionError } from "../errors.js";
 import { isSourcePath } from "./action-source.js";
-import { isObject } from "./described.js";
+import { isObject, kindOf } from "./described.js";
 import { refuseField } from "./fields.js";
 import { normalOrigin } from "./integration-origins.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
@@ -39,6 +40,7 @@ export interface GitInput extends GitFields {
   newSecret: boolean;
 }
 
+const FIELDS = ["provider", "url", "branch", "folder", "tagPattern", "prune", "username", "token", "newSecret"];
 const READ_ONLY = ["lastPull", "hasToken", "webhookUrl", "userId", "updatedAt"];
 
 /** Names of git-check-ref-format, without those that need quoting. */
@@ -49,14 +51,19 @@ const isRefName = (name: string): boolean =>
   !/\.\.|\/\/|@\{|\/\.|\.\/|[./]$|\.lock$/.test(name) &&
   !name.startsWith(".");
 
+/** Refuses a value that may be or contain a token: the error does not quote it. */
+function refuseSecret(field: string, expected: string, value: unknown): never {
+  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected} (got ${kindOf(value)})`);
+}
+
 function readUrl(value: unknown, allowHttp: boolean): string {
   const expected = `the ${allowHttp ? "https or http" : "https"} URL of a repository without credentials, query and fragment`;
-  if (typeof value !== "string" || value.length > URL_MAX_CHARACTERS) return refuseField("url", expected, value);
+  if (typeof value !== "string" || value.length > URL_MAX_CHARACTERS) return refuseSecret("url", expected, value);
   const url = /[\s\\@?#]/.test(value) ? null : URL.parse(value);
   const origin = url && normalOrigin(url);
   const isAllowed = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");
   const path = url?.pathname.replace(/\/$/, "") ?? "";
-  if (!origin || !isAllowed || path === "" || path.endsWith("/")) return refuseField("url", expected, value);
+  if (!origin || !isAllowed || path === "" || path.endsWith("/")) return refuseSecret("url", expected, value);
   return origin + path;
 }
 
@@ -72,14 +79,13 @@ function readFlag(value: unknown, field: string): boolean {
   return typeof value === "boolean" ? value : refuseField(field, "true or false", value);
 }
 
-/** The token is not repeated in an error. */
 function readToken(token: unknown, expected: string): string | null | undefined {
   if (token === undefined || token === null) return token;
   if (typeof token === "string" && isHeaderText(token)) return token;
-  return refuseField("token", `${expected}, or null`, typeof token === "string" ? "another text" : token);
+  return refuseSecret("token", `${expected}, or null`, token);
 }
 
-/** @param allowHttp true if http URLs are valid (ALLOW_PRIVATE_NETWORK) @throws REQUEST_INVALID naming the field */
+/** @param allowHttp true if http URLs are valid (ALLOW_PRIVATE_NETWORK) @throws REQUEST_INVALID naming the field, not for unknown ones */
 export function readGitInput(body: unknown, allowHttp: boolean): GitInput {
   if (!isObject(body)) return refuseField("the git connection", "an object", body);
   const { provider, branch = "main", tagPattern = null, prune = false, newSecret = false, token } = body;
@@ -113,9 +119,12 @@ export function readGitInput(body: unknown, allowHttp: boolean): GitInput {
     token: readToken(token, isCredential),
     newSecret: readFlag(newSecret, "newSecret"),
   };
-  const names = ["provider", "url", "branch", "folder", "tagPattern", "prune", "username", "token", "newSecret"];
-  refuseUnknownFields(body, flatShape(names, READ_ONLY));
   return input;
+}
+
+/** Call this after all other checks. @throws REQUEST_INVALID */
+export function refuseUnknownGitFields(body: unknown): void {
+  refuseUnknownFields(body, flatShape(FIELDS, READ_ONLY));
 }
 
 /** True if the name fits the pattern, in which `*` stands for any characters. */
@@ -133,38 +142,38 @@ export function fitsPattern(name: string, pattern: string): boolean {
   return true;
 }
 
-/** A branch or tag that a connection takes. */
-export interface TakenRef {
+/** A branch or tag that a connection pulls. */
+export interface PulledRef {
   ref: string;
   publishes: boolean;
 }
 
-export const branchRef = ({ branch }: Pick<GitFields, "branch">): TakenRef => ({
+export const branchRef = ({ branch }: Pick<GitFields, "branch">): PulledRef => ({
   ref: BRANCHES + branch,
   publishes: false,
 });
 
-/** Returns null for a ref that the connection does not take. */
-export function takenRef(
+/** Returns null for a ref that the connection does not pull. */
+export function pulledRef(
   ref: string,
   { branch, tagPattern }: Pick<GitFields, "branch" | "tagPattern">,
-): TakenRef | null {
+): PulledRef | null {
   if (ref === BRANCHES + branch) return { ref, publishes: false };
   const tag = ref.startsWith(TAGS) ? ref.slice(TAGS.length) : "";
   if (tag === "" || tagPattern === null || !isRefName(tag) || !fitsPattern(tag, tagPattern)) return null;
   return { ref, publishes: true };
 }
 
-/** @throws REQUEST_INVALID for a ref that no connection takes */
+/** @throws REQUEST_INVALID for a ref that no connection pulls */
 export function checkRefText(ref: unknown): void {
   if (ref !== undefined && ref !== null && typeof ref !== "string") refuseField("ref", "a branch or tag", ref);
 }
 
 /** The ref of `POST …/git/pull`. @throws REQUEST_INVALID */
-export function readPullRef(ref: unknown, fields: Pick<GitFields, "branch" | "tagPattern">): TakenRef {
+export function readPullRef(ref: unknown, fields: Pick<GitFields, "branch" | "tagPattern">): PulledRef {
   if (ref === undefined || ref === null) return branchRef(fields);
-  const taken = typeof ref === "string" ? takenRef(ref, fields) : null;
-  if (taken) return taken;
+  const pulled = typeof ref === "string" ? pulledRef(ref, fields) : null;
+  if (pulled) return pulled;
   const tags = fields.tagPattern === null ? "" : `, or ${TAGS}${fields.tagPattern}`;
   return refuseField("ref", `${branchRef(fields).ref}${tags}`, ref);
 }

@@ -1,6 +1,7 @@
 /** Webhooks of git servers: their signatures, and the ref that a push has changed. Reads no database. */
 import { timingSafeEqual } from "node:crypto";
-import { isObject } from "./described.js";
+import { ActionError } from "../errors.js";
+import { describeValue, isObject } from "./described.js";
 import type { GitProvider } from "./git-input.js";
 import { isSigned, type SignatureAuth, type SignedRequest } from "./http/signatures.js";
 
@@ -25,13 +26,17 @@ export function isFromGitServer(provider: GitProvider, request: SignedRequest, s
   return isSigned(request, [secret], { ...SIGNED_BY[provider], setting: "" }, Date.now() / 1_000);
 }
 
-/** The branch or tag that a push has set; null for other events, and for one that was removed. */
-export function pushedRef(body: Uint8Array): string | null {
+/**
+ * The branch or tag that a push has set; null for other events, and for one that was removed.
+ * @throws REQUEST_INVALID for a body that is not JSON, such as a form
+ */
+export function pushedRef(body: Uint8Array, contentType: string | undefined): string | null {
   let event: unknown;
   try {
     event = JSON.parse(Buffer.from(body).toString("utf8"));
   } catch {
-    return null;
+    const advice = "set the content type of the webhook to application/json";
+    throw new ActionError("REQUEST_INVALID", `the body must be JSON (got ${describeValue(contentType)}); ${advice}`);
   }
   if (!isObject(event)) return null;
   const { ref, after } = event;

@@ -6,7 +6,7 @@ import { readRepository } from "../../src/engine/bundler/project/git-project.js"
 import { openGitRemote, type SendGit } from "../../src/engine/git-remote.js";
 import { createGitRepository } from "../../src/operations/git/git-repository.js";
 import { createOutgoingSender } from "../../src/operations/requests/requests.js";
-import { fitsPattern, readGitInput, takenRef } from "../../src/rules/git-input.js";
+import { fitsPattern, pulledRef, readGitInput } from "../../src/rules/git-input.js";
 
 const TYPES = { commit: 1, tree: 2, blob: 3, tag: 4 } as const;
 const ENTRIES = ["action.ts", "action.js"];
@@ -222,12 +222,46 @@ describe("git repositories", () => {
   it("reaches no private address, and no http URL, unless the operator allows it", async () => {
     expect(() => readGitInput({ provider: "github", url: "http://git.example/a" }, false)).to.throw(/the https URL/);
     const outgoing = createOutgoingSender({ allowPrivateNetwork: false, egressAddress: null });
-    const project = createGitRepository({ outgoing, packages: { readRepository: async () => ({}) } });
+    const repository = createGitRepository({ outgoing, packages: { readRepository: async () => ({}) } });
     for (const host of ["127.0.0.1", "10.0.0.1", "169.254.169.254", "[::1]", "localhost"]) {
       const input = readGitInput({ provider: "github", url: `https://${host}/a/b` }, false);
-      expect(await faultOf(project(1, input, "token", "refs/heads/main")), host).to.match(/has no public address/);
+      expect(await faultOf(repository.find(1, input, "token", "refs/heads/main")), host).to.match(
+        /has no public address/,
+      );
     }
     await outgoing.close();
+  });
+
+  it("names the server of a redirect to another origin, with and without a token", async () => {
+    const input = readGitInput({ provider: "github", url: "https://git.example/a/b" }, false);
+    const outgoing = {
+      send: async (_: unknown, { mayUse }: { mayUse: (origin: string) => boolean }) => mayUse("https://other.example"),
+    } as unknown as ReturnType<typeof createOutgoingSender>;
+    const repository = createGitRepository({ outgoing, packages: { readRepository: async () => ({}) } });
+    for (const token of ["token", null])
+      expect(await faultOf(repository.find(1, input, token, "refs/heads/main"))).to.equal(
+        "the server redirects to https://other.example, but a pull sends requests to https://git.example only",
+      );
+  });
+
+  it("requests a repository of GitLab below .git, where GitLab has it", async () => {
+    const requested: string[] = [];
+    const outgoing = {
+      send: async ({ url }: { url: URL }) => {
+        requested.push(url.pathname);
+        return { status: 404, headers: {}, body: Buffer.alloc(0) };
+      },
+    } as unknown as ReturnType<typeof createOutgoingSender>;
+    const repository = createGitRepository({ outgoing, packages: { readRepository: async () => ({}) } });
+    for (const [provider, name] of [
+      ["gitlab", "b"],
+      ["gitlab", "b.git"],
+      ["github", "b"],
+    ]) {
+      const input = readGitInput({ provider, url: `https://git.example/a/${name}` }, false);
+      await faultOf(repository.find(1, input, null, "refs/heads/main"));
+    }
+    expect(requested).to.deep.equal(["/a/b.git/info/refs", "/a/b.git/info/refs", "/a/b/info/refs"]);
   });
 
   it("matches tags by their pattern", () => {
@@ -236,9 +270,9 @@ describe("git repositories", () => {
     const test = (pair: string) => fitsPattern(pair.split(":")[1]!, pair.split(":")[0]!);
     expect([fits.filter((one) => !test(one)), others.filter(test)]).to.deep.equal([[], []]);
     const fields = { branch: "main", tagPattern: "v*" };
-    expect(takenRef("refs/tags/v1", fields)).to.deep.equal({ ref: "refs/tags/v1", publishes: true });
+    expect(pulledRef("refs/tags/v1", fields)).to.deep.equal({ ref: "refs/tags/v1", publishes: true });
     for (const ref of ["refs/tags/v1 x", "refs/tags/v..", "refs/heads/main2", "refs/tags/", "refs/heads/v1"])
-      expect(takenRef(ref, fields), ref).to.equal(null);
-    expect(takenRef("refs/tags/v1", { ...fields, tagPattern: null })).to.equal(null);
+      expect(pulledRef(ref, fields), ref).to.equal(null);
+    expect(pulledRef("refs/tags/v1", { ...fields, tagPattern: null })).to.equal(null);
   });
 });

@@ -218,6 +218,106 @@ describe("git connections", () => {
     ];
     for (const { http, body } of refused) expect([http, body.status]).to.deep.equal([401, "SIGNATURE_INVALID"]);
     expect(server.requests).to.have.length(sent);
+    const form = `payload=${encodeURIComponent(JSON.stringify(main))}`;
+    const { http, body } = await service.rest("POST", path("/git/webhook"), {
+      as: null,
+      body: form,
+      headers: {
+        "content-type": "application/x-www-form-urlencoded",
+        "x-hub-signature-256": `sha256=${createHmac("sha256", webhookSecret).update(form).digest("hex")}`,
+      },
+    });
+    expect([http, body.error]).to.deep.equal([
+      400,
+      'the body must be JSON (got "application/x-www-form-urlencoded"); set the content type of the webhook to application/json',
+    ]);
+  });
+
+  it("does not publish an old tag again when its webhook is delivered again", async () => {
+    const { webhookSecret } = (await connect({ ...fields(), newSecret: true })).body;
+    const deliver = async (tag: string) => {
+      await webhook(webhookSecret, pushed(`refs/tags/${tag}`));
+      // The app's pulls run one after the other: when this pull has ended, that of the webhook has, too.
+      await pull("?plan=true");
+    };
+    const publishedBy = async (tag: string) => (await lastPull()).ref === `refs/tags/${tag}` && (await lastPull());
+    const isLive = async (value: number) => {
+      const { body } = await service.rest("GET", `/v3/apps/${service.appId}/actions/${await idOf("first")}/diff`);
+      const [{ description }] = (await actions()).filter((one: { name: string }) => one.name === "first");
+      return description === `value ${value}` && body.diff.changes.length === 0;
+    };
+    server.tag("v20", server.commit(project(20)));
+    await webhook(webhookSecret, pushed("refs/tags/v20"));
+    await until(() => publishedBy("v20"));
+    server.tag("v21", server.commit(project(21)));
+    await webhook(webhookSecret, pushed("refs/tags/v21"));
+    await until(() => publishedBy("v21"));
+    await deliver("v20");
+    expect([(await lastPull()).ref, await isLive(21)]).to.deep.equal(["refs/tags/v21", true]);
+    // A person can go back to it; a tag that was moved is published.
+    expect((await pull("", { ref: "refs/tags/v20" })).body.pull.published).to.deep.equal(["first"]);
+    expect(await isLive(20)).to.equal(true);
+    server.tag("v20", server.commit(project(22)));
+    await webhook(webhookSecret, pushed("refs/tags/v20"));
+    await until(() => isLive(22));
+  });
+
+  it("applies nothing of a tag that cannot be published", async () => {
+    await connect();
+    const before = JSON.stringify(await actions());
+    server.tag("v30", server.commit(project(30)));
+    const cases = [
+      ["requires_tests = true", "requires_tests = false", "TESTS_REQUIRED"],
+      ["published_at = NULL", "published_at = now()", "APP_NOT_PUBLISHED"],
+    ];
+    for (const [set, reset, status] of cases) {
+      await rows(service.db, `UPDATE app SET ${set} WHERE id = $1`, [service.appId]);
+      expect((await pull("", { ref: "refs/tags/v30" })).body.status).to.equal(status);
+      await rows(service.db, `UPDATE app SET ${reset} WHERE id = $1`, [service.appId]);
+      expect(JSON.stringify(await actions())).to.equal(before);
+    }
+  });
+
+  it("publishes an action of which only the stored scripts differ", async () => {
+    const master = await idOf("first");
+    server.tag("v31", server.commit(project(31)));
+    await pull("", { ref: "refs/tags/v31" });
+    expect((await pull("", { ref: "refs/tags/v31" })).body.pull.published).to.deep.equal([]);
+    await rows(service.db, `UPDATE action SET assets = '[{"url":"https://example.com/a.js"}]' WHERE master_id = $1`, [
+      master,
+    ]);
+    expect((await pull("", { ref: "refs/tags/v31" })).body.pull.published).to.deep.equal(["first"]);
+  });
+
+  it("never removes a live action by a push to the branch, also with prune", async () => {
+    const rest = project(32);
+    delete rest["actions/first/action.ts"];
+    const commit = server.commit(rest);
+    await connect({ ...fields(), prune: true });
+    expect((await pull()).body.pull.plan.removed).to.deep.equal([]);
+    expect((await actions()).map((one: { name: string }) => one.name)).to.include("first");
+    server.tag("v32", commit);
+    expect((await pull("", { ref: "refs/tags/v32" })).body.pull.plan.removed).to.deep.equal([
+      { kind: "action", name: "first" },
+    ]);
+    await connect();
+    server.tag("v33", server.commit(project(33)));
+    await pull("", { ref: "refs/tags/v33" });
+  });
+
+  it("ends the credential of the connection with its stage", async () => {
+    const stage = await service.rest("POST", path("/stages"), { body: { name: "preview", expiresInHours: 1 } });
+    const stageId = stage.body.app.id;
+    await service.rest("PUT", path("/git", stageId), { body: fields() });
+    const [{ id }] = (await rows<{ id: number }>(
+      service.db,
+      "SELECT credential_id AS id FROM app_git WHERE app_id = $1",
+      [stageId],
+    )) as [{ id: number }];
+    expect((await service.rest("DELETE", path(`/stages/${stageId}`))).http).to.equal(200);
+    expect(await rows(service.db, "SELECT FROM credential WHERE id = $1 AND revoked_at IS NULL", [id])).to.have.length(
+      0,
+    );
   });
 
   it("verifies the webhooks of GitLab and Gitea as those send them", async () => {
@@ -250,7 +350,42 @@ describe("git connections", () => {
     const { http, body } = await first;
     expect([http, body.status]).to.deep.equal([409, "MANIFEST_CHANGED"]);
     expect((await versions("first"))[0].commit).not.to.equal(old);
+    expect((await lastPull()).commit, "an outdated pull stores no outcome").not.to.equal(old);
     expect((await pull()).body.pull.commit).to.equal(old);
+  });
+
+  it("neither applies nor publishes after the connection has changed or a later tag has started", async () => {
+    await connect();
+    const master = await idOf("first");
+    const live = async () =>
+      (
+        await rows<{ description: string }>(service.db, "SELECT description FROM action WHERE master_id = $1", [master])
+      )[0]!.description;
+    const before = JSON.stringify(await actions());
+    const liveBefore = await live();
+    const changes = [
+      () => connect(),
+      async () => {
+        await service.rest("DELETE", path("/git"));
+        await connect();
+      },
+      () => rows(service.db, "UPDATE app_git SET tag_pulls = tag_pulls + 1"),
+    ];
+    for (const change of changes) {
+      server.tag("v8", server.commit(project(9)));
+      const arrived = Promise.withResolvers<void>();
+      const isFree = Promise.withResolvers<void>();
+      server.onRequest = async () => {
+        arrived.resolve();
+        await isFree.promise;
+      };
+      const tag = pull("", { ref: "refs/tags/v8" });
+      await arrived.promise;
+      await change();
+      isFree.resolve();
+      expect((await tag).body.status).to.equal("MANIFEST_CHANGED");
+      expect([JSON.stringify(await actions()), await live()]).to.deep.equal([before, liveBefore]);
+    }
   });
 
   it("pulls with the rights that the person who connected has now", async () => {
@@ -280,7 +415,7 @@ describe("git connections", () => {
     await webhook(connected.body.webhookSecret, pushed("refs/heads/main"));
     const { error } = await until(async () => {
       const last = await lastPull();
-      return last.commit === null || last.error !== null ? last : null;
+      return last?.error ? last : null;
     });
     expect(error).to.equal("permission denied");
     expect((await versions("first"))[0]).not.to.deep.include({ description: "value 8" });
@@ -314,13 +449,14 @@ describe("git connections", () => {
       [{ ...fields(), url: "ssh://git.example/a" }, /^url must be the https or http URL/],
       [{ ...fields(), url: "https://user:secret@git.example/a" }, /^url must be/],
       [{ ...fields(), url: "https://git.example" }, /^url must be/],
+      [{ ...fields(), url: `https://git:${TOKEN}@git.example/a` }, /^url must be .* \(got a string\)$/],
       [{ ...fields(), branch: "../x" }, /^branch must be the name of a branch/],
       [{ ...fields(), branch: "-x" }, /^branch must be/],
       [{ ...fields(), folder: "../x" }, /^folder must be a path/],
       [{ ...fields(), tagPattern: "v*\n" }, /^tagPattern must be/],
       [{ ...fields(), prune: 1 }, /^prune must be true or false/],
       [{ ...fields(), username: "a:b" }, /^username must be/],
-      [{ ...fields(), token: "a\r\nx-y: z" }, /^token must be .* \(got "another text"\)$/],
+      [{ ...fields(), token: "a\r\nx-y: z" }, /^token must be .* \(got a string\)$/],
       [{ ...fields(), tokens: "a" }, /tokens .*token/],
     ];
     for (const [body, error] of bad) {
@@ -328,6 +464,14 @@ describe("git connections", () => {
       expect([http, answer.status], JSON.stringify(body)).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(answer.error).to.match(error);
     }
+    // Unknown fields are reported after all other faults.
+    const stale = { headers: { "if-match": '"none"' }, body: { ...fields(), tokens: "a" } };
+    expect((await service.rest("PUT", path("/git"), stale)).body.status).to.equal("RESOURCE_CHANGED");
+    await connect({ ...fields(), token: TOKEN });
+    expect((await connect({ ...fields(), url: `${server.url}x`, tokens: "a" })).body.error).to.match(
+      /^token is required/,
+    );
+    await connect({ ...fields(), token: null });
     const query = `query ($appId: Int!) { gitConnection(appId: $appId) { url hasToken lastPull { error } } }`;
     const { data } = await service.graphql(query, { appId: service.appId });
     expect(data.gitConnection).to.deep.include({ url: server.url, hasToken: false });

@@ -80,7 +80,7 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
     "no",
   ],
   MANIFEST_CHANGED: ["Read the manifest again and make a new plan.", "after a new read"],
-  GIT_PULL_FAILED: ["Correct the URL, the token or the file that the error names.", "yes"],
+  GIT_PULL_FAILED: ["Correct the URL, the token or the file that the error names.", "no"],
   DATA_SOURCE_NOT_EMPTY: ["Remove the entries first, or confirm the removal.", "no"],
   ENTRY_CHANGED: [
     "Apply your change to the current `entry`, which the error contains, and send it again.",

@@ -83,6 +83,8 @@ export interface AccessGate {
   countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void>;
   /** Counts a request to an HTTP trigger after its credential was checked. @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk */
   enterTrigger(visitor: Visitor, appId: number): Promise<void>;
+  /** Counts a webhook of a git server after its signature was checked. @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk */
+  enterGitWebhook(visitor: Visitor, appId: number): Promise<void>;
   /**
    * Counts a tool call of an agent, in addition to the limits of the operations that the tool uses.
    * @throws RATE_LIMIT_EXCEEDED
@@ -239,6 +241,15 @@ export function createGate(options: {
         await countIn(visitor, appId, { name: "http", limit, windowMs: RATE_WINDOW_MS, isVisitor: false });
       }
       if (room.level() !== "enough") refuseIfDiskIsFull("runAction", room.level());
+    },
+
+    async enterGitWebhook(visitor, appId) {
+      const limit = limits.publish;
+      if (limit > 0) {
+        const windowMs = rateWindowOf("publish");
+        await countIn(visitor, appId, { name: "git webhook", limit, windowMs, isVisitor: false });
+      }
+      if (room.level() !== "enough") refuseIfDiskIsFull("pullGit", room.level());
     },
 
     async countToolCall(visitor, appId) {

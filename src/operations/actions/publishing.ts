@@ -45,10 +45,10 @@ async function lockPublishingApp(manager: EntityManager, appId: number): Promise
 }
 
 /** A rollback, to a state that was live before, needs no tests. @throws APP_NOT_PUBLISHED, TESTS_REQUIRED */
-async function checkPublishable(
+async function requirePublishable(
   manager: EntityManager,
   app: PublishingApp | undefined,
-  { tested }: Publication,
+  tested: boolean,
   master: ActionRow,
 ): Promise<void> {
   if (!app?.isPublished) throw new ActionError("APP_NOT_PUBLISHED");
@@ -91,7 +91,7 @@ export function createPublishing(options: {
     const { appId, id } = target;
     const app = await lockPublishingApp(manager, appId);
     const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
-    await checkPublishable(manager, app, target, master);
+    await requirePublishable(manager, app, target.tested, master);
     // The draft may be older than a catalogue without its package, with which no run could succeed.
     const publishedAction = judgement.published(master, resolved);
     // Draft and live version share one script, which is in the history.
@@ -136,6 +136,17 @@ export function createPublishing(options: {
      */
     publish: (caller: Caller, target: Publication): Promise<Action> =>
       failingAs("PUBLISH_FAILED", log, publishAhead(caller, target)),
+
+    /**
+     * Checks in the transaction that changes drafts whether they can be published afterwards without tests.
+     * @throws APP_NOT_PUBLISHED, TESTS_REQUIRED
+     */
+    async checkPublishable(manager: EntityManager, appId: number, ids: readonly number[]): Promise<void> {
+      if (ids.length === 0) return;
+      const app = await lockPublishingApp(manager, appId);
+      for (const id of ids)
+        await requirePublishable(manager, app, false, await manager.findOneByOrFail(ActionRow, { id }));
+    },
 
     /** @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, ACTION_CHANGED, ACTION_NOT_PUBLISHED */
     unpublish: (caller: Caller, target: Target): Promise<void> =>

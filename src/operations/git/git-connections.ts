@@ -4,7 +4,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { type GitFields, type GitInput, readGitInput } from "../../rules/git-input.js";
+import { type GitFields, type GitInput, readGitInput, refuseUnknownGitFields } from "../../rules/git-input.js";
 import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/precondition.js";
 import { highestOf, type Role } from "../../rules/roles.js";
 import type { Credentials } from "../access/credentials.js";
@@ -160,6 +160,7 @@ export function createGitConnections(options: {
         const values = [appId, provider, url, branch, folder, tagPattern, prune, username, token, sealedSecret];
         await rows(manager, WRITE, [...values, caller.personId, credentialId]);
         const data = { url, branch, folder, tagPattern, prune, newSecret: secret !== null };
+        refuseUnknownGitFields(body);
         await recordChange(manager, caller, { appId, type: "app.git.connect", data });
         return { git: viewOf(appId, (await find(manager, appId))!), webhookSecret: secret };
       });
@@ -211,28 +212,6 @@ export function createGitConnections(options: {
           expiresAt: Number.POSITIVE_INFINITY,
         },
       };
-    },
-
-    /** Starts a pull of the branch. @returns its number: a later pull has a higher one */
-    async startBranchPull(appId: number): Promise<number> {
-      const sql =
-        "UPDATE app_git SET branch_pulls = branch_pulls + 1 WHERE app_id = $1 RETURNING branch_pulls AS number";
-      const [row] = await rows<{ number: number }>(db, sql, [appId]);
-      if (!row) throw new ActionError("NOT_FOUND", "no repository is connected");
-      return Number(row.number);
-    },
-
-    /** Locks the connection until the end of the transaction. @throws MANIFEST_CHANGED if a later pull of the branch has started */
-    async checkBranchPull(manager: EntityManager, appId: number, number: number): Promise<void> {
-      const sql = "SELECT FROM app_git WHERE app_id = $1 AND branch_pulls = $2 FOR UPDATE";
-      const found = await rows(manager, sql, [appId, number]);
-      if (found.length === 0)
-        throw new ActionError("MANIFEST_CHANGED", "a later pull has started, or the repository was disconnected");
-    },
-
-    /** Stores the outcome; nothing if the repository was disconnected. */
-    async recordPull(appId: number, pull: LastPull): Promise<void> {
-      await rows(db, "UPDATE app_git SET last_pull = $2 WHERE app_id = $1", [appId, JSON.stringify(pull)]);
     },
   };
 }

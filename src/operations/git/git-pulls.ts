@@ -1,21 +1,27 @@
 /** Pulls: applies the definitions of a branch to the drafts, whole or not at all; a tag also publishes the actions that it changes. */
 import { isDeepStrictEqual } from "node:util";
+import type { Logger } from "pino";
 import { type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
-import { checkRefText, readPullRef, type TakenRef } from "../../rules/git-input.js";
+import { checkRefText, type PulledRef, readPullRef } from "../../rules/git-input.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { inputOf, productionOf } from "../actions/action-rows.js";
 import type { Publishing } from "../actions/publishing.js";
 import type { ManifestPlan, Manifests } from "../manifest/manifests.js";
 import { recordChange } from "../records/audit.js";
 import type { GitConnections, GitRow } from "./git-connections.js";
-import type { ReadGitProject } from "./git-repository.js";
+import type { GitPullOrder, PullTurn } from "./git-pull-order.js";
+import type { GitRepository } from "./git-repository.js";
 
-/** Pulls of this process at once, each of another app. */
-const PULLS_AT_ONCE = 2;
+/** Pulls of this process at once, each of another app: they wait for git servers. */
+const PULLS_AT_ONCE = 16;
+/** Pulls of this process at once that unpack a commit and apply its definitions. */
+const APPLIES_AT_ONCE = 2;
+/** Attempts to apply a commit while other requests change the app. */
+const APPLY_ATTEMPTS = 3;
 const ERROR_MAX_CHARACTERS = 1_000;
 
 /** A pull that was applied or planned. */
@@ -25,6 +31,20 @@ export interface GitPull {
   plan: ManifestPlan;
   /** Names of the actions that a tag published. */
   published: string[];
+}
+
+/** A pull before its turn: everything that can change until then is read by a function. */
+export interface PullRequest {
+  appId: number;
+  isPlan: boolean;
+  /** True to pull nothing for a tag that was published with the same target before: webhooks can be delivered twice. */
+  skipsPublished: boolean;
+  /** Null to pull nothing. */
+  refOf: (row: GitRow | null) => PulledRef | null;
+  /** The author of the changes, with the rights of now. @throws FORBIDDEN */
+  authorOf: (row: GitRow) => Promise<Caller>;
+  /** Throws FORBIDDEN for an operation that the caller may not do. */
+  may: (caller: Caller, operation: Operation) => void;
 }
 
 export interface PullOptions {
@@ -41,90 +61,166 @@ interface PublishedDraft {
   updatedAt: string;
 }
 
+/** State of a pull that has started. */
+interface RunningPull {
+  request: PullRequest;
+  row: GitRow;
+  pulledRef: PulledRef;
+  turn: PullTurn;
+  commit: string | null;
+  published: string[];
+}
+
 const namesIn = (document: unknown): Set<string> => {
   const { actions } = document as { actions?: { name?: unknown }[] };
   return new Set((actions ?? []).map(({ name }) => String(name)));
 };
 
+/** Drafts of the document whose live version differs, in the transaction that has applied it. */
+async function changedDrafts(manager: EntityManager, appId: number, document: unknown): Promise<PublishedDraft[]> {
+  const drafts: PublishedDraft[] = [];
+  for (const name of namesIn(document)) {
+    const draft = await manager.findOneBy(ActionRow, { appId, name, masterId: IsNull(), actionVersion: "v3" });
+    if (!draft) continue;
+    const live = await productionOf(manager, draft.id);
+    const isLive = live && isDeepStrictEqual([inputOf(live), live.assets], [inputOf(draft), draft.assets]);
+    if (!isLive) drafts.push({ id: draft.id, name, updatedAt: draft.updatedAt.toISOString() });
+  }
+  return drafts;
+}
+
 export type GitPulls = ReturnType<typeof createGitPulls>;
 
 export function createGitPulls(options: {
   connections: GitConnections;
-  readProject: ReadGitProject;
+  order: GitPullOrder;
+  repository: GitRepository;
   manifests: Pick<Manifests, "apply">;
-  publishing: Pick<Publishing, "publish">;
+  publishing: Pick<Publishing, "publish" | "checkPublishable">;
+  log: Logger;
 }) {
-  const { connections, readProject, manifests, publishing } = options;
-  const line = new FairSemaphore(PULLS_AT_ONCE, 1);
+  const { connections, order, repository, manifests, publishing, log } = options;
+  const pullSlots = new FairSemaphore(PULLS_AT_ONCE, 1);
+  const applySlots = new FairSemaphore(APPLIES_AT_ONCE, 1);
 
-  /** Drafts of the document whose live version differs, in the transaction that has applied it. */
-  async function unpublished(manager: EntityManager, appId: number, document: unknown): Promise<PublishedDraft[]> {
-    const found: PublishedDraft[] = [];
-    for (const name of namesIn(document)) {
-      const draft = await manager.findOneBy(ActionRow, { appId, name, masterId: IsNull(), actionVersion: "v3" });
-      if (!draft) continue;
-      const live = await productionOf(manager, draft.id);
-      if (live && isDeepStrictEqual(inputOf(live), inputOf(draft))) continue;
-      found.push({ id: draft.id, name, updatedAt: draft.updatedAt.toISOString() });
-    }
-    return found;
+  /** @throws FORBIDDEN */
+  async function checkedAuthor({ request, row, pulledRef }: RunningPull): Promise<Caller> {
+    const author = await request.authorOf(row);
+    request.may(author, "writeManifest");
+    if (pulledRef.publishes) request.may(author, "publishAction");
+    return author;
   }
 
-  async function publishAll(caller: Caller, appId: number, drafts: readonly PublishedDraft[], published: string[]) {
-    for (const { id, name, updatedAt } of drafts) {
-      await publishing.publish(caller, { appId, id, tested: false, precondition: [updatedAt] });
-      published.push(name);
-    }
-  }
-
-  async function pull(
-    author: Caller,
-    row: GitRow,
-    { ref, publishes }: TakenRef,
-    { appId, isPlan, may }: PullOptions,
-    outcome: { commit: string | null; published: string[] },
-  ): Promise<GitPull> {
-    may("writeManifest");
-    if (publishes) may("publishAction");
-    const number = isPlan || publishes ? null : await connections.startBranchPull(appId);
-    const { commit, document } = await readProject(appId, row, await connections.tokenOf(appId, row), ref);
-    outcome.commit = commit;
-    let drafts: PublishedDraft[] = [];
+  /** Applies the definitions in one transaction. @returns the plan, and the drafts that a tag publishes */
+  async function applyOnce(pull: RunningPull, author: Caller, commit: string, document: unknown) {
+    const { request, row, pulledRef, turn } = pull;
+    const { appId, isPlan, may } = request;
+    const { ref, publishes } = pulledRef;
     const caller = { ...author, commit };
-    const { plan } = await manifests.apply(caller, document, {
-      ...{ appId, isPlan, prune: row.prune, keepsData: false, precondition: undefined, may },
-      onApplied: async (manager, { plan: changes }) => {
-        if (number !== null) await connections.checkBranchPull(manager, appId, number);
-        if (publishes) drafts = await unpublished(manager, appId, document);
-        const counts = {
-          created: changes.created.length,
-          changed: changes.changed.length,
-          removed: changes.removed.length,
-        };
-        await recordChange(manager, caller, { appId, type: "app.git.pull", data: { ref, commit, ...counts } });
-      },
-    });
-    await publishAll(caller, appId, drafts, outcome.published);
-    return { ref, commit, plan, published: outcome.published };
+    const outcome = { plan: null as ManifestPlan | null, drafts: [] as PublishedDraft[], isOutdated: false };
+    const mode = { prune: row.prune, keepsData: false, keepsLive: !publishes };
+    try {
+      const { plan } = await manifests.apply(caller, document, {
+        ...{ appId, isPlan, ...mode, precondition: undefined, may: (operation) => may(caller, operation) },
+        onApplied: async (manager, { plan: changes }) => {
+          outcome.isOutdated = true;
+          await order.check(manager, turn);
+          outcome.isOutdated = false;
+          if (publishes) {
+            outcome.drafts = await changedDrafts(manager, appId, document);
+            const ids = outcome.drafts.map(({ id }) => id);
+            await publishing.checkPublishable(manager, appId, ids);
+          }
+          const counts = {
+            created: changes.created.length,
+            changed: changes.changed.length,
+            removed: changes.removed.length,
+          };
+          await recordChange(manager, caller, { appId, type: "app.git.pull", data: { ref, commit, ...counts } });
+        },
+      });
+      return { ...outcome, plan };
+    } catch (error) {
+      const isChanged = error instanceof ActionError && error.status === "MANIFEST_CHANGED" && !outcome.isOutdated;
+      if (isChanged) return { ...outcome, plan: null };
+      throw error;
+    }
   }
 
-  /** Pulls one ref, and stores the outcome unless it is only a plan. One pull of an app at a time. */
-  async function pullInTurn(caller: Caller, row: GitRow, taken: TakenRef, options: PullOptions): Promise<GitPull> {
-    const { appId, isPlan } = options;
-    const leave = await line.enter(appId);
-    const outcome = { commit: null as string | null, published: [] as string[] };
-    const record = (error: string | null) =>
-      connections.recordPull(appId, {
-        ...{ ref: taken.ref, ...outcome, at: new Date().toISOString() },
-        error: error?.slice(0, ERROR_MAX_CHARACTERS).toWellFormed() ?? null,
-      });
+  /** Applies again if another request has changed the app meanwhile. @throws MANIFEST_CHANGED */
+  async function apply(pull: RunningPull, author: Caller, commit: string, document: unknown) {
+    for (let attempt = 1; attempt <= APPLY_ATTEMPTS; attempt += 1) {
+      const { plan, drafts } = await applyOnce(pull, author, commit, document);
+      if (plan) return { plan, drafts };
+    }
+    throw new ActionError("MANIFEST_CHANGED");
+  }
+
+  /** Publishes the drafts one after the other, each with the rights and the connection of now. */
+  async function publishDrafts(pull: RunningPull, commit: string, drafts: readonly PublishedDraft[]): Promise<void> {
+    const { appId } = pull.request;
+    for (const { id, name, updatedAt } of drafts) {
+      const author = await checkedAuthor(pull);
+      await order.check(null, pull.turn);
+      await publishing.publish({ ...author, commit }, { appId, id, tested: false, precondition: [updatedAt] });
+      pull.published.push(name);
+    }
+  }
+
+  /** Pulls one ref. @returns null for a tag that was published before */
+  async function run(pull: RunningPull): Promise<GitPull | null> {
+    const { request, row, pulledRef, turn } = pull;
+    const { appId, isPlan, skipsPublished } = request;
+    const { ref, publishes } = pulledRef;
+    const author = await checkedAuthor(pull);
+    if (!isPlan) await order.start(turn);
+    const found = await repository.find(appId, row, await connections.tokenOf(appId, row), ref);
+    if (publishes && skipsPublished && (await order.isPublished(turn, ref, found.target))) return null;
+    pull.commit = found.commit;
+    const pack = await found.fetch();
+    const free = await applySlots.enter(appId);
     try {
-      const pulled = await pull(caller, row, taken, options, outcome);
-      if (!isPlan) await record(null);
+      const document = await repository.read(found.commit, row.folder, pack);
+      const { plan, drafts } = await apply(pull, author, found.commit, document);
+      await publishDrafts(pull, found.commit, drafts);
+      if (publishes && !isPlan) await order.addPublished(turn, ref, found.target);
+      return { ref, commit: found.commit, plan, published: pull.published };
+    } finally {
+      free();
+    }
+  }
+
+  /** Stores the outcome of a pull. A failure to store it does not change the outcome. */
+  async function record({ request, pulledRef, turn, commit, published }: RunningPull, reason: string | null) {
+    if (request.isPlan) return;
+    const error = reason?.slice(0, ERROR_MAX_CHARACTERS).toWellFormed() ?? null;
+    const lastPull = { ref: pulledRef.ref, commit, published, error, at: new Date().toISOString() };
+    try {
+      await order.record(turn, lastPull);
+    } catch (err) {
+      log.error({ err, appId: request.appId }, "the outcome of a pull was not stored");
+    }
+  }
+
+  /** Pulls when it is the app's turn: one pull of an app at a time. @returns null if there was nothing to pull */
+  async function pullInTurn(request: PullRequest): Promise<GitPull | null> {
+    const { appId } = request;
+    const leave = await pullSlots.enter(appId);
+    try {
+      const row = await connections.row(appId);
+      const pulledRef = request.refOf(row);
+      if (!row || !pulledRef) return null;
+      const turn: PullTurn = { appId, credentialId: row.credentialId, publishes: pulledRef.publishes, number: null };
+      const pull: RunningPull = { request, row, pulledRef, turn, commit: null, published: [] };
+      let pulled: GitPull | null;
+      try {
+        pulled = await run(pull);
+      } catch (error) {
+        await record(pull, error instanceof ActionError ? error.message : "something went wrong in the service");
+        throw error;
+      }
+      if (pulled) await record(pull, null);
       return pulled;
-    } catch (error) {
-      if (!isPlan) await record(error instanceof ActionError ? error.message : "something went wrong in the service");
-      throw error;
     } finally {
       leave();
     }
@@ -138,13 +234,18 @@ export function createGitPulls(options: {
      * @throws NOT_FOUND if no repository is connected; REQUEST_INVALID, GIT_PULL_FAILED, OVERLOADED; errors of manifests and of `may`; for a
      *   tag those of publishing
      */
-    async pull(caller: Caller, ref: unknown, options: PullOptions): Promise<GitPull> {
+    async pull(caller: Caller, ref: unknown, { appId, isPlan, may }: PullOptions): Promise<GitPull> {
       checkRefText(ref);
-      const row = await connections.row(options.appId);
-      const taken = row && readPullRef(ref, row);
+      const refOf = (row: GitRow | null) => row && readPullRef(ref, row);
+      const pulledRef = refOf(await connections.row(appId));
       reportUnknownField(caller);
-      if (!taken) throw new ActionError("NOT_FOUND", "no repository is connected");
-      return pullInTurn(caller, row, taken, options);
+      const request: PullRequest = {
+        ...{ appId, isPlan, skipsPublished: false, refOf, authorOf: async () => caller },
+        may: (_, operation) => may(operation),
+      };
+      const pulled = pulledRef && (await pullInTurn(request));
+      if (!pulled) throw new ActionError("NOT_FOUND", "no repository is connected");
+      return pulled;
     },
   };
 }

@@ -14,10 +14,13 @@ const PULL_LIMIT_MS = 60_000;
 const RETRY_SECONDS = 5;
 const REASON_MAX_CHARACTERS = 500;
 
-/** Definitions of a commit. */
-export interface GitProject {
+/** Commit of a branch or tag. */
+export interface FoundCommit {
   commit: string;
-  document: unknown;
+  /** Hash that the branch or tag stands for: the commit, or for a tag with a message the tag. */
+  target: string;
+  /** The pack with the files. @throws GIT_PULL_FAILED */
+  fetch: () => Promise<Buffer>;
 }
 
 /** The error that callers receive; other errors stay. */
@@ -33,7 +36,7 @@ function failureOf(error: unknown): unknown {
   return error;
 }
 
-export type ReadGitProject = ReturnType<typeof createGitRepository>;
+export type GitRepository = ReturnType<typeof createGitRepository>;
 
 export function createGitRepository({
   outgoing,
@@ -42,39 +45,56 @@ export function createGitRepository({
   outgoing: OutgoingSender;
   packages: Pick<Packages, "readRepository">;
 }) {
-  function senderTo(appId: number, { url, username }: GitFields, token: string | null): SendGit {
+  function senderTo(appId: number, { provider, url, username }: GitFields, token: string | null): SendGit {
     const origin = normalOrigin(new URL(url))!;
+    // GitLab redirects the first request to this path, and has the second one only there.
+    const base = provider === "gitlab" && !url.endsWith(".git") ? `${url}.git` : url;
     const basic = token === null ? null : `Basic ${Buffer.from(`${username}:${token}`).toString("base64")}`;
     const scope = {
       pool: `${appId} git`,
       budget: new RunBudget(),
-      mayUse: (one: string) => one === origin,
-      originOf: normalOrigin,
       // The commit is requested from the server that named it.
-      hasCredential: true,
+      mayUse: (requested: string) => {
+        if (requested === origin) return true;
+        throw new GitRemoteFault(`the server redirects to ${requested}, but a pull sends requests to ${origin} only`);
+      },
+      originOf: normalOrigin,
+      hasCredential: false,
       signal: AbortSignal.timeout(PULL_LIMIT_MS),
     };
     return ({ method, path, headers, body }) =>
       outgoing.send(
         {
-          ...{ url: new URL(url + path), method, body, timeoutMs: REQUEST_LIMIT_MS },
+          ...{ url: new URL(base + path), method, body, timeoutMs: REQUEST_LIMIT_MS },
           headers: { ...headers, ...(basic !== null && { authorization: basic }), "user-agent": "git/svc-app-actions" },
         },
         scope,
       );
   }
 
-  /** @throws GIT_PULL_FAILED, OVERLOADED */
-  return async (appId: number, fields: GitFields, token: string | null, ref: string): Promise<GitProject> => {
-    try {
-      const remote = await openGitRemote(senderTo(appId, fields, token));
-      const found = await remote.find(ref);
-      const pack = await remote.fetch(found);
-      const entries = Object.values(ENTRY_FILES).flat();
-      const job = { commit: found.commit, folder: fields.folder, entries };
-      return { commit: found.commit, document: await packages.readRepository(job, pack) };
-    } catch (error) {
-      throw failureOf(error);
-    }
+  return {
+    /** Finds a branch or tag. @throws GIT_PULL_FAILED */
+    async find(appId: number, fields: GitFields, token: string | null, ref: string): Promise<FoundCommit> {
+      try {
+        const remote = await openGitRemote(senderTo(appId, fields, token));
+        const found = await remote.find(ref);
+        const fetch = () =>
+          remote.fetch(found).catch((error: unknown) => {
+            throw failureOf(error);
+          });
+        return { commit: found.commit, target: found.target, fetch };
+      } catch (error) {
+        throw failureOf(error);
+      }
+    },
+
+    /** Reads the definitions of a commit. @throws GIT_PULL_FAILED, OVERLOADED */
+    async read(commit: string, folder: string, pack: Buffer): Promise<unknown> {
+      try {
+        return await packages.readRepository({ commit, folder, entries: Object.values(ENTRY_FILES).flat() }, pack);
+      } catch (error) {
+        throw failureOf(error);
+      }
+    },
   };
 }

@@ -5,7 +5,7 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
 import { RATE_WINDOW_MS } from "../../limits.js";
 import { addressBlock } from "../../rules/address-block.js";
-import { takenRef } from "../../rules/git-input.js";
+import { pulledRef } from "../../rules/git-input.js";
 import { isFromGitServer, pushedRef } from "../../rules/git-webhook.js";
 import type { SignedRequest } from "../../rules/http/signatures.js";
 import type { AccessGate } from "../access/gate.js";
@@ -28,7 +28,7 @@ export type GitWebhooks = ReturnType<typeof createGitWebhooks>;
 export function createGitWebhooks(options: {
   connections: GitConnections;
   pulls: GitPulls;
-  gate: Pick<AccessGate, "enterTrigger" | "recheck">;
+  gate: Pick<AccessGate, "enterGitWebhook" | "recheck">;
   log: Logger;
 }) {
   const { connections, pulls, gate, log } = options;
@@ -36,26 +36,18 @@ export function createGitWebhooks(options: {
   /** Refs that wait for their pull, by app. */
   const waiting = new Map<number, Set<string>>();
 
-  async function pull(appId: number, ref: string): Promise<void> {
-    // The connection, the person's rights and the branch are read when it is this pull's turn.
-    const row = await connections.row(appId);
-    const taken = row && takenRef(ref, row);
-    if (!taken) return;
-    const caller = await connections.callerOf(appId, row);
-    const may = (operation: Parameters<AccessGate["recheck"]>[1]) => gate.recheck(caller, operation, appId);
-    await pulls.pullInTurn(caller, row, taken, { appId, isPlan: false, may });
-  }
-
-  /** A failure is stored with the connection, or in the log: nobody awaits it. */
+  /** The pull stores its failure with the connection; no caller awaits it. */
   async function tryPull(appId: number, ref: string): Promise<void> {
     try {
-      await pull(appId, ref);
+      await pulls.pullInTurn({
+        ...{ appId, isPlan: false, skipsPublished: true },
+        refOf: (row) => row && pulledRef(ref, row),
+        authorOf: (row) => connections.callerOf(appId, row),
+        may: (caller, operation) => gate.recheck(caller, operation, appId),
+      });
     } catch (error) {
       const { status = null, message } = error as { status?: string; message: string };
       log.warn({ appId, ref, status, reason: message }, "a pull after a webhook failed");
-      if (status !== "FORBIDDEN") return;
-      const at = new Date().toISOString();
-      await connections.recordPull(appId, { ref, commit: null, published: [], error: message, at });
     }
   }
 
@@ -91,17 +83,17 @@ export function createGitWebhooks(options: {
       if (wait > 0) throw tooOften("too many requests from this address", wait);
     },
 
-    /** @throws SIGNATURE_INVALID also for an app without a connection; RATE_LIMIT_EXCEEDED, OVERLOADED */
+    /** @throws SIGNATURE_INVALID also for an app without a connection; REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
     async receive(appId: number, request: GitWebhookRequest): Promise<GitWebhookAnswer> {
       const row = appId === 0 ? null : await connections.row(appId);
       const isSigned = row && isFromGitServer(row.provider, request, await connections.secretOf(appId, row));
       if (!isSigned) throw new ActionError("SIGNATURE_INVALID");
-      const ref = pushedRef(request.body);
-      const taken = ref === null ? null : takenRef(ref, row);
-      if (!taken) return { status: "IGNORED" };
+      const ref = pushedRef(request.body, request.header("content-type"));
+      const pushed = ref === null ? null : pulledRef(ref, row);
+      if (!pushed) return { status: "IGNORED" };
       const { address } = request;
-      await gate.enterTrigger({ caller: null, ...(address !== undefined && { address }) }, appId);
-      schedule(appId, taken.ref);
+      await gate.enterGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
+      schedule(appId, pushed.ref);
       return { status: "ACCEPTED" };
     },
   };

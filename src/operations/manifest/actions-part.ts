@@ -1,5 +1,7 @@
 /** Drafts of actions in a manifest, with the data sources of their log triggers by name. */
+import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
+import { rows } from "../../data/database.js";
 import { ActionError, type PathFault } from "../../errors.js";
 import { ACTION_SHAPE, ActionInputError } from "../../rules/action-input.js";
 import { describeValue, isObject } from "../../rules/described.js";
@@ -101,6 +103,12 @@ async function removeActions(
   }
 }
 
+/** IDs of the drafts that have a live version. */
+async function idsOfLive(manager: EntityManager, appId: number): Promise<Set<number>> {
+  const sql = `SELECT master_id AS id FROM action WHERE app_id = $1 AND master_id IS NOT NULL`;
+  return new Set((await rows<{ id: number }>(manager, sql, [appId])).map(({ id }) => Number(id)));
+}
+
 export interface ActionsPlan extends PartPlan {
   /** Names of the actions after the manifest is applied. */
   names: ReadonlySet<string>;
@@ -114,12 +122,14 @@ export async function planActions(
   ready: readonly ReadyAction[],
   current: ReadonlyMap<string, ActionRow>,
 ): Promise<ActionsPlan> {
-  const { manager, caller, appId, prune } = context;
+  const { manager, caller, appId, prune, keepsLive } = context;
   const faults: PathFault[] = repeatedNames("actions", "name", items ?? []);
   const importSteps: ImportStep[] = [];
   const namesInManifest = new Set((items ?? []).map(({ name }) => name));
   const currentDrafts = [...current.values()].filter(({ actionVersion }) => actionVersion === "v3");
-  const removedDrafts = items && prune ? currentDrafts.filter(({ name }) => !namesInManifest.has(name)) : [];
+  const liveIds = keepsLive ? await idsOfLive(manager, appId) : new Set<number>();
+  const isRemoved = ({ id, name }: ActionRow) => !namesInManifest.has(name) && !liveIds.has(id);
+  const removedDrafts = items && prune ? currentDrafts.filter(isRemoved) : [];
   const rewrittenIds = currentDrafts
     .filter((row) => namesInManifest.has(row.name) || removedDrafts.includes(row))
     .map(({ id }) => id);

@@ -17,6 +17,8 @@ export interface ApplyMode {
   prune: boolean;
   /** True for a promotion of another stage's definitions: values of settings stay, and so do columns and data sources that have entries. */
   keepsData: boolean;
+  /** True to keep actions that have a live version, also with `prune`. */
+  keepsLive?: boolean;
 }
 
 export interface PlanContext extends ApplyMode {

@@ -1,0 +1,79 @@
+/** Order of pulls across processes: an outdated pull applies, publishes and records nothing. Stores which tags were published. */
+import { createHash } from "node:crypto";
+import type { DataSource, EntityManager } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { LastPull } from "./git-connections.js";
+
+/** Published tags that the connection stores, the newest. */
+const PUBLISHED_TAGS_MAX = 10_000;
+
+/** A pull in its order. */
+export interface PullTurn {
+  appId: number;
+  /** Identifies the connection: each change of it issues another credential, and no ID repeats. */
+  credentialId: number | null;
+  /** Tags, which publish, and branches have separate orders. */
+  publishes: boolean;
+  /** Null before the pull has started, and for a plan. */
+  number: number | null;
+}
+
+/** Counter of the pulls of branches or of tags. */
+const counterOf = ({ publishes }: PullTurn): string => (publishes ? "tag_pulls" : "branch_pulls");
+
+const digestOf = (ref: string, target: string): string =>
+  createHash("sha256").update(`${ref} ${target}`).digest("base64url").slice(0, 22);
+
+const CONNECTION = "app_id = $1 AND credential_id IS NOT DISTINCT FROM $2";
+
+const IS_PUBLISHED = `SELECT FROM app_git WHERE ${CONNECTION} AND $3 = ANY(published_tags)`;
+
+const ADD_PUBLISHED = `
+  UPDATE app_git SET published_tags = (array_remove(published_tags, $3) || $3::text)
+                                      [greatest(1, cardinality(array_remove(published_tags, $3)) + 2 - ${PUBLISHED_TAGS_MAX}):]
+   WHERE ${CONNECTION}`;
+
+const outdated = (): ActionError =>
+  new ActionError("MANIFEST_CHANGED", "a later pull has started, or the connection has changed");
+
+export type GitPullOrder = ReturnType<typeof createGitPullOrder>;
+
+export function createGitPullOrder(db: DataSource) {
+  return {
+    /** Starts the pull: a later one gets a higher number. @throws MANIFEST_CHANGED if the connection has changed */
+    async start(turn: PullTurn): Promise<void> {
+      const counter = counterOf(turn);
+      const sql = `UPDATE app_git SET ${counter} = ${counter} + 1 WHERE ${CONNECTION} RETURNING ${counter} AS number`;
+      const [row] = await rows<{ number: number }>(db, sql, [turn.appId, turn.credentialId]);
+      if (!row) throw outdated();
+      turn.number = Number(row.number);
+    },
+
+    /**
+     * @param manager of a transaction, until whose end the connection is locked; null to lock nothing
+     * @throws MANIFEST_CHANGED if a later pull has started, or the connection has changed
+     */
+    async check(manager: EntityManager | null, turn: PullTurn): Promise<void> {
+      const sql = `SELECT FROM app_git WHERE ${CONNECTION} AND ${counterOf(turn)} = $3${manager ? " FOR UPDATE" : ""}`;
+      const found = await rows(manager ?? db, sql, [turn.appId, turn.credentialId, turn.number]);
+      if (found.length === 0) throw outdated();
+    },
+
+    /** True if the tag was published with this target before. */
+    isPublished: async ({ appId, credentialId }: PullTurn, ref: string, target: string): Promise<boolean> =>
+      (await rows(db, IS_PUBLISHED, [appId, credentialId, digestOf(ref, target)])).length > 0,
+
+    async addPublished({ appId, credentialId }: PullTurn, ref: string, target: string): Promise<void> {
+      await rows(db, ADD_PUBLISHED, [appId, credentialId, digestOf(ref, target)]);
+    },
+
+    /** Stores the outcome; nothing for an outdated pull. */
+    async record(turn: PullTurn, pull: LastPull): Promise<void> {
+      const order = turn.number === null ? "" : `AND ${counterOf(turn)} = $4`;
+      const values = [turn.appId, turn.credentialId, JSON.stringify(pull)];
+      const sql = `UPDATE app_git SET last_pull = $3 WHERE ${CONNECTION} ${order}`;
+      await rows(db, sql, turn.number === null ? values : [...values, turn.number]);
+    },
+  };
+}
