@@ -143,13 +143,13 @@ const VARIABLE_SCHEMAS = {
   RUNNER_CONCURRENCY: variable(
     values.integer(1, 1_000),
     2 * availableParallelism(),
-    "number of runs at the same time in this process. If runs of several apps wait, it executes up to four times as many. Each run takes 20 to 45 MB",
+    "number of runs at the same time in this process. One app can have one fewer, but at least one. If runs of several apps wait, the process executes up to four times as many. The browser page of a run usually takes 20 to 45 MB",
     "twice the number of cores",
   ),
   ALLOW_PRIVATE_NETWORK: variable(
     values.flag("1", "0"),
     false,
-    "`1` lets actions reach private addresses, for development. With `0`, the service resolves host names of such requests only by name servers, not by the hosts file",
+    "`1` lets actions reach private addresses, for development. With `0`, the service resolves the host names of their requests with the name servers of the system, and ignores its hosts file",
     "`0`",
   ),
   SETTINGS_KEY: optionalVariable(

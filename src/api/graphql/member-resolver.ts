@@ -113,7 +113,7 @@ export class MemberResolver {
 
   @Mutation(() => [MemberType], {
     description:
-      "Removes a person from the organization and its apps, and ends their sessions and tokens. Returns the remaining members.",
+      "Removes a person from the organization and its apps, and ends the tokens for it that name the person. If it was the last role, all sessions and tokens of the person end. Returns the remaining members.",
   })
   async removeOrganizationMember(
     @Ctx() context: RequestContext,

@@ -28,7 +28,7 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
   DEPENDENCIES_INVALID: ["Send package names and https URLs.", "no"],
   INTEGRATION_ORIGINS_INVALID: ["Send origins such as `https://api.example.com`, at most 20.", "no"],
   DEPENDENCY_UNRESOLVED: [
-    "Correct the name or version. If the HTTP code is 503, the registry did not respond: retry after `Retry-After`.",
+    "Correct the name or version. If the HTTP code is 503, retry after `Retry-After`. If the error names user namespaces, a retry does not help: [allow them](../operate/containers.md#the-image).",
     "no",
   ],
   ACCESS_INVALID: ["Send `everyone`, `signedIn`, `editors` or a rule.", "no"],
@@ -102,7 +102,10 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
   PUBLISH_FAILED: ["Retry once; then read the log of the service.", "yes"],
   RESTORE_FAILED: ["Retry once; then read the log of the service.", "yes"],
   INTERNAL_ERROR: ["Retry with the same `Idempotency-Key`; then read the log of the service by `X-Request-Id`.", "yes"],
-  OVERLOADED: ["Wait until `Retry-After`, then retry with the same `Idempotency-Key`.", "yes"],
+  OVERLOADED: [
+    "Wait until `Retry-After`, then retry with the same `Idempotency-Key`. If the error names user namespaces, a retry does not help: [allow them](../operate/containers.md#the-image).",
+    "yes",
+  ],
 };
 
 /** Codes with which the service, or its library for graphql-transport-ws, closes a websocket. */

@@ -102,8 +102,8 @@ const PAGE_LEAD = `For everyone who meets a limit, and for operators. An operato
 
 Not in the tables below:
 
-- **Runs at the same time.** A runner executes up to four times \`RUNNER_CONCURRENCY\` runs at once. Runs of one app are at most one fewer than \`RUNNER_CONCURRENCY\`. More runs wait in the [queue](../operate/queue.md).
-- **Codes that verify an address.** Their limits are in [verification](verification.md#what-holds).`;
+- **Runs at the same time.** A runner executes up to four times \`RUNNER_CONCURRENCY\` runs of all apps at once. One app can have one fewer than \`RUNNER_CONCURRENCY\`, but at least one. More runs wait in the [queue](../operate/queue.md).
+- **Rate limits of codes that verify an address.** They are in [verification](verification.md#what-holds).`;
 
 export function limitsPage(root: string): string {
   const variables = new Set(describedVariables().map(([name]) => name));

@@ -89,7 +89,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       seeAlso: "[users of an app](data-sources.md#users-of-an-app)",
     },
     about:
-      "Returns the caller of the action, and signs app users in. In the session that `get` returns, `user` is the signed-in person, and `entries.dataSource` is the signed-in app user of the page. If a schedule, a log event or an API token started the run, `user` is null and there are no `entries`.",
+      "Returns the caller of the action, and signs app users in. In the session that `get` returns, `user` is the signed-in person, and `entries.dataSource` is the signed-in app user of the page. `environment` is `master` for the draft and `production` for the live version. If a schedule, a log event or an API token started the run, `user` is null and there are no `entries`.",
     errors: ["DATA_SOURCE_ACCESS_DENIED"],
     example: { code: "const { appId } = await Svc.Session.get();\nreturn typeof appId;", result: "number" },
   },
@@ -178,7 +178,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       path: "Svc.CSV",
       type: "CSV",
       package: "svc-csv",
-      seeAlso: "[import a large CSV file](../guides/import-csv.md)",
+      seeAlso: "[packages](packages.md)",
     },
     about: "Reads and writes CSV.",
     errors: [],

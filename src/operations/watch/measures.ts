@@ -76,7 +76,7 @@ export function createMeasures() {
   const labelOf = createAppLabels();
   const runs = new Counter({
     name: "svc_runs_total",
-    help: "Runs that ended in this process: the first 100 apps by ID, and all others together.",
+    help: "Runs that ended in this process, by the ID of the app for the first 100 apps that it serves, and together for all others.",
     labelNames: ["app", "trigger", "mode", "outcome"],
     registers,
   });
