@@ -211,6 +211,8 @@ CREATE TABLE app_git (
   branch_pulls bigint DEFAULT 0 NOT NULL,
   last_pull json,
   updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  tag_pulls bigint DEFAULT 0 NOT NULL,
+  published_tags text[] DEFAULT '{}'::text[] NOT NULL,
   CONSTRAINT app_git_pkey PRIMARY KEY (app_id),
   CONSTRAINT app_git_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
   CONSTRAINT app_git_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE SET NULL,
