@@ -29,14 +29,17 @@ declare module "fastify" {
     streamed?: true;
     /** A client run report: visitors may use the whole limit of the route, and one value may fill it. */
     isReport?: true;
+    /** Callers without a credential may use the whole limit of the route. */
+    isLargeForAll?: true;
   }
 }
 
 /** Limit of the body in bytes. On routes with a larger limit, only callers with their own rights may exceed the usual one. */
 function limitOf({ routeOptions, context }: FastifyRequest): number {
   const { bodyLimit = BODY_MAX_BYTES } = routeOptions;
+  const { isReport, isLargeForAll } = routeOptions.config;
   const isTrusted = context.caller !== null && !isVisitor(context.caller);
-  return isTrusted || routeOptions.config.isReport ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
+  return isTrusted || isReport || isLargeForAll ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
 /** Shared by all requests that name an app that does not exist: made-up ids get no shares. */

@@ -5,6 +5,9 @@ import type { GitWebhooks } from "../operations/git/git-webhooks.js";
 import { readBytes } from "./bodies.js";
 import { toId } from "./rest/request.js";
 
+/** Git servers list the commits and files of a push. */
+const PUSH_MAX_BYTES = 5 * 1024 * 1024;
+
 export function registerGitWebhook(app: FastifyInstance, webhooks: GitWebhooks): void {
   app.register(async (scope) => {
     // The signature covers the raw bytes, whatever their content type.
@@ -13,7 +16,8 @@ export function registerGitWebhook(app: FastifyInstance, webhooks: GitWebhooks):
     scope.post<{ Params: { appId: string } }>(
       "/v1/apps/:appId/git/webhook",
       {
-        config: { ownCredentials: true },
+        bodyLimit: PUSH_MAX_BYTES,
+        config: { ownCredentials: true, isLargeForAll: true },
         onRequest: async ({ context, params }) => webhooks.countAddress(context.address, toId(params.appId)),
       },
       async ({ context, params, headers, body }, reply) => {

@@ -81,15 +81,15 @@ function packetsIn(body: Buffer): Packet[] {
   return packets;
 }
 
-const lineOf = (one: Packet): string | null =>
-  typeof one === "string" ? null : one.toString("utf8").replace(/\n$/, "");
+const lineOf = (received: Packet): string | null =>
+  typeof received === "string" ? null : received.toString("utf8").replace(/\n$/, "");
 
 /** @throws GitRemoteFault for an error that the server states */
 function checkError(packets: readonly Packet[]): void {
   const stated = packets.find(
-    (one): one is Buffer => typeof one !== "string" && one.toString("latin1", 0, 4) === "ERR ",
+    (received): received is Buffer => typeof received !== "string" && received.toString("latin1", 0, 4) === "ERR ",
   );
-  if (stated) throw new GitRemoteFault(`the server refuses: ${printable(stated.subarray(4))}`);
+  if (stated) throw new GitRemoteFault(`the server rejects the request: ${printable(stated.subarray(4))}`);
 }
 
 /** @throws GitRemoteFault */
@@ -119,7 +119,7 @@ async function capabilitiesOf(send: SendGit): Promise<Map<string, string>> {
   const packets = packetsIn(response.body);
   checkError(packets);
   const lines = packets.map(lineOf).filter((line) => line !== null);
-  if (!lines.includes("version 2")) throw new GitRemoteFault("the server does not speak version 2 of git's protocol");
+  if (!lines.includes("version 2")) throw new GitRemoteFault("the server does not support version 2 of git's protocol");
   return new Map(
     lines.map((line) => {
       const [name = "", ...rest] = line.split("=");
@@ -148,19 +148,21 @@ async function requestPackets(
 function refOf(line: string): GitRef | null {
   const [target = "", name = "", ...attributes] = line.split(" ");
   if (!/^[0-9a-f]{40}$/.test(target) || name === "") return null;
-  const peeled = attributes.find((one) => /^peeled:[0-9a-f]{40}$/.test(one))?.slice("peeled:".length);
+  const peeled = attributes.find((text) => /^peeled:[0-9a-f]{40}$/.test(text))?.slice("peeled:".length);
   return { name, target, commit: peeled ?? target };
 }
 
 /** The bytes of the packfile section. @throws GitRemoteFault */
 function packIn(packets: readonly Packet[]): Buffer {
-  const start = packets.findIndex((one) => lineOf(one) === "packfile");
+  const start = packets.findIndex((received) => lineOf(received) === "packfile");
   if (start < 0) throw new GitRemoteFault("the server sent no files");
   const parts: Buffer[] = [];
-  for (const one of packets.slice(start + 1)) {
-    if (typeof one === "string") continue;
-    if (one[0] === ERROR_CHANNEL) throw new GitRemoteFault(`the server refuses: ${printable(one.subarray(1))}`);
-    if (one[0] === PACK_CHANNEL) parts.push(one.subarray(1));
+  for (const received of packets.slice(start + 1)) {
+    if (typeof received === "string") continue;
+    const content = received.subarray(1);
+    if (received[0] === ERROR_CHANNEL)
+      throw new GitRemoteFault(`the server rejects the request: ${printable(content)}`);
+    if (received[0] === PACK_CHANNEL) parts.push(content);
   }
   return Buffer.concat(parts);
 }
@@ -187,7 +189,7 @@ export async function openGitRemote(send: SendGit): Promise<GitRemote> {
   return {
     async find(name) {
       const packets = await requestPackets(send, headOf("ls-refs"), ["peel", `ref-prefix ${name}`], checkListSize);
-      const refs = packets.slice(0, REFS_MAX).map((one) => refOf(lineOf(one) ?? ""));
+      const refs = packets.slice(0, REFS_MAX).map((received) => refOf(lineOf(received) ?? ""));
       const found = refs.find((ref) => ref?.name === name);
       if (!found) throw new GitRemoteFault(`the repository has no ${name}`);
       return found;

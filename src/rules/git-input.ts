@@ -169,6 +169,13 @@ export function checkRefText(ref: unknown): void {
   if (ref !== undefined && ref !== null && typeof ref !== "string") refuseField("ref", "a branch or tag", ref);
 }
 
+/** The commit that a person has reviewed; null for any. @throws REQUEST_INVALID */
+export function readReviewedCommit(commit: unknown): string | null {
+  if (commit === undefined || commit === null) return null;
+  if (typeof commit === "string" && /^[0-9a-f]{40}$/.test(commit)) return commit;
+  return refuseField("commit", "the hash of a commit, 40 hexadecimal digits", commit);
+}
+
 /** The ref of `POST …/git/pull`. @throws REQUEST_INVALID */
 export function readPullRef(ref: unknown, fields: Pick<GitFields, "branch" | "tagPattern">): PulledRef {
   if (ref === undefined || ref === null) return branchRef(fields);

@@ -2,9 +2,11 @@
 import { createHash } from "node:crypto";
 import { deflateSync } from "node:zlib";
 import { expect } from "chai";
+import { pino } from "pino";
 import { readRepository } from "../../src/engine/bundler/project/git-project.js";
 import { openGitRemote, type SendGit } from "../../src/engine/git-remote.js";
 import { createGitRepository } from "../../src/operations/git/git-repository.js";
+import { createGitWebhooks } from "../../src/operations/git/git-webhooks.js";
 import { createOutgoingSender } from "../../src/operations/requests/requests.js";
 import { fitsPattern, pulledRef, readGitInput } from "../../src/rules/git-input.js";
 
@@ -114,7 +116,7 @@ describe("git repositories", () => {
     const delta = (...bytes: number[]): Item => ({ type: "difference", base: hash(base), content: Buffer.from(bytes) });
     const huge = Buffer.concat([number(4), number(2 ** 26), Buffer.from([0x90, 1])]);
     const cases: [pack: Buffer, fault: RegExp][] = [
-      [Buffer.from("no pack"), /it is no pack/],
+      [Buffer.from("no pack"), /it is not a pack/],
       [changed, /its checksum is not right/],
       [packOf(items, 4), /it ends too early/],
       [packOf([], 2_000_000_000), /more than 100000 files/],
@@ -187,10 +189,10 @@ describe("git repositories", () => {
       [server("<html>", { type: "text/html" }), /not that of a git server/],
       [server("zzzz"), /not that of a git server/],
       [server("ffffabc"), /not that of a git server/],
-      [server(advertisement("# service=git-upload-pack")), /does not speak version 2/],
+      [server(advertisement("# service=git-upload-pack")), /does not support version 2/],
       [server(advertisement("version 2", "ls-refs")), /one commit without its history/],
       [server(advertisement("version 2", "ls-refs", "fetch=shallow", "object-format=sha256")), /SHA-256/],
-      [server(packet("ERR go away\u001b[31m")), /^the server refuses: go away \[31m$/],
+      [server(packet("ERR go away\u001b[31m")), /^the server rejects the request: go away \[31m$/],
     ];
     for (const [send, fault] of cases) expect(await faultOf(openGitRemote(send))).to.match(fault);
   });
@@ -262,6 +264,30 @@ describe("git repositories", () => {
       await faultOf(repository.find(1, input, null, "refs/heads/main"));
     }
     expect(requested).to.deep.equal(["/a/b.git/info/refs", "/a/b.git/info/refs", "/a/b/info/refs"]);
+  });
+
+  it("waits at a stop for the pulls of accepted webhooks, until its time is over", async () => {
+    const row = { provider: "gitlab", branch: "main", tagPattern: null };
+    const ended = Promise.withResolvers<null>();
+    const webhooks = createGitWebhooks({
+      connections: { row: async () => row, secretOf: async () => "secret" },
+      pulls: { pullInTurn: () => ended.promise },
+      gate: { enterGitWebhook: async () => undefined },
+      log: pino({ level: "silent" }),
+    } as unknown as Parameters<typeof createGitWebhooks>[0]);
+    const body = Buffer.from(JSON.stringify({ ref: "refs/heads/main", after: "1".repeat(40) }));
+    const header = (name: string) => (name === "x-gitlab-token" ? "secret" : undefined);
+    await webhooks.receive(1, { address: undefined, header, body, urls: [] });
+    const over = new AbortController();
+    const order: string[] = [];
+    const impatient = webhooks.drain(over.signal).then(() => order.push("time is over"));
+    const patient = webhooks.drain(new AbortController().signal).then(() => order.push("drained"));
+    over.abort();
+    await impatient;
+    order.push("pull ends");
+    ended.resolve(null);
+    await patient;
+    expect(order).to.deep.equal(["time is over", "pull ends", "drained"]);
   });
 
   it("matches tags by their pattern", () => {

@@ -95,6 +95,19 @@ describe("git connections", () => {
     expect(entries.map((one: { type: string }) => one.type)).to.include.members(["app.git.connect", "app.git.pull"]);
   });
 
+  it("pulls the reviewed commit only", async () => {
+    const reviewed = (await pull("?plan=true")).body.pull.commit;
+    const commit = server.commit(project(1, { "README.md": "another commit" }));
+    const { http, body } = await pull("", { commit: reviewed });
+    expect([http, body.status, body.error]).to.deep.equal([
+      409,
+      "MANIFEST_CHANGED",
+      `refs/heads/main has another commit (got ${commit})`,
+    ]);
+    expect((await pull("", { commit })).body.pull.commit).to.equal(commit);
+    expect((await pull("", { commit: "main" })).body.error).to.match(/^commit must be the hash of a commit/);
+  });
+
   it("never returns the token or the secret, and does not send the token to another repository", async () => {
     const { body } = await connect({ ...fields(), token: TOKEN });
     expect(body).to.deep.include({ webhookSecret: null });
@@ -218,6 +231,9 @@ describe("git connections", () => {
     ];
     for (const { http, body } of refused) expect([http, body.status]).to.deep.equal([401, "SIGNATURE_INVALID"]);
     expect(server.requests).to.have.length(sent);
+    // A push of very many commits.
+    const large = await webhook(webhookSecret, { ...pushed("refs/heads/other"), commits: ["x".repeat(2 * 2 ** 20)] });
+    expect([large.http, large.body]).to.deep.equal([200, { status: "IGNORED" }]);
     const form = `payload=${encodeURIComponent(JSON.stringify(main))}`;
     const { http, body } = await service.rest("POST", path("/git/webhook"), {
       as: null,

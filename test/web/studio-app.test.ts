@@ -314,6 +314,13 @@ describe("Studio's pages of an app", () => {
     );
     const { actions } = (await service.rest("GET", `/v3/apps/${service.appId}/actions`)).body;
     expect(actions.map(({ name }: { name: string }) => name)).to.include("from-git");
+    await studio.replace('[aria-label="Git repository"] [type="password"]', "token");
+    await studio.button("Save the connection");
+    const remove = studio.withText("label", "Remove the stored token");
+    await (await page.waitForSelector(remove))!.click();
+    await studio.button("Save the connection");
+    await page.waitForSelector(remove, { hidden: true });
+    expect((await service.rest("GET", app("/git"))).body.git.hasToken).to.equal(false);
     await studio.button("Disconnect the repository");
     await studio.button("Disconnect", "//dialog");
     await page.waitForSelector(studio.withText("button", "Connect the repository"));

@@ -1,7 +1,12 @@
 /** Git connections over GraphQL. Each method checks access at the gate and makes one call. */
 import { Arg, Ctx, Field, InputType, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
-import type { GitConnected, GitConnection, GitConnections, LastPull } from "../../operations/git/git-connections.js";
+import type {
+  GitConnection,
+  GitConnectionChange,
+  GitConnections,
+  LastPull,
+} from "../../operations/git/git-connections.js";
 import type { GitPull, GitPulls } from "../../operations/git/git-pulls.js";
 import type { ManifestPlan } from "../../operations/manifest/manifests.js";
 import type { GitProvider } from "../../rules/git-input.js";
@@ -45,8 +50,8 @@ class GitConnectionType implements GitConnection {
   @Field(() => DateTime, { description: "Time of the last change of the connection." }) updatedAt: string;
 }
 
-@ObjectType("GitConnected", { description: "Git connection after a change." })
-class GitConnectedType implements GitConnected {
+@ObjectType("GitConnectionChange", { description: "Git connection after a change." })
+class GitConnectionChangeType implements GitConnectionChange {
   @Field(() => GitConnectionType, { description: "The connection." }) git: GitConnection;
   @Field(() => String, {
     nullable: true,
@@ -109,13 +114,15 @@ export class GitResolver {
     return this.service.connections.get(appId);
   }
 
-  @Mutation(() => GitConnectedType, { description: "Connects a git repository to the app, or changes the connection." })
+  @Mutation(() => GitConnectionChangeType, {
+    description: "Connects a git repository to the app, or changes the connection.",
+  })
   async connectGit(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
     @Arg("data", () => GitInputType, { description: "The repository." }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StatePrecondition,
-  ): Promise<GitConnected> {
+  ): Promise<GitConnectionChange> {
     const caller = await this.gate.enter(context, "writeGit", appId);
     const precondition = preconditionOf(ifUpdatedAt ?? null);
     return this.service.connections.connect(caller, { appId, precondition }, data);
@@ -151,9 +158,14 @@ export class GitResolver {
       description: "True to report the differences without applying them; false by default.",
     })
     plan: boolean,
+    @Arg("commit", () => String, {
+      nullable: true,
+      description: "Hash of the commit that was reviewed: the pull fails for another one. Any by default.",
+    })
+    commit?: unknown,
   ): Promise<GitPull> {
     const caller = await this.gate.enter(context, "pullGit", appId);
     const may = (operation: Parameters<AccessGate["recheck"]>[1]) => this.gate.recheck(caller, operation, appId);
-    return this.service.pulls.pull(caller, ref, { appId, isPlan: plan, may });
+    return this.service.pulls.pull(caller, { ref, commit }, { appId, isPlan: plan, may });
   }
 }

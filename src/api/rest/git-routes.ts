@@ -43,8 +43,8 @@ export const gitRoutes: readonly Route[] = [
     path: `${GIT}/pull`,
     stateless: true,
     answer: async ({ git }, q) => {
-      const { ref } = q.object(flatShape(["ref"]));
-      return { pull: await git.pullGit(q.context, q.id("appId"), ref, q.flag("plan")) };
+      const { ref, commit } = q.object(flatShape(["ref", "commit"]));
+      return { pull: await git.pullGit(q.context, q.id("appId"), ref, q.flag("plan"), commit) };
     },
   },
 ];

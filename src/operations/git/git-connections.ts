@@ -41,7 +41,7 @@ export interface GitConnection extends GitFields {
 }
 
 /** A connection after a change, with the webhook's secret if it is new. */
-export interface GitConnected {
+export interface GitConnectionChange {
   git: GitConnection;
   webhookSecret: string | null;
 }
@@ -144,7 +144,7 @@ export function createGitConnections(options: {
     row: (appId: number): Promise<GitRow | null> => find(db.manager, appId),
 
     /** Connects a repository, or changes the connection. @throws REQUEST_INVALID, RESOURCE_CHANGED */
-    async connect(caller: Caller, { appId, precondition }: GitTarget, body: unknown): Promise<GitConnected> {
+    async connect(caller: Caller, { appId, precondition }: GitTarget, body: unknown): Promise<GitConnectionChange> {
       const input = readGitInput(body, allowHttp);
       return db.transaction(async (manager) => {
         await lockApp(manager, appId);

@@ -6,7 +6,7 @@ import { ActionRow } from "../../data/action.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
-import { checkRefText, type PulledRef, readPullRef } from "../../rules/git-input.js";
+import { checkRefText, type PulledRef, readPullRef, readReviewedCommit } from "../../rules/git-input.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { inputOf, productionOf } from "../actions/action-rows.js";
 import type { Publishing } from "../actions/publishing.js";
@@ -39,12 +39,20 @@ export interface PullRequest {
   isPlan: boolean;
   /** True to pull nothing for a tag that was published with the same target before: webhooks can be delivered twice. */
   skipsPublished: boolean;
+  /** The pull fails for another commit; null for any. */
+  reviewedCommit: string | null;
   /** Null to pull nothing. */
   refOf: (row: GitRow | null) => PulledRef | null;
   /** The author of the changes, with the rights of now. @throws FORBIDDEN */
   authorOf: (row: GitRow) => Promise<Caller>;
   /** Throws FORBIDDEN for an operation that the caller may not do. */
   may: (caller: Caller, operation: Operation) => void;
+}
+
+/** Branch or tag, and the commit that the caller expects there, as callers send them. */
+export interface PullInput {
+  ref: unknown;
+  commit: unknown;
 }
 
 export interface PullOptions {
@@ -176,6 +184,8 @@ export function createGitPulls(options: {
     if (!isPlan) await order.start(turn);
     const found = await repository.find(appId, row, await connections.tokenOf(appId, row), ref);
     if (publishes && skipsPublished && (await order.isPublished(turn, ref, found.target))) return null;
+    if (request.reviewedCommit !== null && found.commit !== request.reviewedCommit)
+      throw new ActionError("MANIFEST_CHANGED", `${ref} has another commit (got ${found.commit})`);
     pull.commit = found.commit;
     const pack = await found.fetch();
     const free = await applySlots.enter(appId);
@@ -231,16 +241,17 @@ export function createGitPulls(options: {
 
     /**
      * Pulls the branch, or the tag that `ref` names.
-     * @throws NOT_FOUND if no repository is connected; REQUEST_INVALID, GIT_PULL_FAILED, OVERLOADED; errors of manifests and of `may`; for a
+     * @throws NOT_FOUND if no repository is connected; MANIFEST_CHANGED for another commit; REQUEST_INVALID, GIT_PULL_FAILED, OVERLOADED; errors of manifests and of `may`; for a
      *   tag those of publishing
      */
-    async pull(caller: Caller, ref: unknown, { appId, isPlan, may }: PullOptions): Promise<GitPull> {
+    async pull(caller: Caller, { ref, commit }: PullInput, { appId, isPlan, may }: PullOptions): Promise<GitPull> {
       checkRefText(ref);
+      const reviewedCommit = readReviewedCommit(commit);
       const refOf = (row: GitRow | null) => row && readPullRef(ref, row);
       const pulledRef = refOf(await connections.row(appId));
       reportUnknownField(caller);
       const request: PullRequest = {
-        ...{ appId, isPlan, skipsPublished: false, refOf, authorOf: async () => caller },
+        ...{ appId, isPlan, skipsPublished: false, reviewedCommit, refOf, authorOf: async () => caller },
         may: (_, operation) => may(operation),
       };
       const pulled = pulledRef && (await pullInTurn(request));

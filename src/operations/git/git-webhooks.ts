@@ -35,12 +35,14 @@ export function createGitWebhooks(options: {
   const addresses = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: RATE_WINDOW_MS });
   /** Refs that wait for their pull, by app. */
   const waiting = new Map<number, Set<string>>();
+  /** Work of the apps in `waiting`. */
+  const working = new Set<Promise<void>>();
 
   /** The pull stores its failure with the connection; no caller awaits it. */
   async function tryPull(appId: number, ref: string): Promise<void> {
     try {
       await pulls.pullInTurn({
-        ...{ appId, isPlan: false, skipsPublished: true },
+        ...{ appId, isPlan: false, skipsPublished: true, reviewedCommit: null },
         refOf: (row) => row && pulledRef(ref, row),
         authorOf: (row) => connections.callerOf(appId, row),
         may: (caller, operation) => gate.recheck(caller, operation, appId),
@@ -68,7 +70,9 @@ export function createGitWebhooks(options: {
     if (!known) {
       const refs = new Set([ref]);
       waiting.set(appId, refs);
-      runInBackground(work(appId, refs));
+      const pulling = work(appId, refs);
+      working.add(pulling);
+      runInBackground(pulling.finally(() => working.delete(pulling)));
       return;
     }
     if (known.size >= WAITING_MAX && !known.has(ref))
@@ -81,6 +85,12 @@ export function createGitWebhooks(options: {
     countAddress(address: string | undefined, appId: number): void {
       const wait = addresses.take(`${appId} ${addressBlock(address ?? "")}`);
       if (wait > 0) throw tooOften("too many requests from this address", wait);
+    },
+
+    /** Waits for the pulls of accepted webhooks, until the signal aborts. */
+    async drain(impatience: AbortSignal): Promise<void> {
+      const aborted = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
+      if (!impatience.aborted) await Promise.race([Promise.allSettled(working), aborted]);
     },
 
     /** @throws SIGNATURE_INVALID also for an app without a connection; REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */

@@ -287,7 +287,7 @@ export const DisconnectGit: Document<DisconnectGitMutation, DisconnectGitMutatio
   "mutation DisconnectGit($appId:Int!$ifUpdatedAt:DateTime){disconnected:disconnectGit(appId:$appId ifUpdatedAt:$ifUpdatedAt)}";
 
 export const PullGit: Document<PullGitMutation, PullGitMutationVariables> =
-  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation PullGit($appId:Int!$plan:Boolean!){pulled:pullGit(appId:$appId plan:$plan){commit plan{...ManifestPlanParts}}}";
+  "fragment ManifestPlanParts on ManifestPlan{created{kind name}changed{kind name}removed{kind name}missing{kind name}}mutation PullGit($appId:Int!$plan:Boolean!$commit:String){pulled:pullGit(appId:$appId plan:$plan commit:$commit){commit plan{...ManifestPlanParts}}}";
 
 export const CreateApp: Document<CreateAppMutation, CreateAppMutationVariables> =
   "mutation CreateApp($data:CreateAppInput!){created:createApp(data:$data){id}}";
@@ -2006,6 +2006,7 @@ export type DisconnectGitMutation = { disconnected: boolean };
 export type PullGitMutationVariables = Exact<{
   appId: number;
   plan: boolean;
+  commit?: string | null | undefined;
 }>;
 
 

@@ -51,7 +51,7 @@ class Reader {
     return value;
   }
 
-  take(count: number): Buffer {
+  readBytes(count: number): Buffer {
     if (this.at + count > this.bytes.length) throw broken("it ends too early");
     this.at += count;
     return this.bytes.subarray(this.at - count, this.at);
@@ -82,7 +82,7 @@ class Reader {
 }
 
 /** Unpacks the next object. */
-function inflated(reader: Reader, size: number): Buffer {
+function inflateObject(reader: Reader, size: number): Buffer {
   const chunkSize = Math.min(Math.max(size, CHUNK_MIN_BYTES), CHUNK_MAX_BYTES);
   try {
     const result = inflateSync(reader.rest, { info: true, maxOutputLength: Math.max(size, 1), chunkSize });
@@ -96,7 +96,7 @@ function inflated(reader: Reader, size: number): Buffer {
 }
 
 /** Applies a difference to its base. @throws PackageFault */
-function applied(base: Buffer, content: Buffer, budget: (bytes: number) => void): Buffer {
+function applyDifference(base: Buffer, content: Buffer, budget: (bytes: number) => void): Buffer {
   const reader = new Reader(content);
   const baseSize = reader.number(reader.byte(), 7);
   const size = reader.number(reader.byte(), 7);
@@ -116,7 +116,7 @@ function applied(base: Buffer, content: Buffer, budget: (bytes: number) => void)
       part = base.subarray(offset, offset + length);
     } else {
       if (command === 0) throw broken("a difference has an unknown command");
-      part = reader.take(command);
+      part = reader.readBytes(command);
     }
     if (filled + part.length > size) throw broken("a difference is longer than it states");
     filled += part.copy(result, filled);
@@ -128,7 +128,7 @@ function applied(base: Buffer, content: Buffer, budget: (bytes: number) => void)
 /** Number of objects that a pack states. */
 function countIn(pack: Buffer): number {
   if (pack.length < HEADER_BYTES + HASH_BYTES || pack.toString("latin1", 0, 4) !== "PACK")
-    throw broken("it is no pack");
+    throw broken("it is not a pack");
   const end = pack.length - HASH_BYTES;
   const digest = createHash("sha1").update(pack.subarray(0, end)).digest();
   if (!digest.equals(pack.subarray(end))) throw broken("its checksum is not right");
@@ -157,8 +157,8 @@ export function readPack(pack: Buffer): GitObjects {
     const kind = (first >> 4) & 7;
     const size = reader.number((first & 0x0f) | (first & 0x80), 4);
     budget(size);
-    const base = kind === DIFFERENCE ? reader.take(HASH_BYTES).toString("hex") : null;
-    const content = inflated(reader, size);
+    const base = kind === DIFFERENCE ? reader.readBytes(HASH_BYTES).toString("hex") : null;
+    const content = inflateObject(reader, size);
     if (base !== null) {
       const differences = waiting.get(base) ?? [];
       differences.push({ base, content });
@@ -185,7 +185,7 @@ function resolve(
     const differences = waiting.get(hash) ?? [];
     waiting.delete(hash);
     for (const difference of differences) {
-      const object = { type, content: applied(content, difference.content, budget) };
+      const object = { type, content: applyDifference(content, difference.content, budget) };
       const found = hashOf(object);
       objects.set(found, object);
       if (waiting.has(found)) open.push(found);

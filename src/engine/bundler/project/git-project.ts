@@ -47,7 +47,7 @@ function headerOf(content: Buffer, name: string): string {
   const line = content
     .toString("latin1")
     .split("\n", 20)
-    .find((one) => one.startsWith(`${name} `));
+    .find((text) => text.startsWith(`${name} `));
   const hash = line?.slice(name.length + 1) ?? "";
   if (!/^[0-9a-f]{40}$/.test(hash)) throw broken(`an object has no ${name}`);
   return hash;
@@ -107,7 +107,7 @@ function filesBelow(objects: GitObjects, root: string, folder: string): Map<stri
   return files;
 }
 
-/** True for a link or submodule in the place of a project's folder or file. */
+/** True for a link or submodule instead of a project's folder or file. */
 const isLink = (mode: string, name: string): boolean =>
   (mode === LINK || mode === SUBMODULE) && (FOLDERS.includes(name) || FILES.includes(name));
 
@@ -150,8 +150,8 @@ export async function readRepository({ commit, folder, entries }: RepositoryJob,
   const objects = readPack(pack);
   const hashes = filesBelow(objects, rootOf(objects, commit), folder);
   if (hashes.size === 0) {
-    const place = folder === "" ? "the root of the repository" : folder;
-    throw new PackageFault(`${place} holds no project: it has none of ${[...FOLDERS, ...FILES].join(", ")}`);
+    const where = folder === "" ? "the root of the repository" : folder;
+    throw new PackageFault(`${where} holds no project: it has none of ${[...FOLDERS, ...FILES].join(", ")}`);
   }
   const manifest: ProjectManifest = await new ProjectReader(projectOf(objects, hashes), entries).readManifest();
   const document = JSON.stringify(manifest);

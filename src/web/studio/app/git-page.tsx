@@ -34,11 +34,13 @@ interface Fields {
   username: string;
   /** Empty: the stored token stays. */
   token: string;
+  /** True to remove the stored token. */
+  hasNoToken: boolean;
 }
 
 const fieldsOf = (git: GitConnection | null): Fields => {
   const { provider, url, branch, folder, tagPattern, prune, username } = git ?? EMPTY;
-  return { provider, url, branch, folder, tagPattern: tagPattern ?? "", prune, username, token: "" };
+  return { provider, url, branch, folder, tagPattern: tagPattern ?? "", prune, username, token: "", hasNoToken: false };
 };
 
 const TEXTS: readonly [
@@ -64,7 +66,7 @@ function ConnectionForm({ git, busy, connect }: ConnectionFormProps) {
   const change = (part: Partial<Fields>) => setFields((old) => ({ ...old, ...part }));
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await connect(fields)) change({ token: "" });
+    if (await connect(fields)) change({ token: "", hasNoToken: false });
   };
   return (
     <form className="binding-form" aria-label="Git repository" onSubmit={(event) => void submit(event)}>
@@ -95,13 +97,24 @@ function ConnectionForm({ git, busy, connect }: ConnectionFormProps) {
           type="password"
           autoComplete="new-password"
           placeholder={git?.hasToken ? "stored; enter another one to replace it" : "none, for a public repository"}
+          disabled={fields.hasNoToken}
           value={fields.token}
           onChange={({ target }) => change({ token: target.value })}
         />
       </label>
+      {git?.hasToken && (
+        <label className="row">
+          <input
+            type="checkbox"
+            checked={fields.hasNoToken}
+            onChange={({ target }) => change({ hasNoToken: target.checked, token: "" })}
+          />
+          Remove the stored token
+        </label>
+      )}
       <label className="row">
         <input type="checkbox" checked={fields.prune} onChange={({ target }) => change({ prune: target.checked })} />
-        Remove what the repository does not have
+        Remove parts of the app that the repository does not have; a tag also removes live versions
       </label>
       <p className="row">
         <button type="submit" className="primary" disabled={busy || fields.url.trim() === ""}>
@@ -164,13 +177,19 @@ function useGit({ api, appId, ask, actions, reloadApps }: PageProps) {
   const read = useCallback(() => api.ask(ReadGit, { appId }), [api, appId]);
   const { value, fault, busy, change } = useLoaded(api, read);
   const [secret, setSecret] = useState<string | null>(null);
-  const [plan, setPlan] = useState<ManifestPlan | null>(null);
+  const [reviewed, setReviewed] = useState<{ commit: string; plan: ManifestPlan } | null>(null);
   const git = value?.git ?? null;
 
-  const connect = async ({ tagPattern, token, ...fields }: Fields, newSecret = false): Promise<boolean> => {
+  const connect = async ({ tagPattern, token, hasNoToken, ...fields }: Fields, newSecret = false): Promise<boolean> => {
     const pattern = tagPattern.trim() === "" ? null : tagPattern.trim();
-    const data = { ...fields, tagPattern: pattern, newSecret, ...(token !== "" && { token }) };
+    const data = {
+      ...fields,
+      tagPattern: pattern,
+      newSecret,
+      ...((hasNoToken || token !== "") && { token: hasNoToken ? null : token }),
+    };
     const done = await change(() => api.ask(ConnectGit, { appId, data, ifUpdatedAt: git?.updatedAt ?? null }));
+    setReviewed(null);
     if (done?.connected.webhookSecret) setSecret(done.connected.webhookSecret);
     return done !== null;
   };
@@ -179,23 +198,24 @@ function useGit({ api, appId, ask, actions, reloadApps }: PageProps) {
     if (!(await ask({ title: "Disconnect the repository?", text, yes: "Disconnect", danger: true }))) return;
     await change(() => api.ask(DisconnectGit, { appId, ifUpdatedAt: git?.updatedAt ?? null }));
     setSecret(null);
-    setPlan(null);
+    setReviewed(null);
   };
   const review = async () => {
-    setPlan(null);
+    setReviewed(null);
     const done = await change(() => api.ask(PullGit, { appId, plan: true }));
-    if (done) setPlan(done.pulled.plan);
+    if (done) setReviewed(done.pulled);
   };
   const pull = async () => {
-    const done = await change(() => api.ask(PullGit, { appId, plan: false }));
-    setPlan(null);
+    const done = await change(() => api.ask(PullGit, { appId, plan: false, commit: reviewed?.commit ?? null }));
+    setReviewed(null);
     if (done) await Promise.all([actions.reload(), reloadApps()]);
   };
-  return { isRead: value !== null, git, fault, busy, secret, plan, connect, disconnect, review, pull };
+  return { isRead: value !== null, git, fault, busy, secret, reviewed, connect, disconnect, review, pull };
 }
 
 export function GitPage(props: PageProps) {
-  const { isRead, git, fault, busy, secret, plan, connect, disconnect, review, pull } = useGit(props);
+  const { isRead, git, fault, busy, secret, reviewed, connect, disconnect, review, pull } = useGit(props);
+  const plan = reviewed?.plan;
   return (
     <>
       <p className="hint">
@@ -229,7 +249,9 @@ export function GitPage(props: PageProps) {
               <button type="button" className="primary" disabled={busy} onClick={() => void pull()}>
                 Pull
               </button>
-              <span className="hint">It publishes nothing.</span>
+              <span className="hint">
+                It publishes no action. Data sources, settings and alerts have no draft: they change at once.
+              </span>
             </p>
           )}
         </>
