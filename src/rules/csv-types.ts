@@ -17,8 +17,6 @@ export const CELL_FORMS: Readonly<Record<CellType, string>> = {
 };
 
 const NUMBER = /^[+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i;
-/** Without a leading zero, a plus sign or an exponent: codes and telephone numbers have these. */
-const PLAIN_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/;
 const ISO_DATE = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(Z|[+-]\d\d:\d\d)?)?$/;
 const DOTTED_DATE = /^(\d\d?)\.(\d\d?)\.(\d{4})$/;
 const BOOLEANS: Readonly<Record<string, boolean>> = {
@@ -64,11 +62,20 @@ export function cellValue(cell: string, type: CellType): CellValue | undefined {
   return Object.hasOwn(BOOLEANS, word) ? BOOLEANS[word] : undefined;
 }
 
-/** The type that all cells have. Returns `text` if a number would lose characters, such as the zeros of 00123. */
+/** False for cells that lose characters as a number, such as 00123, 1.10 and 0.12345678901234567890. */
+const isExactNumber = (text: string): boolean => numberOf(text) !== undefined && String(Number(text)) === text;
+
+/** False for a time without a zone: it is probably a local time, and dateOf() takes it as UTC. */
+function isExactDate(text: string): boolean {
+  const [, , clock, zone] = ISO_DATE.exec(text) ?? [];
+  return dateOf(text) !== undefined && (clock === undefined || zone !== undefined);
+}
+
+/** The type that all cells have, to suggest it to a person. Returns `text` if a cell would lose characters or its time of day. */
 export function detectType(cells: readonly string[]): CellType {
   const texts = cells.map((cell) => cell.trim()).filter((text) => text !== "");
   if (texts.length === 0) return "text";
   if (texts.every((text) => BOOLEAN_WORDS.includes(text.toLowerCase()))) return "boolean";
-  if (texts.every((text) => PLAIN_NUMBER.test(text) && numberOf(text) !== undefined)) return "number";
-  return texts.every((text) => dateOf(text) !== undefined) ? "date" : "text";
+  if (texts.every(isExactNumber)) return "number";
+  return texts.every(isExactDate) ? "date" : "text";
 }

@@ -152,14 +152,29 @@ describe("types of CSV cells", () => {
     expect(detectType(["1", "2.5", ""])).to.equal("number");
     expect(detectType(["yes", "No"])).to.equal("boolean");
     expect(detectType(["2026-11-26", "1.2.2026"])).to.equal("date");
-    for (const code of ["00123", "+49123", "1e5", "12345678901234567890", "1 000", "x"])
+    for (const code of [
+      "00123",
+      "1.10",
+      "0.12345678901234567890",
+      "+49123",
+      "1e5",
+      "12345678901234567890",
+      "1 000",
+      "x",
+    ])
       expect(detectType(["1", code]), code).to.equal("text");
+    expect(detectType(["2026-11-26T09:30Z", "2026-11-26 09:30+01:00"])).to.equal("date");
+    for (const time of ["2026-11-26 09:30", "2026-11-26T09:30"])
+      expect(detectType(["2026-11-26", time]), time).to.equal("text");
     for (const none of [[], ["", " "]]) expect(detectType(none)).to.equal("text");
     const unit = fc.constantFrom("0", "1", "2", "-", ".", ":", "T", "Z", "e", " ", "yes");
     fc.assert(
       fc.property(fc.array(fc.string({ unit, maxLength: 12 })), (cells) => {
         const type = detectType(cells);
-        for (const one of cells) expect(cellValue(one, type)).not.to.equal(undefined);
+        for (const one of cells) {
+          expect(cellValue(one, type)).not.to.equal(undefined);
+          if (type === "number" && one.trim() !== "") expect(String(cellValue(one, type))).to.equal(one.trim());
+        }
       }),
     );
   });

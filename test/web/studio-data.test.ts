@@ -65,6 +65,9 @@ describe("Studio's page of data sources", () => {
     await page.waitForSelector(".data-import td");
     const heads = await page.$$eval(".data-import th", (all) => all.map((head) => head.firstChild!.textContent));
     expect(heads).to.deep.equal(["Row", "Seat"]);
+    // A type that nobody chose would lose characters, such as the zeros of 00123.
+    expect(await typesShown()).to.deep.equal(["text", "text"]);
+    await studio.button("Use suggested types");
     expect(await typesShown()).to.deep.equal(["text", "number"]);
     await page.select('select[aria-label="Type of Row"]', "date");
     expect(await page.$$eval(".data-import td.fault", (all) => all.map((cell) => cell.textContent))).to.deep.equal([
@@ -175,10 +178,12 @@ describe("Studio's page of data sources", () => {
   it("replaces the entries by a file and restores the earlier ones", async () => {
     await studio.button("Import", '//*[@role="tablist"]');
     await choose("new.csv", "Row,Seat\nZ,9\n");
-    // Added entries have the types of the column that exists.
+    // For added entries, the types of the columns that exist are suggested.
     await page.waitForSelector(".data-import td");
     expect(await typesShown()).to.deep.equal(["text", "text"]);
+    expect(await page.$(studio.withText("button", "Use suggested types"))).to.equal(null);
     await page.click('.data-import input[type="checkbox"]');
+    await studio.button("Use suggested types");
     expect(await typesShown()).to.deep.equal(["text", "number"]);
     await studio.button("Import", "//*[contains(@class,'data-import')]");
     await page.waitForFunction(
@@ -190,6 +195,31 @@ describe("Studio's page of data sources", () => {
     await studio.button("Restore", "//dialog");
     await page.waitForFunction('document.querySelectorAll(".data-versions li").length === 2');
     expect(await stored("Seats")).to.have.length(3);
+  });
+
+  it("shows and sends only the file that was chosen last, also if an earlier one is read later", async () => {
+    await studio.button("Import", '//*[@role="tablist"]');
+    await page.evaluate(`{
+      const read = Blob.prototype.text;
+      Blob.prototype.text = async function () {
+        Blob.prototype.text = read;
+        await new Promise((resolve) => { window.endRead = resolve; });
+        setTimeout(() => { window.isFirstRead = true; });
+        return read.call(this);
+      };
+    }`);
+    await choose("first.csv", "First\n1\n");
+    await page.waitForFunction("window.endRead !== undefined");
+    const isSendable = () =>
+      page.$eval(".data-import button.primary", (button) => !(button as unknown as { disabled: boolean }).disabled);
+    expect(await isSendable()).to.equal(false);
+    await choose("second.csv", "Second\n2\n");
+    await page.waitForSelector('select[aria-label="Type of Second"]');
+    expect(await isSendable()).to.equal(true);
+    await page.evaluate("window.endRead()");
+    await page.waitForFunction("window.isFirstRead");
+    expect(await page.$('select[aria-label="Type of First"]')).to.equal(null);
+    expect(await page.$('select[aria-label="Type of Second"]')).not.to.equal(null);
   });
 
   it("explains in the service's words why rules are rejected, and keeps the valid ones", async () => {
@@ -230,8 +260,10 @@ describe("Studio's page of data sources", () => {
     await studio.replace(inRule("Column 2"), "Seat");
     await page.select(inRule("Type of value 2"), "number");
     await studio.replace(inRule("Value 2"), "three");
-    const noNumber = 'Value 2 must be a number (got "three").';
+    const noNumber = 'Value 2 must be a number (got "three"). Your change is not saved until you correct it.';
     await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${noNumber}'])`);
+    // The draft does not have the new row yet.
+    await page.waitForSelector(`${rules} > .row > button.primary:disabled`);
     await studio.replace(inRule("Value 2"), "3");
     await studio.button("Add a condition", '//*[@aria-label="Rule 2"]');
     await page.select(inRule("Type of value 3"), "boolean");

@@ -1,9 +1,9 @@
 /** Import of a file into a data source: shows the first rows, the delimiter and the types of the columns before the file is sent. */
-import { useState } from "react";
+import { useRef, useState } from "react";
 import type { CellType } from "../../../rules/csv-types.js";
 import { serviceAddress } from "../../service-address.js";
 import { fetchSignedIn } from "../accounts/renewal.js";
-import { type ColumnTypes, type Preview, PreviewTable, previewOf } from "./import-preview.js";
+import { type ColumnTypes, type Preview, PreviewTable, previewOf, TYPE_WORDS } from "./import-preview.js";
 
 const DELIMITERS: readonly (readonly [string, string])[] = [
   [",", "commas"],
@@ -70,6 +70,26 @@ function DelimiterField({ preview, chosen, choose }: DelimiterFieldProps) {
   );
 }
 
+interface SuggestionProps {
+  types: ColumnTypes;
+  suggested: ColumnTypes;
+  apply: (types: ColumnTypes) => void;
+}
+
+/** Offers the types that the columns seem to have. Nothing is converted before the person applies them. */
+function SuggestedTypes({ types, suggested, apply }: SuggestionProps) {
+  const others = Object.entries(suggested).filter(([column, type]) => types[column] !== type);
+  if (others.length === 0) return null;
+  return (
+    <p className="row">
+      <button type="button" onClick={() => apply({ ...types, ...suggested })}>
+        Use suggested types
+      </button>
+      <span className="hint">{others.map(([column, type]) => `${column}: ${TYPE_WORDS[type]}`).join(", ")}</span>
+    </p>
+  );
+}
+
 interface DataImportProps {
   /** Text of the button. */
   action: string;
@@ -90,22 +110,35 @@ export function DataImport({ action, mayAppend, readTypes, take }: DataImportPro
   const [append, setAppend] = useState(true);
   const [outcome, setOutcome] = useState<{ text: string; failed: boolean } | null>(null);
   const [busy, setBusy] = useState(false);
+  const [isReading, setReading] = useState(false);
+  /** Number of the last choice: what was read for an earlier one is dropped. */
+  const latest = useRef(0);
 
   const willAppend = mayAppend && append;
   const types: Record<string, CellType> = {};
+  const suggested: Record<string, CellType> = {};
   for (const column of preview?.columns ?? []) {
-    types[column] = changed[column] ?? (willAppend ? existing[column] : undefined) ?? preview!.detected[column]!;
+    types[column] = changed[column] ?? "text";
+    suggested[column] = (willAppend ? existing[column] : undefined) ?? preview!.detected[column]!;
   }
 
   const choose = async (chosen: File | null, separator: string | null) => {
+    latest.current += 1;
+    const choice = latest.current;
+    setReading(true);
+    if (chosen !== file) setPreview(null);
     setFile(chosen);
     setDelimiter(separator);
     setOutcome(null);
     setChanged({});
-    // Without them, the types are those of the file.
+    // Without them, the suggested types are those of the file.
     const known = (chosen && (await readTypes?.().catch(() => null))) ?? {};
+    // The service names the fault of a file that cannot be read.
+    const next = chosen && (await previewOf(chosen, separator).catch(() => null));
+    if (choice !== latest.current) return;
     setExisting(known);
-    setPreview(chosen && (await previewOf(chosen, separator)));
+    setPreview(next);
+    setReading(false);
   };
   const send = async () => {
     if (!file) return;
@@ -126,6 +159,7 @@ export function DataImport({ action, mayAppend, readTypes, take }: DataImportPro
         <input
           type="file"
           accept=".csv,.json,.jsonl,.ndjson"
+          disabled={busy}
           onChange={(event) => void choose(event.target.files?.[0] ?? null, null)}
         />
       </label>
@@ -138,8 +172,11 @@ export function DataImport({ action, mayAppend, readTypes, take }: DataImportPro
             {...{ preview, types }}
             choose={(column: string, type: CellType) => setChanged({ ...changed, [column]: type })}
           />
+          <SuggestedTypes {...{ types, suggested }} apply={setChanged} />
           <p className="hint">
-            A blank cell of a column that is not text becomes null. Dates are stored as text such as 2026-11-26.
+            Text columns store each cell unchanged. A number column stores 00123 as 123 and 1.10 as 1.1. A date column
+            stores text such as 2026-11-26 and takes times without a zone as UTC. In both, and in yes/no columns, a
+            blank cell becomes null.
           </p>
         </>
       )}
@@ -150,7 +187,7 @@ export function DataImport({ action, mayAppend, readTypes, take }: DataImportPro
         </label>
       )}
       <p className="row">
-        <button type="button" className="primary" disabled={!file || busy} onClick={() => void send()}>
+        <button type="button" className="primary" disabled={!file || busy || isReading} onClick={() => void send()}>
           {busy ? "Sending…" : action}
         </button>
         {outcome && (

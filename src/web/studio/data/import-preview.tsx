@@ -1,4 +1,4 @@
-/** First rows of a CSV as the service would read them, with a type for each column that the person can change. */
+/** First rows of a CSV as the service would read them, with a type for each column that the person can choose. */
 import { CsvParser, detectDelimiter, SAMPLE_CHARACTERS } from "../../../rules/csv.js";
 import { CELL_FORMS, CELL_TYPES, type CellType, cellValue, detectType } from "../../../rules/csv-types.js";
 
@@ -6,7 +6,7 @@ import { CELL_FORMS, CELL_TYPES, type CellType, cellValue, detectType } from "..
 const PREVIEW_BYTES = 4 * SAMPLE_CHARACTERS;
 const PREVIEW_ROWS = 5;
 
-const TYPE_WORDS: Readonly<Record<CellType, string>> = {
+export const TYPE_WORDS: Readonly<Record<CellType, string>> = {
   text: "text",
   number: "number",
   boolean: "yes/no",
@@ -19,7 +19,7 @@ export interface Preview {
   columns: string[];
   rows: string[][];
   delimiter: string;
-  /** By the name of the column. */
+  /** By the name of the column. Only suggestions: the types come from the first rows. */
   detected: ColumnTypes;
 }
 
