@@ -110,7 +110,7 @@ describe("notifications in pages and Studio", function () {
     await studio.replace('input[aria-label="Value 1"]', "three");
     await noFault();
     await page.select('select[aria-label="Type of value 1"]', "number");
-    await fault('Value 1 must be a number (got "three").');
+    await fault('Value 1 must be a number (got "three"). Your change is not saved until you correct it.');
     await studio.replace('input[aria-label="Value 1"]', "3");
     await noFault();
     expect(await studio.textOf(".notification-preview .hint")).to.contain("Users of the app whose id is “3”.");

@@ -42,7 +42,7 @@ describe("values of Studio's forms", () => {
     for (const value of ["", " ", "editor", "1e999", "9007199254740993", "1,5"]) {
       const typed = { value, kind: "number" } as const;
       expect(valueFault([{ value: "3", kind: "number" }, typed])).to.equal(
-        `Value 2 must be a number (got "${value}").`,
+        `Value 2 must be a number (got "${value}"). Your change is not saved until you correct it.`,
       );
       expect(valueFault([{ value, kind: "string" }])).to.equal(null);
     }

@@ -1,5 +1,5 @@
 /** One part of a data source's definition, as a form or as JSON. Both show the same value, and one button saves it. */
-import { type ReactNode, useEffect, useId, useState } from "react";
+import { type ReactNode, useCallback, useEffect, useId, useState } from "react";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { AccessRulesForm } from "./access-rules-form.js";
@@ -7,6 +7,7 @@ import { isRuleList } from "./access-templates.js";
 import type { ListFormProps } from "./form-parts.js";
 import { HooksForm, isHookList } from "./hooks-form.js";
 import { IndexesForm, isIndexList } from "./indexes-form.js";
+import { CountFaults } from "./use-rows.js";
 
 interface Part {
   label: string;
@@ -119,7 +120,11 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
   const { draft: text, isDirty, isChangedElsewhere } = fieldDraft;
   const [isJson, setJson] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
-  useEffect(() => onDirty(field, isDirty), [onDirty, field, isDirty]);
+  // The draft does not have rows with a fault: a save would store the earlier ones.
+  const [faultyLists, setFaultyLists] = useState(0);
+  const countFaults = useCallback((change: 1 | -1) => setFaultyLists((count) => count + change), []);
+  const isUnsaved = isDirty || faultyLists > 0;
+  useEffect(() => onDirty(field, isUnsaved), [onDirty, field, isUnsaved]);
   // The message is about a value that was saved or refused, not about the next one.
   const setText = (next: string) => {
     setFault(null);
@@ -150,7 +155,7 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
       <p id={`${field}-hint`} className="hint">
         {part.hint}
       </p>
-      {form ?? <JsonText {...{ field, text, fault, setText }} />}
+      <CountFaults value={countFaults}>{form ?? <JsonText {...{ field, text, fault, setText }} />}</CountFaults>
       {!isJson && !form && <p className="hint">The form cannot show this value. Change it as JSON.</p>}
       <p id={`${field}-fault`} className="fault" role="alert">
         {form && item !== null ? null : fault}
@@ -160,7 +165,7 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
         <button
           type="button"
           className="primary"
-          disabled={!isDirty || isChangedElsewhere}
+          disabled={!isDirty || isChangedElsewhere || faultyLists > 0}
           onClick={() => void submit()}
         >
           Save {part.label.toLowerCase()}

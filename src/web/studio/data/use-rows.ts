@@ -1,6 +1,9 @@
 /** Rows of a form while they are edited. Rows with a fault, such as two equal keys, are shown with a message and are not written. */
-import { useState } from "react";
+import { createContext, useContext, useEffect, useState } from "react";
 import { duplicateOf } from "./draft-rows.js";
+
+/** Adds to the number of row lists with a fault. The form around them saves nothing until it is 0. */
+export const CountFaults = createContext<(change: 1 | -1) => void>(() => undefined);
 
 interface RowsOptions<Row> {
   /** Rows of the value. */
@@ -28,5 +31,13 @@ export function useRows<Row>({ rows: stored, keyOf, check, read, write }: RowsOp
     setEdit({ rows: next, text: isWritten ? JSON.stringify(read(next)) : text });
     if (isWritten) write(next);
   };
-  return { rows, set, fault: faultIn(rows) };
+  const fault = faultIn(rows);
+  const isFaulty = fault !== null;
+  const countFaults = useContext(CountFaults);
+  useEffect(() => {
+    if (!isFaulty) return;
+    countFaults(1);
+    return () => countFaults(-1);
+  }, [isFaulty, countFaults]);
+  return { rows, set, fault };
 }

@@ -33,5 +33,7 @@ const isNumber = (value: string): boolean => value.trim() !== "" && Math.abs(Num
 /** Returns the message about the first value that does not have its type, or null. */
 export function valueFault(values: readonly TypedValue[]): string | null {
   const at = values.findIndex(({ kind, value }) => kind === "number" && !isNumber(value));
-  return at < 0 ? null : `Value ${at + 1} must be a number (got "${values[at]!.value}").`;
+  return at < 0
+    ? null
+    : `Value ${at + 1} must be a number (got "${values[at]!.value}"). Your change is not saved until you correct it.`;
 }
