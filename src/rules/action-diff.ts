@@ -2,8 +2,18 @@
 import { FILE_HEADERS_ONLY, formatPatch, type StructuredPatchHunk, structuredPatch } from "diff";
 import type { ActionInput } from "./action-input.js";
 
+/** A stored script of a package. */
+export interface ComparedScript {
+  name: string;
+  version?: string;
+  integrity: string;
+}
+
+/** A state of an action. Without `assets`, scripts are not compared. */
+export type ComparedAction = ActionInput & { assets?: readonly ComparedScript[] };
+
 export interface FieldChange {
-  field: Exclude<keyof ActionInput, "code">;
+  field: Exclude<keyof ComparedAction, "code">;
   before: unknown;
   after: unknown;
 }
@@ -31,6 +41,7 @@ const FIELDS = [
   "jitterSeconds",
   "integrationOrigins",
   "source",
+  "assets",
 ] as const satisfies readonly FieldChange["field"][];
 
 const CONTEXT_LINES = 3;
@@ -70,8 +81,8 @@ export function unifiedDiff(before: string, after: string, labels: { before: str
 
 /** Two states of one action; `labels` head the code's diff. */
 export interface DiffedActions {
-  before: ActionInput;
-  after: ActionInput;
+  before: ComparedAction;
+  after: ComparedAction;
   labels: { before: string; after: string };
 }
 

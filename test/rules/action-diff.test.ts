@@ -40,6 +40,19 @@ describe("the difference of two actions", () => {
     });
   });
 
+  it("has the scripts of packages that differ while the dependencies are the same", () => {
+    const withScript = (integrity: string) => ({
+      ...action,
+      dependencies: ["dayjs"],
+      assets: [{ name: "dayjs", version: "1.11.13", integrity }],
+    });
+    const [before, after] = [withScript("sha256-a"), withScript("sha256-b")];
+    expect(diffActions({ before, after: withScript("sha256-a"), labels: LABELS }).changes).to.deep.equal([]);
+    expect(diffActions({ before, after, labels: LABELS }).changes).to.deep.equal([
+      { field: "assets", before: before.assets, after: after.assets },
+    ]);
+  });
+
   it("has a unified diff that leads from one text to the other, for any texts", () => {
     const line = fc.constantFrom(
       "",

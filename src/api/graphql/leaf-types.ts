@@ -153,24 +153,29 @@ export const ConcurrencyPolicyEnum = enumOf<ConcurrencyPolicy>(
   },
 );
 
-export const ActionFieldEnum = enumOf<keyof ActionInput>("ActionField", "Property of an action that its author sets.", {
-  name: "Name of the action.",
-  code: "JavaScript of the action.",
-  description: "Description of the action.",
-  active: "Permission to run.",
-  environment: "Environment in which the action runs.",
-  triggers: "Triggers that start the action.",
-  dependencies: "Packages that the code uses.",
-  frequency: "Schedule as a cron expression.",
-  timezone: "Time zone of the schedule.",
-  access: "Access to runs on demand from pages.",
-  concurrency: "Limit on concurrent runs.",
-  debounce: "Debounce settings.",
-  timeoutMs: "Maximum duration of a run in milliseconds.",
-  jitterSeconds: "Seconds over which scheduled runs are spread.",
-  integrationOrigins: "Origins that the code may send requests to.",
-  source: "Files from which the code is built.",
-});
+export const ActionFieldEnum = enumOf<keyof ActionInput | "assets">(
+  "ActionField",
+  "Property of an action that its author sets.",
+  {
+    name: "Name of the action.",
+    code: "JavaScript of the action.",
+    description: "Description of the action.",
+    active: "Permission to run.",
+    environment: "Environment in which the action runs.",
+    triggers: "Triggers that start the action.",
+    dependencies: "Packages that the code uses.",
+    frequency: "Schedule as a cron expression.",
+    timezone: "Time zone of the schedule.",
+    access: "Access to runs on demand from pages.",
+    concurrency: "Limit on concurrent runs.",
+    debounce: "Debounce settings.",
+    timeoutMs: "Maximum duration of a run in milliseconds.",
+    jitterSeconds: "Seconds over which scheduled runs are spread.",
+    integrationOrigins: "Origins that the code may send requests to.",
+    source: "Files from which the code is built.",
+    assets: "Stored scripts of the packages.",
+  },
+);
 
 /** Serializes times as the services do: ISO 8601, UTC, with milliseconds. */
 export const DateTime = new GraphQLScalarType({

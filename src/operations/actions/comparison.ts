@@ -1,12 +1,14 @@
 /** Compares two states of one action: a version, the draft or the live version. Changes nothing. */
 import type { DataSource } from "typeorm";
+import type { ActionRow } from "../../data/action.js";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
-import { type ActionDiff, type DiffedActions, diffActions } from "../../rules/action-diff.js";
+import { type ActionDiff, type ComparedScript, type DiffedActions, diffActions } from "../../rules/action-diff.js";
 import { type ActionInput, presentSource } from "../../rules/action-input.js";
 import { shownSource } from "../../rules/action-source.js";
+import { isKept } from "../../rules/packages.js";
 import { findAction, inputOf, productionOf } from "./action-rows.js";
 import { findVersion } from "./versions.js";
 
@@ -24,7 +26,14 @@ export interface Comparison extends ActionDiff {
 interface State {
   side: ComparedSide;
   input: ActionInput;
+  /** Absent if the scripts of packages are not compared. */
+  assets?: ComparedScript[];
 }
+
+const scriptsOf = ({ assets }: ActionRow): ComparedScript[] =>
+  (assets ?? [])
+    .filter(isKept)
+    .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
 
 /**
  * Versions that are older than the field `access` keep the action's current `access` when they are restored, so a
@@ -65,7 +74,9 @@ const shownInput = ({ source, ...input }: ActionInput): ActionInput => ({
 async function compareStates(appId: number, from: State, to: State): Promise<Comparison> {
   const labels = { before: labelOf(from.side), after: labelOf(to.side) };
   const [before, after] = [shownInput(from.input), shownInput(to.input)];
-  return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, { before, after, labels })) };
+  const scripts = ({ assets }: State) => (assets ? { assets } : {});
+  const compared = { before: { ...before, ...scripts(from) }, after: { ...after, ...scripts(to) }, labels };
+  return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, compared)) };
 }
 
 function sideOf(against: string): ComparedSide {
@@ -77,13 +88,18 @@ function sideOf(against: string): ComparedSide {
 export type ActionComparisons = ReturnType<typeof createComparison>;
 
 export function createComparison({ db }: { db: DataSource }) {
+  /** @throws ACTION_NOT_PUBLISHED */
+  async function readProduction(masterId: number): Promise<ActionRow> {
+    const production = await productionOf(db.manager, masterId);
+    if (!production) throw new ActionError("ACTION_NOT_PUBLISHED");
+    return production;
+  }
+
   /** @throws VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED */
   async function readState(masterId: number, master: ActionInput, side: ComparedSide): Promise<State> {
     if (side === "master") return { side, input: master };
     if (side !== "production") return { side, input: asRestored((await findVersion(db, masterId, side)).data, master) };
-    const production = await productionOf(db.manager, masterId);
-    if (!production) throw new ActionError("ACTION_NOT_PUBLISHED");
-    return { side, input: inputOf(production) };
+    return { side, input: inputOf(await readProduction(masterId)) };
   }
 
   return {
@@ -107,8 +123,13 @@ export function createComparison({ db }: { db: DataSource }) {
       const foundAction = await findAction(db.manager, appId, actionId);
       const master =
         foundAction.masterId === null ? foundAction : await findAction(db.manager, appId, foundAction.masterId);
-      const input = inputOf(master);
-      return compareStates(appId, await readState(master.id, input, "production"), { side: "master", input });
+      const production = await readProduction(master.id);
+      const stateOf = (side: ComparedSide, row: ActionRow): State => ({
+        side,
+        input: inputOf(row),
+        assets: scriptsOf(row),
+      });
+      return compareStates(appId, stateOf("production", production), stateOf("master", master));
     },
   };
 }

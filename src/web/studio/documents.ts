@@ -428,6 +428,8 @@ export type ActionField =
   | 'access'
   /** Permission to run. */
   | 'active'
+  /** Stored scripts of the packages. */
+  | 'assets'
   /** JavaScript of the action. */
   | 'code'
   /** Limit on concurrent runs. */

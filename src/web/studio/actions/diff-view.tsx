@@ -49,7 +49,7 @@ export function DiffView({ diff: { fields, before, after, code } }: { diff: Diff
           </thead>
           <tbody>
             {fields
-              .filter((field) => field !== "code")
+              .filter((field) => field !== "code" && field !== "assets")
               .map((field) => (
                 <tr key={field}>
                   <th scope="row">{field}</th>
@@ -60,6 +60,7 @@ export function DiffView({ diff: { fields, before, after, code } }: { diff: Diff
           </tbody>
         </table>
       )}
+      {fields.includes("assets") && <p>The scripts of packages are not those of the live version.</p>}
       {code !== null && <PatchLines patch={code} />}
     </div>
   );
