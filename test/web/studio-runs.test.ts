@@ -395,8 +395,25 @@ describe("runs in Studio", () => {
       (await service.db.query("SELECT active FROM action WHERE id IN ($1, $2) ORDER BY id", [id, copy])).map(
         ({ active }: { active: boolean }) => active,
       );
-    await page.click('button[aria-label="Pause: nightly"]');
-    await studio.button("Pause", "//dialog");
+    const pause = async () => {
+      await (await page.waitForSelector('button[aria-label="Pause: nightly"]:not(:disabled)'))!.click();
+      await studio.button("Pause", "//dialog");
+    };
+    // The draft is saved, and then the service does not answer once.
+    await page.evaluate(`{
+      const send = window.fetch;
+      window.fetch = (address, init) => {
+        if (!/PublishAction/.test(init?.body ?? "")) return send(address, init);
+        window.fetch = send;
+        return Promise.reject(new TypeError("no connection"));
+      };
+    }`);
+    await pause();
+    await page.waitForSelector(
+      "::-p-xpath(//*[@role='alert'][starts-with(., 'The draft is inactive, the live version still runs: ')])",
+    );
+    expect(await isLive()).to.deep.equal([false, true]);
+    await pause();
     await state("inactive");
     expect(await isLive()).to.deep.equal([false, false]);
     await page.waitForSelector(".week .due", { hidden: true });

@@ -13,6 +13,14 @@ interface PauseActionProps extends Pick<PageProps, "api" | "app" | "appId" | "ac
 const PAUSE_TEXT = "The action is saved as inactive and published. All of its triggers stop until you resume it.";
 const OTHER_CHANGES = "The draft has other changes that are not live. Publish or undo them first.";
 
+const ONLY_DRAFT_PAUSED = "The draft is inactive, the live version still runs";
+const ONLY_DRAFT_RESUMED = "The draft is active, the live version is still inactive";
+
+function obstacleOf({ isPublished, requiresTests }: PageProps["app"]): string | null {
+  if (!isPublished) return "The app is not published.";
+  return requiresTests ? "The app publishes only tested actions." : null;
+}
+
 export function PauseAction({ api, app, appId, actions, ask, action, copy }: PauseActionProps) {
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
@@ -23,13 +31,21 @@ export function PauseAction({ api, app, appId, actions, ask, action, copy }: Pau
     // Publishing would make these changes live too.
     if (diff.code !== null || diff.fields.some((field) => field !== "active")) return setFault(OTHER_CHANGES);
     let { updatedAt } = action;
-    if (action.active !== active) {
-      const { saved } = await api.ask(UpdateAction, { appId, id, data: { active }, ifUpdatedAt: updatedAt });
-      updatedAt = saved.updatedAt;
+    let saved: string | null = null;
+    try {
+      if (action.active !== active) {
+        const change = { appId, id, data: { active }, ifUpdatedAt: updatedAt };
+        updatedAt = (await api.ask(UpdateAction, change)).saved.updatedAt;
+        saved = active ? ONLY_DRAFT_RESUMED : ONLY_DRAFT_PAUSED;
+      }
+      await api.ask(PublishAction, { appId, id, ifUpdatedAt: updatedAt });
+      setFault(null);
+    } catch (error) {
+      const { message } = asApiError(error);
+      setFault(saved === null ? message : `${saved}: ${message}`);
+    } finally {
+      await actions.reload();
     }
-    await api.ask(PublishAction, { appId, id, ifUpdatedAt: updatedAt });
-    setFault(null);
-    await actions.reload();
   };
   const toggle = async () => {
     if (!active && !(await ask({ title: `Pause ${name}?`, text: PAUSE_TEXT, yes: "Pause" }))) return;
@@ -37,18 +53,19 @@ export function PauseAction({ api, app, appId, actions, ask, action, copy }: Pau
     await set().catch((error: unknown) => setFault(asApiError(error).message));
     setBusy(false);
   };
+  const obstacle = obstacleOf(app);
   const word = active ? "Resume" : "Pause";
   return (
     <>
       <button
         type="button"
         aria-label={`${word}: ${name}`}
-        title={app.requiresTests ? "This app publishes actions only after their tests pass." : undefined}
-        disabled={busy || !app.isPublished || app.requiresTests}
+        disabled={busy || obstacle !== null}
         onClick={() => void toggle()}
       >
         {word}
       </button>
+      {obstacle && <span className="hint">{obstacle}</span>}
       {fault && (
         <span className="fault" role="alert">
           {fault}
