@@ -215,12 +215,29 @@ describe("Studio's editor", () => {
     ]);
     await studio.write("async function execute({ payload }) {\n  return { guests: payload.guests || 1 };\n}");
     await page.waitForSelector(studio.withText("span", "before your last change"));
+    // The rate limit rejects one run, and one request for the state of a run gets no answer.
+    await page.evaluate(`{
+      const send = window.fetch;
+      const limited = [{ message: "too many", extensions: { status: "RATE_LIMIT_EXCEEDED", retryAfter: 0 } }];
+      const answers = new Map([
+        ["RunAction", async () => new Response(JSON.stringify({ errors: limited }))],
+        ["GetRun", async () => { throw new TypeError("no connection"); }],
+      ]);
+      window.fetch = (address, init) => {
+        const name = [...answers.keys()].find((one) => (init?.body ?? "").includes(one));
+        const answer = answers.get(name);
+        answers.delete(name);
+        window.answersLeft = answers.size;
+        return answer ? answer() : send(address, init);
+      };
+    }`);
     await studio.button("Save and run all");
     await summary("2 sample payloads, 2 completed");
     expect(await tests()).to.deep.equal([
       ["no guest", "completed", '{"guests":1}', "another outcome than before"],
       ["one guest", "completed", '{"guests":1}', ""],
     ]);
+    expect(await page.evaluate("window.answersLeft")).to.equal(0);
     expect(await studio.textOf('[aria-label="Tests in files"] pre')).to.match(/^npx svc pull\nnpx svc test /);
     expect(watch.errors).to.deep.equal([]);
   });

@@ -158,7 +158,7 @@ export function TestPanel(props: TestPanelProps) {
         )}
         {why && <p className="hint">{why}</p>}
         <p className="fault" role="alert">
-          {fault}
+          {fault ?? runner.fault}
         </p>
         {presets && <Samples {...props} presets={presets} isReady={isReady} />}
       </section>

@@ -1,6 +1,7 @@
 /** Runs an action's draft with its sample payloads, one after the other, and holds the last outcome of each. Draws nothing. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { CancelRun, RunAction } from "../documents.js";
+import { afterRateLimit } from "../shared/after-rate-limit.js";
 import { type Api, asApiError } from "../shared/api.js";
 import { shown } from "../shared/format.js";
 import type { Action, Preset } from "../shared/model.js";
@@ -24,6 +25,8 @@ export interface PayloadTests {
   /** By the name of the payload. */
   tests: ReadonlyMap<string, PayloadTest>;
   isBusy: boolean;
+  /** Message about a request that failed; the other payloads are not run. */
+  fault: string | null;
   start(action: Action, presets: readonly Preset[]): Promise<void>;
   /** Cancels the run in progress and starts no others. */
   stop(): void;
@@ -45,12 +48,20 @@ async function outcomeOf(api: Api, appId: number, runId: number, signal: AbortSi
 
 const NEW_TEST = { state: "running", runId: null, text: "", took: null, isChanged: false } as const;
 
+/** Resolves after the time, or when `signal` is aborted. */
+const pause = (seconds: number, signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    setTimeout(resolve, seconds * 1_000);
+    signal.addEventListener("abort", () => resolve());
+  });
+
 const isOver = ({ state }: Outcome): boolean => state === "completed" || state === "failed";
 
 export function usePayloadTests(api: Api, appId: number): PayloadTests {
   const [tests, setTests] = useState<ReadonlyMap<string, PayloadTest>>(new Map());
   const stored = useRef(new Map<string, PayloadTest>());
   const [isBusy, setBusy] = useState(false);
+  const [fault, setFault] = useState<string | null>(null);
   const current = useRef(new AbortController());
   useEffect(() => () => current.current.abort(), []);
 
@@ -65,21 +76,32 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
       const before = stored.current.get(name);
       let test: PayloadTest = { ...NEW_TEST, input: inputOf(code, preset) };
       put(name, test);
+      // After a stop, another run with this payload may have been started.
+      const write = (next: PayloadTest) => {
+        if (stored.current.get(name) !== test) return;
+        test = next;
+        put(name, test);
+      };
       const end = (outcome: Outcome) => {
         const isChanged = before !== undefined && isOver(before) && isOver(outcome) && before.text !== outcome.text;
-        put(name, { ...test, ...outcome, isChanged });
+        write({ ...test, ...outcome, isChanged });
       };
       try {
-        const { runId } = (await api.ask(RunAction, { appId, id, payload, copy: "master" })).run;
-        test = { ...test, runId };
-        put(name, test);
+        const send = async () => (signal.aborted ? null : api.ask(RunAction, { appId, id, payload, copy: "master" }));
+        const wait = (seconds: number) => pause(seconds, signal);
+        const accepted = await afterRateLimit(send, { errorOf: asApiError, wait });
+        if (accepted === null) return end({ state: "cancelled", text: "", took: null });
+        const { runId } = accepted.run;
+        write({ ...test, runId });
         const cancel = () => void api.ask(CancelRun, { appId, runId }).catch(() => undefined);
         if (signal.aborted) cancel();
         else signal.addEventListener("abort", cancel);
         end(await outcomeOf(api, appId, runId, signal));
         signal.removeEventListener("abort", cancel);
       } catch (error) {
-        end({ state: "failed", text: asApiError(error).message, took: null });
+        // It is not the action's: the test has no outcome.
+        end({ state: "cancelled", text: "", took: null });
+        if (!signal.aborted) throw error;
       }
     },
     [api, appId, put],
@@ -91,9 +113,14 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
       current.current = new AbortController();
       const { signal } = current.current;
       setBusy(true);
-      for (const preset of presets) {
-        if (signal.aborted) return;
-        await runOne(action, preset, signal);
+      setFault(null);
+      try {
+        for (const preset of presets) {
+          if (signal.aborted) return;
+          await runOne(action, preset, signal);
+        }
+      } catch (error) {
+        setFault(asApiError(error).message);
       }
       if (!signal.aborted) setBusy(false);
     },
@@ -103,5 +130,5 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
     current.current.abort();
     setBusy(false);
   }, []);
-  return { tests, isBusy, start, stop };
+  return { tests, isBusy, fault, start, stop };
 }

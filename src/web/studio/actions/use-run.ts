@@ -27,12 +27,21 @@ export interface Runner {
 /** Interval of the requests that wait for the end of a run. */
 const POLL_MS = 1_000;
 
+/** Maximum number of requests in a row without an answer. */
+const LOST_MAX = 5;
+
 /** Waits for the end of a run and returns it; null if `signal` is aborted first. @throws ApiError */
 export async function endOf(api: Api, appId: number, runId: number, signal: AbortSignal): Promise<Partial<Run> | null> {
+  let lost = 0;
   for (;;) {
-    const { run } = await api.ask(GetRun, { appId, runId });
+    const answer = await api.ask(GetRun, { appId, runId }).catch((error: unknown) => {
+      lost += 1;
+      if (asApiError(error).status !== "OFFLINE" || lost > LOST_MAX) throw error;
+      return null;
+    });
     if (signal.aborted) return null;
-    const { state, log } = run;
+    if (answer) lost = 0;
+    const { state, log = null } = answer?.run ?? {};
     if (log) {
       const took = log.duration;
       if (state === "cancelled") return { state, took };

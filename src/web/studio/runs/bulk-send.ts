@@ -1,38 +1,23 @@
 /** Sends one request for each of several runs. Pure; bulk-actions.tsx and the tests use it. */
+import { afterRateLimit, type Waiting } from "../shared/after-rate-limit.js";
 import { counted } from "../shared/format.js";
 
-/** Maximum number of requests for one run while the rate limit rejects them. */
-const TRIES_MAX = 3;
-
-interface Refusal {
-  status: string;
-  message: string;
-  details: { retryAfter?: number };
-}
-
-interface Sending {
+interface Sending extends Waiting {
   /** Past participle for the summary, such as "cancelled". */
   done: string;
   send(id: number): Promise<unknown>;
-  errorOf(error: unknown): Refusal;
-  wait(seconds: number): Promise<unknown>;
   report(progress: string): void;
 }
 
 type Outcome = "sent" | "ended" | { message: string };
 
-async function sendOne(id: number, { send, errorOf, wait }: Sending): Promise<Outcome> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      await send(id);
-      return "sent";
-    } catch (error) {
-      const { status, message, details } = errorOf(error);
-      if (status === "RUN_NOT_CANCELLABLE") return "ended";
-      if (status !== "RATE_LIMIT_EXCEEDED" || details.retryAfter === undefined || tries === TRIES_MAX)
-        return { message };
-      await wait(details.retryAfter);
-    }
+async function sendOne(id: number, sending: Sending): Promise<Outcome> {
+  try {
+    await afterRateLimit(() => sending.send(id), sending);
+    return "sent";
+  } catch (error) {
+    const { status, message } = sending.errorOf(error);
+    return status === "RUN_NOT_CANCELLABLE" ? "ended" : { message };
   }
 }
 
