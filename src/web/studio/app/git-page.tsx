@@ -220,7 +220,7 @@ export function GitPage(props: PageProps) {
     <>
       <p className="hint">
         A push to the branch becomes the drafts of this app: all of the commit, or nothing. A tag that matches publishes
-        the actions that it changes.
+        the actions of the commit that differ from their live version.
       </p>
       <p className="fault" role="alert">
         {fault}

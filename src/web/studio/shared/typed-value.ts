@@ -28,7 +28,12 @@ export function scalarOf({ value, kind }: TypedValue): Scalar {
   return kind === "boolean" ? value === "true" : value;
 }
 
-const isNumber = (value: string): boolean => value.trim() !== "" && Math.abs(Number(value)) <= Number.MAX_SAFE_INTEGER;
+/** Above 2^53 only a text that is stored unchanged, such as that of a stored number. */
+function isNumber(text: string): boolean {
+  const value = Number(text);
+  if (text.trim() === "" || !Number.isFinite(value)) return false;
+  return Math.abs(value) <= Number.MAX_SAFE_INTEGER || String(value) === text;
+}
 
 /** Returns the message about the first value that does not have its type, or null. */
 export function valueFault(values: readonly TypedValue[]): string | null {
