@@ -10,7 +10,7 @@ export interface ComparedScript {
 }
 
 /** A state of an action. Without `assets`, scripts are not compared. */
-export type ComparedAction = ActionInput & { assets?: readonly ComparedScript[] };
+export type ComparedAction = ActionInput & { assets?: readonly ComparedScript[] | undefined };
 
 export interface FieldChange {
   field: Exclude<keyof ComparedAction, "code">;

@@ -74,8 +74,8 @@ const shownInput = ({ source, ...input }: ActionInput): ActionInput => ({
 async function compareStates(appId: number, from: State, to: State): Promise<Comparison> {
   const labels = { before: labelOf(from.side), after: labelOf(to.side) };
   const [before, after] = [shownInput(from.input), shownInput(to.input)];
-  const scripts = ({ assets }: State) => (assets ? { assets } : {});
-  const compared = { before: { ...before, ...scripts(from) }, after: { ...after, ...scripts(to) }, labels };
+  // A version's input also has its scripts, which a restore may replace.
+  const compared = { before: { ...before, assets: from.assets }, after: { ...after, assets: to.assets }, labels };
   return { from: from.side, to: to.side, before, after, ...(await diffInThread(appId, compared)) };
 }
 
