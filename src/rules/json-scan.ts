@@ -116,7 +116,7 @@ function leaveValue(text: string, from: number, nesting: NestingStack): { at: nu
   return { at, ended: true };
 }
 
-/** Returns the end of the value that starts at `from`; NOWHERE if it is not JSON or nests deeper than `levels`. */
+/** Returns the end of the value that starts at `from`; NOT_FOUND if it is not JSON or nests deeper than `levels`. */
 function skipValue(text: string, from: number, nesting: NestingStack, levels: number): number {
   let at = from;
   while (at !== NOT_FOUND && nesting.deepest <= levels) {

@@ -60,7 +60,8 @@ export function createCatalogue(extra: unknown = []): Catalogue {
 function packageEntry(value: unknown, where: string): PackageEntry {
   if (!isObject(value)) throw new Error(`${where} must be an object (got ${describeValue(value)})`);
   const { name, namespace = null, path, url, standalone = false, mode = "document" } = value;
-  const { canBeTried = false, network = true, inDocument = [], withoutDocument = [] } = value;
+  // The name of this field before 0.2.0 was mayDoWithLess.
+  const { mayDoWithLess = false, canBeTried = mayDoWithLess, network = true, inDocument = [], withoutDocument = [] } = value;
   const expectField = (fits: boolean, field: string, expected: string, received: unknown) => {
     if (!fits) throw new Error(`${where}.${field} must be ${expected} (got ${describeValue(received)})`);
   };
@@ -84,7 +85,7 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   expectField(typeof network === "boolean", "network", "true or false", network);
   expectField(areNames(inDocument), "inDocument", "an array of function names", inDocument);
   expectField(areNames(withoutDocument), "withoutDocument", "an array of function names", withoutDocument);
-  return value as unknown as PackageEntry;
+  return { ...value, canBeTried } as unknown as PackageEntry;
 }
 
 /** Kind of a dependency: a file of the service, a package of the registry, or an external URL. */

@@ -153,7 +153,7 @@ describe("permission is checked before any other error", function () {
       for (const kind of ["query", "mutation"] as const) {
         const root = kind === "query" ? schema.getQueryType()! : schema.getMutationType()!;
         const fields = Object.values(root.getFields());
-        for (const { name: field, args } of name === "a live token" ? fields : sampleOf(fields, 0, 2)) {
+        for (const { name: field, args } of fields) {
           const expected = await ask(graphqlCall(schema, kind, field, PLAUSIBLE));
           if (expected !== "FORBIDDEN" && expected !== "UNAUTHORIZED") continue;
           refused += 1;
@@ -167,7 +167,7 @@ describe("permission is checked before any other error", function () {
           }
         }
       }
-      expect(refused).to.be.above(20);
+      expect(refused).to.be.above(40);
     });
   }
 

@@ -92,9 +92,10 @@ describe("secrets in every form", () => {
   for (const [kind, value] of Object.entries(VALUES)) {
     const scan = createSecretScan(secretsOfSetting("_key", value));
 
-    it(`finds and masks ${kind} in ${Object.keys(FORMS).length} forms, with any text around it`, () => {
+    it(`finds and masks ${kind} in ${Object.keys(FORMS).length} forms, with text around it`, () => {
       for (const [at, [form, encode]] of Object.entries(FORMS).entries()) {
-        for (const [before, after] of sampleOf(aroundOf(value), at, 2)) {
+        const around = aroundOf(value);
+        for (const [before, after] of around.length > 2 ? sampleOf(around, at, 2) : around) {
           const text = before + encode(value) + after;
           const where = `${form} between ${JSON.stringify(before)} and ${JSON.stringify(after)}`;
           expect(scan.find([{ text }]), where).to.equal("_key");

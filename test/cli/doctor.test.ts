@@ -113,7 +113,7 @@ describe("npm run doctor", function () {
   });
 
   it("does not print the password of a database that does not respond", async () => {
-    const stdout = await check({
+    const { stdout } = await doctor({
       ...environment,
       DATABASE_URL: "postgres://someone:a-password@127.0.0.1:1/none",
     });

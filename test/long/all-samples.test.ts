@@ -10,5 +10,7 @@ await import("../attacks/hidden-rows.test.js");
 await import("../attacks/secrets-forms.test.js");
 await import("../engine/browser/lost-zygote.test.js");
 await import("../engine/browser/request-guard.test.js");
+await import("../operations/settings-reads.test.js");
+await import("../rules/clock-changes.test.js");
 await import("../web/package-rejections.test.js");
 await import("../web/studio-phone.test.js");

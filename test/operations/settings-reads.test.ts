@@ -8,7 +8,7 @@ import { createSettings } from "../../src/operations/settings/settings.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const READERS = 20;
-const WRITES = 8;
+const WRITES = process.env["ALL_SAMPLES"] ? 25 : 8;
 
 describe("concurrent reads of settings", () => {
   let service: TestService;

@@ -141,15 +141,18 @@ describe("the start of a service", () => {
     const dataDirs = [1, 2, 3].map(() => folderWith(media));
     folders.push(...dataDirs);
     const services = await Promise.all(dataDirs.map((DATA_DIR) => start({ ...environment, DATA_DIR }, database.url)));
-    const answers = await Promise.all(services.map(({ url }) => get(`${url}/health/ready`)));
-    expect(answers.map(({ http }) => http)).to.deep.equal([200, 200, 200]);
-    const client = new Client({ connectionString: database.url });
-    await client.connect();
-    const found = await client.query("SELECT count(*)::int AS all, count(DISTINCT name)::int AS names FROM migration");
-    await client.end();
-    expect(found.rows[0].all).to.equal(found.rows[0].names).and.to.be.above(0);
-    await Promise.all(services.map((service) => service.stop()));
-    await database.drop();
+    try {
+      const answers = await Promise.all(services.map(({ url }) => get(`${url}/health/ready`)));
+      expect(answers.map(({ http }) => http)).to.deep.equal([200, 200, 200]);
+      const client = new Client({ connectionString: database.url });
+      await client.connect();
+      const sql = "SELECT count(*)::int AS all, count(DISTINCT name)::int AS names FROM migration";
+      const found = await client.query(sql).finally(() => client.end());
+      expect(found.rows[0].all).to.equal(found.rows[0].names).and.to.be.above(0);
+    } finally {
+      await Promise.all(services.map((service) => service.stop()));
+      await database.drop();
+    }
   });
 
   it("opens new connections to the database after all are cut, and runs actions again", async () => {

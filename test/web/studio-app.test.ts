@@ -9,7 +9,7 @@ import { expect } from "chai";
 import type { Browser, ElementHandle, HTTPRequest, Page } from "puppeteer";
 import { dataOf } from "../../src/web/studio/actions/draft.js";
 import { draftFrom, TEMPLATES } from "../../src/web/studio/actions/templates.js";
-import { startGitServer } from "../harness/git-server.js";
+import { type GitServer, startGitServer } from "../harness/git-server.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
@@ -28,6 +28,7 @@ describe("Studio's pages of an app", () => {
     response.end(`${method} ${url} ${headers.authorization}`);
   });
 
+  const gitServers: GitServer[] = [];
   before(async () => {
     target.listen(0, "127.0.0.1");
     await once(target, "listening");
@@ -43,6 +44,7 @@ describe("Studio's pages of an app", () => {
     await studio.signIn(service.tokens.admin);
   });
   after(async () => {
+    for (const server of gitServers) await server.stop();
     await browser?.close();
     await service?.stop();
     target.closeAllConnections();
@@ -298,6 +300,7 @@ describe("Studio's pages of an app", () => {
 
   it("connects a git repository, shows the secret of its webhook once, and pulls after a review", async () => {
     const server = await startGitServer();
+    gitServers.push(server);
     const commit = server.commit({ "actions/from-git/action.js": "async function execute() {\n  return 1;\n}\n" });
     await part("Git repository");
     await studio.replace('[placeholder="https://github.com/example/shop"]', server.url);
@@ -325,7 +328,6 @@ describe("Studio's pages of an app", () => {
     await studio.button("Disconnect", "//dialog");
     await page.waitForSelector(studio.withText("button", "Connect the repository"));
     expect((await service.rest("GET", app("/git"))).body).to.deep.equal({ git: null });
-    await server.stop();
   });
 
   it("has templates that the service accepts unchanged", async () => {

@@ -84,7 +84,7 @@ async function openTestService(session: Session, project: Project, over: AbortSi
 /**
  * Calls `work` with the app of the tests, and removes the app once `work` has ended. A signal ends `work` between two of its
  * requests.
- * @throws Interruption after a signal
+ * @throws InterruptedError after a signal
  */
 async function withTestApp(
   session: Session,

@@ -88,6 +88,8 @@ export function planAlerts(
   if (writes.length > 0) plan.needs.push("manageAlerts");
   if (removedAlerts.length > 0) plan.needs.push("removeAlerts");
   plan.apply = async () => {
+    // In the order in which the check of alerts locks them.
+    await rows(manager, "SELECT FROM alert_rule WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE", [appId]);
     for (const { rule } of removedAlerts) {
       await deleteRule(manager, appId, rule.id);
       await recordChange(manager, caller, { appId, type: "app.alert.delete", data: { ruleId: rule.id } });

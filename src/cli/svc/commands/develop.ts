@@ -4,6 +4,7 @@ import { resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Command } from "commander";
 import { runInBackground } from "../../../background.js";
+import { ProjectFault } from "../../../engine/bundler/fault.js";
 import { ApiFailure } from "../client.js";
 import { projectRoot, readTarget } from "../config.js";
 import { CliError, InterruptedError, wrongUse } from "../failure.js";
@@ -23,7 +24,7 @@ const NEVER_ABORTED = new AbortController().signal;
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const PROJECT_FILES = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
 
-/** Calls `work` after each burst of changes, one call at a time, until the signal. @throws Interruption if a signal ended `work` */
+/** Calls `work` after each burst of changes, one call at a time, until the signal. @throws InterruptedError if a signal ended `work` */
 async function onChanges(session: Session, work: () => Promise<unknown>, over: AbortSignal): Promise<void> {
   let isDirty = true;
   const watcher = watch(session.target.root, { recursive: true }, (_event, file) => {
@@ -37,8 +38,9 @@ async function onChanges(session: Session, work: () => Promise<unknown>, over: A
         try {
           await work();
         } catch (error) {
-          if (!(error instanceof CliError) || error instanceof InterruptedError) throw error;
-          session.output.failure(error.message, error.details);
+          if (error instanceof ProjectFault) session.output.failure(error.message, {});
+          else if (!(error instanceof CliError) || error instanceof InterruptedError) throw error;
+          else session.output.failure(error.message, error.details);
         }
       }
       await delay(SETTLED_MS);

@@ -20,9 +20,12 @@ function findServiceGroup(): string | null {
     const [number, controllers = "", ...path] = line.split(":");
     const isVersion2 = number === "0" && controllers === "";
     if (!isVersion2 && !controllers.split(",").includes("cpu")) continue;
-    const mount = isVersion2 ? MOUNT : join(MOUNT, "cpu");
+    const mounts = isVersion2 ? [MOUNT] : [join(MOUNT, "cpu"), join(MOUNT, "cpu,cpuacct")];
+    const relative = path.join(":");
+    // A path with ".." leads out of the namespace of the mount: the mount is then another group.
+    if (relative.includes("..")) continue;
     // In a container, the mount itself may be the group, while the path is that of the host.
-    const folders = [join(mount, path.join(":")), mount];
+    const folders = mounts.flatMap((mount) => [join(mount, relative), mount]);
     const group = folders.find((folder) => existsSync(join(folder, "cgroup.procs")));
     if (group !== undefined && (!isVersion2 || dividesProcessorTime(group))) return group;
   }

@@ -1,6 +1,6 @@
 /**
  * Runs on the worker thread of an isolate page: creates one ShadowRealm for each run, and the next one in advance. No code of actions runs in
- * the worker's runNumber global scope.
+ * the worker's own global scope.
  */
 import type { HostPlatform } from "./host-platform.js";
 import type { ThreadMessage, ThreadStep } from "./messages.js";

@@ -103,7 +103,7 @@ export function runCalls(bodyMax: number, callMax: number) {
         };
         settle();
       });
-    /** The text that has resolvePart since the last call; waits for some. null at the end. */
+    /** The text that has arrived since the last call; waits for some. null at the end. */
     const next = () =>
       new RunPromise<string | null>((resolvePart, rejectText) => {
         settle = () => {
