@@ -1,6 +1,6 @@
 /** Commands of `svc` that run until they are ended, or that are killed in the middle: dev, test --watch, logs --follow, push; stages and data. */
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -49,6 +49,9 @@ describe("processes of the command line", () => {
     edit(folder, ACTION, "return {", "return } {");
     await until(async () => dev.printed().includes("actions/hello/action.ts:14:1: "));
     edit(folder, ACTION, "return } {", "return {");
+    write(folder, "settings.json", "{");
+    await until(async () => dev.printed().includes("settings.json is not JSON"));
+    rmSync(join(folder, "settings.json"));
     edit(folder, ACTION, "Greets people.", "Greets everybody.");
     await until(async () => (await description()) === "Greets everybody.");
     // A change of another developer is not overwritten.

@@ -25,8 +25,8 @@ export interface ResultReceiver {
   owner: object;
   /** Equal for subscriptions with the same fields and arguments. */
   shape: string;
-  /** Receives the JSON text of one result. A long one arrives as shared bytes, held until each receiver has called `left`. */
-  deliver(result: string | Buffer, subscriptionsLeft: (() => void) | null): void;
+  /** Receives the JSON text of one result. A long one arrives as shared bytes, held until each receiver has called `giveBack`. */
+  deliver(result: string | Buffer, giveBack: (() => void) | null): void;
   /** The result could not be written for want of capacity; this connection cannot recover the missed event. */
   miss(): void;
 }
@@ -91,8 +91,8 @@ const executeEach = (
   source: AsyncIterable<unknown>,
   args: ExecutionArgs,
 ): AsyncGenerator<ExecutionResult, void, void> =>
-  createLeavable(async function* (subscriptionsLeft) {
-    for await (const event of leftWith(source, subscriptionsLeft)) yield await execute({ ...args, rootValue: event });
+  createLeavable(async function* (readerLeft) {
+    for await (const event of leftWith(source, readerLeft)) yield await execute({ ...args, rootValue: event });
   });
 
 /** Yields the same values until it fails; then it ends at once, even if `results` is waiting. `onEnd` is called exactly once. */

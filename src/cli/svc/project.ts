@@ -107,11 +107,12 @@ export class Project {
     return readFileSync(this.#path(file), "utf8");
   }
 
-  /** Text of a file of the project; null if there is none. Links that lead out of the project are not followed. */
+  /** Text of a file of the project; null if there is none. @throws CliError for a link that leads out of the project */
   readonly #read: ReadFile = (path) => {
     const file = this.#path(path);
     if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) return null;
-    if (!realpathSync(file).startsWith(realpathSync(this.root) + sep)) return null;
+    if (!realpathSync(file).startsWith(realpathSync(this.root) + sep))
+      throw new CliError(`${path} is a link to a file that is outside of the project; copy the file into the project`);
     return readFileSync(file, "utf8");
   };
 

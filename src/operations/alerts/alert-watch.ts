@@ -93,10 +93,10 @@ class AlertCases {
 
   constructor(
     readonly rules: readonly WatchedRule[],
-    existingCase: readonly StoredRuleState[],
+    storedStates: readonly StoredRuleState[],
   ) {
     const byId = new Map(rules.map((rule) => [rule.id, rule]));
-    for (const before of existingCase) this.open(byId.get(before.ruleId)!, before.actionId, before);
+    for (const before of storedStates) this.open(byId.get(before.ruleId)!, before.actionId, before);
     for (const rule of rules) {
       if (rule.actionId !== null) this.of(rule, rule.actionId);
       else if (rule.condition === "silent" || rule.condition === "queued") this.of(rule, WHOLE_APP);
@@ -110,9 +110,9 @@ class AlertCases {
   }
 
   private of(rule: WatchedRule, actionId: number): AlertCase {
-    const existingCase = this.all.get(keyOf(rule.id, actionId));
+    const storedStates = this.all.get(keyOf(rule.id, actionId));
     return (
-      existingCase ?? this.open(rule, actionId, { ...NEW_STATE, ruleId: rule.id, actionId, told: false, firedAt: null })
+      storedStates ?? this.open(rule, actionId, { ...NEW_STATE, ruleId: rule.id, actionId, told: false, firedAt: null })
     );
   }
 
@@ -159,10 +159,10 @@ export function createAlertWatch(options: { db: DataSource; tell: SendAlert; now
   const { db, tell, now, log } = options;
 
   async function readScheduleState(manager: EntityManager, appIds: readonly number[]): Promise<ScheduleState> {
-    const dueBefore = new Date(now());
-    const overdue = await rows<ScheduleState["overdue"][number]>(manager, OVERDUE_SCHEDULES, [dueBefore, appIds]);
-    const oldestQueued = await rows<{ appId: number; ms: number }>(manager, OLDEST_QUEUED, [dueBefore, appIds]);
-    return { now: dueBefore, overdue, oldest: new Map(oldestQueued.map(({ appId, ms }) => [appId, ms])) };
+    const checkedAt = new Date(now());
+    const overdue = await rows<ScheduleState["overdue"][number]>(manager, OVERDUE_SCHEDULES, [checkedAt, appIds]);
+    const oldestQueued = await rows<{ appId: number; ms: number }>(manager, OLDEST_QUEUED, [checkedAt, appIds]);
+    return { now: checkedAt, overdue, oldest: new Map(oldestQueued.map(({ appId, ms }) => [appId, ms])) };
   }
 
   async function namesOf(manager: EntityManager, ids: readonly number[]): Promise<Map<number, string>> {
@@ -176,20 +176,20 @@ export function createAlertWatch(options: { db: DataSource; tell: SendAlert; now
     const { rule, actionId, before, standing, fired } = one;
     const at = new Date(now());
     const action = actionId === WHOLE_APP || name === undefined ? null : { id: actionId, name };
-    let { told: sendError } = before;
+    let { told: isReported } = before;
     const say = async (state: "firing" | "recovered", { reason, runId }: AlertState) => {
-      rule.reportedAt = rule.reportedAt.filter((dueBefore) => at.getTime() - dueBefore.getTime() < HOUR_MS);
+      rule.reportedAt = rule.reportedAt.filter((sentAt) => at.getTime() - sentAt.getTime() < HOUR_MS);
       if (rule.reportedAt.length >= MESSAGES_PER_HOUR) return;
       await tell(manager, rule, { rule, state, action, reason: reason ?? "", runId, at });
       rule.reportedAt.push(at);
-      sendError = state === "firing";
+      isReported = state === "firing";
       await rows(manager, "UPDATE alert_rule SET told_at = $2 WHERE id = $1", [rule.id, rule.reportedAt]);
     };
     // An alert that has recovered meanwhile is still reported.
     const first = fired ?? (standing.firing ? standing : null);
-    if (!sendError && first) await say("firing", first);
-    if (sendError && !standing.firing) await say("recovered", standing);
-    return sendError;
+    if (!isReported && first) await say("firing", first);
+    if (isReported && !standing.firing) await say("recovered", standing);
+    return isReported;
   }
 
   async function foldWindow(manager: EntityManager, rules: readonly WatchedRule[]): Promise<void> {
@@ -227,15 +227,15 @@ export function createAlertWatch(options: { db: DataSource; tell: SendAlert; now
       await rows(manager, sql, [rule.id, actionId]);
       return;
     }
-    const sendError = await manager
+    const isReported = await manager
       .transaction((inner) => settleCase(inner, one, names.get(actionId)))
       .catch((error: unknown) => {
         log.warn({ err: error, ruleId: rule.id }, "an alert could not be sent");
         return before.told;
       });
-    if (standing === before && sendError === before.told) return;
+    if (standing === before && isReported === before.told) return;
     const firedAt = standing.firing ? (before.firing && !fired ? before.firedAt : new Date(now())) : null;
-    await storeRuleState(manager, { ...standing, ruleId: rule.id, actionId, told: sendError, firedAt });
+    await storeRuleState(manager, { ...standing, ruleId: rule.id, actionId, told: isReported, firedAt });
   }
 
   return {

@@ -185,12 +185,12 @@ export function createAppUsers(options: {
       const normalizedNames = normalize(known);
       const guessedSubjects = subjects.map((one) => [source.id, normalize(one)]);
       let found: { id: number; data: EntryData } | undefined;
-      const user = await attempts.counted(source.appId, guessedSubjects, caller, async () => {
+      const isProven = await attempts.counted(source.appId, guessedSubjects, caller, async () => {
         const values = [source.appId, source.id, JSON.stringify(normalizedNames)];
         [found] = await rows<{ id: number; data: EntryData }>(db, SELECT_CANDIDATE, values);
         return provesIdentity(normalize(secrets), found?.data, hashTurn(source.appId, caller));
       });
-      if (!user) throw wrongValuesError();
+      if (!isProven) throw wrongValuesError();
       await beginSession(caller, source, found!, Object.keys(secrets));
       const hashed = source.hashedColumns;
       return {

@@ -136,9 +136,8 @@ export function createVerification(options: {
     const { appId } = subject.source;
     // Before it is counted: an invalid address is rejected in the same way for all users.
     codeMessage(rules, subject.by, subject.address, "000000");
-    const networkAddress =
-      caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
-    await codes.ask({ appId, from: networkAddress, to: [subject.by, subject.address] });
+    const requester = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
+    await codes.ask({ appId, from: requester, to: [subject.by, subject.address] });
     await store(caller, rules, subject);
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.goodFor * 1_000).toISOString() };
   }

@@ -180,7 +180,7 @@ export function createNotificationsService(options: {
   }
 
   /** Returns the notifications with those ids, up to the size of a page. */
-  async function pageOfAuthor(
+  async function pageOfReader(
     appId: number,
     { key }: NotificationReader,
     ids: readonly number[],
@@ -279,7 +279,7 @@ export function createNotificationsService(options: {
       if (!reader.seesAll) {
         const all = status === null || status === "published" ? await own(appId, reader) : [];
         const ids = all.slice(offset, offset + limit).map(({ id }) => id);
-        const entries = await pageOfAuthor(appId, reader, ids, reserve);
+        const entries = await pageOfReader(appId, reader, ids, reserve);
         return { entries, pagination: paginationOf(all.length, offset + entries.length) };
       }
       const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)

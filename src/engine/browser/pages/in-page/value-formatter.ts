@@ -142,13 +142,13 @@ export function valueFormatter(max: number) {
 
   /** Fills the format specifiers of the first value. Returns its text, and sets how many values it used. */
   function fillSpecifiers(values: Any, used: { count: number }): string {
-    const format = values[0] as string;
+    const pattern = values[0] as string;
     let text = "";
-    for (let at = 0; at < format.length && text.length <= max; at += 1) {
-      const letter = format[at] === "%" ? format[at + 1] : undefined;
+    for (let at = 0; at < pattern.length && text.length <= max; at += 1) {
+      const letter = pattern[at] === "%" ? pattern[at + 1] : undefined;
       const isFilled = letter !== undefined && letter !== "%" && used.count < values.length;
       const filled = letter === "%" ? "%" : isFilled ? formatSpecifier(letter, values[used.count]) : null;
-      if (filled === null) text += format[at];
+      if (filled === null) text += pattern[at];
       else {
         text += filled;
         at += 1;
