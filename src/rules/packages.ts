@@ -61,7 +61,13 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   if (!isObject(value)) throw new Error(`${where} must be an object (got ${describeValue(value)})`);
   const { name, namespace = null, path, url, standalone = false, mode = "document" } = value;
   // The name of this field before 0.2.0 was mayDoWithLess.
-  const { mayDoWithLess = false, canBeTried = mayDoWithLess, network = true, inDocument = [], withoutDocument = [] } = value;
+  const {
+    mayDoWithLess = false,
+    canBeTried = mayDoWithLess,
+    network = true,
+    inDocument = [],
+    withoutDocument = [],
+  } = value;
   const expectField = (fits: boolean, field: string, expected: string, received: unknown) => {
     if (!fits) throw new Error(`${where}.${field} must be ${expected} (got ${describeValue(received)})`);
   };

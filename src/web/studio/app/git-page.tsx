@@ -1,5 +1,5 @@
 /** Git repository of the app: the connection, its webhook, and pulls of the branch after a review. */
-import { type FormEvent, useCallback, useState } from "react";
+import { type FormEvent, useCallback, useEffect, useState } from "react";
 import { ConnectGit, DisconnectGit, PullGit, ReadGit } from "../documents.js";
 import { ago, exact } from "../shared/format.js";
 import type { GitConnection, ManifestPlan } from "../shared/model.js";
@@ -55,18 +55,26 @@ const TEXTS: readonly [
   ["username", "User name for the token", "git"],
 ];
 
+/** Edited fields that are not saved, and the state of the connection that they started from. */
+interface Edited {
+  fields: Fields;
+  updatedAt: string | null;
+}
+
 interface ConnectionFormProps {
   git: GitConnection | null;
   busy: boolean;
-  connect: (fields: Fields) => Promise<boolean>;
+  edited: Edited | null;
+  setEdited: (edited: Edited | null) => void;
+  connect: (edited: Edited) => Promise<boolean>;
 }
 
-function ConnectionForm({ git, busy, connect }: ConnectionFormProps) {
-  const [fields, setFields] = useState(() => fieldsOf(git));
-  const change = (part: Partial<Fields>) => setFields((old) => ({ ...old, ...part }));
+function ConnectionForm({ git, busy, edited, setEdited, connect }: ConnectionFormProps) {
+  const { fields, updatedAt } = edited ?? { fields: fieldsOf(git), updatedAt: git?.updatedAt ?? null };
+  const change = (part: Partial<Fields>) => setEdited({ fields: { ...fields, ...part }, updatedAt });
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await connect(fields)) change({ token: "", hasNoToken: false });
+    if (await connect({ fields, updatedAt })) setEdited(null);
   };
   return (
     <form className="binding-form" aria-label="Git repository" onSubmit={(event) => void submit(event)}>
@@ -180,7 +188,8 @@ function useGit({ api, appId, ask, actions, reloadApps }: PageProps) {
   const [reviewed, setReviewed] = useState<{ commit: string; plan: ManifestPlan } | null>(null);
   const git = value?.git ?? null;
 
-  const connect = async ({ tagPattern, token, hasNoToken, ...fields }: Fields, newSecret = false): Promise<boolean> => {
+  const connect = async ({ fields: all, updatedAt }: Edited, newSecret = false): Promise<boolean> => {
+    const { tagPattern, token, hasNoToken, ...fields } = all;
     const pattern = tagPattern.trim() === "" ? null : tagPattern.trim();
     const data = {
       ...fields,
@@ -188,7 +197,7 @@ function useGit({ api, appId, ask, actions, reloadApps }: PageProps) {
       newSecret,
       ...((hasNoToken || token !== "") && { token: hasNoToken ? null : token }),
     };
-    const done = await change(() => api.ask(ConnectGit, { appId, data, ifUpdatedAt: git?.updatedAt ?? null }));
+    const done = await change(() => api.ask(ConnectGit, { appId, data, ifUpdatedAt: updatedAt }));
     setReviewed(null);
     if (done?.connected.webhookSecret) setSecret(done.connected.webhookSecret);
     return done !== null;
@@ -215,7 +224,10 @@ function useGit({ api, appId, ask, actions, reloadApps }: PageProps) {
 
 export function GitPage(props: PageProps) {
   const { isRead, git, fault, busy, secret, reviewed, connect, disconnect, review, pull } = useGit(props);
+  const [edited, setEdited] = useState<Edited | null>(null);
   const plan = reviewed?.plan;
+  const { setDirty } = props;
+  useEffect(() => setDirty(edited !== null), [edited, setDirty]);
   return (
     <>
       <p className="hint">
@@ -225,12 +237,12 @@ export function GitPage(props: PageProps) {
       <p className="fault" role="alert">
         {fault}
       </p>
-      {isRead && <ConnectionForm key={git?.updatedAt ?? "new"} {...{ git, busy, connect }} />}
+      {isRead && <ConnectionForm {...{ git, busy, edited, setEdited, connect }} />}
       {git && (
         <>
           <Webhook
-            {...{ url: git.webhookUrl, secret, busy }}
-            renew={() => void connect({ ...fieldsOf(git), token: "" }, true)}
+            {...{ url: git.webhookUrl, secret, busy: busy || edited !== null }}
+            renew={() => void connect({ fields: fieldsOf(git), updatedAt: git.updatedAt }, true)}
           />
           <h3>Pull</h3>
           {git.lastPull ? <LastPull pull={git.lastPull} /> : <p className="hint">No pull yet.</p>}
