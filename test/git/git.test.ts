@@ -1,28 +1,11 @@
-/** An app connected to a git repository: pulls, webhooks, tags that publish, and the rights and secrets of the connection. */
+/** An app connected to a git repository: pulls, webhooks, and tags that publish. Rights and faulty input are in git-rights.test.ts. */
 import { createHmac } from "node:crypto";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import { type GitServer, startGitServer } from "../harness/git-server.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
-
-const TOKEN = "token-that-nobody-reads";
-
-const actionFile = (value: number): string =>
-  `import { defineAction } from "svc";\nimport { twice } from "../../lib/twice";\n\n` +
-  `export const config = defineAction({ description: "value ${value}" });\n\n` +
-  `export async function execute(): Promise<number> {\n  return twice(${value});\n}\n`;
-
-const project = (value: number, more: Record<string, string> = {}): Record<string, string> => ({
-  "README.md": "not a part of the project",
-  "lib/twice.ts": "export const twice = (value: number): number => value * 2;\n",
-  "actions/first/action.ts": actionFile(value),
-  "actions/second/action.js": "async function execute() {\n  return 2;\n}\n",
-  "data/rooms.json": JSON.stringify({ name: "rooms", columns: ["Name"] }),
-  "settings.json": JSON.stringify([{ key: "title", value: "Shop" }]),
-  ...more,
-});
+import { gitCalls, project, TOKEN } from "./support.js";
 
 describe("git connections", () => {
   let service: TestService;
@@ -43,27 +26,10 @@ describe("git connections", () => {
     server.onRequest = async () => undefined;
   });
 
-  const path = (rest: string, app = service.appId) => `/v1/apps/${app}${rest}`;
-  const fields = () => ({ provider: "github", url: server.url, tagPattern: "v*" });
-  const connect = (body: object = fields()) => service.rest("PUT", path("/git"), { body });
-  const pull = (query = "", body?: object) => service.rest("POST", path(`/git/pull${query}`), { body });
-  const lastPull = async () => (await service.rest("GET", path("/git"))).body.git.lastPull;
-  const actions = async () => (await service.rest("GET", path("/actions").replace("v1", "v3"))).body.actions;
-  const idOf = async (name: string): Promise<number> =>
-    (await actions()).find((one: { name: string }) => one.name === name).id;
-  const versions = async (name: string) =>
-    (await service.rest("GET", `/v3/apps/${service.appId}/actions/${await idOf(name)}/versions`)).body.versions;
-  /** The webhook as GitHub sends it. */
-  const webhook = (secret: string, body: object, headers: Record<string, string> = {}) => {
-    const text = JSON.stringify(body);
-    const signature = `sha256=${createHmac("sha256", secret).update(text).digest("hex")}`;
-    return service.rest("POST", path("/git/webhook"), {
-      as: null,
-      body: text,
-      headers: { "x-hub-signature-256": signature, ...headers },
-    });
-  };
-  const pushed = (ref: string) => ({ ref, after: "1".repeat(40), repository: { full_name: "any/thing" } });
+  const { path, fields, connect, pull, lastPull, actions, idOf, versions, webhook, pushed } = gitCalls(() => ({
+    service,
+    server,
+  }));
 
   it("pulls a branch into drafts with the commit in their versions, and plans without a change", async () => {
     const commit = server.commit(project(1));
@@ -402,100 +368,5 @@ describe("git connections", () => {
       expect((await tag).body.status).to.equal("MANIFEST_CHANGED");
       expect([JSON.stringify(await actions()), await live()]).to.deep.equal([before, liveBefore]);
     }
-  });
-
-  it("pulls with the rights that the person who connected has now", async () => {
-    const person = { firstName: "Ada", lastName: "Lovelace", email: "ada@example.com" };
-    const { user } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
-    const token = newToken("editor");
-    const issue = "INSERT INTO credential (kind, hash, person_id) VALUES ('editor', $1, $2)";
-    await rows(service.db, issue, [hashToken(token), user.id]);
-    const member = path(`/members/${user.id}`);
-    await service.rest("PUT", member, { as: "admin", body: { role: "reader" } });
-    for (const [method, rest] of [
-      ["GET", "/git"],
-      ["PUT", "/git"],
-      ["DELETE", "/git"],
-      ["POST", "/git/pull"],
-    ] as const)
-      expect(
-        (await service.rest(method, path(rest), { as: token, ...(method !== "GET" && { body: fields() }) })).body
-          .status,
-        rest,
-      ).to.equal("FORBIDDEN");
-    await service.rest("PUT", member, { as: "admin", body: { role: "editor" } });
-    const connected = await service.rest("PUT", path("/git"), { as: token, body: { ...fields(), newSecret: true } });
-    expect(connected.body.git.userId).to.equal(user.id);
-    server.commit(project(8));
-    await service.rest("PUT", member, { as: "admin", body: { role: "reader" } });
-    await webhook(connected.body.webhookSecret, pushed("refs/heads/main"));
-    const { error } = await until(async () => {
-      const last = await lastPull();
-      return last?.error ? last : null;
-    });
-    expect(error).to.equal("permission denied");
-    expect((await versions("first"))[0]).not.to.deep.include({ description: "value 8" });
-    // A reset of the passphrase revokes all credentials of the person.
-    await service.rest("PUT", member, { as: "admin", body: { role: "editor" } });
-    const reset =
-      "UPDATE credential SET revoked_at = now() WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL";
-    await rows(service.db, reset, [user.id]);
-    await webhook(connected.body.webhookSecret, pushed("refs/heads/main"));
-    const ended = await until(async () => ((await lastPull()).error === error ? null : lastPull()));
-    expect(ended.error).to.match(/a new passphrase; connect it again$/);
-  });
-
-  it("explains a repository that cannot be read, and keeps what the app has", async () => {
-    await connect({ ...fields(), token: null });
-    server.token = TOKEN;
-    expect((await pull()).body.error).to.equal("the server does not accept the token, or there is none (401)");
-    server.token = null;
-    await connect({ ...fields(), url: `${server.url}/none`, token: null });
-    expect((await pull()).body).to.deep.include({ status: "GIT_PULL_FAILED" });
-    await connect({ ...fields(), url: `${service.url}/graphql`, token: null });
-    expect((await pull()).body).to.deep.include({ status: "GIT_PULL_FAILED" });
-    await connect({ ...fields(), branch: "none" });
-    expect((await pull()).body.error).to.equal("the repository has no refs/heads/none");
-  });
-
-  it("rejects input by the path of its field, and disconnects", async () => {
-    const bad: [body: unknown, error: RegExp][] = [
-      [[], /^the git connection must be an object/],
-      [{}, /^provider must be github, gitlab, gitea/],
-      [{ ...fields(), url: "ssh://git.example/a" }, /^url must be the https or http URL/],
-      [{ ...fields(), url: "https://user:secret@git.example/a" }, /^url must be/],
-      [{ ...fields(), url: "https://git.example" }, /^url must be/],
-      [{ ...fields(), url: `https://git:${TOKEN}@git.example/a` }, /^url must be .* \(got a string\)$/],
-      [{ ...fields(), branch: "../x" }, /^branch must be the name of a branch/],
-      [{ ...fields(), branch: "-x" }, /^branch must be/],
-      [{ ...fields(), folder: "../x" }, /^folder must be a path/],
-      [{ ...fields(), tagPattern: "v*\n" }, /^tagPattern must be/],
-      [{ ...fields(), prune: 1 }, /^prune must be true or false/],
-      [{ ...fields(), username: "a:b" }, /^username must be/],
-      [{ ...fields(), token: "a\r\nx-y: z" }, /^token must be .* \(got a string\)$/],
-      [{ ...fields(), tokens: "a" }, /tokens .*token/],
-    ];
-    for (const [body, error] of bad) {
-      const { http, body: answer } = await service.rest("PUT", path("/git"), { body });
-      expect([http, answer.status], JSON.stringify(body)).to.deep.equal([400, "REQUEST_INVALID"]);
-      expect(answer.error).to.match(error);
-    }
-    // Unknown fields are reported after all other faults.
-    const stale = { headers: { "if-match": '"none"' }, body: { ...fields(), tokens: "a" } };
-    expect((await service.rest("PUT", path("/git"), stale)).body.status).to.equal("RESOURCE_CHANGED");
-    await connect({ ...fields(), token: TOKEN });
-    expect((await connect({ ...fields(), url: `${server.url}x`, tokens: "a" })).body.error).to.match(
-      /^token is required/,
-    );
-    await connect({ ...fields(), token: null });
-    const query = `query ($appId: Int!) { gitConnection(appId: $appId) { url hasToken lastPull { error } } }`;
-    const { data } = await service.graphql(query, { appId: service.appId });
-    expect(data.gitConnection).to.deep.include({ url: server.url, hasToken: false });
-    expect((await service.rest("DELETE", path("/git"))).body).to.deep.equal({ status: "GIT_DISCONNECTED" });
-    expect((await service.rest("GET", path("/git"))).body).to.deep.equal({ git: null });
-    for (const answer of [await service.rest("DELETE", path("/git")), await pull()])
-      expect([answer.http, answer.body.status]).to.deep.equal([404, "NOT_FOUND"]);
-    const open = "SELECT FROM credential WHERE name = 'git' AND revoked_at IS NULL";
-    expect(await rows(service.db, open)).to.have.length(0);
   });
 });

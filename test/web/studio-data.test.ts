@@ -6,6 +6,7 @@ import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { editHooksAndIndexes, editRules } from "./data-forms.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 describe("Studio's page of data sources", () => {
@@ -244,68 +245,8 @@ describe("Studio's page of data sources", () => {
     const before = await definition();
     await page.reload();
     await studio.button("Rules", '//*[@role="tablist"]');
-    const rules = '[data-field="accessRules"]';
-    await page.waitForSelector(`${rules} .item-card`);
-    expect(await studio.textOf(`${rules} .item-summary`)).to.equal("Everyone can read");
-    await page.select('select[aria-label="Add a rule"]', "Signed-in users read and write their own entries");
-    await studio.replace(`${rules} [aria-label="Rule 2"] input[aria-label="Value 1"]`, "");
-    await studio.button("Save access rules");
-    const fault = `${rules} [aria-label="Rule 2"] > .fault:not(:empty)`;
-    expect(await studio.textOf(fault)).to.match(/^accessRules\[1\]\.require\[0\]\./);
-    await studio.replace(`${rules} [aria-label="Rule 2"] input[aria-label="Value 1"]`, "{{user.Row}}");
-    await page.waitForSelector(fault, { hidden: true });
-    // A value has the type that is chosen for it. One that does not have it is not saved.
-    const inRule = (name: string) => `${rules} [aria-label="Rule 2"] [aria-label="${name}"]`;
-    await studio.button("Add a condition", '//*[@aria-label="Rule 2"]');
-    await studio.replace(inRule("Column 2"), "Seat");
-    await page.select(inRule("Type of value 2"), "number");
-    await studio.replace(inRule("Value 2"), "three");
-    const noNumber = 'Value 2 must be a number (got "three"). Your change is not saved until you correct it.';
-    await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${noNumber}'])`);
-    // The draft does not have the new row yet.
-    await page.waitForSelector(`${rules} > .row > button.primary:disabled`);
-    await studio.replace(inRule("Value 2"), "3");
-    await studio.button("Add a condition", '//*[@aria-label="Rule 2"]');
-    await page.select(inRule("Type of value 3"), "boolean");
-    await page.select(inRule("Comparison 3"), "notequals");
-    await studio.button("Add a condition", '//*[@aria-label="Rule 2"]');
-    await page.select(inRule("Comparison 4"), "contains");
-    await studio.replace(inRule("Value 4"), "4");
-    expect(await page.$(inRule("Type of value 4"))).to.equal(null);
-    expect(await page.$(inRule("Remove condition 4"))).not.to.equal(null);
-    await studio.button("Save access rules");
-    await page.waitForSelector(`${rules} > .row > button.primary:disabled`);
-    const type = ["select", "insert", "update", "delete"];
-    const require = [
-      { Row: { equals: "{{user.Row}}" } },
-      { Seat: { equals: 3 } },
-      { Row: { notequals: true } },
-      { Row: { contains: "4" } },
-    ];
-    const own = { type, allow: "loggedIn", require };
-    expect((await definition()).accessRules).to.deep.equal([{ type: ["select"], allow: "all" }, own]);
-    await studio.showJson("accessRules");
-    const text = await page.$eval("#accessRules", (field) => (field as unknown as { value: string }).value);
-    expect(JSON.parse(text)).to.deep.equal([{ type: ["select"], allow: "all" }, own]);
-    await page.select('select[aria-label="Add a hook"]', "operations");
-    // A second row for the same column does not replace the first.
-    const inHooks = (path: string) => `::-p-xpath(//*[@data-field="hooks"]//${path})`;
-    await studio.button("Add a column");
-    await studio.replace(inHooks("input[@aria-label='Column 2']"), "Row");
-    const twice = 'Two rows are for "Row". Your change is not saved until they differ.';
-    await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${twice}'])`);
-    await (await page.waitForSelector(
-      inHooks("div[.//input[@aria-label='Column 2']]//label[contains(., 'Trim spaces')]/input"),
-    ))!.click();
-    await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${twice}'])`, { hidden: true });
-    await studio.button("Save hooks");
-    await page.waitForSelector('[data-field="hooks"] > .row > button.primary:disabled');
-    await studio.button("Add an index", '//*[@data-field="indexes"]');
-    await studio.button("Save indexes");
-    await page.waitForSelector('[data-field="indexes"] > .row > button.primary:disabled');
-    const { hooks, indexes } = await definition();
-    expect(hooks).to.deep.equal([{ type: "operations", runOn: ["insert", "update"], fields: { Row: ["trim"] } }]);
-    expect(indexes).to.deep.equal(["Row"]);
+    await editRules({ page, studio }, definition);
+    await editHooksAndIndexes({ page, studio }, definition);
     const body = { accessRules: before.accessRules, hooks: [], indexes: [] };
     const restored = await service.rest("PUT", `/v1/apps/${service.appId}/data-sources/Seats`, { body });
     expect(restored.http, JSON.stringify(restored.body)).to.equal(200);

@@ -5,6 +5,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { BUSY, CODE, insertSkippedTick, SCHEDULED, waitForLinks } from "./runs-samples.js";
+import { pauseOneSchedule } from "./schedule-pauses.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 describe("runs in Studio", () => {
@@ -386,51 +387,11 @@ describe("runs in Studio", () => {
     await studio.button("Pause all schedules");
     await studio.button("Pause", "//dialog");
     await page.waitForSelector(studio.withText("span", "paused"));
-    const paused = await service.db.query("SELECT schedules_paused_at AS at FROM app WHERE id = $1", [service.appId]);
-    expect(paused[0].at).to.be.a("date");
+    const sql = "SELECT schedules_paused_at AS at FROM app WHERE id = $1";
+    expect((await service.db.query(sql, [service.appId]))[0].at).to.be.a("date");
     await studio.button("Resume all schedules");
     await page.waitForSelector(studio.withText("span", "on"));
-    const state = (word: string) => page.waitForSelector(studio.withText("span", word, "//tr[contains(., 'nightly')]"));
-    const isLive = async () =>
-      (await service.db.query("SELECT active FROM action WHERE id IN ($1, $2) ORDER BY id", [id, copy])).map(
-        ({ active }: { active: boolean }) => active,
-      );
-    const pause = async () => {
-      await (await page.waitForSelector('button[aria-label="Pause: nightly"]:not(:disabled)'))!.click();
-      await studio.button("Pause", "//dialog");
-    };
-    // The draft is saved, and then the service does not answer once.
-    await page.evaluate(`{
-      const send = window.fetch;
-      window.fetch = (address, init) => {
-        if (!/PublishAction/.test(init?.body ?? "")) return send(address, init);
-        window.fetch = send;
-        return Promise.reject(new TypeError("no connection"));
-      };
-    }`);
-    await pause();
-    await page.waitForSelector(
-      "::-p-xpath(//*[@role='alert'][starts-with(., 'The draft is inactive, the live version still runs: ')])",
-    );
-    expect(await isLive()).to.deep.equal([false, true]);
-    await pause();
-    await state("inactive");
-    expect(await isLive()).to.deep.equal([false, false]);
-    await page.waitForSelector(".week .due", { hidden: true });
-    // Other changes of the draft are not published by the way.
-    const update = (timezone: string) =>
-      service.rest("PUT", `${path()}/actions/${id}`, { body: { timezone } }).then(({ http }) => http);
-    expect(await update("Asia/Tokyo")).to.equal(200);
-    await page.click('button[aria-label="Resume: nightly"]');
-    await page.waitForSelector("::-p-xpath(//*[@role='alert'][starts-with(., 'The draft has other changes')])");
-    expect(await isLive()).to.deep.equal([false, false]);
-    expect(await update("")).to.equal(200);
-    // The page may not have read the action since.
-    await page.reload();
-    await (await page.waitForSelector('button[aria-label="Resume: nightly"]'))!.click();
-    await state("on");
-    expect(await isLive()).to.deep.equal([true, true]);
-    await page.waitForSelector(".week .due");
+    await pauseOneSchedule({ service, page, studio }, { id, copy });
     expect(await studio.textOf(".missed .missed-line")).to.match(/skipped.*nightly.*still running/s);
     await page.click(".missed .missed-line");
     await page.waitForSelector(".run-head .run-state.skipped");

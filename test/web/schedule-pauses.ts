@@ -1,0 +1,59 @@
+/** Pause and resume of one schedule in Studio's list, with a lost answer in between. */
+import { expect } from "chai";
+import type { Page } from "puppeteer";
+import type { TestService } from "../harness/service.js";
+import type { StudioPage } from "./studio-page.js";
+
+interface OpenStudio {
+  service: TestService;
+  page: Page;
+  studio: StudioPage;
+}
+
+/** Takes the IDs of the draft and the live version of the action "nightly", whose schedule an open list of schedules shows. */
+export async function pauseOneSchedule(
+  { service, page, studio }: OpenStudio,
+  { id, copy }: { id: number; copy: number },
+): Promise<void> {
+  const state = (word: string) => page.waitForSelector(studio.withText("span", word, "//tr[contains(., 'nightly')]"));
+  const isLive = async () =>
+    (await service.db.query("SELECT active FROM action WHERE id IN ($1, $2) ORDER BY id", [id, copy])).map(
+      ({ active }: { active: boolean }) => active,
+    );
+  const pause = async () => {
+    await (await page.waitForSelector('button[aria-label="Pause: nightly"]:not(:disabled)'))!.click();
+    await studio.button("Pause", "//dialog");
+  };
+  // The draft is saved, and then the service does not answer once.
+  await page.evaluate(`{
+    const send = window.fetch;
+    window.fetch = (address, init) => {
+      if (!/PublishAction/.test(init?.body ?? "")) return send(address, init);
+      window.fetch = send;
+      return Promise.reject(new TypeError("no connection"));
+    };
+  }`);
+  await pause();
+  await page.waitForSelector(
+    "::-p-xpath(//*[@role='alert'][starts-with(., 'The draft is inactive, the live version still runs: ')])",
+  );
+  expect(await isLive()).to.deep.equal([false, true]);
+  await pause();
+  await state("inactive");
+  expect(await isLive()).to.deep.equal([false, false]);
+  await page.waitForSelector(".week .due", { hidden: true });
+  // Other changes of the draft are not published by the way.
+  const update = (timezone: string) =>
+    service.rest("PUT", `/v3/apps/${service.appId}/actions/${id}`, { body: { timezone } }).then(({ http }) => http);
+  expect(await update("Asia/Tokyo")).to.equal(200);
+  await page.click('button[aria-label="Resume: nightly"]');
+  await page.waitForSelector("::-p-xpath(//*[@role='alert'][starts-with(., 'The draft has other changes')])");
+  expect(await isLive()).to.deep.equal([false, false]);
+  expect(await update("")).to.equal(200);
+  // The page may not have read the action since.
+  await page.reload();
+  await (await page.waitForSelector('button[aria-label="Resume: nightly"]'))!.click();
+  await state("on");
+  expect(await isLive()).to.deep.equal([true, true]);
+  await page.waitForSelector(".week .due");
+}
