@@ -13,7 +13,7 @@ await runCommand(async () => {
   readArguments({}, USAGE);
   const found = await findings();
   for (const one of found) process.stdout.write(`${written(one)}\n`);
-  const wrong = found.filter(({ mend }) => mend !== null).length;
-  process.stdout.write(wrong === 0 ? "Nothing is wrong.\n" : `${wrong} to mend.\n`);
+  const wrong = found.filter(({ advice }) => advice !== null).length;
+  process.stdout.write(wrong === 0 ? "Nothing is wrong.\n" : `${wrong} to fix.\n`);
   if (wrong > 0) process.exitCode = 1;
 });

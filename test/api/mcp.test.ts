@@ -319,7 +319,7 @@ describe("agents", () => {
       });
     const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-    it("need a Bearer token; the error tells them where to sign in", async () => {
+    it("need a Bearer token; the error names the address of the sign-in", async () => {
       for (const headers of [
         {},
         bearer("x"),

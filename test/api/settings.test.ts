@@ -66,7 +66,7 @@ describe("settings", () => {
     expect(await everything()).to.deep.equal({});
   });
 
-  it("never return a protected key, but whether it is set, since when and by whom", async () => {
+  it("never return the value of a protected key, only that it is set, the time and the person", async () => {
     await service.rest("POST", path, { body: { __secret: "s", _key: "k", open: 1 } });
     for (const as of ["editor", "admin", "api", await taskToken(service.db, service.appId)]) {
       const { http, body } = await service.rest("GET", path, { as });

@@ -91,7 +91,7 @@ describe("npm run doctor", function () {
     expect(code).to.equal(1);
     expect(stdout).to.match(/^WRONG {2}disk: \d+ MB free under .*\n {7}-> make room: /m);
     expect(stdout).to.match(/^WRONG {2}settings key: others on this machine can read .*\n {7}-> chmod 600 /m);
-    expect(stdout).to.match(/2 to mend\.\n$/);
+    expect(stdout).to.match(/2 to fix\.\n$/);
   });
 
   it("recognizes a machine without user namespaces, on which npm packages are rejected", async () => {
@@ -246,8 +246,8 @@ describe("npm run doctor", function () {
 
 describe("the doctor's check of Node", () => {
   it("reports a version that is too old", () => {
-    expect(node("24.11.0").mend).to.equal(null);
-    expect(node("25.0.0").mend).to.equal(null);
-    for (const old of ["24.10.9", "20.20.2"]) expect(node(old).mend).to.contain("use Node 24.11 or later");
+    expect(node("24.11.0").advice).to.equal(null);
+    expect(node("25.0.0").advice).to.equal(null);
+    for (const old of ["24.10.9", "20.20.2"]) expect(node(old).advice).to.contain("use Node 24.11 or later");
   });
 });

@@ -57,9 +57,9 @@ function ofServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts): 
   if (isStandby || isReadOnly)
     return [server, ill("rights", "the database takes no writes", "DATABASE_URL must name the primary")];
   if (mayCreate) return [server, well("rights", "the schema may be made and changed")];
-  const mend =
+  const advice =
     "GRANT CREATE ON DATABASE and ON SCHEMA public to the user of DATABASE_URL: migrations and restores need it";
-  return [server, ill("rights", "the user may not create tables and schemas", mend)];
+  return [server, ill("rights", "the user may not create tables and schemas", advice)];
 }
 
 function ofClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Finding {
@@ -241,9 +241,9 @@ export async function database(config: Config): Promise<Finding[]> {
     const { code, message } = error as NodeJS.ErrnoException;
     if (isFull(error)) return [ill("connections", message, tooFewConnections(connectionsOf(config)))];
     // The address holds a password.
-    const mend =
+    const advice =
       "check DATABASE_URL: host, port, user, password, name of the database; and that the server takes connections from here";
-    return [ill("database", `does not answer (${code ?? message})`, mend)];
+    return [ill("database", `does not answer (${code ?? message})`, advice)];
   } finally {
     // The finding is known; a connection that failed cannot be closed.
     await client.end().catch(() => undefined);

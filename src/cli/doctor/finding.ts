@@ -1,16 +1,16 @@
 /** The result of a check, and its text for a terminal. */
 
-/** `mend` says how to fix the problem; null if there is none. */
+/** Result of one check. `advice` describes how to fix the problem; null if the check found none. */
 export interface Finding {
   what: string;
   says: string;
-  mend: string | null;
+  advice: string | null;
 }
 
-export const well = (what: string, says: string): Finding => ({ what, says, mend: null });
-export const ill = (what: string, says: string, mend: string): Finding => ({ what, says, mend });
+export const well = (what: string, says: string): Finding => ({ what, says, advice: null });
+export const ill = (what: string, says: string, advice: string): Finding => ({ what, says, advice });
 
 /** Two lines where something is wrong, one where it is not. */
-export function written({ what, says, mend }: Finding): string {
-  return mend === null ? `ok     ${what}: ${says}` : `WRONG  ${what}: ${says}\n       -> ${mend}`;
+export function written({ what, says, advice }: Finding): string {
+  return advice === null ? `ok     ${what}: ${says}` : `WRONG  ${what}: ${says}\n       -> ${advice}`;
 }

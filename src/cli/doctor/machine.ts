@@ -102,10 +102,10 @@ export async function bundling({ roles, npm }: Config): Promise<Finding> {
     await createBundler({ log: pino({ level: "silent" }), sandbox: true }).room();
     return well("packages of npm", "are bundled without a network");
   } catch (error) {
-    const mend =
+    const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, a container's seccomp profile)";
     const says = npm.sandbox ? (error as Error).message : "are bundled in a process with a network (NPM_SANDBOX=off)";
-    return ill("packages of npm", says, mend);
+    return ill("packages of npm", says, advice);
   }
 }
 
@@ -134,9 +134,9 @@ export async function browser({
     const proof = await browsers.sandbox();
     const started = well("browser", `${path} starts`);
     if (proof?.sandboxed) return [started, well("sandbox", `holds, for ${proof.processes.length} processes`)];
-    const mend =
+    const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), and leave CHROME_SANDBOX on";
-    return [started, ill("sandbox", "untrusted code would run without it", mend)];
+    return [started, ill("sandbox", "untrusted code would run without it", advice)];
   } catch (error) {
     return [
       ill(

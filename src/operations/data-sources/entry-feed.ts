@@ -243,12 +243,12 @@ export function createEntryFeed(options: {
 
   const advanceRoom = (room: SourceFeed) => inOrder(room, () => advanceFeed(room));
 
-  /** Checks the rights of the subscribers for which `whom` returns true, and sends them new changes. */
-  function checkSubscribers(room: SourceFeed, whom: (follower: FeedSubscriber) => boolean = () => true): void {
+  /** Checks the rights of all subscribers, or of those that `isAffected` selects, and sends them new changes. */
+  function checkSubscribers(room: SourceFeed, isAffected: (follower: FeedSubscriber) => boolean = () => true): void {
     inOrder(room, async () => {
       const source = await sourceOf(room);
       if (!source) return;
-      for (const follower of startedFollowers(room).filter(whom)) await checkAccess(room, source, follower);
+      for (const follower of startedFollowers(room).filter(isAffected)) await checkAccess(room, source, follower);
       await startWaiting(room);
       await advanceFeed(room);
     });

@@ -60,7 +60,10 @@ class Tree {
       this.documentBytes += document.length;
       if (this.documentBytes <= DOCUMENTS_MAX_BYTES) return document;
       const sizeText = `${DOCUMENTS_MAX_BYTES / 2 ** 20} MB`;
-      throw unresolved(this.asking.dependency, `needs packages of which the registry tells more than ${sizeText}`);
+      throw unresolved(
+        this.asking.dependency,
+        `needs packages whose metadata in the registry is larger than ${sizeText}`,
+      );
     });
     this.documents.set(name, requested);
     return requested;
