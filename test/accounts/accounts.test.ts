@@ -1,4 +1,4 @@
-/** Accounts of people: the first administrator, sign-in by passphrase, sessions, reset. */
+/** Tests accounts of people: the first administrator, sign-in with a passphrase, sessions, and reset links. */
 import { request } from "node:http";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
@@ -33,7 +33,7 @@ describe("accounts of people", () => {
 
   const from = (address: string) => ({ "x-forwarded-for": address });
   let addresses = 0;
-  /** A request of a visitor without a credential, from a fresh address unless one is passed. */
+  /** Sends a request without a credential. Each call uses a new client address unless `from` names one. */
   const post = (path: string, body: object, headers: Record<string, string> = {}) => {
     addresses += 1;
     return service.rest("POST", `/v1/auth/${path}`, {
@@ -210,7 +210,7 @@ describe("accounts of people", () => {
   });
 
   it("a session ends after 12 hours without use, and is renewed by use up to 30 days", async () => {
-    /** Creates a session of that age, which the service has not cached. */
+    /** Inserts a session of the given age that the service has not cached. */
     async function aged(created: string, used: string, left: string): Promise<string> {
       const token = cookieOf(await setup());
       const [row] = await rows<{ id: number }>(service.db, "SELECT max(credential_id) AS id FROM person_session");

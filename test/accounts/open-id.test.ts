@@ -1,4 +1,4 @@
-/** Sign-in at an OpenID provider, against oidc-provider: accounts, roles by groups, organizations, links, and attacks. */
+/** Tests sign-in at an OpenID provider against oidc-provider: accounts, roles by groups, organizations, links, and attacks. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
@@ -6,7 +6,7 @@ import { PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-/** A browser reduced to redirects and cookies. Cookies are stored by host and name. */
+/** Minimal browser: follows redirects and stores cookies by host and name. */
 class Browser {
   readonly cookies = new Map<string, string>();
 
@@ -83,7 +83,7 @@ describe("Sign-in at an OpenID provider", () => {
 
   const ofService = (address: string) => address.startsWith(`${service.url}/`) && !address.includes("/v1/auth/oidc/");
   let accounts = 0;
-  /** An account at the provider, which signs in next. */
+  /** Adds an account at the provider. The next sign-in uses this account. */
   function account(claims: Record<string, unknown> = {}): string {
     accounts += 1;
     const sub = `account-${accounts}`;
@@ -263,7 +263,7 @@ describe("Sign-in at an OpenID provider", () => {
     account();
     const { url } = (await (await startLink(mine.browser)).json()) as { url: string };
     const theirs = await person();
-    // The victim's session with the attacker's flow, as if the cookie had been planted.
+    // The victim's browser gets the cookie of the attacker's sign-in, as if the attacker had planted it there.
     const flow = [...mine.browser.cookies].find(([key]) => key.endsWith("svc_openid"))!;
     theirs.browser.cookies.set(...flow);
     expect(await theirs.browser.follow(url, ofService)).to.equal(`${service.url}/studio?sign-in=failed`);
@@ -350,14 +350,14 @@ describe("Sign-in at an OpenID provider", () => {
     expect((await browser.request(`${service.url}/v1/auth/session`)).status).to.equal(401);
   });
 
-  // The last test: this address cannot sign in at a provider afterwards.
+  // This test must be the last one: its client address cannot sign in at a provider afterwards.
   it("rejects answers of a provider above the limit of an address, and writes no event for them", async () => {
     const answer = async () =>
       (await fetch(`${service.url}/v1/auth/oidc/oidc/callback?code=x&state=y`, { redirect: "manual" })).status;
     const events = async () =>
       (await rows<{ count: number }>(service.db, "SELECT count(*)::int AS count FROM access_event"))[0]!.count;
     const before = await events();
-    // Two answers a second are regained: a slow machine sends more before one is refused.
+    // The limit regains two requests per second: on a slow machine more requests pass before one is refused.
     let [sent, refused] = [0, 0];
     for (; refused < 2 && sent < 5_000; sent += 1) if ((await answer()) === 429) refused += 1;
     expect(refused).to.equal(2);

@@ -1,6 +1,6 @@
 /**
- * Passphrases and the session's cookie without a service: validation and storage. Also checks that the tests named in security-asvs.md
- * exist.
+ * Tests the validation and storage of passphrases and the session cookie, without a service. Also checks that the tests that
+ * security-asvs.md names exist.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-/** Concurrent writes: names, publications, idempotency keys. */
+/** Tests concurrent writes: names, publications, idempotency keys. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS, type Exit, type Outcome, restExit } from "./exits.js";
@@ -39,10 +39,11 @@ describe("concurrent changes of actions", () => {
     await rival.startTransaction();
     await rival.query("UPDATE action SET name = $2 WHERE id = $1", [other.id, newName("left")]);
     const [{ pid }] = await rival.query("SELECT pg_backend_pid() AS pid");
-    // Each looks for a deadlock once, after this wait: the service's check must find the rival waiting.
+    // PostgreSQL looks for a deadlock once for each waiting transaction, after its own deadlock_timeout. The long timeout lets only the
+    // service's transaction find the deadlock.
     await rival.query("SET LOCAL deadlock_timeout = '1min'");
     const refused = exit.update(one.id, { name: other.name });
-    // One statement with the check for it, so that no time is lost in between.
+    // The statement both waits for the service and takes the lock, so that no time passes in between.
     await rival.query(`DO $$ BEGIN
       WHILE NOT EXISTS (SELECT FROM pg_stat_activity WHERE ${pid} = ANY (pg_blocking_pids(pid))) LOOP
         PERFORM pg_sleep(0.01), pg_stat_clear_snapshot();

@@ -5,7 +5,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS, type Exit, type Outcome, restExit } from "./exits.js";
 import { CODE, insertLegacy, make, newName, publishApp, valid } from "./support.js";
 
-/** Condition, and the faulty data, each merged into a valid action. */
+/** Condition and invalid fields. A test merges the fields into a valid action. */
 const VALIDATION: [Status, string, Record<string, unknown>][] = [
   ["NAME_REQUIRED", "name missing", { name: null }],
   ["NAME_EMPTY", "name empty", { name: "" }],

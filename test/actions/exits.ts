@@ -1,7 +1,7 @@
-/** REST and GraphQL behind one interface: each operation returns a status and a value. */
+/** REST and GraphQL behind one interface, so that a test runs against both: each operation returns a status and a value. */
 import type { Call, TestService } from "../harness/service.js";
 
-/** `status` is OK or the status of the refusal; `http` is set for REST only. */
+/** `status` is OK, or the error's status. Only REST sets `http`. */
 export interface Outcome {
   status: string;
   error?: string;
@@ -20,7 +20,7 @@ export interface Exit {
   publish(id: number): Promise<Outcome>;
   unpublish(id: number): Promise<Outcome>;
   versions(id: number, limit?: number, offset?: number): Promise<Outcome>;
-  /** The versions that were live, last published first. */
+  /** The versions that were live, the last published one first. */
   published(id: number): Promise<Outcome>;
   version(id: number, versionId: number): Promise<Outcome>;
   restore(id: number, versionId: number): Promise<Outcome>;
@@ -95,7 +95,7 @@ function plainTrigger({ trigger, where }: TypedTrigger): object {
   return { trigger, where: Object.fromEntries(Object.entries(where).filter(([, value]) => value !== null)) };
 }
 
-/** The answer with each `triggers` in REST's form. */
+/** Replaces each `triggers` in the response by REST's form. */
 function plain<T>(answer: T): T {
   if (typeof answer !== "object" || answer === null) return answer;
   if (Array.isArray(answer)) return answer.map(plain) as T;
@@ -210,7 +210,7 @@ export function graphqlExit({ graphql, appId }: TestService): Exit {
   };
 }
 
-/** Both exits, for tests that run over each. */
+/** REST and GraphQL, for tests that run against both. */
 export const EXITS = [
   ["REST", restExit],
   ["GraphQL", graphqlExit],

@@ -49,7 +49,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
     restore: " { restoredFromVersionId }",
   };
 
-  /** Over either exit: the status of a refusal with the current action; null if the update succeeded. */
+  /** Sends an update over REST or GraphQL. Returns the status of a refusal with the current action, or null if the update succeeded. */
   const EXITS = {
     async REST(name: string, id: number, versionId: number, updatedAt: string) {
       const { method, rest = "", body } = CHANGES[name]!;
@@ -138,7 +138,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
       .body;
     const { id, updatedAt } = await make(restExit(service));
     const known = { reset: false, id, removed: false };
-    // Earlier changes may still arrive, but none of the other app.
+    // Changes from before this point may still arrive, but none of the other app.
     const next = async (): Promise<Record<string, unknown>> => {
       const change = (await events.next()).value!.data!.actionChanged;
       expect(change["id"]).to.be.a("number").and.not.equal(theirs.action.id);
@@ -155,7 +155,7 @@ describe("a change of an action with If-Match or ifUpdatedAt", () => {
     await service.rest("POST", path(id, "/publish"));
     expect(await next()).to.deep.include({ ...known, type: "appAction.v3.publish", updatedAt: action.updatedAt });
     await service.rest("DELETE", path(id));
-    // The draft and its live version are removed together.
+    // Deleting the action removes its draft and its live version together.
     const removals = [await next(), await next()].filter(({ removed }) => removed);
     expect(removals).to.have.length(1);
     expect(removals[0]).to.deep.include({ id, type: "appAction.v3.remove", updatedAt: null });

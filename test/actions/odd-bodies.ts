@@ -86,7 +86,7 @@ const FIELDS = {
   timezone: mostly(fc.constantFrom(null, "Europe/Paris", "UTC", "utc", "EST", "+05:00")),
 };
 
-/** Any filter; its JSON may contain what a text column cannot store. */
+/** Any value as a filter. Its JSON may contain characters that a text column cannot store. */
 const filter = fc.dictionary(fc.string({ unit: "binary", maxLength: 10 }), json, { maxKeys: 3 });
 const tame = fc.record(
   {
@@ -128,7 +128,7 @@ const body = fc.oneof(
   },
 );
 
-/** Fields of an accepted body are returned as they were sent, except for the specified clearing and pruning. */
+/** Checks that an accepted body's fields are returned as they were sent. An empty frequency or time zone is returned as null. */
 function kept(sent: Record<string, unknown>, received: Record<string, unknown>): void {
   for (const field of ["name", "code", "active", "environment", "dependencies", "frequency", "timezone"]) {
     const cleared = (field === "frequency" || field === "timezone") && sent[field] === "";
@@ -169,8 +169,8 @@ async function liveWith(exit: Exit, first: unknown, second: unknown): Promise<bo
 }
 
 /**
- * Creates from `times` unusual bodies, each followed by an update, over both exits: no 5xx, and what is accepted can be read, updated,
- * published, restored, compared and removed.
+ * Creates actions from `times` unusual bodies and updates each, over REST and GraphQL. Expects no 5xx. Expects that each accepted action
+ * can be read, updated, published, restored, compared and removed.
  */
 export async function holdOddBodies(service: TestService, times: number): Promise<void> {
   const exits = [restExit(service), graphqlExit(service)] as const;

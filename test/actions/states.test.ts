@@ -1,4 +1,4 @@
-/** Every row of the specification's "States and transitions" that does not concern runs, over both exits. */
+/** Tests each row of the specification's "States and transitions" that does not concern runs, over REST and GraphQL. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS, type Exit } from "./exits.js";

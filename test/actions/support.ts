@@ -23,7 +23,7 @@ export async function make(exit: Exit, changes: object = {}): Promise<any> {
   return value;
 }
 
-/** Inserts a legacy V2 action, which no operation creates. */
+/** Inserts a legacy V2 action. No API operation can create one. */
 export async function insertLegacy({ db, appId }: TestService, name = newName("legacy")): Promise<number> {
   const [row] = await rows<{ id: number }>(
     db,

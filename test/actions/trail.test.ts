@@ -1,4 +1,4 @@
-/** Audit log: every successful write to actions, versions and publication adds one entry, refused writes add none. */
+/** Tests the audit log: each successful write to actions, versions and publication adds one entry; refused writes add none. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS } from "./exits.js";

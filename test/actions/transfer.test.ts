@@ -1,4 +1,4 @@
-/** Export and import: one document, the same app afterwards, all or nothing. */
+/** Tests export and import of an app as one document: the imported app equals the exported one, and a faulty document imports nothing. */
 import { expect } from "chai";
 import { NO_LIMITS } from "../../src/rules/action-input.js";
 import { startTestService, type TestService } from "../harness/service.js";

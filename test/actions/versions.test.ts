@@ -1,4 +1,4 @@
-/** The version history: its shapes, its pages, its limit, and that it never blocks a change. */
+/** Tests the version history: its content, its pages and its limit. A failing snapshot never blocks a change. */
 import { Writable } from "node:stream";
 import { expect } from "chai";
 import { pino } from "pino";

@@ -1,10 +1,11 @@
 /**
- * One sample call for each operation of the access table. The type requires all of them: an operation without a sample does not compile.
+ * Sample calls for the operations of the access table. The type requires one for each operation: an operation without a sample does not
+ * compile.
  */
 import type { Operation } from "../../src/rules/access.js";
 import type { TestService } from "../harness/service.js";
 
-/** Caller of an operation on an app, with a queued run that the caller started. */
+/** Caller of an operation, with the app that it concerns and a queued run that the caller started. */
 export interface Asker {
   token: string | null;
   organizationId: number;
@@ -12,13 +13,13 @@ export interface Asker {
   runId: number;
 }
 
-/** Returns the status of the refusal; null if there was none. */
+/** Sends the call. Returns the status of the refusal, or null if there was none. */
 type Sample = (service: TestService, asker: Asker) => Promise<string | null>;
 
-/** An integrity that no script has. */
+/** A script hash that matches no script. */
 const NO_SCRIPT = `sha256-${"A".repeat(43)}=`;
 
-/** An id that no row has: a caller past the gate gets a not-found error, and nothing changes. */
+/** An ID without a row: a permitted caller gets a not-found error, and nothing changes. */
 const NOTHING = 2_000_000_000;
 
 const rest =
@@ -37,7 +38,10 @@ const query =
     return errors?.[0].extensions.status ?? null;
   };
 
-/** The first result of a subscription: its data, its refusal, or the close of a socket without a credential. */
+/**
+ * Returns the first result of a subscription. It is data, a refusal, or the code with which the server closed a socket without a
+ * credential.
+ */
 const subscription =
   (field: string): Sample =>
   async (service, { token, appId }) => {
@@ -47,7 +51,7 @@ const subscription =
       const { value } = await received.next();
       return (value?.errors?.[0]?.extensions?.["status"] as string | undefined) ?? null;
     } catch (error) {
-      // graphql-ws returns the socket's close event, or the errors of a refused subscription.
+      // graphql-ws returns the close event of the socket, or the errors of a refused subscription.
       if ((error as { code?: number }).code === 4403) return "UNAUTHORIZED";
       return (error as { extensions: { status: string } }[])[0]!.extensions.status;
     } finally {
@@ -56,7 +60,7 @@ const subscription =
     }
   };
 
-/** A page shows its refusal to a person; the HTTP code is for the test. */
+/** // The authorization page shows its refusal as HTML; the test reads the HTTP status. */
 const page =
   (path: string): Sample =>
   async (service, { token, appId }) => {
@@ -65,10 +69,10 @@ const page =
     return ({ 401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "APP_NOT_FOUND" } as Record<number, string>)[http] ?? null;
   };
 
-/** The scope of a route about people: an app, an organization, the service, or the caller's own session. */
+/** What a route about people concerns: an app, an organization, the service, or the caller's own session. */
 type PeopleScope = "app" | "organization" | "service" | "session";
 
-/** Every route about people with its operation. A token can read its identity, and manages no account. */
+/** Routes about people, each with its operation. A token can read its own identity but cannot manage an account. */
 export const PEOPLE_ROUTES: Readonly<Record<string, readonly [Operation, PeopleScope]>> = {
   "GET /v1/auth/session": ["ownAccount", "service"],
   "PUT /v1/auth/account": ["ownAccount", "session"],

@@ -1,4 +1,4 @@
-/** The access table, by operation and caller, as a client sees it; and that no route is outside the table. */
+/** Checks the access table for each operation and caller through the API, and that no route is missing from the table. */
 import { expect } from "chai";
 import {
   type GraphQLArgument,
@@ -33,7 +33,7 @@ const OF_NO_APP: readonly Operation[] = [
   "createOrganization",
   "manageAdministrators",
 ];
-/** Operations of an organization: a role on one of its apps gives no right on the organization. */
+/** Operations of an organization. A role on one of its apps gives no right to them. */
 const OF_ORGANIZATION: readonly Operation[] = ["readOrganization", "manageOrganization"];
 
 const OPERATIONS = Object.keys(ACCESS_TABLE) as Operation[];
@@ -56,13 +56,13 @@ interface Owner {
 /** A caller for each column of the table. */
 interface TestCaller {
   name: string;
-  /** The caller's column; null for a person without a role. */
+  /** The column of the access table that describes the caller; null for a person without a role. */
   standing: CallerRole | null;
   scopes: readonly Scope[] | null;
-  /** Apps on which the caller has this column. */
+  /** Apps on which the caller has the rights of this column. */
   reaches: readonly Place[];
   token: string;
-  /** True for a session of a sign-in, which manages its account. */
+  /** True for a session of a signed-in person, who can manage the account. */
   isSession?: true;
 }
 
@@ -98,7 +98,7 @@ describe("the access matrix", () => {
     return { personId, token: await credential("editor", { personId }) };
   }
 
-  /** A queued run that this credential started, for callers that can cancel only their own. */
+  /** Adds a queued run that this credential started, for callers that can cancel only their own runs. */
   async function queuedRun(token: string): Promise<number> {
     return insert(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, credential_id)
@@ -107,13 +107,13 @@ describe("the access matrix", () => {
     );
   }
 
-  /** Returns "passed" after the gate, or the status of the refusal. */
+  /** Returns "passed" if the caller passed the access check, or the status of the refusal. */
   async function outcome(operation: Operation, token: string | null, appId: number): Promise<string> {
     const runId = token && operation === "cancelRun" ? await queuedRun(token) : 1;
     const organizationId = organizations[placeOf(appId)];
     const status = await SAMPLES[operation](service, { token, organizationId, appId, runId });
     expect(status, "no fault of the service").to.not.equal("INTERNAL_ERROR");
-    // For callers that the table refuses, the app's access rules decide; they grant nothing here.
+    // For callers that the table refuses, the app's access rules decide. In this test, the rules grant nothing.
     if (status === "DATA_SOURCE_ACCESS_DENIED") return "FORBIDDEN";
     if (appId === apps.missing && status === "APP_NOT_FOUND") return status;
     return status !== null && REFUSALS.includes(status) ? status : "passed";
@@ -210,7 +210,7 @@ describe("the access matrix", () => {
     expect(Object.keys(PEOPLE_ROUTES)).to.have.members(routes.map(({ method, path }) => `${method} ${path}`));
   });
 
-  /** The same for a route: a right on the organization is no right on an app, and only a session manages an account. */
+  /** The same for a route. A right on the organization gives no right on an app, and only a session can manage an account. */
   function expectedOf(route: string, caller: TestCaller, place: Place): string {
     const [operation, on] = PEOPLE_ROUTES[route]!;
     if (on === "session") return caller.isSession ? "passed" : "FORBIDDEN";

@@ -1,4 +1,4 @@
-/** `access` of an action from end to end: set by its author, applied to the runs of each caller. */
+/** Tests an action's `access` from end to end: authors set it, and the service applies it to the runs of each caller. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { tokensOf, type Who } from "../data-sources/callers.js";
@@ -15,7 +15,7 @@ const CALLERS: readonly Caller[] = [...TRUSTED, "live", "london", "paris", ...VI
 /** Callers whose runs use the draft. */
 const OF_DRAFTS: readonly Caller[] = ["editor", "admin", ...VIEWERS];
 
-/** Each kind of access with the pages that it allows. */
+/** Kinds of `access`, each with the pages that it allows. */
 const ACCESS: readonly { name: string; access: unknown; admits: readonly Caller[] }[] = [
   { name: "everyone", access: "everyone", admits: ["live", "viewer", ...SIGNED_IN] },
   { name: "editors", access: "editors", admits: VIEWERS },

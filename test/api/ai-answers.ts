@@ -1,4 +1,7 @@
-/** A tool, requests to the providers, and answers of OpenAI's and Anthropic's APIs, whole and as server-sent events. */
+/**
+ * Sample data for tests of `Svc.AI`: a tool, requests to the providers, and responses of the OpenAI and Anthropic APIs, complete and as
+ * server-sent events.
+ */
 import type { IncomingMessage } from "node:http";
 
 export const KEY = "sk-canary-0123456789abcdefghijklmnop";
@@ -38,7 +41,7 @@ export const OPENAI_ANSWER = {
   usage: { prompt_tokens: 9, completion_tokens: 3, total_tokens: 12 },
 };
 
-/** The answer as text, with another content of its message. */
+/** Returns the response as text, with another content of its message. */
 export const openAiAnswerWith = (content: string): string => {
   const [choice] = OPENAI_ANSWER.choices;
   return JSON.stringify({ ...OPENAI_ANSWER, choices: [{ ...choice, message: { role: "assistant", content } }] });
@@ -75,7 +78,7 @@ export const OPENAI_STREAM = `${sse([
   chunk({}, { finish_reason: "tool_calls" }),
   { id: "chatcmpl-1", object: "chat.completion.chunk", choices: [], usage: { prompt_tokens: 9, completion_tokens: 3 } },
 ])}data: [DONE]\n\n`;
-/** The request for WEATHER, after its first call. */
+/** The request that follows WEATHER's first tool call. */
 export const ANTHROPIC_REQUEST = {
   model: "claude-sonnet-4-5",
   max_tokens: 1024,

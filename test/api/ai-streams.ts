@@ -1,10 +1,10 @@
-/** Streams of `Svc.AI`: cases of ai.test.ts, with its service and its provider. */
+/** Tests of `Svc.AI` streams. ai.test.ts runs them with its service and its provider. */
 import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import type { TestService } from "../harness/service.js";
 import { type Asked, KEY, OPENAI_CHUNKS, OPENAI_STREAM, streamedText } from "./ai-answers.js";
 
-/** Status and body of the provider's next answers, or what writes them. */
+/** Status and body of the provider's next responses, or a function that writes them. */
 export interface ProviderAnswer {
   status?: number;
   text: string;
@@ -13,7 +13,7 @@ export interface ProviderAnswer {
 
 export interface TestProvider {
   readonly service: TestService;
-  /** Requests since the test began. */
+  /** Requests that the provider received since the current test began. */
   readonly asked: readonly Asked[];
   answer: ProviderAnswer;
   /** Runs the body of a server action. */
@@ -30,7 +30,7 @@ export function itStreams(provider: TestProvider): void {
     const parts = await provider.run(
       `const parts = []; for await (const part of ${ask({ ...HELLO, stream: true })}) parts.push(part); return parts`,
     );
-    // A word may be the beginning of an encoded secret until it is complete.
+    // A word is held back until it cannot be the start of an encoded secret any more.
     expect(parts.slice(0, -1)).to.deep.equal([{ type: "text", text: "Hello" }]);
     expect(parts.at(-1)).to.deep.equal({
       type: "end",
@@ -46,7 +46,7 @@ export function itStreams(provider: TestProvider): void {
   });
 
   it("gives the action each part of a stream before the provider sends the next one", async () => {
-    // The provider waits after each part until the action has asked for an embedding of it.
+    // After each part, the provider waits until the action has requested an embedding of this part.
     const waiting: (() => void)[] = [];
     const texts = ["Hello ", "dear ", "you."];
     provider.answer = {
@@ -104,7 +104,7 @@ export function itStreams(provider: TestProvider): void {
       return heard`);
     expect(received).to.deep.equal(["Hello you.", "TRANSPORT"]);
     const [{ tokens }] = await provider.service.db.query("SELECT tokens::int FROM ai_usage");
-    // Two of the question and three of the part; one of the embedding.
+    // The question has two tokens, the part three, and the embedding one.
     expect(tokens).to.equal(2 + 3 + 1);
   });
 
@@ -114,7 +114,7 @@ export function itStreams(provider: TestProvider): void {
       .join("\n\n");
     for (const [text, tokens] of [
       ['data: {"choices":[]}\n\n', 2],
-      // Ten characters and six.
+      // The two texts have ten characters and six characters.
       [`${inTool}\n\n`, 2 + 4],
       ["data: no JSON\n\n", 2],
     ] as const) {

@@ -1,4 +1,4 @@
-/** Log events that the service emits itself: changes of an app, and opened pages. */
+/** Tests log events that the service emits itself: changes of an app, and opened pages. */
 import { expect } from "chai";
 import { VIEWS_PER_VIEWER } from "../../src/limits.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
@@ -93,7 +93,7 @@ describe("events of the app itself", () => {
     const begun = performance.now();
     const pages = await Promise.all(Array.from({ length: 100 }, () => open(`/apps/${service.appId}`)));
     expect([...new Set(pages.map(({ http }) => http))]).to.deep.equal([200]);
-    // A viewer regains one per second.
+    // The limit regains one request per second for each viewer.
     const regained = Math.ceil((performance.now() - begun) / 1000);
     expect((await received()).length).to.be.within(1, VIEWS_PER_VIEWER + regained);
   });

@@ -102,14 +102,14 @@ const PUSH = {
   keys: { p256dh: "A".repeat(87), auth: "A".repeat(22) },
 };
 
-/** Bodies that consist of the caller's own data only. */
+/** Routes whose whole body is data of the caller, without fields of the service. */
 const FREE: BodySample = { body: { any: 1 }, free: [""] };
 
 const APP = "/v1/apps/{appId}";
 const V3 = "/v3/apps/{appId}";
 const DS = `${APP}/data-sources/{ds}`;
 
-/** By method and path of the OpenAPI document. */
+/** Samples by method and path of the OpenAPI document. */
 export const BODY_SAMPLES: Record<string, BodySample> = {
   [`POST ${V3}/actions`]: { body: ACTION, free: ["triggers[0].where.data"] },
   [`PUT ${V3}/actions/{id}`]: { body: { ...ACTION, name: "changed" }, free: ["triggers[0].where.data"] },
@@ -145,7 +145,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   "PUT /v1/admin/apps/{appId}": { body: { name: "App" } },
   "POST /v1/admin/apps": { body: { name: "Other" } },
   "POST /v1/admin/users": { body: { firstName: "A", lastName: "B", email: "made@example.com" } },
-  // The operation validates options of a model; its error names the field.
+  // The operation validates the options of a model, and its error names the faulty field.
   ...Object.fromEntries(AI_CALLS.map((call) => [`POST ${APP}/ai/${call}`, FREE])),
   [`PUT ${APP}/origins`]: { body: { origins: ["https://shop.example"] } },
   [`POST ${APP}/editors`]: { body: { userId: 1 } },
@@ -165,7 +165,7 @@ export const BODY_SAMPLES: Record<string, BodySample> = {
   [`PUT ${APP}/git`]: { body: { provider: "github", url: "https://git.example/a/b", prune: false } },
   [`POST ${APP}/git/pull`]: { body: { ref: "refs/heads/main" } },
   [`POST ${APP}/promotions`]: { body: { fromAppId: "{stage}" } },
-  // WebAuthn's own JSON.
+  // The browser defines this JSON for passkeys (WebAuthn); the OpenAPI document has no schema for its fields.
   "POST /v1/auth/passkeys": FREE,
   "POST /v1/auth/passkeys/sign-in": FREE,
   "POST /v1/auth/setup": {
@@ -250,10 +250,10 @@ export function filled(body: unknown, ids: Ids): unknown {
 
 export const UNKNOWN = "unknwn";
 
-/** A value that is invalid for every field of the samples. */
+/** Value of a type that no field of the samples accepts. */
 const FAULTY = -1;
 
-/** The body once for each of its fields that has a schema, with a fault in it and an unknown field before it. */
+/** Returns one body for each field with a schema: the field has an invalid value, and an unknown field stands before it. */
 export function withFaults({ body, free = [] }: BodySample): { field: string; body: unknown }[] {
   const isList = Array.isArray(body);
   const object = (isList ? body[0] : body) as Record<string, unknown>;
@@ -267,7 +267,7 @@ export function withFaults({ body, free = [] }: BodySample): { field: string; bo
     });
 }
 
-/** The body once for each object that has a schema, with an unknown field in it. */
+/** Returns one body for each object with a schema: the object has an additional unknown field. */
 export function withUnknownField({ body, free = [] }: BodySample): { path: string; body: unknown }[] {
   const found: { path: string; body: unknown }[] = [];
   const visit = (value: unknown, path: string, put: (changed: unknown) => unknown) => {

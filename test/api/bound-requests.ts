@@ -10,12 +10,12 @@ export const SECRET = "sk_live_4eC39HqLyjWDarjtT1zdp7dc";
 export const OTHER = "sk_live_another_value_0123456789";
 const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
 
-/** Body of `execute` that sends one request with the options of the payload. */
+/** Body of `execute` that sends one request with the options in the payload. */
 export const CALL = `try { const { status, headers, body } = await request({ url: payload.origin + "/x", ...payload.options });
       return { status, headers, body: typeof body === "string" ? body : [...body] }; } catch (error) { return { code: error.code, message: error.message }; }`;
 
 export class BoundRequests {
-  /** Answers of the server. */
+  /** Response that the server sends. */
   answer: RequestListener = (_request, response) => response.end("fine");
   /** Requests that the server received, each with its body as `text`. */
   received: IncomingMessage[] = [];
@@ -50,7 +50,7 @@ export class BoundRequests {
     this.undoTrust();
   }
 
-  /** Forgets received requests and answers "fine" again. */
+  /** Forgets the received requests, and sets the response to "fine" again. */
   reset(): void {
     this.received = [];
     this.answer = (_request, response) => response.end("fine");

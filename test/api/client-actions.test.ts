@@ -22,7 +22,10 @@ describe("Client actions", () => {
 
   const { actions, create, update, publish } = clientActions(() => service);
 
-  /** Subscribes as that caller; `next` returns each change in turn, `known` the client's state. */
+  /**
+   * Subscribes to client actions as the given caller. `next` resolves to the next change; `known` is the list that the client has after all
+   * changes so far.
+   */
   function follow(as: Kind | (string & {}), appId = service.appId) {
     const client = service.socket(as);
     clients.push(client);
@@ -79,7 +82,7 @@ describe("Client actions", () => {
       ]);
       await service.rest("POST", `/v1/apps/${service.appId}/publish`);
       while (!feed.known.has(production)) await feed.next();
-      // The drafts of the viewer do not change: its next event is about its own change.
+      // Publishing the app changes no draft: the next event of this subscription is about the new draft.
       const id = await create();
       expect((await master.next()).actions.map((one) => one.id)).to.deep.equal([id]);
     });

@@ -1,4 +1,4 @@
-/** Client actions of a test's app: create, change and publish. */
+/** Creates, changes and publishes client actions of a test's app. */
 import { expect } from "chai";
 import type { TestService } from "../harness/service.js";
 
@@ -30,7 +30,7 @@ export function clientActions(running: () => TestService) {
 
     update: (id: number, body: object) => running().rest("PUT", `${actions()}/${id}`, { body }),
 
-    /** Publishes without a request: copies the row as the service does. */
+    /** Publishes in the database, without a request: copies the draft's row as the service does. */
     async publish(id: number): Promise<number> {
       const [row] = await running().db.query(
         `INSERT INTO action (app_id, master_id, name, code, active, environment, triggers, assets)

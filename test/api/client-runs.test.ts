@@ -1,4 +1,4 @@
-/** Runs of client actions: pages announce and report them, and each has one log entry. */
+/** Tests runs of client actions: pages announce and report them, and each run has one log entry. */
 import { expect } from "chai";
 import { type Kind, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";

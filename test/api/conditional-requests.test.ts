@@ -1,4 +1,7 @@
-/** Every read has an ETag, and every change checks the state that it names: generated from the REST table and the GraphQL schema. */
+/**
+ * Checks, for the whole REST table and GraphQL schema, that each read has an ETag, and that each change is refused if the resource has
+ * changed meanwhile.
+ */
 
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -18,7 +21,7 @@ const PAST = "2020-01-01T00:00:00.000Z";
 const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
 const READS = ROUTES.filter(({ method }) => method === "GET");
 
-/** The status of a stale change (contract, section 3). */
+/** The error status of a change that is based on an outdated state (contract, section 3). */
 const changedStatus = (path: string): string => {
   if (
     /^(?:[A-Z]+ )?\/v3\/apps\/:appId\/actions(?!.*\/presets)/.test(path) ||
@@ -28,7 +31,7 @@ const changedStatus = (path: string): string => {
   return /entries\/:entryId|Entry$/.test(path) ? "ENTRY_CHANGED" : "RESOURCE_CHANGED";
 };
 
-/** Their ETag is a digest of the content, which the tests of manifests cover. */
+/** Reads whose ETag is a digest of the content. The tests of manifests cover them. */
 const BY_CONTENT = ["PUT /v1/apps/:appId/manifest"];
 
 describe("conditional requests", () => {
@@ -172,7 +175,7 @@ describe("conditional requests", () => {
       ids["appVersion"] = app["versionId"]!;
     });
 
-    /** Parameters of paths that need more than an id, or a resource that this test does not create. */
+    /** Path parameters that need more than an ID, or a resource that this test does not create. */
     const QUERIES: Record<string, string> = {
       "/v3/apps/:appId/schedule/preview": "?frequency=0%205%20*%20*%20*",
       "/v3/apps/:appId/runs/statistics": "?from=2026-01-01T00:00:00.000Z&to=2026-01-02T00:00:00.000Z",
@@ -229,7 +232,7 @@ describe("conditional requests", () => {
     await service.db.query(fire, [ids["id"]]);
     const after = await service.rest("GET", path, { headers: { "if-none-match": before } });
     expect([after.http, after.body.alert?.firing.length]).to.deep.equal([200, 1]);
-    // The state from which the change starts is the same.
+    // The refused change must leave the state as it was.
     const put = { body: { minutes: 5 }, headers: { "if-match": before } };
     expect((await service.rest("PUT", path, put)).http).to.equal(200);
 

@@ -1,14 +1,16 @@
-/** A sample of each change with a precondition, for REST and GraphQL: the resource, and its state. */
+/**
+ * Samples of the REST routes and GraphQL mutations that accept a precondition: each creates the resource to change, and states the change.
+ */
 import { randomBytes } from "node:crypto";
 import { signedInPerson } from "../harness/people.js";
 import type { TestService } from "../harness/service.js";
 
-/** A resource whose state a change names. */
+/** A resource that a change concerns, with its last state. */
 export interface Sample {
-  /** The ids of the path, or of the arguments. */
+  /** IDs for the parameters of the path, or for the arguments. */
   ids: Record<string, string | number>;
   updatedAt: string;
-  /** Token of the person who changes it; by default the administrator's. */
+  /** Token of the person who sends the change; by default the administrator's. */
   as?: string;
 }
 
@@ -17,7 +19,7 @@ type Make = (service: TestService) => Promise<Sample>;
 export interface RestChange {
   make: Make;
   body?: object | ((ids: Sample["ids"]) => object);
-  /** Path of the list that replaces a read of the item: its ETag is accepted for each of its items. */
+  /** Path of a list, for items that have no read of their own. The ETag of the list is accepted for each of its items. */
   list?: string;
 }
 
@@ -25,7 +27,7 @@ export interface GraphqlChange {
   make: Make;
   /** The call without `ifUpdatedAt`; `$name` stands for the ids of the sample. */
   call: string;
-  /** Argument of the owner; by default the app. */
+  /** Name of the argument that identifies the owner; by default the app. */
   owner?: string;
   selection?: string;
 }
@@ -53,7 +55,7 @@ const action: Make = async (service) => {
   return { ids: { id, actionId: id, versionId: versions[0].id }, updatedAt };
 };
 
-/** For a published app. */
+/** An action of a published app. */
 const publishable: Make = async (service) => {
   await ask(service, "POST", `${APP}/publish`);
   return action(service);
@@ -65,7 +67,7 @@ const published: Make = async (service) => {
   return sample;
 };
 
-/** With a secret in its path. */
+/** An action with an HTTP trigger, whose path contains a secret. */
 const withSecret: Make = async (service) => {
   const name = nextName();
   const triggers = [{ trigger: "http", where: { path: name, auth: { type: "secret" } } }];
@@ -120,7 +122,7 @@ const alert: Make = async (service) => {
   return { ids: { alertId: id, id }, updatedAt };
 };
 
-/** Changed first, so that its past state differs. */
+/** The app, renamed before its version is stored, so that the version differs from the state that a restore replaces. */
 const app: Make = async (service) => {
   const { updatedAt } = (await ask(service, "PUT", APP, { name: nextName() })).body.app;
   const { id } = (await ask(service, "POST", `${APP}/versions`)).body.version;
@@ -190,7 +192,7 @@ const token: Make = async (service) => {
   return { ids: { tokenId: id, id }, updatedAt: tokens.find((one: { id: number }) => one.id === id).updatedAt };
 };
 
-/** A resource of a person's own account, read as the last item of the person's list. */
+/** An item of a person's account. The person's list returns it, because it has no read of its own. */
 const owned =
   (list: string, key: string, make: (service: TestService, personId: number) => Promise<unknown>): Make =>
   async (service) => {
@@ -230,7 +232,7 @@ const ORGANIZATION = "/v1/organizations/:organizationId";
 const V3 = "/v3/apps/:appId/actions";
 const SOURCE = `${V1}/data-sources/:ds`;
 
-/** By method and path of the REST table. */
+/** REST samples by method and path of the REST table. */
 export const REST_CHANGES: Record<string, RestChange> = {
   [`PUT ${V3}/:id`]: { make: action, body: { description: "changed" } },
   [`DELETE ${V3}/:id`]: { make: action },
@@ -289,7 +291,7 @@ const ID = " { id }";
 const MEMBERS = " { updatedAt }";
 const OF_ORGANIZATION = "organizationId: 1, ";
 
-/** By mutation. */
+/** GraphQL samples by mutation. */
 export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
   removeEditor: { make: appMember, call: "userId: $userId", selection: ID },
   revokeToken: { make: token, call: "id: $id" },
@@ -360,7 +362,7 @@ export const GRAPHQL_CHANGES: Record<string, GraphqlChange> = {
   setSecureField: { make: settings, call: 'settingKey: "c", value: "d"' },
 };
 
-/** Changes without a precondition, by their names in the GraphQL schema. */
+/** Names of the changes without a precondition, as in the GraphQL schema. */
 export const STATELESS_MUTATIONS = [
   "applyManifest",
   "createStage",
@@ -368,19 +370,19 @@ export const STATELESS_MUTATIONS = [
   "promote",
   "rollbackPromotion",
   "pullGit",
-  // Members of a set, added and removed one by one: a repeat changes nothing.
+  // Members of a set are added and removed one by one: repeating the request changes nothing.
   ...["addEditor", "addPushSubscription", "removePushSubscription", "markNotificationsRead"],
-  // The caller's own account and sessions.
+  // These change the caller's own account and sessions.
   ...["updateOwnAccount", "endOtherAuthSessions", "createResetLink", "acceptInvitation"],
-  // A flag of a person: a repeated request changes nothing.
+  // This sets a flag of a person: repeating the request changes nothing.
   "addAdministrator",
-  // The caller's own session of a page.
+  // This changes the caller's own session of a page.
   ...["authorizeAppUser", "logoutAppUser", "setSessionLocale", "verifyAppUser"],
-  // Resources that never change: they are revoked, cancelled or decided once.
+  // These resources never change: they are revoked, cancelled or decided once.
   ...["cancelRun", "cancelBacklog", "decideMessage", "pauseSchedules", "resumeSchedules"],
-  // Many resources at once; a commit names the state of each entry.
+  // These change many resources at once; a commit states the expected state of each entry.
   ...["commitEntries", "deleteEntries", "importEntries", "importActions"],
 ];
 
-/** New resources, which have no earlier state. */
+/** // These create resources, which have no earlier state. */
 export const MAKES = /^(create|insert|add|run|replay|report|record|start|send|batchSend|test)[A-Z]/;

@@ -1,7 +1,7 @@
-/** Encodings in which a response may echo a secret. */
+/** Encodings in which a server may send a received secret back in a response. */
 import { brotliCompressSync, deflateRawSync, gzipSync, zstdCompressSync } from "node:zlib";
 
-/** Ways in which a server may send a value back. */
+/** Encodings by name. Each is a function that encodes the value. */
 export const ECHOES: [string, (secret: string) => { body: string | Buffer; headers?: Record<string, string> }][] = [
   ["plain", (s) => ({ body: `key=${s}` })],
   ["a JSON string", (s) => ({ body: JSON.stringify({ key: `a "${s}"` }) })],

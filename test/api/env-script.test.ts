@@ -1,4 +1,4 @@
-/** GET /v1/apps/:id/env.js: access, content and caching. */
+/** Tests GET /v1/apps/:id/env.js: access, content and caching. */
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";

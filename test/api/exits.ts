@@ -1,4 +1,4 @@
-/** Every route and query that returns data, built from the table of routes and the GraphQL schema. */
+/** Lists every route and query that returns data, from the table of routes and the GraphQL schema. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import {
@@ -23,7 +23,7 @@ export interface Ids {
   runId: number;
 }
 
-/** Paths outside the table. */
+/** Routes outside of the table of routes. */
 const OTHER_PATHS = [
   "/v1/apps/:appId/env.js",
   "/v3/apps/:appId/actions/:id/compile",
@@ -69,7 +69,7 @@ function call(field: GraphQLField<unknown, unknown>, ids: Ids): string {
 
 const schema = (): GraphQLSchema => buildSchema(readFileSync(SCHEMA, "utf8"));
 
-/** A document for each query of the schema, with all fields that it can select. */
+/** Builds one document for each query of the schema. The document selects all fields. */
 export function queries(ids: Ids): string[] {
   return Object.values(schema().getQueryType()!.getFields()).map((field) => `{ ${call(field, ids)} }`);
 }

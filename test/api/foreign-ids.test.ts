@@ -1,6 +1,6 @@
 /**
- * Ids of another app's resources in requests to one's own app: every route and field that takes an id, as every kind of caller. The
- * responses contain nothing of the other app, and nothing of it changes.
+ * Sends IDs of another app's resources in requests to the caller's own app: each route and field that takes an ID, as each kind of caller.
+ * The responses must contain nothing of the other app, and none of its data may change.
  */
 import { expect } from "chai";
 import {
@@ -25,7 +25,7 @@ const CANARY = "CANARY-of-another-app";
 const CALLERS = ["editor", "api", "task", "viewer", "live"] as const;
 const CODE = `async function execute() { return "${CANARY}"; }`;
 
-/** Ids of the other app, by resource. */
+/** IDs of the other app's resources, by kind of resource. */
 type Ids = Record<
   | "action"
   | "actionVersion"
@@ -133,7 +133,7 @@ describe("IDs of another app", () => {
     };
   }
 
-  /** A digest of all rows of the other app, table by table. */
+  /** Returns a digest of all rows of the other app for each table. */
   async function stateOfOther(): Promise<Record<string, string>> {
     const tables = await rows<{ name: string }>(
       service.db,
@@ -164,7 +164,7 @@ describe("IDs of another app", () => {
   });
   after(() => service.stop());
 
-  /** The ids that a path parameter or an argument can refer to. */
+  /** Returns the IDs that a path parameter or an argument can refer to. */
   function meanings(parameter: string, where: string): number[] {
     const {
       action,
@@ -304,7 +304,7 @@ function callOf(field: GraphQLField<unknown, unknown>, appId: number, filling: R
   return `${field.name}(${given.join(", ")}) ${selectionOf(field.type, 3)}`;
 }
 
-/** All fields without required arguments, some levels deep. */
+/** Selects all fields without required arguments, some levels deep. */
 function selectionOf(type: GraphQLOutputType, levels: number): string {
   const named = getNamedType(type);
   if (!isObjectType(named)) return "";

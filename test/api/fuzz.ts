@@ -13,7 +13,7 @@ import {
 } from "graphql";
 import type { TestService } from "../harness/service.js";
 
-/** Creates the value of one position; called for each position in turn. */
+/** Creates a value for one position of a request. The test calls it for each position in turn. */
 export type Odd = (kind: "text" | "number" | "any") => unknown;
 
 export const NUL: Odd = (kind) => (kind === "number" ? 1 : kind === "any" ? { "a\0": "b\0" } : "a\0b");
@@ -70,7 +70,7 @@ export interface RestCall {
   body?: unknown;
 }
 
-/** A request for the operation of that path and method. Ids stay those of the first app and its first resources. */
+/** Builds a request for the operation with this path and method. The IDs are those of the first app and its first resources. */
 export function restCall(document: Schema, path: string, method: string, odd: Odd): RestCall {
   const { parameters = [], requestBody } = document["paths"][path][method] as {
     parameters: Schema[];
@@ -116,7 +116,7 @@ function selectionOf(field: GraphQLField<unknown, unknown>): string {
   return isObjectType(getNamedType(field.type)) ? " { __typename }" : "";
 }
 
-/** A document with one root field, and its variables. */
+/** Builds a document with one root field, and its variables. */
 export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", name: string, odd: Odd) {
   const root = kind === "query" ? schema.getQueryType() : schema.getMutationType();
   const field = root!.getFields()[name]!;
@@ -129,10 +129,12 @@ export function graphqlCall(schema: GraphQLSchema, kind: "query" | "mutation", n
   return { query, variables };
 }
 
-/** Operations that would remove what other requests need. */
+/** Operations that the test leaves out, because they would remove what other requests need. */
 const LEFT_OUT = /tokens\/\{|revokeToken|editors|removeEditor|addEditor/;
 
-/** Sends both kinds of call for every operation; returns their number, and the calls that failed with a server error. */
+/**
+ * Sends the REST request and the GraphQL document of each operation. Returns their number, and the calls that failed with a server error.
+ */
 export async function fuzz(
   service: TestService,
   document: Schema,

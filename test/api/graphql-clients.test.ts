@@ -1,4 +1,6 @@
-/** GraphQL clients configured as in their documentation: queries by GET and POST, errors with their message, subscriptions. */
+/**
+ * Tests GraphQL clients with the configuration of their documentation: queries by GET and POST, errors with their message, subscriptions.
+ */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { ApolloClient, CombinedGraphQLErrors, gql, HttpLink, InMemoryCache } from "@apollo/client/core";
@@ -186,7 +188,7 @@ describe("GraphQL clients in their released form", () => {
     });
     stops.push(async () => client.dispose());
     const failures: unknown[] = [];
-    /** On reconnecting, the client sends the same variables, with the position that `take` wrote there. */
+    /** Variables of the subscription. After a reconnect, the client sends them again, with the position that `take` stored in them. */
     function follow<Data>(query: string, variables: Record<string, unknown>, take: (one: Data) => void): void {
       client.subscribe<{ one: Data }>(
         { query, variables },

@@ -212,7 +212,7 @@ describe("log events", () => {
   });
 
   describe("that runs emit", () => {
-    /** Emits the event as the newest run of the action; returns the run that it starts. */
+    /** Emits the event as the newest run of the action. Returns the run that the event starts. */
     async function emitAs(runId: number, actionId: number, type: string): Promise<Record<string, unknown>> {
       const db = await openDatabase(service.databaseUrl, 1);
       const notifications = { listen: () => () => undefined, onGap: () => () => undefined, healthy: () => false };

@@ -40,7 +40,7 @@ describe("the main task", () => {
     const entries = client.iterate<{ actionLogAdded: { type: string; data: { payload: { name: string } } } }>({
       query: `subscription { actionLogAdded(appId: ${service.appId}) { id type data } }`,
     });
-    /** Earlier entries may still arrive. */
+    /** Receives log entries. Entries from before the subscription may still arrive. */
     const tailed = async () => {
       for (;;) {
         const { value } = await entries.next();
@@ -50,7 +50,7 @@ describe("the main task", () => {
     const next = tailed();
     let seen = false;
     void next.then(() => (seen = true));
-    // There is no signal that the subscription has started: it does not show runs from before.
+    // The API does not signal that the subscription has started, and it does not return entries from before its start.
     await until(async () => {
       await service.rest("POST", `/v3/apps/${service.appId}/actions/hello/runWithResult`, { body: { name: "tail" } });
       return seen;

@@ -1,4 +1,7 @@
-/** /mcp as agents use it, by the official client: tools by rights, one app, no protected values, all calls in the audit log. */
+/**
+ * Tests /mcp with the official client, as agents use it: tools by rights, access to one app only, no protected values, and all calls in the
+ * audit log.
+ */
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { expect } from "chai";
@@ -31,7 +34,7 @@ describe("agents", () => {
     return { isError: result.isError === true, text: content.map(({ text }) => text).join("\n") };
   }
 
-  /** Parses the JSON of a result, also inside the frame of untrusted data. */
+  /** Parses the JSON in a tool's result, also if a frame marks it as untrusted data. */
   // biome-ignore lint/suspicious/noExplicitAny: a result has the shape of its tool
   function dataOf({ isError, text }: CalledTool): any {
     expect(isError, text).to.equal(false);
@@ -169,7 +172,7 @@ describe("agents", () => {
   });
 
   describe("that are hostile", () => {
-    /** Each of these texts is only in another app, or protected. */
+    /** Texts that no result may contain: each is in another app, or in a protected value. */
     const CANARIES = ["other-code-canary", "other-entry-canary", "other-public-canary", "other-result-canary"];
     const PROTECTED = ["private-canary-1", "protected-canary-1"];
     let other: { appId: number; actionId: number; runId: number; sourceId: number };
@@ -193,7 +196,7 @@ describe("agents", () => {
       };
     });
 
-    /** All data of the other app that a call could change. */
+    /** Returns all data of the other app that a call could change. */
     const stateOf = (appId: number) =>
       service.db.query(
         `SELECT (SELECT count(*) FROM action WHERE app_id = $1) AS actions, (SELECT count(*) FROM run WHERE app_id = $1) AS runs,
@@ -201,7 +204,7 @@ describe("agents", () => {
         [appId],
       );
 
-    /** Valid arguments of each tool; each argument is replaced in turn. */
+    /** Valid arguments for each tool. The test replaces one argument after the other. */
     const ARGUMENTS: Record<string, Record<string, unknown>> = {
       list_actions: { search: "a", limit: 5, offset: 0 },
       read_action: { action: "greet" },

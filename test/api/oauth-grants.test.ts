@@ -1,4 +1,4 @@
-/** Access of authorized programs: rights, grants, devices, and refusals. */
+/** Tests access of authorized programs: rights, grants, devices, and refusals. */
 import { expect } from "chai";
 import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";
 import { hashToken } from "../../src/operations/access/tokens.js";

@@ -1,4 +1,4 @@
-/** Requests of a program that signs in by OAuth. */
+/** Sends the requests of a program that signs in with OAuth. */
 import { createHash, randomBytes } from "node:crypto";
 import type { OAuthTokens } from "@modelcontextprotocol/sdk/shared/auth.js";
 import { expect } from "chai";

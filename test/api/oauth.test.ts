@@ -1,4 +1,4 @@
-/** Sign-in of programs: the official MCP client end to end, the device flow, and attacks on codes and URLs. */
+/** Tests the sign-in of programs: the official MCP client from end to end, the device flow, and attacks with codes and redirect URLs. */
 import { type OAuthClientProvider, UnauthorizedError } from "@modelcontextprotocol/sdk/client/auth.js";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";

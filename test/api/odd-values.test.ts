@@ -1,4 +1,4 @@
-/** No input causes a 5xx: every route and field with U+0000 in every text, then with other unusual values. */
+/** Checks that no input causes a 5xx: sends each route and field a NUL character in every text, then other unusual values. */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** The OpenAPI document: valid, complete, consistent with the responses, and sufficient for a generated client. */
+/** Tests the OpenAPI document: it is valid, complete, consistent with the responses, and sufficient to generate a client. */
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect } from "chai";
 import { ROUTES } from "../../src/api/rest/routes.js";
@@ -39,7 +39,7 @@ function faults(value: unknown, schema: Schema, components: Record<string, Schem
 
 type Parameters = Record<string, string | number>;
 
-/** One function per operation, built from the document only, like a generated client. */
+/** Builds one function for each operation from the document only, like a generated client. */
 function clientOf(document: Schema, base: string, token: string) {
   const operations = Object.entries<Schema>(document["paths"]).flatMap(([path, methods]) =>
     Object.entries<Schema>(methods).map(([method, operation]) => ({ path, method, operation })),

@@ -1,4 +1,4 @@
-/** A person is created with a session, or not at all. */
+/** Tests the creation of a person together with a session: both succeed, or neither. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

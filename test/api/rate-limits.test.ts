@@ -1,4 +1,4 @@
-/** The three rate limits as callers see them: over both exits, at two services on one database. */
+/** Tests the three rate limits through the API: over REST and GraphQL, with two services on one database. */
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { type Service, startService } from "../../src/service.js";

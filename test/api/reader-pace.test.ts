@@ -1,4 +1,4 @@
-/** Readers of streamed responses: a slow reader is disconnected, a slow source is not. */
+/** Tests streamed responses: the service disconnects a slow reader, but not a reader that waits for a slow source. */
 import { once } from "node:events";
 import { type AddressInfo, connect } from "node:net";
 import { Readable } from "node:stream";

@@ -1,4 +1,4 @@
-/** When the tokens of open sockets are resolved again: at their expiry, which sends no notice, and on request. */
+/** Tests when the service checks the tokens of open sockets again: when they expire, and on request. */
 import { mock } from "node:test";
 import { expect } from "chai";
 import { createRecheck, type HeldConnection } from "../../src/api/live/recheck.js";

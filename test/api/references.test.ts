@@ -1,4 +1,4 @@
-/** Ids and names in paths and arguments: digits are an id, `by=name` makes them a name, on every route that accepts both. */
+/** Tests IDs and names in paths and arguments: digits are an ID, and `by=name` makes them a name, on each route that accepts both. */
 import { expect } from "chai";
 import type { FastifyRequest } from "fastify";
 import { type GraphQLArgument, getNamedType } from "graphql";
@@ -13,7 +13,7 @@ const TAKES_EITHER = /:(?:ds|nameOrId)\b/;
 describe("IDs and names", () => {
   let service: TestService;
   let base: string;
-  /** Two data sources and two actions: the name of the second consists of the digits of the first one's id. */
+  /** Creates two data sources and two actions. The second one of each has a name that consists of the digits of the first one's ID. */
   let sourceId: number;
   let actionId: number;
 
@@ -82,7 +82,7 @@ describe("IDs and names", () => {
 
   it("are accepted with `by` in every field of GraphQL that takes either", async () => {
     const fields = rootFields(await createSchema({} as Resolvers));
-    // `against` is a version, which has no name.
+    // `against` refers to a version, and versions have no names.
     const isId = ({ name, type }: GraphQLArgument) => getNamedType(type).name === "ID" && name !== "against";
     const either = fields.filter(({ args }) => args.some(isId));
     expect(either).to.have.length.greaterThan(15);

@@ -1,4 +1,4 @@
-/** Requests of server actions to other services, from end to end: the origins of an action, and what its code may send. */
+/** Tests requests of server actions to other services from end to end: the allowed origins of an action, and what its code may send. */
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -144,7 +144,7 @@ describe("requests of server actions", () => {
           if (isReleased) return response.end("x");
           held.push(() => response.end("x"));
           if (held.length < 8) return;
-          // A ninth run would start within this time.
+          // Within this time, a ninth run would start if the limit did not hold.
           setTimeout(() => {
             isReleased = true;
             for (const end of held) end();
@@ -268,7 +268,7 @@ describe("requests of server actions", () => {
       expect(version.body.version.data.integrationOrigins).to.deep.equal(normal);
       const restored = await service.rest("POST", `${actions}/${id}/versions/${second!.id}/restore`);
       expect(restored.body.action.integrationOrigins).to.deep.equal(normal);
-      // A snapshot from a release without the field.
+      // A snapshot from an earlier release lacks the field.
       await service.db.query(
         "UPDATE action_version SET data = (data::jsonb - 'integrationOrigins')::json WHERE id = $1",
         [first!.id],

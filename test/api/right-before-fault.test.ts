@@ -1,4 +1,6 @@
-/** A caller without the right learns of no fault in its request: every route with faulty bodies and queries, generated. */
+/**
+ * Checks that a caller without permission learns nothing about a fault in the request: generates faulty bodies and queries for each route.
+ */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
@@ -20,7 +22,7 @@ const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.me
 
 type Operation = { requestBody?: object; parameters?: { name: string; in: string }[] };
 
-/** Routes outside the REST table, with the parameters that they read. */
+/** Routes outside of the REST table, with the query parameters that they read. */
 const OTHERS: Record<string, string[]> = {
   "POST /v1/apps/{appId}/data-sources/{ds}/import": ["append", "delimiter", "types", "by"],
   "GET /v1/apps/{appId}/data-sources/{ds}/export": ["format", "spreadsheet", "by"],
@@ -31,7 +33,7 @@ const OTHERS: Record<string, string[]> = {
 
 const REFUSED = / (UNAUTHORIZED|FORBIDDEN|DATA_SOURCE_ACCESS_DENIED)$/;
 
-/** Replaces each field of the body by values of other types. */
+/** Returns bodies in which one field after the other has a value of another type. */
 function faulty(body: unknown): unknown[] {
   const replaced = [5, "a", [], null];
   if (Array.isArray(body)) return [{}, [5], [], ...faulty(body[0]).map((one) => [one])];
@@ -80,21 +82,21 @@ describe("permission is checked before any other error", function () {
 
   async function refusal(route: string, as: string | null, query: string, body?: unknown) {
     requests += 1;
-    // Refusals without a credential are delayed per address.
+    // The service delays refusals of requests without a credential, per client address. So each request has its own address.
     const address = `10.0.${requests >> 8}.${requests & 255}`;
     const headers = { "idempotency-key": "sample", "x-forwarded-for": address };
     const answer = await service.rest(route.split(" ")[0]!, `${addressOf(route, ids)}${query}`, { as, body, headers });
     return `${answer.http} ${answer.body?.status}`;
   }
 
-  /** Returns the refusal of a request without a fault; null if the caller has the right. */
+  /** Sends a valid request. Returns the refusal, or null if the caller has permission. */
   async function refusalOfRight(route: string, as: string | null, body?: unknown): Promise<string | null> {
     const found = await refusal(route, as, "", body);
     return REFUSED.test(found) ? found : null;
   }
 
   for (const [at, [name, tokenOf]] of CALLERS.entries()) {
-    // The first two have no right in the app, by the same check: each sends to half of the routes.
+    // The same check refuses the first two callers: so each of them sends only half of the requests.
     const routes = Object.entries(BODY_SAMPLES);
     it(`also for invalid bodies from ${name}`, async () => {
       let refused = 0;
@@ -133,13 +135,13 @@ describe("permission is checked before any other error", function () {
   }
 
   const PLAUSIBLE: Odd = (kind) => (kind === "number" ? 1 : kind === "text" ? "1" : {});
-  /** Values that types accept and operations reject. */
+  /** Values that the schema's types accept and operations reject. */
   const FAULTY: Odd[] = [
     (kind) => (kind === "number" ? -1 : kind === "text" ? "" : "a"),
     (kind) => (kind === "number" ? 2 ** 31 - 1 : kind === "text" ? "a\0b" : null),
   ];
 
-  // Without a credential no document is parsed.
+  // The service does not parse a document without a credential.
   for (const [name, tokenOf] of CALLERS.slice(1)) {
     it(`also for invalid GraphQL arguments from ${name}, and for null in optional ones`, async () => {
       const schema = buildSchema(readFileSync(SCHEMA, "utf8"));
@@ -158,7 +160,7 @@ describe("permission is checked before any other error", function () {
           if (expected !== "FORBIDDEN" && expected !== "UNAUTHORIZED") continue;
           refused += 1;
           const { query, variables } = graphqlCall(schema, kind, field, PLAUSIBLE);
-          // Without `copy` a run needs another right.
+          // Without `copy`, a run needs another permission.
           const optional = args.filter(({ type }) => !isNonNullType(type) && !isEnumType(type)).map((one) => one.name);
           const nulls = { ...variables, ...Object.fromEntries(optional.map((one) => [one, null])) };
           const calls = [...FAULTY.map((odd) => graphqlCall(schema, kind, field, odd)), { query, variables: nulls }];

@@ -1,4 +1,4 @@
-/** What roles and scopes can read of an app: actions without code, public settings only, apps without their configuration. */
+/** Tests what roles and scopes can read of an app: actions without code, only public settings, and apps without their configuration. */
 import { expect } from "chai";
 import { pino } from "pino";
 import { rows } from "../../src/data/database.js";
@@ -158,7 +158,7 @@ describe("roles and scopes", () => {
       const { http, body } = await service.rest("POST", path, { as, body: {} });
       return http === 202 ? "queued" : body.status;
     };
-    // The action is inactive, so that a draft that is found does not run.
+    // The action is inactive, so that a run never starts, even if the caller can find the draft.
     expect(await start(manage, "?copy=draft")).to.equal("ACTION_INACTIVE");
     expect(await start(manage, "")).to.equal("FORBIDDEN");
     expect(await start(manage, "?copy=live")).to.equal("FORBIDDEN");

@@ -1,4 +1,4 @@
-/** An action's limits from end to end: set by its author, applied to callers, schedule and events. */
+/** Tests an action's run limits from end to end: authors set them, and the service applies them to callers, schedules and events. */
 import { expect } from "chai";
 import { SCHEDULE_CHANNEL } from "../../src/operations/triggers/trigger-index.js";
 import { publishDirectly } from "../harness/production-copies.js";
@@ -145,7 +145,7 @@ describe("the limits of an action", () => {
       "skipped",
       "concurrency: as many runs as the action's limit allows were under way",
     ]);
-    // Counted after the transaction that skipped it.
+    // The service counts the skipped run after its transaction has ended.
     await until(async () => (await counted()) === 1);
     await cancel(first);
     await service.db.query("DELETE FROM schedule WHERE action_id = $1", [copy!.id]);

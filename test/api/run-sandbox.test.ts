@@ -1,4 +1,4 @@
-/** A run's record names the sandbox in which its code was evaluated. */
+/** Checks that a run's record names the kind of sandbox that executed its code. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

@@ -1,4 +1,4 @@
-/** The history of runs: found by filters and search, counted over time, and run again with another payload. */
+/** Tests the run history: filters, search, counts over time, and replays with another payload. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";

@@ -1,4 +1,4 @@
-/** RUNTIME_URL: pages that run authors' code have an origin of their own, with no other routes. */
+/** Tests RUNTIME_URL: pages that run authors' code have their own origin, which serves no other routes. */
 import { get, type IncomingHttpHeaders } from "node:http";
 import { expect } from "chai";
 import WebSocket from "ws";
@@ -28,7 +28,7 @@ describe("RUNTIME_URL", () => {
   });
   after(() => service.stop());
 
-  /** fetch sets the Host header itself. */
+  /** Sends a request with another Host header, which fetch does not allow. */
   function ask(path: string, headers: Record<string, string>): Promise<Reply> {
     return new Promise((resolve, reject) => {
       get(service.url + path, { headers: { accept: "text/html", ...headers } }, async (answer) => {

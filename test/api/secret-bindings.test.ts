@@ -1,4 +1,7 @@
-/** Secret bindings from end to end: credentials that code never receives, sealed keys, and responses that echo a value. */
+/**
+ * Tests secret bindings from end to end: the code never receives their credentials, sealed keys stay sealed, and responses that echo a
+ * value are masked.
+ */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -208,7 +211,7 @@ describe("secret bindings", () => {
       const stored = await service.db.query("SELECT encode(sealed, 'escape') AS sealed FROM integration_token");
       expect(stored).to.have.length(1);
       expect(stored[0].sealed).to.not.include("token-1");
-      // A changed value makes the token invalid.
+      // Changing the value makes the cached token invalid.
       seconds = 20;
       await bound.set({ __oauth: OTHER });
       await bound.run(CALL, { options });
@@ -239,13 +242,13 @@ describe("secret bindings", () => {
       const options = { auth: "__rejected", method: "POST", json: { amount: 1 } };
       expect((await bound.run(CALL, { options })).result).to.deep.include({ status: 200 });
       expect([tokens, bodies]).to.deep.equal([2, ["POST", "POST"]]);
-      // An origin that rejects every token costs no further tokens for a while.
+      // After an origin has rejected every token, the service requests no new token for a while.
       accepted = 0;
       for (let turn = 0; turn < 3; turn += 1) {
         expect((await bound.run(CALL, { options })).result).to.deep.include({ status: 401 });
       }
       expect(tokens).to.equal(2);
-      // Without a token to replace, a 401 is the answer.
+      // If no cached token can be replaced, the action receives the 401.
       await bound.bind([{ key: "__rejected", origin, in: "header" }]);
       const before = bodies.length;
       expect((await bound.run(CALL, { options })).result).to.deep.include({ status: 401 });

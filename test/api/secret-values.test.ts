@@ -1,4 +1,4 @@
-/** Secret bindings: responses that contain the value, and sealed keys. */
+/** Tests secret bindings: responses that contain the value, and sealed keys. */
 import { expect } from "chai";
 import type { TestService } from "../harness/service.js";
 import { BoundRequests, CALL, OTHER, SECRET } from "./bound-requests.js";
@@ -99,7 +99,7 @@ describe("values of secret bindings", () => {
         const bindings = change.map((one) => ({ ...destination(), ...one }));
         const refused = await bound.put(bindings);
         expect([refused.http, refused.body.status]).to.deep.equal([403, "FORBIDDEN"]);
-        // It stays sealed even after an empty list.
+        // An empty list of bindings does not unseal the key.
         await bound.bind([]);
         expect(await isVisible()).to.deep.equal([false, false]);
         expect((await bound.put(bindings)).http).to.equal(403);

@@ -1,4 +1,7 @@
-/** A canary in each tier, every kind of credential at every exit: each response contains only what its reader may see. */
+/**
+ * Puts a canary value into each kind of setting, and reads every route with every kind of credential: a response may contain only the
+ * canaries that its reader can see.
+ */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { taskToken } from "../harness/task-token.js";
@@ -9,7 +12,7 @@ const CANARY = { public: "canary-public-7f3a", private: "canary-private-91bc", p
 const ACTION = { name: "quiet", environment: "server", active: true, triggers: [{ trigger: "manual" }] };
 const CODE = "async function execute(context) { console.log('at work'); return Object.keys(context.settings).length; }";
 
-/** Credentials that can read a private setting, and where. */
+/** Credentials that can read a private setting, with the routes that return it. */
 const READERS = ["editor", "admin", "api", "task"];
 const SHOWS_PRIVATE = /\/settings$|\/versions\/\d+$|\{ settings\(|\{ appVersion\(/;
 
@@ -128,12 +131,12 @@ describe("settings in every response", () => {
       const client = service.socket(as ?? "none");
       const ended = subscriptions(ids).map(async (query) => {
         const frames = client.iterate({ query });
-        // Ends when the client closes below.
+        // The stream ends when the client closes below.
         for await (const frame of frames) note(kind, query, frame);
       });
       const settled = Promise.allSettled(ended);
       await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { turn: kind } });
-      // Events from before a subscription has started are not sent to it.
+      // The service does not send events from before the start of a subscription.
       await until(async () => {
         await service.rest("POST", `/v3/apps/${service.appId}/actions/quiet/runWithResult`);
         return !FOLLOWERS.includes(kind) || left.some((one) => one.kind === kind && isFrame(one));

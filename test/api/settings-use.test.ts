@@ -1,4 +1,4 @@
-/** What editors can read about settings besides their values: the used space, which actions read one, who edits the app. */
+/** Tests what editors can read about settings besides the values: used space, which actions read a setting, and who can edit the app. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

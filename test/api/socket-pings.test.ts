@@ -1,4 +1,4 @@
-/** Pings on websockets: which sockets they terminate. */
+/** Tests pings on websockets: which sockets the service terminates. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";

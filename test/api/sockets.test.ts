@@ -23,7 +23,7 @@ describe("the websocket", () => {
   });
   after(() => service.stop());
 
-  /** A raw socket: client libraries would hide the protocol. */
+  /** Opens a raw socket, because client libraries would hide the protocol. */
   function open(headers: Record<string, string> = {}, protocol = "graphql-transport-ws") {
     const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, protocol, { headers });
     const messages: Message[] = [];
@@ -213,18 +213,19 @@ describe("the websocket", () => {
     await init({ authToken: service.tokens.editor });
     await next();
     await service.db.transaction(async (manager) => {
-      // The start of each subscription waits for this.
+      // The start of each subscription waits for this lock.
       await manager.query("LOCK TABLE data_source IN ACCESS EXCLUSIVE MODE");
       const query = "subscription { dataSourceChanged(appId: 1, dataSourceId: 1) { __typename } }";
       for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "subscribe", payload: { query } });
       const waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-      // One that is completed before it waits for the database ends at once: none comes to wait any more.
+      // A client can complete a subscription before it waits for the database. So the number of waiting statements must first stop
+      // growing.
       let looks: number[] = [];
       await until(async () => {
         looks = [...looks, (await manager.query(waits)).length].slice(-10);
         return looks.length === 10 && looks[0]! > 0 && new Set(looks).size === 1;
       });
-      // Messages are handled in order: all operations have begun when the pong comes.
+      // The server handles messages in order: all operations have started when the pong arrives.
       send({ type: "ping" });
       expect((await next()).type).to.equal("pong");
       for (let id = 1; id <= 100; id += 1) send({ id: String(id), type: "complete" });

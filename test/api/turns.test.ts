@@ -1,4 +1,4 @@
-/** The main thread, divided between those who use it. */
+/** Tests how tasks take turns on the main thread. */
 import { expect } from "chai";
 import { createTurns } from "../../src/api/turns.js";
 import type { ActionError } from "../../src/errors.js";
@@ -13,7 +13,7 @@ function createClock() {
     pass: (ms: number) => {
       at += ms;
     },
-    /** Runs until nothing waits. */
+    /** Runs scheduled work until no task waits. */
     async run() {
       for (;;) {
         await new Promise(setImmediate);

@@ -96,10 +96,10 @@ const SAMPLES: Sample[] = [
   { method: "DELETE", path: "/v1/apps/1/settings", body: { keys: [] }, unknown: [[{ key: "x" }, '"keys"']] },
 ];
 
-/** Columns that every request writes (times of last uses, counted requests), or that the service writes itself. */
+/** Columns that every request writes (times of last use, counted requests), or that the service writes in the background. */
 const ALWAYS_WRITTEN = ["credential", "person_session", "person", "sign_in_failure", "instance", "alert_cursor"];
 
-/** A digest of each table's rows. */
+/** Returns a digest of the rows of each table. */
 async function tableStates({ db }: TestService): Promise<Map<string, string>> {
   const tables = await rows<{ name: string }>(
     db,
@@ -167,7 +167,7 @@ describe("unknown fields of a body", () => {
             400,
             "REQUEST_INVALID",
           ]);
-          // An import names the action beside the fault.
+          // The error of an import names the action that contains the unknown field.
           const named = route.endsWith("/import") ? path.replace("actions[0].", "") : path;
           expect(answer.body.error).to.contain(`${named} is not a known field; the nearest known field is "`);
         });

@@ -3,7 +3,7 @@
 /** Prefix of the console line that reports the result of each attempt. */
 export const REPORT = "ATTEMPTS";
 
-/** Result of a failed attempt. */
+/** Result of an attempt that the service or the browser refused. */
 export const REFUSED = "refused";
 
 /**
@@ -68,7 +68,7 @@ export function attempts({ origins, appId, actionId }: { origins: string[]; appI
         script.onload = () => {
           const included = window.ENV;
           window.ENV = before;
-          // The public settings of a published app are everybody's: a session or a token would be the admin's.
+          // Everyone may read the public settings of a published app. A session or a token in the script would belong to the administrator.
           if (included === before || !("session" in included || "token" in included)) reject();
           else resolve("included");
         };
@@ -83,7 +83,7 @@ export function attempts({ origins, appId, actionId }: { origins: string[]; appI
         form.submit();
         setTimeout(resolve, 100);
       }));
-      // Last: what comes after would fail for want of a cookie.
+      // This attempt is the last one, because the other attempts need the cookie.
       await attempt(of("signs out"), () => answered(origin + "/v1/session", { method: "DELETE" }));
     }
     console.log(${JSON.stringify(REPORT)}, JSON.stringify(outcomes));

@@ -1,5 +1,5 @@
 /**
- * Every page of the service, opened by a signed-in administrator, with malicious code in every author-controlled field: none of it may act
+ * Opens every page of the service as a signed-in administrator, with malicious code in every field that authors control. None of it may act
  * as that administrator. The list of pages comes from all registered routes.
  */
 import { expect } from "chai";
@@ -57,7 +57,7 @@ function attacked(runtimeHost: string | null): void {
   let browser: Browser;
   let page: Page;
   let actionId: number;
-  /** Requests for the script from elsewhere. */
+  /** Requests for the attacker's script from a page of another origin. */
   let loads: number;
   /** Proxies every name of this machine to the service. */
   let network: Network;
@@ -70,7 +70,7 @@ function attacked(runtimeHost: string | null): void {
     );
   const attack = () => attempts({ origins: [...new Set([network.url, runtimeUrl])], appId: service.appId, actionId });
 
-  /** All data that an attack could change, without what pages change themselves. */
+  /** Returns all data that an attack could change, without data that the pages change themselves. */
   const state = async () => {
     const [found] = await service.db.query(
       `SELECT (SELECT json_agg(p ORDER BY id) FROM person p) AS people, (SELECT json_agg(a ORDER BY id) FROM app a) AS apps,
@@ -153,7 +153,7 @@ function attacked(runtimeHost: string | null): void {
       const before = await state();
       await page.goto(network.url + fill(address));
       expect(await page.evaluate(`[new URL(document.URL).origin, origin]`)).to.deep.equal([runtimeUrl, "null"]);
-      // The attempts of the dependency and of the action.
+      // Both the dependency and the action make these attempts.
       await until(() => loads > 0 && reports.length > 0);
       if (address.endsWith("?html")) await page.evaluate(`Svc.App.V3.Actions.runWithResult("evil")`);
       await until(() => reports.length > 1);
@@ -177,7 +177,7 @@ function attacked(runtimeHost: string | null): void {
     });
   }
 
-  // The pages are the same at both origins, and those of Studio and of OAuth are one program each.
+  // Both origins serve the same pages. Studio's pages are one program, and so are those of OAuth.
   for (const address of runtimeHost === null ? sampleOf(RUNS_NONE, 0, 3) : sampleOf(RUNS_NONE, 1, 6)) {
     it(`runs no author's code in ${address}`, async () => {
       await page.goto(`${network.url}${address}#/${service.appId}/actions/${actionId}`, { waitUntil: "networkidle0" });

@@ -1,4 +1,4 @@
-/** A request that is blocked because of its URL: the error does not contain that URL, not even its host in lower case. */
+/** Checks the error of a request that is blocked because of its URL: it contains no part of the URL, not even its host in lower case. */
 import { EventEmitter } from "node:events";
 import { expect } from "chai";
 import type { CDPSession } from "puppeteer";

@@ -1,4 +1,4 @@
-/** Request bodies that never end, or arrive by the thousand: the capacity that they use, and who waits for it. */
+/** Tests request bodies that never end, or that arrive by the thousand: the capacity that they use, and the requests that wait for it. */
 import { once } from "node:events";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,7 +11,7 @@ import type { ActionError } from "../../src/errors.js";
 import { until } from "../harness/until.js";
 
 const MB = 1_000_000;
-/** Path and type of a body that the route reads itself. */
+/** Path and content type of a request whose route reads the body itself. */
 const STREAMED: [string, string] = ["/streamed", "application/x-stream"];
 const settled = () => new Promise(setImmediate);
 
@@ -107,7 +107,7 @@ describe("uploads that stall", () => {
       let bytes = 0;
       for await (const chunk of raw) {
         bytes += (chunk as Buffer).length;
-        // The service is slow with large bodies, not the sender.
+        // The service reads large bodies slowly, not the sender.
         if (bytes > MB) await delay(10);
       }
       return { bytes };
@@ -163,14 +163,14 @@ describe("uploads that stall", () => {
     const port = await listen(60_000, 50);
     const trickling = upload(port, MB, "some", STREAMED);
     const sending = setInterval(() => trickling.socket.write("more"), 10);
-    // When the service ends the connection, bytes in flight may reset it and lose the response.
+    // When the service ends the connection, bytes in flight may reset it, and the client loses the response.
     const answer = await trickling.answer.catch((error: NodeJS.ErrnoException) => error.code);
     clearInterval(sending);
     expect(answer).to.match(/^HTTP\/1\.1 408 |^ECONNRESET$|^EPIPE$/);
   });
 
   it("are not ended when the service reads slowly", async () => {
-    // The service takes 3 s for it. The sender shares this process: a pace of 50 ms ended it on a busy machine.
+    // The service allows 3 s for the body. A pace of 50 ms would end it on a busy machine, because the sender shares this process.
     const port = await listen(60_000, 1_000);
     const whole = upload(port, 20 * MB, "x".repeat(20 * MB), STREAMED);
     expect(await whole.answer).to.contain(`"bytes":${20 * MB}`);
@@ -189,7 +189,7 @@ describe("uploads that stall", () => {
     const answers: string[] = [];
     for (const [at, path] of paths.entries())
       void announce(path, `198.51.100.${at + 10}`).then((answer) => answers.push(answer));
-    // They hold half of 4 MB, from any number of addresses.
+    // These bodies use half of 4 MB, whatever addresses they come from.
     await until(() => answers.length === paths.length - 2);
     const existing = announce("/apps/1", "198.51.100.9");
     expect(await Promise.race([existing, delay(500, "held")])).to.equal("held");

@@ -1,4 +1,7 @@
-/** Work that a run prepared for after its end does not reach the network, and every request that it sent reaches its host. */
+/**
+ * Checks that work that a run prepares for the time after its end does not reach the network, and that each request of the run itself
+ * reaches its host.
+ */
 import { once } from "node:events";
 import { type IncomingMessage, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -31,7 +34,7 @@ const MOMENTS: Record<string, (send: string) => string> = {
      document.body.append(document.createElement("x-late"));`,
 };
 
-/** Ways to reach a host without waiting for it. `at`: an address of the host. */
+/** APIs that send a request to a host and do not wait for the response. `at` is a URL of the host. */
 const WAYS: Record<string, (at: string) => string> = {
   "a fetch that outlives the page": (at) => `fetch("${at}", { keepalive: true, mode: "no-cors" }).catch(() => {})`,
   "a fetch that is asked for first": (at) =>
@@ -78,7 +81,10 @@ describe("after the end of a run", () => {
   });
   after(() => host.stop());
 
-  /** Everything in flight: connections are reported in the order in which they were made, so that the test's own comes last. */
+  /**
+   * Returns the requests that the host has received. The server reports connections in the order in which they were made, so the test's own
+   * request is the last one.
+   */
   async function receivedSoFar(): Promise<string[]> {
     const { port } = server.address() as AddressInfo;
     const own = request({ port, path: "/own", agent: false }).end();
@@ -89,7 +95,7 @@ describe("after the end of a run", () => {
     return received;
   }
 
-  /** Requests that reached the host between the end of the run and the end of two more runs of the same app. */
+  /** Returns the requests that reached the host after the run ended, until two more runs of the same app have ended. */
   async function late(
     code: string,
     mode: Mode = "document",
@@ -116,7 +122,7 @@ describe("after the end of a run", () => {
       for (const [what, send] of sampleOf(Object.entries(WAYS), index, 3)) {
         const { after, before, told } = await late(at(send(`${url}/late`)));
         expect(after, what).to.deep.equal([]);
-        // Requests from before the end belong to the run, and its hosts report them.
+        // The host reports requests from before the run's end; they belong to the run.
         if (before.length > 0) expect(told, what).to.equal(true);
       }
     });
@@ -133,7 +139,7 @@ describe("after the end of a run", () => {
     });
   }
 
-  // A form leaves the page, and this build of Chromium opens no speculative connections.
+  // Two APIs send nothing during the run: a form leaves the page, and this build of Chromium opens no speculative connections.
   const unseen = ["a form", "a connection ahead of need"];
   for (const [what, send] of Object.entries(WAYS).filter(([way]) => !unseen.includes(way))) {
     it(`${what} does reach a host while the run lasts, which proves the test`, async () => {
@@ -177,7 +183,7 @@ describe("after the end of a run", () => {
         arrived.resolve();
       } else void arrived.promise.then(() => response.end());
     });
-    // The second request is answered when the host has received the first: only then does the run end.
+    // The host responds to the second request when it has received the first one. Only then does the run end.
     const send = (path: string) => `fetch("${url}${path}", { mode: "no-cors" })`;
     const code = `const execute = async () => { ${send("/slow")}.catch(() => {}); await ${send("/arrived")}; }`;
     await resultOf(browsers, code);

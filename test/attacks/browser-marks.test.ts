@@ -1,9 +1,9 @@
-/** Whatever a run sets, adds or calls on any reachable object, the next run in the same page sees none of it. */
+/** Checks that the next run in the same page sees nothing that a run set, added or called on any reachable object. */
 import { expect } from "chai";
 import { MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "./marked-page.js";
 
-/** Marks on these end the page; test/long/browser-marks.test.ts tests them member by member. */
+/** Objects whose marks end the page. test/long/browser-marks.test.ts marks their members one by one. */
 const COSTLY = ["document", "history", "indexedDB", "cookieStore", "navigator.serviceWorker"].map(
   (path) => `scope.${path}`,
 );

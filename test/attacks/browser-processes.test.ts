@@ -1,4 +1,4 @@
-/** No run reaches an unsandboxed process of the browser, whatever API it uses. */
+/** Checks that no run reaches an unsandboxed process of the browser, whatever API it uses. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const GRAPHICS = `
     return found;
   };`;
 
-/** APIs that start or wake a process in an unrestricted browser. Each gets half a second. */
+/** APIs that start or wake a process in an unrestricted browser. Each call gets half a second. */
 const SUMMONS: Record<string, string> = {
   sound: `const context = new AudioContext(); const tone = context.createOscillator(); tone.connect(context.destination);
     tone.start(); await context.resume();`,

@@ -1,4 +1,7 @@
-/** A table states for every name that a run can reach how it is reset after the run; a browser with a new name fails here. */
+/**
+ * Checks the table that states, for each name that a run can reach, how it is reset after the run. The test fails for a browser with a new
+ * name.
+ */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
@@ -9,7 +12,7 @@ import { walkSurface } from "./browser-walk.js";
 
 const TABLE = new URL("../../../test/attacks/browser-surface.txt", import.meta.url);
 const LESS = MODES.filter((mode) => mode !== "document");
-/** Requests whose responses are cleared (renewal.test.ts). */
+/** True for names that send requests. renewal.test.ts checks that the state of their responses is cleared. */
 const asks = (key: string) =>
   /^worker: (Request|Response) |(GlobalScope|EventTarget) (fetch|Request|Response)$/.test(key);
 const CLASSES = ["ended", "cleared", "forbidden", "same"];
@@ -42,7 +45,7 @@ function readTable(): Entry[] {
     else {
       const [, holder, scopes, names] = /^(\S+) ([dw]+):(.*)$/.exec(line)!;
       for (const scope of scopes! as Iterable<"d" | "w">) {
-        // An interface without members counts as a name itself.
+        // An interface without members is an entry itself.
         for (const name of names!.trim().split(" ")) entries.push({ holder: holder!, scope, name, fate });
       }
     }
@@ -103,7 +106,7 @@ describe("the features of the browser", () => {
   for (const mode of LESS)
     it(`in mode ${mode} include only those of a worker, without cleared and forbidden ones`, () => {
       const fates = new Map(table.filter(({ scope }) => scope === "w").map((entry) => [keyOf(entry), entry.fate]));
-      // If the interface was removed, only its objects have it; and all globals are on one object there.
+      // If the browser removed the interface, only its objects have the name. In the isolate, one object has all globals.
       const ways = (key: string) => [
         key,
         key.replace(/[()]/g, ""),

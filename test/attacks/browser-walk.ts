@@ -1,11 +1,11 @@
-/** Code that runs inside the browser for the tests of its surface, passed as source text. */
+/** Lists the names of a global scope for the tests of the browser's surface. Runs inside the browser as source text. */
 
 // biome-ignore lint/suspicious/noExplicitAny: the global scope of another program
 type Any = any;
 
 /**
- * Every name of a global scope by its holder: globals, interfaces, namespaces, and in brackets what only instances have. `global`: the
- * holder of the globals.
+ * Returns each name of a global scope with its holder. A holder is a global object, an interface or a namespace; brackets mark names that
+ * only instances have. `global` is the name of the global object.
  */
 export function walkSurface(scope: Any, global: string): Record<string, string[]> {
   const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf, apply } = Reflect;
@@ -31,7 +31,7 @@ export function walkSurface(scope: Any, global: string): Record<string, string[]
     }
   }
 
-  /** An interface or a namespace. */
+  /** True for an interface or a namespace. */
   function visit(path: string, value: Any): void {
     if (typeof value === "function") {
       note(path, value, ".", ofFunctions);
@@ -44,7 +44,7 @@ export function walkSurface(scope: Any, global: string): Record<string, string[]
   function follow(object: Any, depth: number): void {
     const tag = tagOf(object);
     if (typeof tag === "string" && object !== scope) {
-      // Own properties that cannot be removed, as all of Location; the rest is data.
+      // Notes own properties that code cannot remove, such as all of Location. Other own properties are data.
       const fixed = ownKeys(object).filter((key) => getOwnPropertyDescriptor(object, key)?.configurable === false);
       found[tag] ??= new Set();
       for (const key of fixed) if (typeof key === "string" && !/^\d+$/.test(key)) found[tag].add(key);

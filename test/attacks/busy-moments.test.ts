@@ -1,4 +1,4 @@
-/** The cached result of checking code does not depend on the load of the moment. */
+/** Checks that the cached result of a code check does not depend on how busy the machine was during the check. */
 import { expect } from "chai";
 import { ActionError } from "../../src/errors.js";
 import { createCodeReadings } from "../../src/operations/actions/code-readings.js";

@@ -1,4 +1,4 @@
-/** Every GraphQL call with numeric ids, generated from the schema, so that new operations are included. Sends nothing. */
+/** Generates every GraphQL call with numeric IDs from the schema, so that new operations are included. Sends nothing. */
 import {
   type GraphQLArgument,
   type GraphQLField,
@@ -17,11 +17,11 @@ import {
 
 export interface CallByNumber {
   operation: "query" | "mutation" | "subscription";
-  /** The operation's field, and its arguments with a number. */
+  /** Name of the operation and of its arguments with a number. */
   name: string;
   /** Number of such arguments. */
   numbers: number;
-  /** Builds the document for an app and the numbers. */
+  /** Builds the document for an app and these numbers. */
   document(appId: number, numbers: readonly number[]): string;
 }
 
@@ -31,10 +31,10 @@ type Given = GraphQLArgument | GraphQLInputField;
 /** Placeholder for a number. */
 const NUMBER = "<number>";
 const DEPTH = 4;
-/** Counters, which name nothing. */
+/** Arguments that count something and identify nothing. */
 const COUNTS =
   /^(limit|offset|count|expiresIn|failures|of|minutes|delayMs|maxWaitMs|timeoutMs|toleranceSeconds|createdAt|before|after)$/;
-/** Fields that the schema makes optional only for a better error. */
+/** Fields that the operation requires, although the schema makes them optional to give a better error. */
 const NEEDED_ALL_THE_SAME: readonly string[] = ["TriggerWhereInput.type", "AccessTrialInput.user"];
 const TEXTS: Readonly<Record<string, string>> = {
   DateTime: '"2026-01-01T00:00:00Z"',
@@ -43,7 +43,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   Float: "1",
 };
 
-/** Texts of one value: with its required fields, and with each optional reference. */
+/** Returns texts of one value: with its required fields only, and with each optional reference. */
 function valuesOf(given: Given, type: GraphQLInputType = given.type): string[] {
   if (isNonNullType(type)) return valuesOf(given, type.ofType);
   if (isListType(type)) return valuesOf(given, type.ofType).map((value) => `[${value}]`);
@@ -54,7 +54,7 @@ function valuesOf(given: Given, type: GraphQLInputType = given.type): string[] {
   return [TEXTS[String(type)] ?? '"x"'];
 }
 
-/** Required arguments, those with each optional one, and all numbers at once. */
+/** Returns lists of arguments: the required ones only, the required ones with each optional one, and all arguments with numbers. */
 function choicesOf(all: readonly Given[], inside = ""): string[][] {
   const isNeeded = ({ name, type }: Given) => isNonNullType(type) || NEEDED_ALL_THE_SAME.includes(`${inside}.${name}`);
   const needed = all.filter((given) => isNeeded(given) && given.name !== "appId");
@@ -69,7 +69,7 @@ function choicesOf(all: readonly Given[], inside = ""): string[][] {
   return [...crossed, ...one.flat().map((text) => [...crossed[0]!, text]), [...crossed[0]!, ...numbers]];
 }
 
-/** Every leaf without required arguments, up to a depth. */
+/** Selects all fields without required arguments, up to a depth. */
 function selectionOf(type: GraphQLOutputType, depth = DEPTH): string {
   const named = getNamedType(type);
   if (!isObjectType(named)) return "";

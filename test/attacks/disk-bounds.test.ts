@@ -1,4 +1,4 @@
-/** Each table has a limit, and rows without an expiry keep to it. */
+/** Checks that each table has a limit, and that rows without an expiry stay within this limit. */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -41,7 +41,7 @@ describe("the disk space of an app", () => {
   });
   afterEach(() => database.stop());
 
-  /** Finished runs with log entries of that many incompressible bytes, by a visitor or by the app itself. */
+  /** Adds finished runs with log entries of that many incompressible bytes. A visitor or the app itself started them. */
   async function finish(appId: number, runs: number, bytes: number, visitor = false): Promise<void> {
     for (let made = 0; made < runs; made += 1) {
       await db.query(
@@ -197,7 +197,7 @@ describe("data that an app's authors can store", () => {
     );
     const answers = [];
     for (let at = 0; at < 11; at += 1) answers.push((await service.rest("POST", path, { body: { kind: "api" } })).http);
-    // The first credentials are tokens of the app too.
+    // The tokens that the set-up created belong to the app, and count.
     expect(answers).to.deep.equal([...Array(7).fill(201), ...Array(4).fill(400)]);
   });
 

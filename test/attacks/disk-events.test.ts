@@ -1,4 +1,4 @@
-/** What unauthorized clients and an app's own credentials can store as events: size, rate, sender, and a full disk. */
+/** Tests what unauthorized clients and an app's own credentials can store as events: size, rate, sender, and a full disk. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { publishDirectly } from "../harness/production-copies.js";
@@ -103,7 +103,7 @@ describe("events and the disk", () => {
     }
     expect(reports).to.deep.equal([201, 429, 429]);
     const writes: number[] = [];
-    // The quota regains bytes while a slow machine writes: it goes on until one is refused.
+    // The quota regains bytes while a slow machine writes. So the test continues until one event is refused.
     while (!writes.includes(429)) {
       const body = { big: noise(900_000) };
       writes.push((await service.rest("POST", `/v1/apps/${service.appId}/settings`, { as: "api", body })).http);

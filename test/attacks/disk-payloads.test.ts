@@ -1,4 +1,7 @@
-/** Disk space of one event or payload, independent of the number of runs that it starts; readers see no difference. */
+/**
+ * Checks that the disk space of an event or payload does not depend on the number of runs that it starts, and that readers see no
+ * difference.
+ */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { createRetention } from "../../src/operations/upkeep/retention.js";
@@ -9,7 +12,7 @@ import { until } from "../harness/until.js";
 const MATCHING = 50;
 const LIMIT = 32 * 1024;
 
-/** Incompressible data. */
+/** Returns data that cannot be compressed. */
 const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
 
 describe("a payload is stored once", () => {
@@ -71,7 +74,7 @@ describe("a payload is stored once", () => {
     const call = { body: payload };
     const ran = await service.rest("POST", `/v3/apps/${service.appId}/actions/echo/runWithResult`, call);
     expect(ran.body.result).to.deep.equal(payload);
-    // Once as payload and once as result.
+    // The same data is stored once as payload and once as result.
     expect((await bytesOfLogs()) - before).to.be.below(2.1 * 200_000);
     const [entry] = await list({ limit: 1 });
     expect(entry.data.payload).to.deep.equal(payload);

@@ -15,7 +15,7 @@ const STUDIO = fileURLToPath(new URL("../../../src/web/studio/documents.graphql"
 const times = (count: number, write: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => write(at)).join(" ");
 
-/** `...f0` and its descendants: each fragment uses the next one twice, under two names. */
+/** Fragment `f0` and its descendants. Each fragment uses the next one twice, under two names. */
 const bomb = (count: number, type: string, field: string) =>
   times(count, (at) => {
     const next = at + 1 < count ? `a: ${field} { ...f${at + 1} } b: ${field} { ...f${at + 1} }` : "";
@@ -59,7 +59,7 @@ const ATTACKS: [what: string, query: string, variables?: object][] = [
   ["900 fields that are not there", `{ ${times(900, (at) => `x${at}`)} }`],
 ];
 
-/** The schema only needs the operations to exist. */
+/** Builds documents for a schema whose operations do nothing. */
 async function documents() {
   const rooms = new Proxy({}, { get: () => ({}) });
   return createDocuments(await createSchema(createResolvers(rooms as never)));
@@ -129,13 +129,13 @@ describe("GraphQL documents that request too much", () => {
     const variables = { appId: 1, id: 1, actionId: 1, runId: 1, versionId: 1, limit: 1000, options: { limit: 1000 } };
     const refused: unknown[] = [];
     let seen = 0;
-    // Studio sends each of its operations separately; GraphiQL sends the whole editor.
+    // Studio sends each of its operations separately. GraphiQL sends the whole text of its editor.
     const sent = Object.values(separateOperations(parse(studio))).map(print);
     for (const query of [...sent, FIRST_QUERY]) {
       for (const operation of parse(query).definitions as readonly OperationDefinitionNode[]) {
         if (operation.kind !== "OperationDefinition") continue;
         const asked = check({ query, operationName: operation.name!.value, variables });
-        // Some variables are missing on purpose; no other error may appear.
+        // The test leaves some variables out; the documents must cause no other error.
         if (!("kind" in asked)) refused.push(...asked.filter(({ message }) => !message.startsWith("Variable ")));
         seen += 1;
       }

@@ -1,4 +1,4 @@
-/** No part of a query becomes SQL: two thousand attempts in every position of callers' text. */
+/** Checks that no part of a query becomes SQL: two thousand attempts in each position where callers can put text. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { rows } from "../../src/data/database.js";
@@ -164,7 +164,7 @@ describe("SQL in a query", () => {
         expect(JSON.stringify(answered(answer)), JSON.stringify(query)).not.to.include(CANARY);
         return;
       }
-      // Any other response would mean an SQL syntax error.
+      // Another response would mean an SQL syntax error.
       expect(answer, JSON.stringify(query)).to.be.instanceOf(ActionError);
       expect((answer as ActionError).status).to.be.oneOf(["REQUEST_INVALID", "DATA_SOURCE_NOT_FOUND"]);
       expect((answer as ActionError).message).not.to.include(CANARY);

@@ -1,4 +1,4 @@
-/** No query fills the database's memory: the test asks the system for the maximum that each connection has used. */
+/** Checks that no query fills the database's memory. The test reads the maximum that each connection has used from the operating system. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
@@ -80,7 +80,7 @@ describe("the memory of the database", () => {
   });
   after(() => fixture.stop());
 
-  /** The maximum memory of any reading connection so far. */
+  /** Returns the maximum memory that any reading connection has used so far. */
   async function held(): Promise<number> {
     const found = await rows<{ pid: number }>(
       fixture.db,

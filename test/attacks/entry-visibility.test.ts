@@ -1,4 +1,4 @@
-/** A hidden column behaves in every read as if no entry had it. */
+/** Checks that a hidden column behaves in each read as if no entry had this column. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { createEntryExport } from "../../src/operations/data-sources/entry-export.js";
@@ -26,7 +26,7 @@ describe("a column that the caller may not read", () => {
   });
   after(() => fixture.stop());
 
-  /** Compares the results of a caller who cannot see the column with those for entries that never had it. */
+  /** Runs the query as a caller who cannot see the column, and on a data source whose entries never had it. Returns both results. */
   async function both(query: object): Promise<[unknown, unknown]> {
     const answer = (key: DataSourceKey, seen: EntryScope) =>
       fixture.reads.find(key, query, fixture.reader(seen)).then(
@@ -36,7 +36,7 @@ describe("a column that the caller may not read", () => {
     return [strip(await answer(whole, scope)), strip(await answer(without, FULL_SCOPE))];
   }
 
-  /** Ids, times, positions and cursors differ between the two data sources. */
+  /** Replaces IDs, times, positions and cursors by their type, because they differ between the two data sources. */
   function strip(found: unknown): unknown {
     return JSON.parse(
       JSON.stringify(found, (key, value) =>

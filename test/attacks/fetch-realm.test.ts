@@ -1,5 +1,6 @@
 /**
- * Runs of one app share a thread that lends them platform functions: none gets past these, ends the page or leaves anything to the next.
+ * Tests runs of one app on one thread, which lends them platform functions: no run reaches the thread's own objects, ends the page, or
+ * leaves anything for the next run.
  */
 import { expect } from "chai";
 import type { Mode } from "../../src/engine/browser/run.js";
@@ -7,9 +8,9 @@ import { resultOf } from "../engine/browser/support.js";
 import { fetchRealm } from "./fetch-realm.js";
 import { tryNatives } from "./realm-natives.js";
 
-/** Several threads' worth of runs. */
+/** Number of runs: more than several threads serve. */
 const RUNS = 120;
-/** Platform functions that one run tries. */
+/** Number of platform functions that one run calls. */
 const AT_ONCE = 30;
 describe("consecutive runs on a thread with fetch", () => {
   const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();

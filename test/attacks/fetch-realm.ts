@@ -4,14 +4,17 @@ import type { PageRun } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf } from "../engine/browser/support.js";
 
-/** Starts both for the enclosing suite. `arrived` has the URLs that the test's runs requested, `lost` the kinds of lost pages. */
+/**
+ * Starts browsers and a host for the enclosing suite. `arrived` has the URLs that the test's runs requested, `lost` the sandbox kinds of
+ * pages that ended.
+ */
 export function fetchRealm() {
   const here: Partial<PageRun> = { mode: "network-isolate", timeoutMs: 120_000 };
   let host: ReachableHost;
   const arrived: string[] = [];
   const lost: string[] = [];
 
-  /** Responds at once, except to URLs with `late`; redirects `moved` after a moment. */
+  /** Responds at once, except to URLs with `late`. Redirects `moved` after a moment. */
   function answer(request: IncomingMessage, response: ServerResponse): void {
     const { url = "" } = request;
     arrived.push(url);
@@ -23,7 +26,7 @@ export function fetchRealm() {
 
   const execute = (body: string, before = "") =>
     `const url = ${JSON.stringify(host.url)}; ${before}; const execute = async () => { ${body} }`;
-  /** Handlers of a run's library, which may exist before the author's code. */
+  /** Handles requests of a run's library to the service. */
   const service: PageRun["service"] = {
     base: "http://service.example/",
     async send({ url }) {

@@ -1,4 +1,4 @@
-/** Variables in which every part is faulty, at maximum size: each refusal costs the work and bytes of one fault. */
+/** Sends variables of maximum size in which each part is faulty: each refusal must cost the work and bytes of one fault. */
 import { expect } from "chai";
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";

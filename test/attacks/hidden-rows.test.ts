@@ -1,6 +1,6 @@
 /**
- * Rows that access rules hide do not affect any response of a list: neither rows nor totals, cursors, `hasMore` or errors. Each request is
- * sent twice, with the hidden rows and after their removal; both responses must be equal.
+ * Checks that rows that access rules hide affect no response of a list: neither rows nor totals, cursors, `hasMore` or errors. The test
+ * sends each request twice, with the hidden rows and after their removal, and compares the responses.
  */
 import { expect } from "chai";
 import { sampleOf } from "../harness/samples.js";
@@ -36,7 +36,7 @@ describe("hidden rows", () => {
     return [answer.http, answer.body];
   };
 
-  /** Sends each request as a visitor and without a credential, before and after `remove`. */
+  /** Sends each request as a visitor and without a credential, before and after it calls `remove`. */
   async function expectSameWithout(requests: readonly Request[], remove: () => Promise<void>): Promise<void> {
     const answers = async () => {
       const all: [name: string, answer: string][] = [];

@@ -1,4 +1,4 @@
-/** Hosts named by an app respond in arbitrary ways: each request ends, and other requests do not wait for it. */
+/** Tests hosts that respond to the service in arbitrary ways: each request ends, and other requests do not wait for it. */
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect } from "chai";
@@ -14,7 +14,7 @@ const LIMIT_MS = 300;
 const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n";
 const EMPTY = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
-/** Each response with its name, and the resulting status; null if there is none. */
+/** Responses, each with a title and the resulting status. The status is null if the request reports none. */
 const ANSWERS: Readonly<Record<string, readonly [text: string, status: number | null]>> = {
   "a switch to another protocol": [SWITCH, 101],
   "a switch, and an answer behind it": [SWITCH + EMPTY, 101],
@@ -27,10 +27,10 @@ const ANSWERS: Readonly<Record<string, readonly [text: string, status: number | 
   nothing: ["", null],
 };
 
-/** Concurrent requests of one app, as in alert-delivery.ts and push-sender.ts. */
+/** Concurrent requests of one app; the same numbers as in alert-delivery.ts and push-sender.ts. */
 const PLACES_PER_APP = { alerts: 4, pushes: 10 };
 
-/** A host that sends its response after the first byte, and reads nothing more. */
+/** Starts a host that sends its response after the first received byte, and then reads nothing more. */
 async function startHost(text: string, thenEnds: boolean) {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -59,7 +59,7 @@ describe("hosts that respond with anything to the service", () => {
             (answer) => answer.status,
             () => null,
           );
-        // Only an answer that never ends needs the limit: a busy machine may be late with the others.
+        // Only a response that never ends needs the time limit. A busy machine may be late with the others.
         const limitMs = status === null ? LIMIT_MS : 60_000;
         const connections = connectionsOf(limitMs);
         const sent = connections.request(host.url, { method: "POST", headers: {}, body: "{}" });
@@ -126,7 +126,7 @@ describe("hosts that respond with anything to the service", () => {
       const received = hook.heard.length;
       await alertTo(otherAppId, hook.url);
       await until(() => hook.heard.length > received);
-      // A place that had waited for its end would have opened another socket.
+      // If a request had ended, the next one would have opened another socket.
       expect(silent.sockets.size).to.equal(PLACES_PER_APP.alerts);
     });
 

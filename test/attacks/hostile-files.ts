@@ -1,4 +1,4 @@
-/** Malicious files for code that stores, decodes or shows them: a few by hand, others by changing real ones. */
+/** Malicious files for code that stores, decodes or shows files: some are written by hand, others are changed real files. */
 import { crc32, deflateSync } from "node:zlib";
 import sharp from "sharp";
 
@@ -21,7 +21,7 @@ export function pngChunk(type: string, content: Uint8Array): Buffer {
   return whole;
 }
 
-/** A PNG with that declared size, whose many pixels compress to a few bytes. */
+/** Builds a PNG with the declared size. Its many pixels compress to a few bytes. */
 export function pngOf(width: number, height: number, pixels: number, interlaced = false): Uint8Array<ArrayBuffer> {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
@@ -32,7 +32,7 @@ export function pngOf(width: number, height: number, pixels: number, interlaced 
   return bytesOf("\x89PNG\r\n\x1a\n", ...chunks);
 }
 
-/** A GIF with that many frames, each of one colour. */
+/** Builds a GIF with that many frames of one colour each. */
 function gif(edge: number, frames: number): Uint8Array<ArrayBuffer> {
   const size = Buffer.from([edge & 255, edge >> 8, edge & 255, edge >> 8]);
   const head = Buffer.concat([Buffer.from("GIF89a"), size, Buffer.from([0x80, 0, 0, 0, 0, 0, 255, 255, 255])]);
@@ -47,7 +47,7 @@ export async function hostileFiles(): Promise<HostileFile[]> {
   const jpeg = await real.jpeg().toBuffer();
   const tiff = await real.tiff().toBuffer();
   const endless = Buffer.from(tiff);
-  // Its first directory points to itself as the next.
+  // The first directory names itself as the next one, which is a loop.
   const first = endless.readUInt32LE(4);
   endless.writeUInt32LE(first, first + 2 + endless.readUInt16LE(first) * 12);
   return [
@@ -90,7 +90,7 @@ export async function hostileFiles(): Promise<HostileFile[]> {
   ];
 }
 
-/** Real pictures of every kind with some bytes changed, and some truncated; the same for the same seed. */
+/** Changes some bytes of real pictures of every kind, or truncates them. The same seed gives the same files. */
 export async function damagedFiles(count: number, seed: number): Promise<HostileFile[]> {
   let state = seed;
   const random = (below: number) => {
@@ -105,7 +105,7 @@ export async function damagedFiles(count: number, seed: number): Promise<Hostile
   const pictures = await Promise.all(formats.map((format) => real.clone().toFormat(format).toBuffer()));
   return Array.from({ length: count }, (_, at) => {
     const bytes = new Uint8Array(pictures[at % pictures.length]!);
-    // Lengths and offsets are near the beginning.
+    // Lengths and offsets stand near the beginning of a file.
     for (let change = 0; change < 1 + random(8); change += 1) {
       bytes[random(2) === 0 ? random(Math.min(200, bytes.length)) : random(bytes.length)] = random(256);
     }

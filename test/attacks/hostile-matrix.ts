@@ -1,15 +1,15 @@
 /**
- * About 130 generated malicious files: every container with every payload, every kind of picture truncated at every part, every form of a
- * name. The same at each call.
+ * Generates about 130 malicious files: each container with each payload, each kind of picture truncated at each part, and unusual file
+ * names. Each call returns the same files.
  */
 import { deflateSync, gzipSync } from "node:zlib";
 import sharp from "sharp";
 import { bytesOf, type HostileFile, pngChunk, pngOf } from "./hostile-files.js";
 
-/** Proof that the code ran. */
+/** Code that leaves a mark if a browser executes it. */
 const RUNS = "parent.pwned=1;document.title='pwned'";
 const SCRIPT = `<script>${RUNS}</script>`;
-/** Metadata about the maker of a picture. */
+/** Metadata that names the camera. The service must remove it. */
 export const MAKER = "Somebody's camera";
 
 type Format = "jpeg" | "png" | "webp" | "gif" | "tiff" | "avif";
@@ -30,7 +30,7 @@ const LOADS: Readonly<Record<string, string>> = {
   php: "<?php system($_GET['c']); ?>",
 };
 
-/** A file of one kind followed or preceded by another. */
+/** Builds files of one kind with a file of another kind before or behind them. */
 function polyglots(real: Map<Format, Buffer>): HostileFile[] {
   const carriers = new Map<string, Buffer>([...real, ["pdf", PDF], ["zip", ZIP]]);
   return [...carriers].flatMap(([carrier, file]) =>
@@ -122,7 +122,7 @@ function bombs(real: Map<Format, Buffer>): HostileFile[] {
   ];
 }
 
-/** Bytes of one kind with the name and type of another. */
+/** Builds files with the content of one kind, and the name and content type of another. */
 function disguised(real: Map<Format, Buffer>): HostileFile[] {
   const page = `<html>${SCRIPT}`;
   const files: [string, string | Uint8Array, string][] = [

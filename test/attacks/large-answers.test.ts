@@ -11,7 +11,7 @@ import { until } from "../harness/until.js";
 const ENTRIES = 6;
 const MB = 1024 * 1024;
 
-/** Three million characters, a million objects. */
+/** JSON of three million characters with a million objects. */
 const RESULT = `[${"{},".repeat(1_000_000)}{}]`;
 
 describe("responses that would be too large", () => {
@@ -27,7 +27,7 @@ describe("responses that would be too large", () => {
   });
   after(() => service.stop());
 
-  /** As bytes, because parsing would slow the test down. */
+  /** Sends the request and returns the response as bytes, because parsing would slow the test down. */
   async function page(offset: number, limit: number): Promise<string> {
     const response = await fetch(`${service.url}/v3/apps/1/actions/logs`, {
       method: "POST",
@@ -118,7 +118,7 @@ describe("responses that would be too large", () => {
       client.subscribe({ query }, { next: resolve, error: reject, complete: () => undefined }),
     );
     await client.dispose();
-    // Compares sizes first, because chai compares a million objects one by one.
+    // Sizes are compared first, because chai compares a million objects one by one.
     const text = JSON.stringify(bySocket);
     expect(text.length).to.be.above(RESULT.length);
     expect(text === JSON.stringify(byHttp)).to.equal(true);
@@ -275,7 +275,7 @@ describe("the count of bytes in progress", () => {
       return { done, end: () => resolve(new JsonText("x".repeat(bytes))) };
     };
     const runs = [run(1, 4 * MB), run(1, 4 * MB), run(1, 4 * MB), run(1, 100), run(2, 4 * MB)];
-    // All have started before the first ends.
+    // All requests have started before the first one ends.
     await new Promise(setImmediate);
     for (const { end } of runs) end();
     const settled = await Promise.allSettled(runs.map(({ done }) => done));

@@ -23,7 +23,7 @@ describe("one event to sockets that each request it with a different document", 
   interface Got {
     results: (string | Buffer)[];
     missed: number;
-    /** Sends the held text. */
+    /** Reports to the service that the held text has been sent. */
     send(): void;
   }
 

@@ -1,4 +1,4 @@
-/** A page whose runs leave marks and search for them: shared by the tests of the gate and of test/long. */
+/** Opens a page whose runs leave marks and search for them. Shared by tests of the gate and of test/long. */
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { Page } from "../../src/engine/browser/pages/page.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
@@ -21,7 +21,7 @@ export class MarkedPage {
     private readonly mode: Mode,
   ) {}
 
-  /** Records the state of an unmarked page, new and renewed. */
+  /** Records the state of a page without marks, both new and renewed. */
   static async open(mode: Mode): Promise<MarkedPage> {
     const marked = new MarkedPage(await startChromium({ chromePath: chromePath(), sandbox: true }), mode);
     await marked.replace();
@@ -41,21 +41,21 @@ export class MarkedPage {
     return this.chromium.stop();
   }
 
-  /** Every object that a run can reach, by its path. */
+  /** Returns the paths of the objects that a run can reach. */
   async objects(): Promise<string[]> {
     const paths = (await this.ask("tool.paths()")) as string[];
     await this.renew();
     return paths;
   }
 
-  /** The members of an object that can be marked, as `path#member`. */
+  /** Returns the members of an object that can be marked, as `path#member`. */
   async members(path: string): Promise<string[]> {
     const members = (await this.ask(`tool.members(${JSON.stringify(path)})`)) as string[];
     await this.renew();
     return members;
   }
 
-  /** Differences that the next run sees after the objects or members were marked; null if the page was lost. */
+  /** Marks the objects or members in one run. Returns the differences that the next run sees, or null if the page was lost. */
   async leftBy(paths: readonly string[]): Promise<string[] | null> {
     await this.ask(`tool.leave(${JSON.stringify(paths)})`);
     if (!(await this.renew())) return null;
@@ -86,7 +86,7 @@ export class MarkedPage {
   }
 
   private async replace(): Promise<void> {
-    // On a busy machine either may be late, which only costs a page.
+    // Opening or preparing a page may time out on a busy machine. The loop then opens another page.
     for (;;) {
       const page = await Page.open(this.chromium.connection, null, () => null).catch(() => null);
       if (await page?.setUp(runOf("").origin, this.mode)) {

@@ -1,4 +1,4 @@
-/** Malicious files: none ends the process, leaves files behind, or runs in a viewer. */
+/** Tests malicious files: none ends the process, leaves files behind, or runs in a viewer. */
 import { expect } from "chai";
 import sharp from "sharp";
 import { childProcesses } from "../harness/global.js";
@@ -23,7 +23,7 @@ describe("malicious files", () => {
       const { http, body } = await media.send([{ name, bytes }]);
       expect([201, 400], `${name}: ${JSON.stringify(body)}`).to.include(http);
       if (http === 400) expect(body.error, name).to.match(/but cannot be read:/);
-      // A file that could not be decoded has no size, and is downloaded instead of shown.
+      // The service stores no size for a file that it cannot decode. Browsers download this file instead of showing it.
       else if (/bomb|huge|largest|heic|polyglot/.test(name)) {
         const [file] = body.files;
         expect([name, file.size, file.thumbnail]).to.deep.equal([name, null, null]);

@@ -1,4 +1,4 @@
-/** Forbidden messages: header injection, floods, internal hosts. */
+/** Tests forbidden messages: header injection, floods, internal hosts. */
 import { expect } from "chai";
 import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -1,4 +1,4 @@
-/** Invalid devices: endpoints on internal hosts, faulty keys, and payloads above the limit of push services. */
+/** Tests invalid devices: endpoints on internal hosts, faulty keys, and payloads above the limit of push services. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

@@ -1,16 +1,16 @@
-/** An app with one resource of each kind, all with the same number, which the app and its organization have too. */
+/** Creates an app with one resource of each kind. All resources, the app and its organization have the same number as ID. */
 import type { DataSource } from "typeorm";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import { logData } from "../harness/log-entries.js";
 import type { TestService } from "../harness/service.js";
 
-/** Keys of a device. */
+/** Valid keys of a browser that subscribes to push notifications. */
 export const PUSH_KEYS = {
   p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
   auth: "BTBZMqHH6r4Tts7J_aSIgg",
 };
 
-/** Makes the next rows of these tables start with the number. */
+/** Lets the IDs of new rows in these tables start at the number. */
 async function numberFrom(db: DataSource, number: number, tables: readonly string[]): Promise<void> {
   for (const table of tables) {
     const sequence = `coalesce(pg_get_serial_sequence('${table}', 'id'), '${table}_id_seq')`;
@@ -23,7 +23,7 @@ async function insert(db: DataSource, table: string, values: object): Promise<vo
   await db.query(`INSERT INTO ${table} (${Object.keys(values)}) VALUES (${places})`, Object.values(values));
 }
 
-/** Adds a run with its console, log entry and event; a sent alert, and a recorded change. */
+/** Adds a run with its console, log entry and event, a sent alert, and a recorded change. */
 async function addHistory(db: DataSource, number: number, mark: string): Promise<void> {
   const app = { app_id: number };
   await numberFrom(db, number, ["run", "execution_log", "log_event", "alert_delivery", "data_source_change"]);
@@ -41,7 +41,7 @@ async function addHistory(db: DataSource, number: number, mark: string): Promise
   await insert(db, "data_source_change", { ...app, ...change });
 }
 
-/** An invitation, a program's grant, and a promotion. */
+/** Adds an invitation, a program's grant, and a promotion. */
 async function addAccess(db: DataSource, number: number, mark: string): Promise<void> {
   await numberFrom(db, number, ["one_time_link", "invitation", "oauth_grant", "promotion"]);
   const app = { app_id: number };
@@ -61,7 +61,12 @@ async function addAccess(db: DataSource, number: number, mark: string): Promise<
   await insert(db, "promotion", { ...app, ...promotion });
 }
 
-/** @param mark part of every text in the app; the numbers up to `number` are unused. @returns the token of its administrator */
+/**
+ * Creates the app.
+ * @param mark part of every text in the app
+ * @param number its ID; no row uses a number up to this one
+ * @returns the token of its administrator
+ */
 export async function addNumberedApp(service: TestService, number: number, mark: string): Promise<string> {
   const { db } = service;
   const token = newToken("admin");
@@ -84,7 +89,7 @@ export async function addNumberedApp(service: TestService, number: number, mark:
   await send("v1/:app/tokens", { kind: "api", name: mark }, "credential");
   await send("v1/:app/settings", { [mark]: mark, [`_${mark}`]: `a secret of ${mark}` }, "audit_entry");
   const source = { name: mark, columns: ["Name"], entries: [{ Name: mark }] };
-  // The import replaces the first entry, and stores a version.
+  // The import replaces the first entry, and stores a version of the data source.
   await numberFrom(db, number - 1, ["data_source_entry"]);
   await send("v1/:app/data-sources", source, "data_source");
   await send(`v1/:app/data-sources/${number}/import`, [{ Name: mark }], "data_source_version");

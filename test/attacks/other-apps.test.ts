@@ -1,4 +1,6 @@
-/** Members of one app use the numbers of another app's resources: every operation of the schema with numeric ids. */
+/**
+ * Checks that members of one app cannot use the numeric IDs of another app's resources: sends each operation of the schema with such IDs.
+ */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { buildSchema } from "graphql";
@@ -10,7 +12,7 @@ import { until } from "../harness/until.js";
 import { type CallByNumber, callsByNumber } from "./calls-by-number.js";
 import { addNumberedApp } from "./numbered-app.js";
 
-/** All resources of an app have the same number, so that one call covers every kind. The last number is unused. */
+/** Numbers as IDs. All resources of an app have the same number, so that one call covers every kind. No resource has the last number. */
 const OWN = 4001;
 const FOREIGN = 5001;
 const NOBODYS = 6001;
@@ -19,7 +21,7 @@ const MARK = "kept-by-the-other";
 const CALLS = callsByNumber(buildSchema(readFileSync("schema/schema.graphql", "utf8")));
 const callsOf = (operation: CallByNumber["operation"]) => CALLS.filter((call) => call.operation === operation);
 
-/** Tables whose rows have a number and an app. */
+/** Returns the tables whose rows have a numeric ID and an app. */
 const TABLES = `
   SELECT relname AS name FROM pg_class
    WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace
@@ -29,14 +31,14 @@ describe("resources of another app, requested by their IDs", () => {
   let service: TestService;
   let admin: string;
 
-  /** The response without values that differ by time and number. */
+  /** Removes values from the response that differ by time and ID. */
   async function answerTo(call: CallByNumber, numbers: readonly number[]): Promise<string> {
     const text = JSON.stringify(await service.graphql(call.document(OWN, numbers), {}, { as: admin }));
     expect(text, call.name).to.not.include(MARK);
     return text.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\d.]+/g, "0");
   }
 
-  /** Compares the call with a foreign number and with an unused one: the responses are equal. */
+  /** Sends the call with a number of the other app, and with an unused one: both responses must be equal. */
   async function differences(call: CallByNumber): Promise<string[]> {
     const found: string[] = [];
     for (let place = 0; place < call.numbers; place += 1) {
@@ -49,7 +51,7 @@ describe("resources of another app, requested by their IDs", () => {
     return found;
   }
 
-  /** Every row that belongs to the other app. */
+  /** Returns all rows of the other app. */
   async function foreignRows(): Promise<string[]> {
     const tables = await rows<{ name: string }>(service.db, TABLES, []);
     const all = tables.map(({ name }) => `SELECT '${name} ' || t::text AS line FROM ${name} AS t WHERE app_id = $1`);

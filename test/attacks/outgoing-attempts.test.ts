@@ -1,6 +1,6 @@
 /**
- * Generated attempts of code and servers to redirect a request to another host, or to reveal a bound secret: redirects, echoes, split
- * headers, HTTP/2 and private addresses, against local TLS servers. Attempts in the URL itself are in outgoing-origins.test.ts.
+ * Generates attempts of code and servers to redirect a request to another host, or to reveal a bound secret: redirects, echoes, split
+ * headers, HTTP/2 and private addresses. The hosts are local TLS servers. outgoing-origins.test.ts has attempts in the URL itself.
  */
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener } from "node:http";
@@ -37,7 +37,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
   let receivedElsewhere: IncomingMessage[] = [];
   let printed: string[] = [];
 
-  /** Connects to local servers, and records the intended target of each connection. */
+  /** Opens all connections to local servers, and records the intended target of each. */
   const sender = new OutgoingSender(async (host, port) => {
     contacted.add(`${host}:${port}`);
     if (host !== "localhost" && host !== "127.0.0.1") throw Object.assign(new Error(), { code: "ECONNREFUSED" });
@@ -232,7 +232,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
       response.end("ok");
     });
     const port = await listen(server);
-    // The certificate is valid for both names at one address: a client may reuse the connection (RFC 9113, 9.1.1).
+    // The certificate is valid for both names at one address, so a client may use the connection for both (RFC 9113, 9.1.1).
     const [named, numbered] = [`https://localhost:${port}`, `https://127.0.0.1:${port}`];
     server.on("session", (session: ServerHttp2Session) => {
       sessions.push(session);
@@ -288,7 +288,7 @@ describe("attempts to redirect requests, or to get a bound secret", () => {
         const plain = v4[next!(v4.length)]!();
         const address = next!(2) === 0 ? plain : v6[next!(v6.length)]!(plain);
         const literal = address.includes(":") ? `[${address}]` : address;
-        // A name may have a public address besides the private one.
+        // A host name may have a public address besides the private one.
         resolved = next!(2) === 0 ? [address] : ["93.184.215.14", address];
         const url = next!(2) === 0 ? `https://${literal}` : "https://rebound.example";
         const { code } = await send({ url, auth: undefined }, [new URL(url).origin], strict);

@@ -1,4 +1,4 @@
-/** 2,000 generated URLs that try to leave the origins of an action: no connection goes anywhere else. */
+/** Generates 2,000 URLs that try to leave the origins of an action: no connection goes anywhere else. */
 import { expect } from "chai";
 import { OutgoingSender } from "../../src/engine/outgoing.js";
 import { createRequests } from "../../src/operations/requests/run-requests.js";
@@ -10,7 +10,7 @@ const ALLOWED = new Set(["api.example.com:443", "xn--bcher-kva.example:8443"]);
 describe("requests that try to leave the origins of an action", () => {
   const contacted: string[] = [];
 
-  /** Refuses every connection and records its intended target. */
+  /** Refuses each connection and records its intended target. */
   const sender = new OutgoingSender(async (host, port) => {
     contacted.push(`${host}:${port}`);
     throw Object.assign(new Error(), { code: "ECONNREFUSED" });
@@ -21,7 +21,7 @@ describe("requests that try to leave the origins of an action", () => {
     },
     scanFor: async () => null,
   };
-  /** In a separate run: one run can send 100 requests. */
+  /** Sends each request in a separate run, because one run can send at most 100 requests. */
   const send = (options: object) =>
     createRequests({ sender, bindings })
       .begin({

@@ -67,7 +67,7 @@ export const PATHS = [
   "/%2e%2e/x",
 ];
 
-/** A repeatable sequence of numbers below `most`. */
+/** Returns repeatable pseudo-random numbers below `most`. */
 export function* numbers(seed: number): Generator<(most: number) => number> {
   let state = seed;
   for (;;) {

@@ -1,11 +1,11 @@
-/** Script URLs of an author become part of the page's policy: none of them can add another directive. */
+/** Checks that an author's script URLs cannot add another directive to the content security policy of the page. */
 import { expect } from "chai";
 import { authorDocument } from "../../src/api/author-document.js";
 import type { RuntimeEnv } from "../../src/rules/env-script.js";
 
 const POLICY = "content-security-policy";
 const NONCE = /'nonce-[^']*'/;
-/** A directive that would let others frame the page. */
+/** A directive that would let other sites frame the page. */
 const SAID = "frame-ancestors";
 const ENV: RuntimeEnv & { token: string } = {
   appId: 1,

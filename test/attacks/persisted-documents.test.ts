@@ -1,4 +1,4 @@
-/** Registered documents, and app users that may send no others. */
+/** Tests registered GraphQL documents, and an instance on which app users can send only registered ones. */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { ClientTriggers } from "../../src/web/runtime/documents.js";
@@ -41,7 +41,7 @@ describe("documents that the service knows", () => {
       expect(body.errors[0].message).to.contain("documentId must be sha256:");
       expect(body.errors[0].extensions.status).to.equal("REQUEST_INVALID");
     }
-    // The sent text counts.
+    // The service executes the sent text, even beside the ID of a registered document.
     const { body } = await ask({ documentId: idOf(Apps), query: "{ __typename }" });
     expect(body.data).to.deep.equal({ __typename: "Query" });
   });

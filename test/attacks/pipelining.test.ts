@@ -1,4 +1,7 @@
-/** Requests sent ahead on one connection: how many are in progress at once, and that each gets its answer in order. */
+/**
+ * Tests requests that a client sends on one connection before it has the earlier responses: how many are in progress at once, and that the
+ * responses keep the order.
+ */
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type AddressInfo, connect, type Socket } from "node:net";
@@ -25,7 +28,7 @@ describe("pipelined requests", () => {
     for (const close of closings.splice(0)) close();
   });
 
-  /** A port whose requests stay open until the test answers them. */
+  /** Starts a server whose requests stay open until the test responds. */
   async function listen(): Promise<{
     port: number;
     open: { request: IncomingMessage; response: ServerResponse }[];

@@ -1,4 +1,4 @@
-/** Apps whose runs sleep, wait for others, or wait for dozens of others, beside a normal app. */
+/** Tests apps whose runs sleep, wait for other runs, or wait for dozens of them, beside a normal app. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
@@ -54,7 +54,7 @@ describe("an app with few runs", () => {
     await service.stop();
   });
 
-  /** The neighbour gets answers while the runs of the others still run or wait. */
+  /** Expects that the normal app gets responses while the other apps' runs still run or wait. */
   async function expectServed(): Promise<void> {
     for (let call = 0; call < 3; call += 1) {
       const { http, body } = await ask(service, neighbour, "quick/runWithResult");
@@ -82,7 +82,7 @@ describe("an app with few runs", () => {
     const accepted = async (app: number) =>
       (await count(service, app, "queued")) + (await count(service, app, "running"));
     for (const app of hostile) await until(async () => (await accepted(app)) === 46);
-    // Its share of ordinary slots, and one nested slot for each of its runs.
+    // Each hostile app has its share of ordinary slots, and one nested slot for each of its runs.
     for (const app of hostile) expect(await count(service, app, "running")).to.be.within(1, 6);
     await expectServed();
   });

@@ -1,4 +1,4 @@
-/** Apps that fill the queue, and an app that follows. */
+/** Tests apps that fill the queue, and an app that queues runs afterwards. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { QUEUE_MIN_PER_APP } from "../../src/limits.js";

@@ -1,11 +1,11 @@
-/** Code that runs in a realm for the test of its native functions, passed as source text. */
+/** Calls the native functions of a realm. Runs inside the realm as source text. */
 
 // biome-ignore lint/suspicious/noExplicitAny: the global scope of another program
 type Any = any;
 
 /**
- * Calls and constructs reachable functions of the platform, on and with all available objects, and with callbacks that throw. Returns the
- * number of calls or, with `from` null, all names.
+ * Calls and constructs the reachable functions of the platform with all available objects, and with callbacks that throw. Returns the
+ * number of calls. If `from` is null, returns the names of the functions.
  */
 export async function tryNatives(url: string, from: number | null, count: number): Promise<string[] | number> {
   const { apply, construct, ownKeys, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
@@ -41,10 +41,10 @@ export async function tryNatives(url: string, from: number | null, count: number
   ];
   const hooks = (hook: Any, names: readonly PropertyKey[] = [...HOOKS, Symbol.iterator, Symbol.asyncIterator]): Any =>
     Object.fromEntries(names.map((name) => [name, hook]));
-  /** A stream that throws on every access after its creation. */
+  /** Creates a stream that throws on each access after its creation. */
   const broken = (): Any => hooks(boom, HOOKS.slice(1, 9));
 
-  /** One of each kind of object that code can have. */
+  /** Returns one object of each kind that code can have. */
   function makeObjects(): Any[] {
     const made: Any[] = [];
     const have = (make: () => unknown) => {
@@ -85,7 +85,7 @@ export async function tryNatives(url: string, from: number | null, count: number
     return made;
   }
 
-  /** Functions of the platform with the paths to them. */
+  /** Returns functions of the platform with the paths to them. */
   function findFunctions(objects: readonly Any[]): [string, Any][] {
     const found: [string, Any][] = [];
     const walked = new Set<unknown>([Function.prototype, Object.prototype, Object, Function, scope]);
@@ -143,7 +143,7 @@ export async function tryNatives(url: string, from: number | null, count: number
     () => [url, { signal: AbortSignal.abort(bomb) }],
   ];
 
-  /** True if the object has the function itself or by its prototype. */
+  /** True if the object has the function itself or through its prototype. */
   function has(object: Any, work: Any): boolean {
     try {
       for (let holder = object; holder !== null; holder = getPrototypeOf(holder)) {
@@ -174,7 +174,7 @@ export async function tryNatives(url: string, from: number | null, count: number
       const values = has(object, work) ? VALUES : VALUES.filter((_, place) => place % 16 === at % 16);
       for (const make of values) quietly(() => apply(work, object, make()));
     }
-    // Calls timers and listeners at once.
+    // Timers and listeners are called at once.
     const { constructor: OwnEvent } = objects.find((one) => "isTrusted" in one);
     for (const one of objects) {
       if (one instanceof AbortController) quietly(() => one.abort());

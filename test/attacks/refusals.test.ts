@@ -1,4 +1,4 @@
-/** Repeated refusals: callers without a credential are answered with growing delays, others are not. */
+/** Tests repeated refusals: responses to callers without a credential are delayed more each time, those to other callers are not. */
 import { expect } from "chai";
 import { createRefusalDelay } from "../../src/operations/access/refusal-delay.js";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -1,4 +1,7 @@
-/** Requests that are refused while their bodies still arrive: the sender gets the response, and the connection ends cleanly. */
+/**
+ * Tests requests that the service refuses while their bodies still arrive: the sender receives the response, and the connection ends
+ * cleanly.
+ */
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";

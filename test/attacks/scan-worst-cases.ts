@@ -4,7 +4,7 @@ export const KB = 1024;
 export const numbered = (count: number, before: string): string[] =>
   Array.from({ length: count }, (_, i) => before + String(i).padStart(7, "0"));
 
-/** Every word of four letters over a small alphabet: the maximum of different prefixes. */
+/** Words of four letters over a small alphabet, which have the maximum of different prefixes. */
 function deBruijn(letters: string, length: number): string {
   let text = letters[0]!.repeat(3);
   const seen = new Set<string>();
@@ -27,7 +27,7 @@ function random(bytes: number): Buffer {
   );
 }
 
-/** 100 KB each, in many expensive forms. */
+/** Texts of 100 KB each, in many expensive forms. */
 export const SECRETS: Record<string, unknown> = {
   "9,000 strings AAAA0000…": numbered(9000, "AAAA"),
   "100 KB of A": "A".repeat(100 * KB),
@@ -44,7 +44,7 @@ export const SECRETS: Record<string, unknown> = {
 
 export function textsOf(bytes: number): Record<string, string> {
   const fill = (unit: string) => unit.repeat(Math.ceil(bytes / unit.length)).slice(0, bytes);
-  // One escape with the maximum nesting: each layer is another text.
+  // One escape has the maximum nesting; each layer is another text.
   const nested = `%${"25".repeat(8)}41`;
   const nestedAtEnd = (text: string) => text.slice(nested.length) + nested;
   const noise = random(3 * KB).toString("base64");

@@ -1,11 +1,11 @@
 /**
- * A simple implementation of the secret scan: decodes each layer byte by byte, and searches each pattern at each position. Slow, and the
- * oracle for the real scan. Shares only the patterns with it.
+ * A slow and simple implementation of the secret scan. It decodes each layer byte by byte and searches each pattern at each position. Tests
+ * compare the real scan with it. Both share only the patterns.
  */
 import { patternsOf } from "../../src/engine/secret-scan/patterns.js";
 
 const SEPARATOR = 0xff;
-/** Separators between runs of digits: the maximum that can remain after a cut. */
+/** Maximum number of separators between groups of digits that can remain after a cut. */
 const PARTED = Array<number>(6).fill(SEPARATOR);
 const ESCAPES_NESTED = 8;
 const SHORTEST_BYTES = 8;
@@ -15,7 +15,7 @@ const HEX = /[\da-f]{16,}/gi;
 
 const withoutBreaks = (bytes: number[]): number[] => bytes.filter((byte) => byte !== 10 && byte !== 13);
 
-/** UTF-8 of a code unit; with a low surrogate the high one before it is replaced. */
+/** Returns the UTF-8 of a code unit. A low surrogate replaces the high surrogate before it. */
 function unitWritten(out: number[], unit: number): void {
   const [a, b, c] = out.slice(-3);
   const isLow = unit >= 0xdc00 && unit < 0xe000;
@@ -28,7 +28,7 @@ function unitWritten(out: number[], unit: number): void {
 }
 
 const NAMED: Record<string, string> = { b: "\b", t: "\t", n: "\n", f: "\f", r: "\r", '"': '"', "\\": "\\", "/": "/" };
-/** Latin-1 represents bytes. */
+/** Escapes in a text in which each character stands for one byte (Latin-1). */
 const ESCAPE = /%([\da-f]{2})|\\(?:u([\da-f]{4})|x([\da-f]{2})|([btnfr"\\/]))/giy;
 
 function unescaped(bytes: number[]): number[] {
@@ -56,7 +56,7 @@ function digitsDecoded(digits: string, bits: number, toValue: (digit: string) =>
 const BASE64_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const base64Value = (digit: string): number => BASE64_DIGITS.indexOf({ "-": "+", _: "/" }[digit] ?? digit);
 
-/** Decodes digits, and returns the rest after its escapes are decoded. */
+/** Returns the decoded groups of digits, and the rest of the text after its escapes are decoded. */
 function decoded(bytes: number[]): number[][] {
   const text = Buffer.from(bytes).toString("latin1");
   const layers: number[][] = [];
@@ -85,7 +85,7 @@ function layersOf(text: string): number[][] {
   return [...nested, ...[...new Set([plain, nested.at(-1)!])].flatMap(decoded)];
 }
 
-/** True if the layer ends with eight bytes or more of a truncated pattern. */
+/** True if the layer ends with at least eight bytes of a pattern that was cut. */
 function endsWithin(layer: Buffer, pattern: Uint8Array): boolean {
   for (let length = SHORTEST_BYTES; length <= Math.min(pattern.length, layer.length); length += 1) {
     for (let behind = 0; behind < CUT_SLACK && behind + length <= layer.length; behind += 1) {
@@ -96,7 +96,7 @@ function endsWithin(layer: Buffer, pattern: Uint8Array): boolean {
   return false;
 }
 
-/** Names of all secrets in the text, except those that only count as whole strings. */
+/** Returns the names of all secrets in the text, except those that count only as whole strings. */
 export function secretsHeld(
   secrets: readonly { name: string; value: string }[],
   text: string,

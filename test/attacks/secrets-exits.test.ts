@@ -1,4 +1,4 @@
-/** Secrets at every exit of a real run: covers decisions outside the scan, which the test of forms cannot see. */
+/** Tests each place where a real run can output a secret. Covers decisions outside the scan, which secrets-forms.test.ts cannot see. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";

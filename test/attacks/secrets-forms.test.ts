@@ -1,4 +1,4 @@
-/** Every kind of value in every encoding is found and masked; generated, so that no pair is missing. */
+/** Checks that the scan finds and masks each kind of value in each encoding. The pairs are generated, so that none is missing. */
 import { expect } from "chai";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
 import { secretsOfSetting } from "../../src/rules/secrets.js";
@@ -15,7 +15,7 @@ const everyByte: Encode = (text) => Buffer.from(text).toString("hex").replaceAll
 
 const LAYERS: Record<string, Encode> = { json, unicodeJson, url, lowerUrl, everyByte };
 
-/** All nestings of up to three layers, and a few deep ones. */
+/** Returns all nestings of encodings with up to three layers, and a few deep ones. */
 function nestings(): Record<string, Encode> {
   const found: Record<string, Encode> = {};
   for (const [a, first] of Object.entries(LAYERS)) {
@@ -73,7 +73,7 @@ const FORMS: Record<string, Encode> = {
   "CRLF between lines, in hex": (text) => Buffer.from(breaks("\r\n")(text)).toString("hex"),
 };
 
-/** Texts before and after the secret: some look like the beginning of an escape. */
+/** Texts before and after the secret. Some look like the beginning of an escape. */
 const AROUND: [string, string][] = [
   ["before ", " after"],
   ["", ""],
@@ -82,10 +82,13 @@ const AROUND: [string, string][] = [
   ["C:\\keys\\", "\\"],
 ];
 
-/** Parts of an address before the secret. */
+/** Parts of a URL before the secret. */
 const BEGINNINGS = ["http://h.example/x?", "http://h.example/x?n=", "http://h.example/x#", "http://h.example/"];
 
-/** A backslash before an escape changes the text; the rest of the shortest values is too short to detect. */
+/**
+ * Selects texts for a value of this length. A backslash before an escape changes the text, and the rest of the shortest values is too short
+ * to detect.
+ */
 const aroundOf = ({ length }: string) => AROUND.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : AROUND.length);
 
 describe("secrets in every form", () => {
@@ -112,7 +115,7 @@ describe("secrets in every form", () => {
     it(`finds ${kind} in ${Object.keys(FORMS).length} forms in a URL, after its normalization`, () => {
       for (const [at, [form, encode]] of Object.entries(FORMS).entries()) {
         for (const begin of sampleOf(BEGINNINGS, at, 2)) {
-          // Some are not valid in URLs.
+          // Some values cannot be part of a URL.
           const address = URL.parse(begin + encode(value))?.href;
           if (address) expect(scan.findInUrl(address), `${form} behind ${begin}`).to.equal("_key");
         }

@@ -1,4 +1,4 @@
-/** The scan agrees with its oracle in generated texts; a test in test/long runs many more. */
+/** Checks that the scan agrees with its oracle in generated texts. A test in test/long runs many more. */
 import { expectSameVerdicts } from "./secret-texts.js";
 
 const TEXTS = 60;

@@ -1,10 +1,10 @@
-/** The scan's work is linear in text and secrets for any content: counted in steps, not in time. */
+/** Checks that the work of the scan is linear in text and secrets for any content. Counts steps, not time. */
 import { expect } from "chai";
 import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
 import { secretsOfSetting } from "../../src/rules/secrets.js";
 import { KB, numbered, SECRETS, textsOf } from "./scan-worst-cases.js";
 
-/** Steps per byte of text: two in each layer, and escapes can make nine layers. */
+/** Maximum steps for each byte of text: two in each layer, and escapes can make nine layers. */
 const STEPS_PER_BYTE = 24;
 
 describe("the time of a scan", () => {

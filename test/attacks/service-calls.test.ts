@@ -1,4 +1,4 @@
-/** Code that imitates a run's library gets no further than a page's `fetch` of the service. */
+/** Checks that code that imitates a run's library reaches no more of the service than `fetch` in a page does. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
@@ -10,7 +10,7 @@ const BASE = "http://service.internal:4000/under/";
 const call = (id: number, ...[method, url, headers = {}, body = null]: unknown[]) =>
   `${id}:${JSON.stringify([method, url, headers, body])}`;
 
-/** The host's side with a service that answers when the test allows it. */
+/** The service's handler of a run's calls. It responds when the test allows it. */
 function underAttack() {
   const sent: ServiceRequest[] = [];
   const replies: Parameters<Reply>[] = [];

@@ -1,11 +1,11 @@
-/** Runs that need only the language follow each other on one thread: each has a fresh scope and the full memory. */
+/** Tests consecutive runs on one thread that need only the language: each has a fresh scope and the full memory. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 
-/** Several threads' worth of runs. */
+/** Number of runs: more than several threads serve. */
 const RUNS = 60;
-/** Kept by all runs together, it would exceed the heap limit. */
+/** Code that leaves data behind. The data of all runs together would exceed the heap limit. */
 const LEFT_BY_EACH =
   "globalThis.left = []; for (let i = 0; i < 8; i += 1) left.push(new Array(131_072).fill(i + 0.5));";
 

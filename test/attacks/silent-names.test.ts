@@ -1,4 +1,4 @@
-/** Names whose servers never answer, requested by the hundred: they do not delay others. */
+/** Tests hundreds of requests for names whose servers never respond: they do not delay other names. */
 import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { isIPv6 } from "node:net";
@@ -10,7 +10,7 @@ import { browserSources } from "../../src/service/browser-sources.js";
 import { until } from "../harness/until.js";
 
 const MANY = 60;
-/** Longer than any answer takes on a busy machine. */
+/** Longer than any response takes on a busy machine. */
 const LIMIT_MS = 60_000;
 const ADDRESSES = { A: "203.0.113.9", AAAA: "2001:db8::9" };
 const TYPES = { 1: "A", 28: "AAAA" } as const;
@@ -21,7 +21,7 @@ const bytesOf = (address: string): Buffer =>
     ? Buffer.from("20010db8000000000000000000000009", "hex")
     : Buffer.from(address.split(".").map(Number));
 
-/** The question of a DNS request: its bytes, the first label of its name, and its type. */
+/** Parses the question of a DNS request: its bytes, the first label of its name, and its type. */
 function questionIn(request: Buffer) {
   const end = request.indexOf(0, 12) + 5;
   const type = TYPES[request.readUInt16BE(end - 4) as keyof typeof TYPES];
@@ -32,7 +32,10 @@ function questionIn(request: Buffer) {
   };
 }
 
-/** Answers names by their first label: the record types that it lists, or never. */
+/**
+ * Starts a DNS server. It never responds to names that begin with `silent`, nor to queries for A or AAAA if the first label is `no-a` or
+ * `no-aaaa`.
+ */
 async function startNameServer() {
   const socket = createSocket("udp4");
   socket.on("message", (request, { port, address }) => {

@@ -1,4 +1,4 @@
-/** Slots of a dispatcher: what malicious apps can hold, and what remains for others. */
+/** Tests slots of a dispatcher: what malicious apps can hold, and what remains for others. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { CHAIN_DEPTH_MAX } from "../../src/limits.js";
@@ -9,14 +9,14 @@ const MOST_OF_ONE = ORDINARY - 1;
 
 const slotsOf = (ordinary: number) => new Slots(ordinary, () => {});
 
-/** Takes all slots that an app can get while none is freed. */
+/** Acquires all slots that an app can get while none is freed. */
 function takeAll(slots: Slots, appId: number): Slot[] {
   const all: Slot[] = [];
   for (let next = slots.tryAcquire(appId); next; next = slots.tryAcquire(appId)) all.push(next);
   return all;
 }
 
-/** The same through the queue, which contains only runs of this app. */
+/** Acquires all slots that an app can get through the queue, which contains only runs of this app. */
 function takeAllQueued(slots: Slots, appId: number): void {
   let reserved = slots.reserve();
   for (; reserved && (slots.perApp().get(appId) ?? 0) < reserved.share; reserved = slots.reserve())
@@ -24,7 +24,7 @@ function takeAllQueued(slots: Slots, appId: number): void {
   reserved?.free();
 }
 
-/** Nested slots in every way that the app's runs can request them, forty per run. */
+/** Acquires nested slots in each way that the app's runs can request them, forty for each run. */
 function nestAll(slots: Slots, appId: number, from: readonly Slot[]): Slot[] {
   const nested: Slot[] = [];
   const all = [...from];
@@ -78,7 +78,7 @@ describe("the slots of a dispatcher", () => {
         const slots = slotsOf(2);
         const own = slots.tryAcquire(1)!;
         let ended = 0;
-        // Each run waits for the next one in its chain while it holds its slot.
+        // Each run holds its slot while it waits for the next run in its chain.
         const run = async (slot: Slot, left: number): Promise<void> => {
           if (left > 0) await run(await slots.acquireNested(1, slot), left - 1);
           slot.free();

@@ -1,4 +1,4 @@
-/** Thousands of messages and sockets: their limits, separate for each sender. */
+/** Tests thousands of messages and sockets: their limits are separate for each sender. */
 import { expect } from "chai";
 import { createSocketBound, Operations } from "../../src/api/live/operations.js";
 import { createMessageRate } from "../../src/operations/access/message-rate.js";

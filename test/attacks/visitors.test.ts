@@ -1,4 +1,4 @@
-/** What visitors of an app's page, who have a token, can do to the app's owners; and what their tokens can read. */
+/** Tests what visitors of an app's page, who have a token, can do to the app's owners, and what their tokens can read. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { createTokenBucket } from "../../src/engine/token-bucket.js";
@@ -16,7 +16,7 @@ describe("a visitor", () => {
   });
   after(() => service.stop());
 
-  /** Number of run requests that pass the rate limit; no action exists. */
+  /** Returns the number of run requests that pass the rate limit. The action does not exist. */
   async function passed(as: string, requests: number): Promise<number> {
     const answers = [];
     for (let sent = 0; sent < requests; sent += 1) {

@@ -1,4 +1,4 @@
-/** Callers that find no free slot: the rows of their runs, and callers behind sleeping runs. */
+/** Tests callers that find no free slot: the rows of their runs, and callers behind sleeping runs. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";

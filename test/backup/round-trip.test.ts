@@ -27,7 +27,7 @@ interface Shape {
   indexes: string[];
 }
 
-/** Database objects besides rows; PostgreSQL chooses the names of partitions' indexes. */
+/** Returns all database objects except rows. Names of partitions' indexes are left out, because PostgreSQL chooses them. */
 async function shapeOf(db: DataSource): Promise<Shape> {
   const [shape] = await db.query(`
     SELECT (SELECT json_agg(format('%s %s', relname, pg_get_expr(relpartbound, oid)) ORDER BY relname)

@@ -25,7 +25,10 @@ async function must(rest: Rest, method: string, path: string, body?: object): Pr
   throw new Error(`${method} ${path}: ${answer.http} ${JSON.stringify(answer.body)}`);
 }
 
-/** Runs and their entries in several partitions, one of them in progress in a live process; of another app, which is not compared. */
+/**
+ * Adds runs with their entries in several partitions. One of them is in progress in a live process. They belong to another app, which the
+ * test does not compare.
+ */
 async function fillPartitions({ db }: TestService): Promise<void> {
   const partitions = createPartitions({ db, days: 30 });
   for (const last of [150_000, 420_000]) {
@@ -48,7 +51,7 @@ async function fillPartitions({ db }: TestService): Promise<void> {
       SELECT max(id), 999, 'master', 'manual', '{}', 'running', '00000000-0000-4000-8000-000000000001', now() FROM app`);
 }
 
-/** Adds rows to most tables, by normal requests. */
+/** Adds rows to most tables through the API. */
 export async function furnish(service: TestService): Promise<void> {
   const { appId, rest } = service;
   const app = `/v1/apps/${appId}`;
@@ -120,7 +123,7 @@ export function restoreTo(to: RestoreTo, path: string): Promise<RestoreReport> {
 
 const NAMES: Record<string, string> = { ":columns": "Seat", ":name": "Seats", ":dataSource": "Seats" };
 
-/** Responses of every read route for the first app, by path, without time-dependent values. */
+/** Returns the responses of every read route for the first app, by path, without values that depend on the time. */
 export async function allAnswers(url: string, token: string): Promise<Record<string, string>> {
   const answers: Record<string, string> = {};
   for (const { method, path } of ROUTES) {

@@ -1,4 +1,4 @@
-/** The callers' own connection, which only their measurements show. */
+/** Tests the benchmark's HTTP connection, whose faults would only show in its figures. */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { createServer, type Server, type Socket } from "node:net";

@@ -26,7 +26,7 @@ function command(name: "backup" | "restore", args: string[], environment: Record
   });
 }
 
-/** The prefix of a database's files in its store. */
+/** Returns the prefix of the database's files in the media store. */
 async function spaceOf(url: string): Promise<string> {
   const client = new Client({ connectionString: url });
   await client.connect();

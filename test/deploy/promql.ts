@@ -1,6 +1,6 @@
 /**
- * The part of PromQL that the rules of `deploy/` use, evaluated over scrapes. Uses Prometheus' own grammar, so that invalid expressions
- * fail here. Reports unsupported features.
+ * Evaluates the part of PromQL that the rules of `deploy/` use, over scraped samples. Uses Prometheus' own grammar, so that invalid
+ * expressions fail here. Throws for features that it does not support.
  */
 import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@prometheus-io/lezer-promql";
@@ -20,7 +20,7 @@ interface Value {
 
 const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 
-/** Samples of a text in Prometheus' format. */
+/** Parses samples in Prometheus' text format. */
 export function samplesIn(text: string): Sample[] {
   return text
     .split("\n")
@@ -43,7 +43,7 @@ export function parseExpression(text: string): SyntaxNode {
   return tree.topNode.firstChild!;
 }
 
-/** Names of the metrics in an expression. */
+/** Returns the names of the metrics in an expression. */
 export function metricsIn(text: string): string[] {
   const names: string[] = [];
   parser.parse(text).iterate({
@@ -77,7 +77,7 @@ const children = (node: SyntaxNode): SyntaxNode[] => {
   return all;
 };
 
-/** Value of the expression at the time of `after`; `before` is the scrape at the beginning of every range. */
+/** Evaluates the expression at the time of the scrape `after`. `before` is the scrape at the beginning of every range. */
 export function evaluate(text: string, before: readonly Sample[], after: readonly Sample[]): Value[] {
   const read = ({ from, to }: SyntaxNode) => text.slice(from, to);
   const unquoted = (node: SyntaxNode) => JSON.parse(read(node)) as string;

@@ -1,4 +1,4 @@
-/** Every command of the documents, pasted into a shell: one service for all pages, an app and a folder for each. */
+/** Pastes every command of the documents into a shell. One service serves all pages; each page has its own app and folder. */
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -14,7 +14,7 @@ import { differences, lastJson } from "./response.js";
 const RUN = ["sh", "graphql"];
 const isDone = ({ language, file, isResponse }: Block) => RUN.includes(language) || file !== null || isResponse;
 
-/** The blocks of a page, preceded by those that the page requires. */
+/** Returns the blocks of a page, preceded by those that the page requires. */
 function steps(page: string): Block[] {
   const text = readPage(page);
   const before = beginningOf(text);
@@ -37,7 +37,7 @@ describe("commands in the documentation", () => {
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 
-  /** An app as the first start creates it, with its credentials. */
+  /** Creates an app with credentials, as the first start of the service does. */
   async function newApp(name: string) {
     const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } });
     const { id } = body.app;
@@ -52,7 +52,7 @@ describe("commands in the documentation", () => {
     return { appId: Number(id), baseUrl: service.url, organizationId: service.organizationId, tokens };
   }
 
-  /** A reader's folder: credentials, and pictures that a page uploads. */
+  /** Creates a reader's folder with credentials, and with pictures that a page uploads. */
   function newFolder(credentials: object): string {
     const folder = mkdtempSync(join(tmpdir(), "svc-docs-"));
     folders.push(folder);
@@ -76,7 +76,7 @@ describe("commands in the documentation", () => {
       seen = true;
     };
     void next.then(end, end);
-    // There is no signal that the subscription has started: it does not show runs from before.
+    // The API does not signal that the subscription has started, and it does not return runs from before its start.
     await until(async () => {
       if (!seen) await service.rest("POST", `/v3/apps/${appId}/actions/welcome/runWithResult`, { body: {} });
       return seen;
@@ -157,7 +157,7 @@ describe("commands in the documentation", () => {
     expect(marked.filter(({ language }) => !RUN.includes(language))).to.deep.equal([]);
     const dull = marked.filter(({ notRun }) => notRun!.split(" ").length < 4);
     expect(dull.map(({ page, line }) => `${page}:${line}`)).to.deep.equal([]);
-    // A block with another name of a shell would not run.
+    // The test would not run a block that names its language otherwise, such as bash.
     const languages = new Set(PAGES.flatMap((page) => blocksOf(readPage(page)).map(({ language }) => language)));
     expect(
       [...languages].filter((one) => !["sh", "graphql", "js", "jsx", "json", "yaml", "text", "html"].includes(one)),

@@ -1,4 +1,4 @@
-/** The pages about runs in docs/internals (states, steps of a call, limits) and the reference page of limits against the code. */
+/** Compares the pages about runs in docs/internals (states, steps of a call, limits) and the reference page of limits with the code. */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
@@ -13,7 +13,7 @@ const SECTION = PAGE.slice(PAGE.indexOf("## Limits of a call, in order"));
 const ROWS = SECTION.split("\n").filter((line) => line.startsWith("| "));
 
 const sources = readdirSync(`${ROOT}src`, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ts"));
-/** Each admission mechanism, as code creates it. `createRateWindow` is used through the gate. */
+/** Calls that create a limiter. `createRateWindow` is not listed, because code uses it only through the gate. */
 const MECHANISM =
   /new (FairSemaphore|Slots|UploadSlots)\(|create(TokenBucket|Patience|BodyCapacity|RequestLimiter|Answers|Turns|Intake)\(/;
 
@@ -71,14 +71,14 @@ describe("the list of limits", () => {
   });
 });
 
-/** Not limits on callers: truncated texts, generated keys, and a limit derived from another. */
+/** Constants that are not limits on callers: sizes of truncated texts, of generated keys, and a limit that follows from another one. */
 const INTERNAL = [
   ...["VALUE_BYTES", "WORD_CHARACTERS", "REASON_MAX_CHARACTERS", "FAILURE_CHARACTERS", "SHOWN_CHARACTERS"],
   ...["SECRET_BYTES", "SALT_BYTES", "TAG_BYTES", "ARTIFACT_NAME_MAX_CHARACTERS"],
 ];
-/** Constants with these endings are limits. */
+/** Constants whose names end like this are limits. */
 const LIMIT = /(?:_MAX|_LIMIT|_CHARACTERS|_BYTES|_DEPTH|_SEGMENTS|_OPERATORS|_LISTED|_COUNTED|_KEPT|_PER_[A-Z_]+)$/;
-/** A template that is SQL, not a text for people. */
+/** Matches a template that contains SQL instead of text for people. */
 const STATEMENT = /\b(?:SELECT|INSERT|UPDATE|DELETE|FROM|WHERE|AND|SET|VALUES|interval|octet_length)\b/;
 
 describe("the reference page of limits", () => {

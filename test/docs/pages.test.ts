@@ -1,4 +1,4 @@
-/** The documents agree with themselves and with the code: links work, and the table of variables is complete. */
+/** Checks that the documents agree with each other and with the code: links work, and the table of variables is complete. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect } from "chai";
@@ -8,7 +8,7 @@ import { nextRuns } from "../../src/rules/schedule.js";
 import { localTime } from "../../src/rules/zone-clock.js";
 import { anchorOf, beginningOf, blocksOf, PAGES, ROOT, readPage } from "./pages.js";
 
-/** A page's text without its blocks of code and code in a line. */
+/** Returns a page's text without code blocks and inline code. */
 const proseOf = (page: string) =>
   readPage(page)
     .replaceAll(/^```[\s\S]*?^```$/gm, "")

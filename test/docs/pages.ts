@@ -1,11 +1,11 @@
-/** Code blocks of the documents, and the marks that tell a test what to do with each. */
+/** Reads the code blocks of the documents, and the marks that state what a test does with each block. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
-/** By their paths from the root. */
+/** Pages by their paths from the root. */
 export const PAGES: readonly string[] = [
   ...["README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"],
   ...globSync("docs/**/*.md", { cwd: ROOT }).sort(),
@@ -13,22 +13,22 @@ export const PAGES: readonly string[] = [
 
 export const readPage = (page: string): string => readFileSync(join(ROOT, page), "utf8");
 
-/** In a page: `<!-- not run: why -->` or `<!-- file: name -->` in the line before a block's fence. */
+/** A code block of a page. The line before its fence can have a mark: `<!-- not run: why -->` or `<!-- file: name -->`. */
 export interface Block {
   line: number;
   language: string;
   text: string;
-  /** Anchor of its section; "" before the first one. */
+  /** Anchor of the block's section; "" before the first section. */
   section: string;
-  /** Why no test runs it. */
+  /** Reason that no test runs the block. */
   notRun: string | null;
-  /** Name of the file that a reader creates from it. */
+  /** Name of the file that a reader creates from the block. */
   file: string | null;
-  /** True if the commands before it print this JSON, marked by `<!-- response -->`. */
+  /** True if the block is the output of the commands before it, marked by `<!-- response -->`. */
   isResponse: boolean;
 }
 
-/** The heading's anchor, as on GitHub. */
+/** Returns the anchor of a heading, as GitHub does. */
 export const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -70,7 +70,7 @@ export function blocksOf(text: string): Block[] {
 
 export interface Beginning {
   page: string;
-  /** Anchor; "" for the part before the first section. */
+  /** Anchor of the section; "" for the part before the first section. */
   section: string;
   /** True if only the first block of the section is needed. */
   isFirstBlock: boolean;
@@ -86,7 +86,10 @@ export function beginningOf(text: string): Beginning | null {
   return page === "" ? null : { page, section, isFirstBlock: first !== undefined };
 }
 
-/** Blocks of a page in a language, in order. @throws Error unless the page has that many, so that a test misses no new one */
+/**
+ * Returns the blocks of a page in a language, in order.
+ * @throws Error unless the page has exactly `count` of them, so that a test notices a new block
+ */
 export function blocksIn(page: string, language: string, count: number): string[] {
   const blocks = blocksOf(readPage(page)).filter((block) => block.language === language);
   if (blocks.length !== count)

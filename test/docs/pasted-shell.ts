@@ -1,10 +1,13 @@
-/** A shell into which a reader pastes blocks one by one. A refused call ends it, unlike with curl. */
+/**
+ * A shell into which a test pastes blocks one by one, like a reader. An API call with an error status ends the shell, which plain curl
+ * would not do.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { programEnvironment } from "../harness/program-environment.js";
 import { ROOT } from "./pages.js";
 
-/** `npm run example` and `npx svc` run the scripts directly, without set-up; no other npm command is supported. */
+/** Definitions for `npm run example` and `npx svc`, which run the scripts without set-up. Other npm commands fail. */
 const PRELUDE = `
 set -eo pipefail
 curl() { command curl --fail-with-body "$@"; }
@@ -29,7 +32,7 @@ export interface PastedShell {
 }
 
 export function pastedShell(folder: string): PastedShell {
-  // Without DATA_DIR and other variables of the test's environment: a reader only has what the page says.
+  // The shell lacks DATA_DIR and other variables of the test, because a reader has only what the page says.
   const env = programEnvironment();
   const bash = spawn("bash", { cwd: folder, env, stdio: ["pipe", "pipe", "pipe"] });
   let printed = "";
@@ -45,7 +48,7 @@ export function pastedShell(folder: string): PastedShell {
     throw new Error(`the shell ended with ${code}: ${printed}${complaints}`);
   });
   ended.catch(() => undefined);
-  // The end of the process reports it.
+  // The handler of the end reports this failure.
   bash.stdin.on("error", () => undefined);
   bash.stdin.write(PRELUDE);
 

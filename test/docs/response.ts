@@ -8,18 +8,18 @@ export function lastJson(printed: string): unknown {
     try {
       return JSON.parse(text.slice(at));
     } catch {
-      // A later document starts behind this position.
+      // The next document starts after this position.
     }
   }
   throw new Error(`the commands printed no JSON: ${text.slice(-300)}`);
 }
 
-/** Numbers that depend on earlier commands, by name. */
+/** Names of numbers that depend on earlier commands. */
 const isId = (name: string): boolean => /^(?:id|\w+Id)$/.test(name);
 
 /**
- * Paths at which the response differs from what the page shows. An object on the page may leave fields out. `…` in a text stands for any
- * text, and an id for any id.
+ * Returns the paths at which the response differs from the page. An object on the page may leave fields out. On the page, `…` in a text
+ * stands for any text, and an ID for any ID.
  */
 export function differences(shown: unknown, real: unknown, path = ""): string[] {
   if (typeof shown === "string" && shown.includes("…")) {

@@ -1,5 +1,6 @@
 /**
- * The documentation as web pages and as texts: every link works, the content security policy is strict, examples name the reader's address.
+ * Tests the documentation as web pages and as texts: each link works, the content security policy is strict, and examples contain the
+ * reader's address.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -45,7 +46,7 @@ describe("the pages of the documentation", () => {
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 
-  /** A site of these Markdown files. */
+  /** Builds a site of these Markdown files. */
   function siteOf(files: Record<string, string>): FastifyInstance {
     const root = mkdtempSync(join(tmpdir(), "svc-docs-site-"));
     folders.push(root);

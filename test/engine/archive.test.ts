@@ -1,4 +1,4 @@
-/** The file of a backup: it is restored as written, or rejected with a reason. */
+/** Tests the file of a backup: it is restored as it was written, or rejected with a reason. */
 import { randomBytes } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ async function read(path: string, secret: Secret | null): Promise<Part[]> {
   return parts;
 }
 
-/** The error line for the file. */
+/** Reads the file and returns the error. */
 async function refusal(path: string, secret: Secret | null): Promise<string> {
   return read(path, secret).then(
     () => "nothing is wrong",
@@ -31,7 +31,7 @@ async function refusal(path: string, secret: Secret | null): Promise<string> {
   );
 }
 
-/** A tar file with arbitrary headers. */
+/** Builds a tar file with arbitrary headers. */
 function tape(entries: readonly { fields: object; content?: Buffer }[]): Buffer {
   const blocks = entries.flatMap(({ fields, content = Buffer.alloc(0) }) => {
     const header = Buffer.alloc(512);
@@ -113,7 +113,7 @@ describe("an archive", () => {
   it("is rejected if any bit is changed", async () => {
     for (const bytes of [sealed, plain]) {
       const secret = bytes === sealed ? KEY : null;
-      // The time and system in a gzip header have no meaning; all bytes after them count.
+      // Bytes 4 to 9 of a gzip header have no meaning for the content (time, system). All bytes after them count.
       const first = bytes === sealed ? 0 : 10;
       for (let n = 0; n < 16; n += 1) {
         const at = first + Math.floor((n / 15) * (bytes.length - 1 - first));

@@ -1,10 +1,10 @@
-/** Items that arrive together are processed together, each with its own outcome. */
+/** Tests batches: items that arrive together are processed together, each with its own outcome. */
 import { expect } from "chai";
 import { createBatches } from "../../src/engine/batches.js";
 
 class Away extends Error {}
 
-/** Doubles numbers; each call waits until the test releases it, and fails if one of the numbers is negative. */
+/** Creates batches that double numbers. Each call waits until the test releases it, and fails if one of the numbers is negative. */
 function doubling({ most = 10, atOnce = 1 } = {}) {
   const calls: { items: readonly number[]; go: (error?: Error) => void }[] = [];
   let called = Promise.withResolvers<void>();

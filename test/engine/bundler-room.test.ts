@@ -1,4 +1,4 @@
-/** The sandbox in which packages are bundled: what a script cannot do in it, and the handling of packages without a sandbox. */
+/** Tests the sandbox in which packages are bundled: what a script cannot do in it, and how packages are handled without a sandbox. */
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -24,14 +24,14 @@ const THING = placed(
   ]),
 );
 
-/** A bundler, and its log. */
+/** Creates a bundler, and collects its log. */
 function bundlerWith(options: Options) {
   const lines: string[] = [];
   const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(JSON.parse(line).msg) });
   return { lines, bundler: createBundler({ log, sandbox: true, ...options }) };
 }
 
-/** The error for a package whose archive is a task for the test script. */
+/** Returns the error for a package whose archive contains a task for the test script. */
 async function refusalOf(errand: Errand, options: Options = {}): Promise<Error> {
   const { bundler } = bundlerWith({ script: VISITOR, ...options });
   const archive = Buffer.from(JSON.stringify(errand));
@@ -72,7 +72,7 @@ describe("the process in which packages are bundled", () => {
 
   it("can write, create or remove nothing, not even where everyone may", async () => {
     const { isSealed, account } = await bundlerWith({}).bundler.room();
-    // Without Landlock only the account protects files.
+    // Without Landlock, only the separate account protects files.
     if (!isSealed && account === null) return;
     if (isSealed) {
       chmodSync(folder, 0o777);

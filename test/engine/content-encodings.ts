@@ -1,4 +1,4 @@
-/** Encodings of a body that requests to other services decode, each with its encoder. */
+/** Content encodings that requests to other services can decode, each with its encoder. */
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 
 export const ENCODINGS: [string, (text: string) => Buffer][] = [

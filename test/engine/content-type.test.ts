@@ -1,4 +1,6 @@
-/** The type of an upload, by its bytes. Uploads are untrusted: no bytes may cost more than one reading. */
+/**
+ * Tests how the service determines the type of an upload from its bytes. Uploads are untrusted, so no bytes may cost more than one reading.
+ */
 import { expect } from "chai";
 import { contentTypeOf } from "../../src/engine/content-type.js";
 

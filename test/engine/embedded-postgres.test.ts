@@ -19,7 +19,7 @@ describe("the embedded PostgreSQL", () => {
         () => "let in",
         (error: Error) => error.message,
       );
-    // Commits are on disk before they are acknowledged.
+    // The server stores a commit on disk before it acknowledges it.
     expect(
       await query(
         postgres.url,
@@ -31,11 +31,11 @@ describe("the embedded PostgreSQL", () => {
     ).to.deep.equal([
       { encoding: "UTF8", collate: "C", name: "svc", sync: "on", fsync: "on", sockets: ".", listen: "127.0.0.1" },
     ]);
-    // Its URL is in a file for the owner only.
+    // The URL is in a file that only the owner can read.
     const file = join(cluster.dataDir, "database-url");
     expect(readFileSync(file, "utf8").trim()).to.equal(postgres.url);
     expect(statSync(file).mode & 0o777).to.equal(0o600);
-    // The socket is in a folder for the owner only, and needs the same password.
+    // The socket is in a folder that only the owner can enter, and it requires the same password.
     expect(statSync(join(cluster.dataDir, "postgres")).mode & 0o077).to.equal(0);
     expect(
       await query(postgres.socketUrl, "SELECT inet_server_addr() AS address, current_database() AS name"),
@@ -43,7 +43,7 @@ describe("the embedded PostgreSQL", () => {
     for (const url of [postgres.url, postgres.socketUrl]) {
       expect(await refusalOf(url.replace(/:[^:@]+@/, ":wrong@"))).to.match(/password authentication failed/);
     }
-    // It stops once, even with several calls.
+    // Several calls stop the server once.
     await Promise.all([postgres.stop(), postgres.stop()]);
     expect(isRunning(pid)).to.equal(false);
     expect(await attachEmbeddedPostgres(cluster.dataDir)).to.equal(null);

@@ -1,4 +1,4 @@
-/** Round-robin by key over few slots. */
+/** Tests the semaphore: a few slots are given to waiting keys in turn. */
 import { expect } from "chai";
 import { FairSemaphore } from "../../src/engine/fair-semaphore.js";
 

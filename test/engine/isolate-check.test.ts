@@ -1,4 +1,4 @@
-/** The compile check: V8's own result for a source, within limits, without running it. */
+/** Tests the compile check: it returns V8's result for a source within limits, and does not run the source. */
 import { expect } from "chai";
 import { createIsolateCheck } from "../../src/engine/isolate-check.js";
 import { ActionError } from "../../src/errors.js";

@@ -1,4 +1,4 @@
-/** Keys that pino writes itself: programs read a line with a duplicate key in different ways. */
+/** Checks that no log line sets a key that pino writes itself, because programs read a line with a duplicate key in different ways. */
 import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
@@ -7,7 +7,7 @@ const SOURCES = fileURLToPath(new URL("../../../src", import.meta.url));
 const RESERVED = ["level", "time", "pid", "hostname", "msg"];
 const CALL = /\blog\??\.(?:trace|debug|info|warn|error|fatal)\(\s*\{([^}]*)\}/g;
 
-/** The keys of an object literal, shorthand or not. */
+/** Returns the keys of an object literal, shorthand or not. */
 const keysOf = (literal: string): string[] =>
   literal
     .split(",")

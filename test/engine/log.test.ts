@@ -1,4 +1,4 @@
-/** What a log line may contain of an error. */
+/** Tests what a log line can contain of an error. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { captureConsole, createLog } from "../../src/engine/log.js";

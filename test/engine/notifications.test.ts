@@ -6,7 +6,7 @@ import { freshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 
 const LINGER_MS = 100;
-/** Other tests share the server. */
+/** Condition that selects the connections of this test, because other tests use the same server. */
 const OURS = "datname = current_database() AND application_name = 'svc-app-actions notices'";
 
 describe("a PostgreSQL channel that is followed", () => {

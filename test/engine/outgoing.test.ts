@@ -1,4 +1,4 @@
-/** Requests to other services against local servers: connections, decoding, redirects, retries, and each failure with its code. */
+/** Tests requests to other services against local servers: connections, decoding, redirects, retries, and each failure with its code. */
 import { once } from "node:events";
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Http2SecureServer } from "node:http2";

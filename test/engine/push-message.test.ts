@@ -1,4 +1,4 @@
-/** Web Push with the examples of the standards. */
+/** Tests Web Push with the examples of the standards. */
 import { createECDH, createPublicKey, createVerify } from "node:crypto";
 import { createRequire } from "node:module";
 import { expect } from "chai";
@@ -11,7 +11,7 @@ const ece = createRequire(createRequire(import.meta.url).resolve("web-push"))("h
 
 const fromBase64 = (text: string) => Buffer.from(text, "base64url");
 
-/** RFC 8291, section 5 and appendix A. */
+/** Example of RFC 8291, section 5 and appendix A. */
 const RFC_8291 = {
   plain: "When I grow up, I want to be a watermelon",
   receiverPrivate: "q1dXpw3UpT5VOmu_cf_v6ih07Aems3njxI-JWgLcM94",

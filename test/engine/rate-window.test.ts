@@ -1,4 +1,4 @@
-/** The sliding window in virtual time: stored hits are moved back, so that nothing waits for the clock. */
+/** Tests the sliding window without waiting: the test moves stored requests back in time. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
@@ -15,7 +15,7 @@ describe("the rate window", () => {
 
   before(async () => {
     database = await freshDatabase();
-    // Two pools, as two processes have them.
+    // The window uses two pools, like two processes.
     sources = await Promise.all([openDatabase(database.url, 4), openDatabase(database.url, 4)]);
     windows = sources.map(createRateWindow);
   });

@@ -1,23 +1,23 @@
-/** Replaces the script that reads packages: tries forbidden operations, and returns their outcomes. */
+/** Script that replaces the one that reads packages: it tries forbidden operations, and returns their outcomes. */
 import { spawnSync } from "node:child_process";
 import { createWriteStream, mkdirSync, readFileSync, readlinkSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
 
-/** Sent instead of an archive. */
+/** Task of the script, which the test sends in place of an archive. */
 export interface Errand {
-  /** Of a server on loopback. */
+  /** Port of a server on loopback. */
   port: number;
-  /** Contains `kept`, a file of another user. */
+  /** Folder that contains `kept`, a file of another user. */
   folder: string;
-  /** True if it never answers. */
+  /** True if the script never answers. */
   stays?: boolean;
 }
 
 export interface Report {
   network: string;
   environment: string[];
-  /** Error codes, or "done" for what succeeded. */
+  /** Error code of each operation, or "done" if the operation succeeded. */
   outcomes: Record<"connect" | "environ" | "write" | "truncate" | "create" | "folder" | "remove" | "shell", string>;
 }
 
@@ -45,7 +45,7 @@ async function reportOf({ port, folder }: Errand): Promise<Report> {
     create: attempt(() => writeFileSync(join(folder, "made"), "")),
     folder: attempt(() => mkdirSync(join(folder, "made"))),
     remove: attempt(() => rmSync(kept)),
-    // As the bundler's own process might do.
+    // A process that the bundler starts could do the same.
     shell: spawnSync("/bin/sh", ["-c", `rm ${kept}`]).status === 0 ? "done" : "refused",
   };
   return { network: readlinkSync("/proc/self/ns/net"), environment: Object.keys(process.env), outcomes };

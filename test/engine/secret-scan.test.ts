@@ -40,7 +40,7 @@ describe("the secret scan", () => {
     });
   }
 
-  /** What is passed on of a text that arrives in parts of that size, part by part. */
+  /** Sends the text in parts of that size. Returns what the stream passes on after each part. */
   async function passedOn(text: string, size: number, by = scan): Promise<string[]> {
     const passed: string[] = [];
     const stream = { push: (event: unknown) => event as string, characters: () => 0, end: () => null as never };
@@ -71,7 +71,7 @@ describe("the secret scan", () => {
     });
   }
 
-  /** Nested JSON of a text: as many layers as the scan removes. */
+  /** Nests a text in JSON, in as many layers as the scan decodes. */
   const nested = (text: string) => {
     let json = text;
     for (let times = 0; times < 8; times += 1) json = JSON.stringify(json).slice(1, -1);
@@ -111,7 +111,7 @@ describe("the secret scan", () => {
   }
 
   it("keeps the state of escapes when it passes on a part of a text", async () => {
-    // The second half of the first escape is the beginning of another secret, and of another escape.
+    // The second half of the first escape is the beginning of the other secret and of another escape.
     const two = createSecretScan([
       { name: "_one", value: '\\nab"cdefgh', whole: false },
       { name: "_two", value: 'nab"cdefghij', whole: false },
@@ -148,7 +148,7 @@ describe("the secret scan", () => {
       const passed = await passedOn(text, size);
       expect(passed.join("")).to.equal(text);
       const held = text.split(/(?<=[.])/).length;
-      // Word by word, if the parts are that small.
+      // The stream passes text on word by word if the parts are small enough.
       expect(passed.length, `${size}`).to.be.at.least(Math.min(10 * held, text.length / size / 4));
     }
   });

@@ -1,4 +1,4 @@
-/** The known outcome of each attempt to send a message, whatever the server does: accepted, refused, unknown. */
+/** Tests the reported outcome of each attempt to send a message, whatever the server does: accepted, refused, or unknown. */
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { expect } from "chai";
 import { createCheckedConnections } from "../../src/engine/checked-connections.js";
@@ -30,7 +30,7 @@ const to = (port: number, more: Partial<SmtpServer> = {}): SmtpServer => ({
 
 describe("smtp", () => {
   let smtp: Smtp;
-  /** Gives up soon, for servers that say nothing. */
+  /** Sender with a short time limit, for servers that do not respond. */
   let hasty: Smtp;
   let server: MailServer;
   const others: { server: Server; sockets: Set<Socket> }[] = [];
@@ -54,7 +54,7 @@ describe("smtp", () => {
     }
   });
 
-  /** A server that answers each line as the test says. */
+  /** Starts a server that answers each line as the test specifies. */
   async function scripted(onConnect: (socket: Socket) => void): Promise<number> {
     const sockets = new Set<Socket>();
     const one = createServer((socket) => {
@@ -66,7 +66,7 @@ describe("smtp", () => {
     return (one.address() as { port: number }).port;
   }
 
-  /** A server that accepts the envelope, and calls `onContent` at the end of the content. */
+  /** Starts a server that accepts the envelope, and calls `onContent` at the end of the content. */
   const upToContent = (onContent: (socket: Socket) => void) => (socket: Socket) => {
     socket.write("220 here\r\n");
     let inContent = false;
@@ -113,7 +113,8 @@ describe("smtp", () => {
   it("reports an unknown result if the content was sent and no reply arrived", async () => {
     const hangsUp = await scripted(upToContent((socket) => socket.destroy()));
     expect((await smtp.deliver(to(hangsUp), HANDOVER)).kind).to.equal("unsure");
-    // A busy machine may answer too late before the content: that attempt proves nothing. The first with content decides.
+    // On a busy machine the attempt may time out before the content, which proves nothing. The test repeats it until the server has
+    // received the content.
     const kind = await until(async () => {
       let hasContent = false;
       const silent = await scripted(
@@ -148,7 +149,7 @@ describe("smtp", () => {
       connections.push(socket);
       upToContent((one) => one.write("250 taken\r\n"))(socket);
     });
-    // The first is accepted; further data is read as commands again.
+    // The server accepts the first message. It reads further data as commands again.
     const first = await smtp.deliver(to(port), HANDOVER);
     expect(first.kind).to.equal("taken");
     connections[0]!.destroy();

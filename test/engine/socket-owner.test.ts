@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { openKernelSockets } from "../../src/engine/egress-proxy/kernel-sockets.js";
 import { NOBODY, peerUid, uidByTable } from "../../src/engine/egress-proxy/socket-owner.js";
 
-/** Drops its rights itself, because another user may be unable to read the program. */
+/** Script that connects as another user. It drops its rights itself, because that user may be unable to read the program. */
 const CONNECT = `
   const [host, port, uid] = process.argv.slice(1);
   const net = require("node:net");

@@ -1,4 +1,6 @@
-/** Packs and responses of git servers that are broken, hostile or too large; patterns of tags; addresses that a pull may not reach. */
+/**
+ * Tests packs and responses of git servers that are broken, hostile or too large, patterns of tags, and addresses that a pull cannot reach.
+ */
 import { createHash } from "node:crypto";
 import { deflateSync } from "node:zlib";
 import { expect } from "chai";
@@ -17,9 +19,9 @@ interface Item {
   type: keyof typeof TYPES | "difference" | "unknown";
   content: Buffer;
   base?: string;
-  /** Kind and size as the pack states them, if not those of the item. */
+  /** Kind and size that the pack states, if they differ from the actual ones. */
   head?: Buffer;
-  /** Size that the pack states, if not that of the content. */
+  /** Size that the pack states, if it differs from that of the content. */
   size?: number;
 }
 
@@ -67,7 +69,7 @@ const commitOf = (root: Item): Item => ({
   content: Buffer.from(`tree ${hash(root)}\nauthor a\n\nb\n`),
 });
 
-/** A commit with `settings.json`, or the entries of its root. */
+/** Builds a pack with one commit. By default its root has only `settings.json`. */
 function repository(text: string | Buffer, entries?: [string, string, string][]) {
   const file = blob(text);
   const root = tree(entries ?? [["100644", "settings.json", hash(file)]]);
@@ -91,7 +93,7 @@ describe("git repositories", () => {
     const { file, root, commit, items } = repository('[{"key":"a","value":1}]');
     const whole = JSON.parse(await read(hash(commit), packOf(items)));
     expect(whole.settings).to.deep.equal([{ key: "a", value: 1 }]);
-    // The file as a copy of the first 12 bytes of another, and an insert; the base stands behind it.
+    // Builds the file from the first 12 bytes of another file (the base) and an insert. The base comes after it in the pack.
     const base = blob('[{"key":"a",xxxxxxxxxxxxxxxx');
     const rest = Buffer.from('"value":1}]');
     const content = Buffer.concat([
@@ -122,7 +124,7 @@ describe("git repositories", () => {
       [packOf([], 2_000_000_000), /more than 100000 files/],
       [packOf([{ ...file, size: 1 }, commit, root]), /an object cannot be unpacked/],
       [packOf([{ ...file, size: 2 ** 30 }, commit, root]), /an object is too large/],
-      // Continuation bytes until the factor of the next digit is infinite, and the size is no number.
+      // Continuation bytes until the factor of the next digit is infinite, so that the size is not a number.
       [packOf([{ ...file, head: Buffer.from([0xb0, ...Buffer.alloc(159, 0x80), 0]) }]), /a number is too long/],
       [packOf([base, delta(...Buffer.alloc(160, 0x80), 0)]), /a number is too long/],
       [packOf([zeros, zeros]), /unpacks to more than 64 MB/],
@@ -155,7 +157,7 @@ describe("git repositories", () => {
     expect(await of([["100644", "settings.json", "0".repeat(40)]])).to.match(/settings\.json is missing/);
     const { commit, items } = repository(Buffer.from([0xff, 0xfe]));
     expect(await faultOf(read(hash(commit), packOf(items)))).to.equal("settings.json is not UTF-8 text");
-    // A folder that contains itself cannot be made: its hash depends on its content. Deep ones can.
+    // A folder that contains itself is impossible, because its hash depends on its content. Deep folders are possible.
     let [folder, all] = [tree([["100644", "x.ts", id]]), [blob("[]")]];
     for (let depth = 0; depth < 20; depth += 1) {
       all = [...all, folder];
@@ -163,7 +165,7 @@ describe("git repositories", () => {
     }
     const deep = commitOf(folder);
     expect(await faultOf(read(hash(deep), packOf([...all, folder, deep])))).to.match(/nested deeper than 16 folders/);
-    // Each folder stands ten times in the next one, so that six of them are a million entries.
+    // Each folder is listed ten times in the next one, so that six levels have a million entries.
     let [many, levels] = [tree([]), [] as Item[]];
     for (let depth = 0; depth < 6; depth += 1) {
       levels.push(many);

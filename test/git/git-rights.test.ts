@@ -1,4 +1,4 @@
-/** The rights with which a git connection pulls, and its rejected input. */
+/** Tests the permissions with which a git connection pulls, and input that it rejects. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { hashToken, newToken } from "../../src/operations/access/tokens.js";

@@ -1,4 +1,7 @@
-/** An app connected to a git repository: pulls, webhooks, and tags that publish. Rights and faulty input are in git-rights.test.ts. */
+/**
+ * Tests an app that is connected to a git repository: pulls, webhooks, and tags that publish. git-rights.test.ts tests permissions and
+ * faulty input.
+ */
 import { createHmac } from "node:crypto";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
@@ -52,7 +55,7 @@ describe("git connections", () => {
     expect(first).to.deep.include({ description: "value 1" });
     expect((await service.rest("GET", path("/settings"))).body).to.deep.equal({ title: "Shop" });
     expect(server.requests.every((one) => one.endsWith("version=2"))).to.equal(true);
-    // A save in Studio has no commit.
+    // A version that was saved in Studio has no commit.
     await service.rest("PUT", `/v3/apps/${service.appId}/actions/${await idOf("second")}`, {
       body: { description: "x" },
     });
@@ -197,7 +200,7 @@ describe("git connections", () => {
     ];
     for (const { http, body } of refused) expect([http, body.status]).to.deep.equal([401, "SIGNATURE_INVALID"]);
     expect(server.requests).to.have.length(sent);
-    // A push of very many commits.
+    // The webhook of a push with very many commits has a large body.
     const large = await webhook(webhookSecret, { ...pushed("refs/heads/other"), commits: ["x".repeat(2 * 2 ** 20)] });
     expect([large.http, large.body]).to.deep.equal([200, { status: "IGNORED" }]);
     const form = `payload=${encodeURIComponent(JSON.stringify(main))}`;
@@ -219,7 +222,7 @@ describe("git connections", () => {
     const { webhookSecret } = (await connect({ ...fields(), newSecret: true })).body;
     const deliver = async (tag: string) => {
       await webhook(webhookSecret, pushed(`refs/tags/${tag}`));
-      // The app's pulls run one after the other: when this pull has ended, that of the webhook has, too.
+      // The pulls of one app run one after the other. When this pull has ended, the pull of the webhook has ended too.
       await pull("?plan=true");
     };
     const publishedBy = async (tag: string) => (await lastPull()).ref === `refs/tags/${tag}` && (await lastPull());
@@ -236,7 +239,7 @@ describe("git connections", () => {
     await until(() => publishedBy("v21"));
     await deliver("v20");
     expect([(await lastPull()).ref, await isLive(21)]).to.deep.equal(["refs/tags/v21", true]);
-    // A person can go back to it; a tag that was moved is published.
+    // A person can pull an older tag. A tag that was moved to another commit is published again.
     expect((await pull("", { ref: "refs/tags/v20" })).body.pull.published).to.deep.equal(["first"]);
     expect(await isLive(20)).to.equal(true);
     server.tag("v20", server.commit(project(22)));

@@ -1,4 +1,4 @@
-/** Calls to a git connection, and the project in its repository, for the tests of git connections. */
+/** Sends requests about a git connection, and stores the project in its repository. */
 import { createHmac } from "node:crypto";
 import type { GitServer } from "../harness/git-server.js";
 import type { TestService } from "../harness/service.js";
@@ -20,7 +20,7 @@ export const project = (value: number, more: Record<string, string> = {}): Recor
   ...more,
 });
 
-/** @param started returns the service and the git server after their start */
+/** @param started returns the service and the git server after they have started */
 export function gitCalls(started: () => { service: TestService; server: GitServer }) {
   const path = (rest: string, app = started().service.appId) => `/v1/apps/${app}${rest}`;
   const fields = () => ({ provider: "github", url: started().server.url, tagPattern: "v*" });

@@ -1,7 +1,9 @@
-/** Content of an app through REST: a data source, a private setting, a file and an action that reads the setting. Created, then checked. */
+/**
+ * Creates content of an app through REST, and checks it: a data source, a private setting, a file, and an action that reads the setting.
+ */
 import { expect } from "chai";
 
-/** Returns a sum over the private setting: a result must not contain the setting itself. */
+/** Code that returns a sum over the private setting, because a result must not contain the setting itself. */
 const CODE = `async function execute({ settings, payload }) {
   return payload.n + [...settings._secret].reduce((sum, letter) => sum + letter.charCodeAt(0), 0);
 }`;

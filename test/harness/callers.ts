@@ -1,21 +1,24 @@
-/** Callers that send one request after the other to a service, and count the responses. */
+/** Callers that send requests to a service one after the other, and count the responses. */
 
-/** No request takes longer, whatever fails: a slower one hangs. */
+/** Ends a request that hangs. No request takes longer, whatever fails. */
 const ANSWER_LIMIT_MS = 60_000;
 
 export interface Answers {
-  /** Responses by `code status`, if the body has a status; `unreachable` if the process was down. */
+  /**
+   * Number of responses by `code status`, or by `code` for bodies without a status. `unreachable` counts requests while the process was
+   * down.
+   */
   counts: Record<string, number>;
-  /** 503 answers without Retry-After. */
+  /** Number of 503 responses without Retry-After. */
   withoutRetryAfter: number;
-  /** Runs that were acknowledged. */
+  /** IDs of the runs that the service acknowledged. */
   acknowledged: number[];
 }
 
 export const noAnswers = (): Answers => ({ counts: {}, withoutRetryAfter: 0, acknowledged: [] });
 
 export interface CallTarget {
-  /** Called before each request: the process may have restarted elsewhere. */
+  /** Returns the URL. Called before each request, because the process may have restarted elsewhere. */
   url: () => string;
   appId: number;
   token: string;
@@ -27,7 +30,7 @@ interface Body {
   result?: unknown;
 }
 
-/** @throws if no response arrives in time, or the process ends during a request */
+/** Sends a request. @throws if no response arrives in time, or the process ends during the request */
 async function call(target: CallTarget, answers: Answers, method: string, path: string, body?: unknown): Promise<Body> {
   const response = await fetch(target.url() + path, {
     method,
@@ -45,16 +48,16 @@ async function call(target: CallTarget, answers: Answers, method: string, path: 
   return answer;
 }
 
-/** The event that the action `on-event` of SUBJECTS waits for. */
+/** Event that starts the action `on-event` of SUBJECTS. */
 export const EVENT = "dataSource.entry.create";
 
-/** Actions that the requests use, to be published in the app. */
+/** Actions for the requests. The app must have them published. */
 export const SUBJECTS = [
   { name: "subject", triggers: [{ trigger: "manual" as const }] },
   { name: "on-event", triggers: [{ trigger: "log" as const, where: { type: EVENT } }] },
 ];
 
-/** The requests of one caller. `runs` start runs, `others` read and write. */
+/** Returns the requests of one caller: `runs` start runs, `others` read and write. */
 export function requestsTo(target: CallTarget, answers: Answers) {
   const { appId } = target;
   const actions = `/v3/apps/${appId}/actions`;

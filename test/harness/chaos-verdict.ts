@@ -1,9 +1,11 @@
-/** Checks after chaos: of killed instances, and of lost databases. */
+/** Checks the state after a chaos test that kills instances or loses databases. */
 import { expect } from "chai";
 import type { ChaosOutcome } from "./chaos.js";
 import { WAIT_LIMIT_MS } from "./unrest.js";
 
-/** A run whose code could not be read, or whose process was killed, has failed; a killed process does not respond. */
+/**
+ * Responses that callers may get: a run fails if its code cannot be read or its process is killed, and a killed process is unreachable.
+ */
 const ALLOWED_ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$|unreachable$)/;
 
 const ALLOWED_TICKS = ["completed", "failed", "still running", "late by more than 60 s", "down at that time"];
@@ -33,7 +35,7 @@ export function expectAccountedFor(outcome: ChaosOutcome): void {
   expect(Object.keys(answers).filter((answer) => !ALLOWED_ANSWERS.test(answer))).to.deep.equal([]);
 }
 
-/** If no instance was killed: no run waits, and no instance reports that it is ready while one does. */
+/** If no instance was killed: expects that no run waits too long, and that no instance reports that it is ready while one does. */
 export function expectTaken({ longestQueuedMs, readyWhileWaiting }: ChaosOutcome): void {
   expect(longestQueuedMs).to.be.below(WAIT_LIMIT_MS);
   expect(readyWhileWaiting).to.equal(0);

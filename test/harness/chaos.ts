@@ -1,6 +1,6 @@
 /**
- * Several instances on one database fire schedules each second and answer requests, while they are killed and the database is lost. Returns
- * the state of the runs afterwards.
+ * Lets several instances on one database fire schedules each second and answer requests, while the test kills them and loses the database.
+ * Returns the state of the runs afterwards.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,55 +18,55 @@ import { firstCredentials } from "./service.js";
 import { ask, type Pace, RESTLESS, type Seen, unrest } from "./unrest.js";
 import { until } from "./until.js";
 
-/** Every minute except one: the specification allows nothing more frequent. */
+/** Every minute except one, because the specification does not allow every minute. */
 export const SCHEDULE_FREQUENCY = "0-58 * * * *";
-/** Actions whose failures are reported: the subjects, and some schedules. */
+/** Actions whose failures the alert rules report: SUBJECTS, and some of the schedules. */
 const ALERTED_ACTIONS = 5;
 const SETTLE_LIMIT_MS = 120_000;
 const RECOVERY_LIMIT_MS = 30_000;
 
 export interface ChaosOptions {
-  /** The roles of each instance. */
+  /** Roles of each instance. */
   roles: readonly string[];
   schedules: number;
   callers: number;
-  /** Speed of the schedules' clock: at 60 they fire each second, and a tick that is a second late is skipped. */
+  /** Speed of the schedules' clock. At 60, schedules fire each second, and a tick that is a second late is skipped. */
   rate: number;
-  /** Killed instances, and browsers if the pace says so. */
+  /** Number of kills: of instances, and of browsers if `pace` includes them. */
   kills: number;
   pace?: Pace;
-  /** Receives failures of subjects and of the first schedules. */
+  /** Webhook that receives failures of SUBJECTS and of the first schedules. */
   hook?: AlertHook;
-  /** Ways in which the database is lost, one after the other; it returns each time. */
+  /** Ways to lose the database, one after the other. It returns each time. */
   losses: readonly DatabaseLoss[];
 }
 
 export interface ChaosOutcome extends Seen {
-  /** Expected ticks of all schedules. */
+  /** Number of expected ticks of all schedules. */
   expected: number;
-  /** `action tick` of ticks without a row. */
+  /** Ticks without a row, as `action tick`. */
   missing: string[];
   /** Rows without an expected tick. */
   surplus: number;
-  /** Ticks by state, skipped ones by reason. */
+  /** Number of ticks by state, and of skipped ones by reason. */
   fates: Record<string, number>;
-  /** Started runs without exactly one log entry. */
+  /** Started runs that do not have exactly one log entry. */
   unlogged: number;
   /** Acknowledged runs without a row. */
   unknownRuns: number[];
   answers: Answers["counts"];
-  /** Deviations of the alerts about failures. */
+  /** Differences between the sent alerts and the failed runs. */
   untold: string[];
   kills: number;
-  /** Reasons for which instances ended by themselves while they were up. */
+  /** Reasons for which instances ended by themselves while they served. */
   crashes: string[];
-  /** Unexpected failures of requests, as instances logged them. */
+  /** Failures of requests that the instances logged and the test does not expect. */
   faults: string[];
-  /** Milliseconds from a last restart of the database, with every instance up, to the next completed tick. */
+  /** Milliseconds from a last restart of the database, with every instance ready, to the next completed tick. */
   recoveryMs: number;
 }
 
-/** Waits until a tick that falls due from now on completes; returns the duration. */
+/** Waits until a tick that becomes due from now on completes. Returns the duration in milliseconds. */
 async function recovery(db: DataSource): Promise<number> {
   const begun = performance.now();
   const newest = (where: string) => async () =>
@@ -87,13 +87,13 @@ interface LedgerRow {
 
 const keyOf = (actionId: number, tick: Date) => `${actionId} ${tick.toISOString()}`;
 
-/** Every tick that a row represents. */
+/** Returns every tick for which a row exists. */
 function ticksOf({ actionId, tick, tickCount }: LedgerRow): string[] {
   const more = tickCount > 1 ? nextRuns(SCHEDULE_FREQUENCY, "UTC", tick, tickCount - 1) : [];
   return [tick, ...more].map((one) => keyOf(actionId, one));
 }
 
-/** Compares the rows with the ticks of these actions in a period. */
+/** Compares the rows with the expected ticks of these actions in a period. */
 export async function checkTicks(db: DataSource, actionIds: number[], from: Date, to: Date) {
   const found = (
     await db.query(
@@ -115,7 +115,7 @@ export async function checkTicks(db: DataSource, actionIds: number[], from: Date
   };
 }
 
-/** Waits for running work, and starts no more. Returns the end of the period whose ticks count. */
+/** Stops the schedules and waits for running work. Returns the end of the period whose ticks count. */
 export async function waitUntilSettled(db: DataSource, now: () => number): Promise<Date> {
   const to = new Date(now());
   const claimed = async () => (await db.query("SELECT min(next_tick) > $1 AS claimed FROM schedule", [to]))[0].claimed;
@@ -126,7 +126,7 @@ export async function waitUntilSettled(db: DataSource, now: () => number): Promi
   return to;
 }
 
-/** Started runs without exactly one log entry, and acknowledged ones without a row. */
+/** Returns started runs that do not have exactly one log entry, and acknowledged runs without a row. */
 export async function runsOf(db: DataSource, { acknowledged }: Answers) {
   const [{ unlogged }] = await db.query(
     `SELECT count(*) AS unlogged FROM run WHERE state <> 'skipped'
@@ -136,7 +136,7 @@ export async function runsOf(db: DataSource, { acknowledged }: Answers) {
   return { unlogged, unknownRuns: acknowledged.filter((id) => !known.has(id)) };
 }
 
-/** Callers that are distributed over the instances. */
+/** Starts callers that send their requests to all instances in turn. */
 function callFleet(fleet: ServiceFleet, callers: number, target: { appId: number; token: string }, answers: Answers) {
   return (over: () => boolean) =>
     Promise.all(

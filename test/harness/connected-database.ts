@@ -1,4 +1,4 @@
-/** A migrated database of the caller's own with connections to it. */
+/** Creates a migrated database for a test, with connections to it. */
 import { Client } from "pg";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
@@ -31,7 +31,7 @@ export interface ConnectedClient {
   stop(): Promise<void>;
 }
 
-/** As `connectedDatabase`, with one connection and without TypeORM. */
+/** Same as `connectedDatabase`, with one connection and without TypeORM. */
 export async function connectedClient(): Promise<ConnectedClient> {
   const database = await freshDatabase();
   const client = new Client({ connectionString: database.url });

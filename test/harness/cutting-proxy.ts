@@ -1,24 +1,26 @@
-/** A proxy to PostgreSQL that, on request, cuts connections at random bytes, or becomes silent. */
+/** A proxy to PostgreSQL that cuts connections at random bytes, or becomes silent, on request. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
-/** A connection is cut after at most this many bytes in both directions: during its handshake, or some statements later. */
+/** Maximum number of bytes in both directions before a cut. The cut happens during the handshake, or some statements later. */
 const LONGEST_LIFE_BYTES = 8_000;
 
 export interface CuttingProxy {
-  /** The given URL through the proxy. */
+  /** Returns the given URL with the address of the proxy. */
   url: string;
   /** Number of cut connections. */
   cuts(): number;
-  /** Number of lost answers. */
+  /** Number of responses of the database that the proxy has dropped. */
   answersLost(): number;
-  /** From now on each connection, including current ones, is cut after a random number of bytes. */
+  /** Cuts each current and new connection after a random number of bytes, from now on. */
   cut(): void;
-  /** Cuts the connection before the next answer to a statement whose text contains `to`, or an answer that contains `with`. */
+  /** Cuts the connection before the next response to a statement whose text contains `to`, or before a response that contains `with`. */
   loseAnswer(which: { to: string } | { with: string }): void;
-  /** Withholds the answer to the next statement whose text contains `to`. Resolves then, to a function that cuts that connection. */
+  /**
+   * Withholds the response to the next statement whose text contains `to`. Resolves at that moment to a function that cuts this connection.
+   */
   withhold(to: string): Promise<() => void>;
-  /** From now on nothing passes, without an error to either side. */
+  /** Passes nothing on from now on, without an error to either side. */
   silence(): void;
   heal(): void;
   stop(): Promise<void>;
@@ -26,11 +28,11 @@ export interface CuttingProxy {
 
 interface Way {
   sockets: readonly [Socket, Socket];
-  /** Bytes until the cut; null if there is none. */
+  /** Bytes until the cut; null if no cut is planned. */
   left: number | null;
-  /** Drops further bytes of the server. */
+  /** True if the proxy drops all further bytes of the server. */
   mute: boolean;
-  /** The same, but the connection stays open. */
+  /** Same as `mute`, but the connection stays open after the response. */
   withheld: boolean;
 }
 
@@ -46,7 +48,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
 
   const life = () => 1 + Math.floor(Math.random() * LONGEST_LIFE_BYTES);
 
-  /** The other side does not receive the lost bytes: half of the cuts are resets, half are ends. */
+  /** Ends the connection, half of the time by a reset. The bytes that were not passed on are lost. */
   function end(way: Way): void {
     ways.delete(way);
     for (const socket of way.sockets) {
@@ -55,7 +57,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     }
   }
 
-  /** True if this answer is to be lost. */
+  /** True if this response must be dropped. */
   function isLost(way: Way, chunk: Buffer, from: Socket): boolean {
     const isAnswer = from === way.sockets[1];
     const named = isAnswer ? unanswered.with : unanswered.to;
@@ -66,7 +68,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     return isAnswer && way.mute;
   }
 
-  /** True if this answer is to be withheld. */
+  /** True if this response must be withheld. */
   function isWithheld(way: Way, chunk: Buffer, from: Socket): boolean {
     if (from === way.sockets[1]) return way.withheld;
     if (withholding && chunk.includes(withholding.to)) {

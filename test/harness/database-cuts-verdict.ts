@@ -1,11 +1,11 @@
-/** Checks after connections to the database were cut, for any number of cuts. */
+/** Checks the state after a test has cut connections to the database, for any number of cuts. */
 import { expect } from "chai";
 import type { CutsOutcome } from "./database-cuts.js";
 
-/** EXECUTION_FAILED is the outcome of a run that could not read its code or settings. */
+/** Responses that callers may get. EXECUTION_FAILED is the status of a run whose code or settings could not be read. */
 const ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$)/;
 
-/** Expected output of a healthy service on standard error. */
+/** Text that a healthy service prints to standard error when it starts. */
 const GREETING = /^\nSvc App Actions is up\.\n\n(?: {2}\S.*\n)+\n/;
 
 export function expectUnharmed(outcome: CutsOutcome): void {

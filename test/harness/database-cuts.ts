@@ -1,4 +1,6 @@
-/** A service process whose database connections are cut at random bytes while it works: its responses, and its runs afterwards. */
+/**
+ * Cuts the database connections of a working service process at random bytes. Returns its responses, and the state of its runs afterwards.
+ */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,30 +17,30 @@ import { firstCredentials } from "./service.js";
 import { until } from "./until.js";
 
 const CALLERS = 24;
-/** Number of callers that also run actions. */
+/** Number of callers that also run actions. The other callers only read and write. */
 const RUNNING_CALLERS = 6;
 const SETTLE_LIMIT_MS = 60_000;
 const READY_LIMIT_MS = 10_000;
 
 export interface CutsOutcome {
   cuts: number;
-  /** How the process ended; null: it is alive. */
+  /** Exit code or signal of the process; null while it is alive. */
   ended: object | null;
   stderr: string;
   answers: Answers["counts"];
-  /** 503 answers without Retry-After. */
+  /** Number of 503 responses without Retry-After. */
   withoutRetryAfter: number;
   /** Acknowledged runs without a row. */
   unknownRuns: number[];
-  /** Ended runs by state. */
+  /** Number of ended runs by state. */
   fates: Record<string, number>;
-  /** Runs without exactly one log entry. */
+  /** Runs that do not have exactly one log entry. */
   unlogged: number;
-  /** Sessions that stayed in a transaction, and session locks that stayed. */
+  /** Database sessions that stayed in a transaction, and session locks that were not released. */
   leftovers: number;
   /** Milliseconds from the last cut until the service was ready. */
   readyMs: number;
-  /** Result of a run afterwards. */
+  /** Result of a run after the cuts. */
   after: unknown;
 }
 
@@ -63,7 +65,7 @@ async function judge(db: DataSource, acknowledged: number[]) {
                   WHERE d.datname = current_database() AND locktype = 'advisory') AS count`,
       )
     )[0].count as number;
-  // A session whose connection was cut ends after a moment, and the live service has its own transactions.
+  // PostgreSQL ends the session of a cut connection after a moment, and the live service has its own transactions.
   const none = until(async () => (await left()) === 0);
   return {
     unknownRuns: acknowledged.filter((id) => !known.has(id)),
@@ -73,7 +75,7 @@ async function judge(db: DataSource, acknowledged: number[]) {
   };
 }
 
-/** Cuts `count` connections of a working service, restores the connection, and checks. */
+/** Cuts `count` connections of a working service, then stops the cuts and checks the state. */
 export async function databaseCuts(count: number): Promise<CutsOutcome> {
   const database = await freshDatabase();
   const folder = mkdtempSync(join(tmpdir(), "svc-cuts-"));

@@ -1,4 +1,4 @@
-/** PostgreSQL servers of the versions installed from Debian's packages, each in its own folder. */
+/** Starts PostgreSQL servers of the versions that Debian's packages install, each in its own folder. */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -10,14 +10,14 @@ import { until } from "./until.js";
 
 const POSTGRES_FOLDER = "/usr/lib/postgresql";
 
-/** Such as 15; lowest first. */
+/** Major versions, such as 15, the lowest first. */
 export function installedVersions(): number[] {
   if (!existsSync(POSTGRES_FOLDER)) return [];
   const found = readdirSync(POSTGRES_FOLDER).filter((name) => existsSync(join(POSTGRES_FOLDER, name, "bin/initdb")));
   return found.map(Number).sort((one, other) => one - other);
 }
 
-/** PostgreSQL refuses to run as root. */
+/** Account of the server, because PostgreSQL refuses to run as root. */
 function postgresAccount(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const row = readFileSync("/etc/passwd", "utf8")
@@ -55,7 +55,7 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-/** Starts a version of Debian's, or one with programs in the folder `bin`. */
+/** Starts an installed version, or the programs in the folder `bin`. */
 export async function startVersion(
   version: number,
   bin = join(POSTGRES_FOLDER, String(version), "bin"),

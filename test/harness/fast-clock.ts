@@ -1,7 +1,7 @@
 /**
- * Clock that runs `rate` times as fast as the real clock, starting at `began`. All processes with the same two arguments
- * have the same time. The clock starts three days in the past, so that it stays behind the database's clock, which
- * schedules wait for before they write a tick.
+ * Replaces the clock of the process by one that runs `rate` times as fast from the time `began` on. All processes with the same two
+ * arguments have the same time. The clock starts three days in the past, because schedules wait until a tick is also due by the database's
+ * clock.
  */
 import type { Clock } from "../../src/service/plan.js";
 

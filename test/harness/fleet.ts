@@ -1,4 +1,4 @@
-/** Several instances of the service on one database, each restarted when it ends, like by a supervisor. */
+/** Runs several instances of the service on one database. Restarts each instance that ends, like a supervisor. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,17 +12,17 @@ const READY_LIMIT_MS = 120_000;
 
 export interface ServiceFleet {
   killOne(): void;
-  /** A process of a running instance's browser: the browser itself, a renderer or a helper. */
+  /** Returns a process of a running instance's browser: the browser itself, a renderer or a helper. */
   killBrowser(): void;
-  /** URLs of the instances that are up and serve requests. */
+  /** URLs of the instances that are ready for requests. */
   urls(): string[];
-  /** Resolves when every instance is up. */
+  /** Resolves when all instances are ready. */
   ready(): Promise<unknown>;
   stop(): Promise<void>;
   kills(): number;
-  /** Reasons for which instances ended by themselves while they were up. */
+  /** Reasons for which instances ended by themselves while they served. */
   crashes(): string[];
-  /** Unexpected failures of requests, as they logged them. */
+  /** Failures of requests that the instances logged and the test does not expect. */
   faults(): string[];
 }
 
@@ -32,22 +32,22 @@ function endProcess(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
   }
 }
 
-/** A data folder for one process, with media on a volume that all processes share. */
+/** Creates a data folder for one process. Its media folder is a link to a volume that all processes share. */
 export function folderWith(media: string): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-process-"));
   symlinkSync(media, join(folder, "media"));
   return folder;
 }
 
-/** `roles` of each instance; `began` and `rate` set their clock, see fast-clock.ts. */
+/** Starts the instances with the given `roles`. `began` and `rate` set their clock, see fast-clock.ts. */
 export async function startFleet(options: {
   roles: readonly string[];
   databaseUrl: string;
-  /** Variables for all instances, on top of the test's. */
+  /** Environment variables for all instances, in addition to those of the harness. */
   environment?: Record<string, string>;
   began: number;
   rate: number;
@@ -71,7 +71,7 @@ export async function startFleet(options: {
   const lineOf = ({ log }: ServiceProcess, message: string) => log.find(({ msg }) => msg === message);
   const isUp = (instance: ServiceProcess) => lineOf(instance, "ready") !== undefined;
 
-  /** An instance may end during its start when the database is lost. */
+  /** Starts an instance. It may end during its start if the database is lost; then it starts again. */
   function launch(at: number): void {
     const dataDir = folderWith(sharedMedia);
     const instance = startProcess({ ...environment, DATA_DIR: dataDir, ROLES: roles[at]! }, [

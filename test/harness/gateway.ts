@@ -1,4 +1,4 @@
-/** A fixed port in front of a PostgreSQL that is stopped and restarted: clients see one server that goes and returns. */
+/** A fixed port in front of a PostgreSQL server that a test stops and starts again: clients see one server that disappears and returns. */
 
 import { mkdtempSync, renameSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
@@ -10,17 +10,17 @@ import { readPidFile } from "../../src/engine/embedded-postgres/postmaster.js";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 
 /**
- * How a database is lost: fast stop (SIGINT), immediate stop (SIGQUIT), killed, network cut, or killed with another server taking over its
- * storage, as in a cluster on shared storage.
+ * Ways to lose a database: fast stop (SIGINT), immediate stop (SIGQUIT), SIGKILL, network cut, or SIGKILL with another server that takes
+ * over the storage, as in a cluster on shared storage.
  */
 export type DatabaseLoss = "SIGINT" | "SIGQUIT" | "SIGKILL" | "cut off" | "failed over";
 
 export interface RestartablePostgres {
-  /** Constant over all restarts. */
+  /** URL that stays the same over all restarts. */
   url: string;
-  /** Fast stop, followed by a start. */
+  /** Stops the server fast and starts it again. */
   restart(): Promise<void>;
-  /** Loses the database in that way until the returned function restores it. */
+  /** Loses the database in the given way. The returned function restores it. */
   lose(loss: DatabaseLoss): Promise<() => Promise<void>>;
   stop(): Promise<void>;
 }
@@ -33,7 +33,7 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
     startEmbeddedPostgres({
       dataDir: dataDir(),
       log: pino({ level: "silent" }),
-      // Committed data must survive restarts, as by default; it need not survive a power loss.
+      // Committed data must survive restarts, as by default. The data need not survive a power loss.
       settings: { fsync: "off", max_connections: "200" },
     });
   let postgres: EmbeddedPostgres | null = await start();

@@ -1,4 +1,4 @@
-/** A git server over HTTP on loopback: `git http-backend` with one bare repository, and commits made for a test. */
+/** A git server over HTTP on loopback: `git http-backend` with one bare repository. Tests add commits and tags. */
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -7,17 +7,17 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 
 export interface GitServer {
-  /** Address of the repository. */
+  /** URL of the repository. */
   url: string;
-  /** Token that the server requires; null: none. */
+  /** Token that the server requires, or null. */
   token: string | null;
-  /** Paths and `Git-Protocol` headers of the requests, in their order. */
+  /** Paths and `Git-Protocol` headers of the requests, in order. */
   requests: string[];
-  /** Called before each request is answered. */
+  /** Function that the server calls before it responds to a request. */
   onRequest: () => Promise<void>;
-  /** Replaces all files by these and commits them. A text that begins with `->` makes a symbolic link. @returns the hash */
+  /** Replaces all files by these and commits. A text that begins with `->` makes a symbolic link. @returns the hash of the commit */
   commit(files: Record<string, string>, branch?: string): string;
-  /** Sets a tag on a commit. @param message makes it an object of its own */
+  /** Sets a tag on a commit. @param message makes the tag an annotated one */
   tag(name: string, commit: string, message?: string): void;
   git(...args: string[]): string;
   stop(): Promise<void>;
@@ -25,7 +25,7 @@ export interface GitServer {
 
 const IDENTITY = ["-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"];
 
-/** Status and headers of a CGI response, and where its body starts. */
+/** Parses status and headers of a CGI response, and the position of its body. */
 function headOf(output: Buffer): { status: number; headers: [string, string][]; body: Buffer } {
   const end = output.indexOf("\r\n\r\n");
   const lines = output.toString("latin1", 0, end).split("\r\n");

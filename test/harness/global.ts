@@ -1,12 +1,15 @@
-/** Global set-up of mocha: the test server, and a check that nothing outlives the tests; per file if several processes share the files. */
+/**
+ * Sets up the test server for all of mocha, and checks that nothing outlives the tests. If several processes share the test files, each
+ * file is checked.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { startTestServer, stopTestServer } from "./postgres.js";
 import { until } from "./until.js";
 
-/** Resources that keep a process alive and that only a missing `stop()` leaves behind. */
+/** Resources that keep a process alive. They remain only if a test does not call `stop()`. */
 const LEFTOVER_RESOURCES = ["TCPSocketWrap", "TCPServerWrap", "ProcessWrap"];
 
-/** Command lines of this process's live children. */
+/** Returns the command lines of this process's live children. */
 export function childProcesses(): string[] {
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   return pids.flatMap((pid) => {
@@ -26,7 +29,7 @@ function leftovers(): string[] {
   return process.platform === "linux" ? [...resources, ...childProcesses()] : resources;
 }
 
-/** In the first process. Other processes find the server by their environment. */
+/** Starts the server in the first process. Other processes get its URL from their environment. */
 export async function mochaGlobalSetup(this: { isParallelMode(): boolean }): Promise<void> {
   if (this.isParallelMode()) process.env["TEST_POSTGRES_URL"] = await startTestServer();
 }

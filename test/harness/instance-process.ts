@@ -1,4 +1,4 @@
-/** A service process whose schedules follow a clock of the test: arguments are where it began (Unix ms) and how fast it runs. */
+/** A service process whose schedules follow a clock of the test. Arguments: the start of the clock (Unix milliseconds) and its rate. */
 import { readConfig } from "../../src/config.js";
 import { startService } from "../../src/service.js";
 import { fastClock } from "./fast-clock.js";

@@ -1,4 +1,4 @@
-/** A certificate of localhost for tests, which this process trusts on request. Its key is public. */
+/** A certificate of localhost for tests, which this process can be told to trust. Its private key is public. */
 import { createHash, X509Certificate } from "node:crypto";
 import type { RequestListener } from "node:http";
 import { createSecureServer, type Http2SecureServer } from "node:http2";
@@ -24,12 +24,12 @@ fgp+IFVtZ93BGcmfaAYtX7/LLXd5asGrBgohlHj4DVW4/GNQdsqAQrLP
 -----END PRIVATE KEY-----`;
 
 const { publicKey } = new X509Certificate(TEST_CERTIFICATE);
-/** With this hash a browser accepts the certificate for any host. */
+/** Hash of the certificate. With this hash, a browser accepts the certificate for any host. */
 export const KEY_HASH = createHash("sha256")
   .update(publicKey.export({ type: "spki", format: "der" }))
   .digest("base64");
 
-/** Trusts the certificate in this process, in addition to others. @returns a function that undoes it */
+/** Trusts the certificate in this process, in addition to the default ones. @returns a function that undoes this */
 export function trustLocalhost(): () => void {
   const before = getCACertificates("default");
   setDefaultCACertificates([...before, TEST_CERTIFICATE]);
@@ -39,6 +39,6 @@ export function trustLocalhost(): () => void {
 export const tlsServer = (listener: RequestListener): Server =>
   createServer({ key: KEY, cert: TEST_CERTIFICATE }, listener);
 
-/** Speaks HTTP/2, and HTTP/1.1 to clients that ask for it. */
+/** Creates a server that supports HTTP/2, and HTTP/1.1 for clients that request it. */
 export const http2Server = (listener: RequestListener): Http2SecureServer =>
   createSecureServer({ key: KEY, cert: TEST_CERTIFICATE, allowHTTP1: true }, listener as never);

@@ -1,6 +1,6 @@
 /**
- * Writes many entries of the execution log without runs, with the same notifications as at the end of a run. That is
- * much faster than real runs.
+ * Writes many entries of the execution log without runs, with the notifications that the end of a run sends. This is much faster than real
+ * runs.
  */
 import type { Client } from "pg";
 import { LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
@@ -12,7 +12,7 @@ const ADD = `
     RETURNING id, app_id, run_id)
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
-/** The usual data of an entry. */
+/** Default data of an entry. */
 export const logData = (payload: object) => ({
   mode: "on-demand",
   runOn: "server",
@@ -23,7 +23,7 @@ export const logData = (payload: object) => ({
   result: { data: { orders: [1, 2, 3], note: "as it is usually returned" }, success: true },
 });
 
-/** Do not call it concurrently: the entries would have one run. */
+/** Writes entries. Do not call it concurrently, because all entries of concurrent calls would belong to one run. */
 export async function addLogEntry(
   db: Pick<Client, "query">,
   appId: number,

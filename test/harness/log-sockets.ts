@@ -1,16 +1,16 @@
-/** Sockets that follow an app's execution logs, and sockets that stop reading. */
+/** Opens sockets that follow an app's execution logs, and sockets that stop reading. */
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import WebSocket from "ws";
 
 export interface LogSocket {
-  /** Number of received frames with entries. */
+  /** Number of received frames with log entries. */
   received(): number;
-  /** Payloads of the runs in them. */
+  /** Payloads of the runs in these frames. */
   payloads(): Record<string, unknown>[];
-  /** Stops reading from the network: frames, pings and the end of the connection. */
+  /** Stops reading from the network, so that frames, pings and the end of the connection are not received. */
   stall(): void;
-  /** Reads the remaining data; resolves to the close code when the socket has ended. */
+  /** Reads the remaining data. Resolves to the close code when the socket has ended. */
   drain(): Promise<number>;
   close(): void;
   /** Local port of the connection. */
@@ -19,7 +19,7 @@ export interface LogSocket {
 
 const ESTABLISHED_STATE = "01";
 
-/** Opens one and resolves when its subscription has been sent: it is active from the first entry on. */
+/** Opens a socket. Resolves when the subscription has been sent; the socket receives the entries from then on. */
 export async function followLogs(url: string, token: string, appId: number): Promise<LogSocket> {
   const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
   const closed = once(socket, "close") as Promise<[code: number]>;
@@ -43,7 +43,7 @@ export async function followLogs(url: string, token: string, appId: number): Pro
   };
 }
 
-/** Number of sockets that the service still holds open, whatever the clients have noticed. */
+/** Returns the number of sockets that the service still holds open, whatever the clients have noticed. */
 export function heldOpen(url: string, sockets: readonly LogSocket[]): number {
   const ports = new Set(sockets.map(({ port }) => port));
   const served = Number(new URL(url).port);

@@ -1,4 +1,4 @@
-/** An SMTP server on loopback with scripted behaviour: it accepts, refuses, stays silent or disconnects, and counts accepted messages. */
+/** An SMTP server on loopback with scripted behaviour: it accepts, refuses, stays silent or disconnects. It counts accepted messages. */
 import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 
 export interface TakenMail {
@@ -10,10 +10,10 @@ export interface TakenMail {
 
 type SmtpRefusal = { code: number; message: string };
 
-/** Handling of the next message; by default it is accepted. */
+/** Behaviour for the next message; by default the server accepts it. */
 export interface ServerManners {
   onRecipient?: (address: string) => SmtpRefusal | null;
-  /** After the whole message: a refusal, or "hang up" before the response, with or without accepting it. */
+  /** Behaviour after the whole message: a refusal, or "hang up" before the response, with or without accepting the message. */
   onData?: (mail: TakenMail) => SmtpRefusal | "take and hang up" | "silence" | null;
   onConnect?: () => SmtpRefusal | null;
   auth?: { user: string; password: string };
@@ -21,10 +21,10 @@ export interface ServerManners {
 
 export interface MailServer {
   port: number;
-  /** In order of arrival; a message that was sent twice is listed twice. */
+  /** Accepted messages in order of arrival. A message that was sent twice is listed twice. */
   taken: TakenMail[];
   manners: ServerManners;
-  /** Resolves when `count` messages have been accepted. */
+  /** Resolves when the server has accepted `count` messages. */
   has(count: number): Promise<void>;
   stop(): Promise<void>;
 }

@@ -1,32 +1,32 @@
-/** A second app with normal use beside an attack: the duration of its calls, and the pauses of the service's event loop. */
+/** A second app with normal use beside an attack. Measures the duration of its calls, and the pauses of the service's event loop. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { ServiceProcess } from "./process.js";
 
-/** Interval of calls, whether or not the previous one has ended. */
+/** Interval of calls in milliseconds. A call starts even if the previous one has not ended. */
 const EVERY_MS = 100;
 const CODE = "async function execute({ payload }) { return payload.n * 2; }";
 
 export interface NeighbourFigures {
-  /** Number of started calls; each has been answered. */
+  /** Number of started calls. All of them have ended. */
   calls: number;
   p50: number;
   p95: number;
-  /** Duration of the longest call. */
+  /** Duration of the longest call in milliseconds. */
   wait: number;
-  /** Wrong responses. */
+  /** Responses that were wrong. */
   failures: string[];
   /** Longest pause of the service's event loop in milliseconds, from its metrics. */
   pause: number;
 }
 
 export interface NeighbourApp {
-  /** Calls from now on until `during` has settled, for at least `atLeastMs`. */
+  /** Sends calls from now on until `during` has settled, for at least `atLeastMs`. */
   beside(during: Promise<unknown>, atLeastMs: number): Promise<NeighbourFigures>;
 }
 
 const at = (sorted: readonly number[], share: number) => sorted[Math.floor((sorted.length - 1) * share)] ?? 0;
 
-/** Milliseconds since the last call of this function. */
+/** Returns the milliseconds since the last call of this function. */
 async function longestPause(url: string): Promise<number> {
   const text = await (await fetch(`${url}/metrics`)).text();
   const seconds = /^nodejs_eventloop_lag_max_seconds(?:\{[^}]*\})? (\S+)$/m.exec(text)?.[1];
@@ -34,7 +34,7 @@ async function longestPause(url: string): Promise<number> {
   return Number(seconds) * 1_000;
 }
 
-/** A neighbour in a separate app, with one action that needs only the language. */
+/** Creates the neighbour: a separate app with one action that needs only the language. */
 export async function createNeighbour(service: ServiceProcess, url: string): Promise<NeighbourApp> {
   const { admin } = service.credentials().tokens;
   // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape its caller expects of it
@@ -70,7 +70,7 @@ export async function createNeighbour(service: ServiceProcess, url: string): Pro
       let pause = 0;
       for (let n = 0; !over; n += 1) {
         calls.push(call(n, took, failures));
-        // Each read resets the metric, and a response may itself have waited.
+        // Reading the metric resets it, and the response may itself have waited.
         if (n % 10 === 0) void longestPause(url).then((ms) => (pause = Math.max(pause, ms)));
         await delay(EVERY_MS);
       }

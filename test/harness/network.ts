@@ -1,4 +1,4 @@
-/** A network path to the service that a test can cut and restore: connections end, and new ones fail. */
+/** A network path to the service that a test can cut and restore. A cut ends the connections, and new ones fail. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 

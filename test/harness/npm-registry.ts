@@ -1,4 +1,4 @@
-/** An npm registry for a test: packages created in memory, archives with arbitrary entries, and a record of all requests. */
+/** An npm registry for tests: packages are created in memory, archives have arbitrary entries, and all requests are recorded. */
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,14 +8,14 @@ import { Header } from "tar";
 export interface Entry {
   path: string;
   content?: string | Buffer;
-  /** By default a file. */
+  /** Type of the entry in the archive; a file by default. */
   type?: "File" | "Directory" | "SymbolicLink" | "Link";
   linkpath?: string;
 }
 
 const TAR_BLOCK_BYTES = 512;
 
-/** A gzipped tar archive, as npm has it. */
+/** Builds a gzipped tar archive in npm's format. */
 export function archiveOf(entries: readonly Entry[]): Buffer {
   const parts: Buffer[] = [];
   for (const { path, content = "", type = "File", linkpath } of entries) {
@@ -31,15 +31,15 @@ export function archiveOf(entries: readonly Entry[]): Buffer {
 export interface PublishedPackage {
   name: string;
   version: string;
-  /** Content by path in the package, beside package.json. */
+  /** Contents by path in the package, in addition to package.json. */
   files?: Record<string, string>;
-  /** Further fields of package.json. */
+  /** Additional fields of package.json. */
   manifest?: Record<string, unknown>;
-  /** Publication time; if any package has one, the registry states times. */
+  /** Publication time. If any version has one, the registry states the times of all. */
   publishedAt?: Date;
-  /** Replaces the archive of `files`. */
+  /** Archive to serve in place of one built from `files`. */
   archive?: Buffer;
-  /** Replaces the archive's integrity. */
+  /** Integrity to state in place of the archive's real one. */
   integrity?: string;
 }
 
@@ -52,7 +52,7 @@ export interface TestRegistry {
   publish(...packages: PublishedPackage[]): void;
   /** Removes a package. */
   remove(name: string): void;
-  /** Responds instead of the registry until it is null again. */
+  /** Handles all requests instead of the registry while it is not null. */
   instead: ((request: IncomingMessage, response: ServerResponse) => void) | null;
   close(): Promise<void>;
 }

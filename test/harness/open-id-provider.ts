@@ -1,4 +1,4 @@
-/** A real OpenID provider (oidc-provider of npm) on this machine: a test names the account that signs in, and its claims. */
+/** A real OpenID provider (oidc-provider of npm) on this machine. A test sets the account that signs in, and its claims. */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,9 +8,9 @@ export interface OpenIdProviderServer {
   issuer: string;
   clientId: string;
   clientSecret: string;
-  /** Claims of each account; `sub` is its key. */
+  /** Claims of each account by `sub`. */
   accounts: Map<string, Record<string, unknown>>;
-  /** `sub` of the account that signs in next, without a page. */
+  /** `sub` of the account that signs in next. The provider shows no sign-in page. */
   current: string;
   /** Allowed redirect URIs. */
   redirectUris: string[];
@@ -34,7 +34,7 @@ function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop"
       },
     ],
     claims: { openid: ["sub"], email: ["email", "email_verified"], profile: PROVIDER_CLAIMS.slice(2) },
-    // Claims are only in the response of the userinfo endpoint, as at many providers.
+    // Only the userinfo endpoint returns the claims, as at many providers.
     findAccount: async (_context, sub) => ({
       accountId: sub,
       claims: async () => ({ sub, ...state.accounts.get(sub) }),
@@ -46,7 +46,7 @@ function createProvider(issuer: string, state: Omit<OpenIdProviderServer, "stop"
   });
 }
 
-/** Signs the current account in and grants everything, like a person with two clicks. */
+/** Signs the current account in and grants everything, like a person who clicks twice. */
 async function interact(
   provider: Provider,
   state: OpenIdProviderServer,
@@ -69,7 +69,7 @@ async function interact(
   );
 }
 
-/** @param redirectUris can be filled until the first request */
+/** Starts the provider. @param redirectUris can be filled until the first request */
 export async function startOpenIdProvider(redirectUris: string[] = []): Promise<OpenIdProviderServer> {
   let handle: (request: Parameters<Parameters<typeof createServer>[1] & object>[0], response: never) => void = () =>
     undefined;

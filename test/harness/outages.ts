@@ -1,4 +1,7 @@
-/** Database outages around runs that each insert once into a witness outside of it: the states of runs and witness afterwards. */
+/**
+ * Loses the database while runs insert one row each into another database, the witness. Returns the states of the runs and of the witness
+ * afterwards.
+ */
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
@@ -14,21 +17,21 @@ import { publishDirectly } from "./production-copies.js";
 import { firstCredentials } from "./service.js";
 import { until } from "./until.js";
 
-/** Two of each role. */
+/** Roles of the processes: two of each kind. */
 export const SIX = ["api", "api", "scheduler", "scheduler", "runner", "runner"];
 
 const ANSWER_LIMIT_MS = 90_000;
 const CASE_LIMIT_MS = 180_000;
 const REPEAT_MS = 300;
 
-/** Inserts into the witness, waits, and returns its key. */
+/** Code that inserts a key into the witness, waits, and returns the key. */
 const CODE = `async function execute({ payload: { witness, key, ms } }) {
   await fetch(witness + key, { method: "POST" });
   await new Promise((resolve) => setTimeout(resolve, ms));
   return key;
 }`;
 
-/* Runs of one case that did not complete. */
+/* Selects the runs of one case that did not complete. */
 const SELECT_ENDED_RUNS = `
   SELECT run.id, state, run.payload->>'key' AS key, execution_log.data->'error'->>'name' AS error
     FROM run LEFT JOIN execution_log ON execution_log.run_id = run.id
@@ -36,11 +39,11 @@ const SELECT_ENDED_RUNS = `
 
 export interface DatabaseOutage {
   loss: DatabaseLoss;
-  /** Duration of the outage. */
+  /** Duration of the outage in milliseconds. */
   awayMs: number;
-  /** Durations of the runs that are in progress when the outage starts. */
+  /** Durations of the runs that are in progress when the outage starts, in milliseconds. */
   underWay: readonly number[];
-  /** Milliseconds after the database's return at which further runs start. */
+  /** Times at which further runs start, in milliseconds after the database's return. */
   after: readonly number[];
 }
 
@@ -50,7 +53,7 @@ export interface OutageVerdict {
   doubled: string[];
   /** Keys that were never inserted, or whose caller never got the result. */
   missing: string[];
-  /** Runs that did not complete, with the error. */
+  /** Runs that did not complete, with their errors. */
   ended: string[];
 }
 
@@ -83,7 +86,7 @@ export async function startOutages(roles: readonly string[]) {
   await publishDirectly(db, appId, [{ name: "witnessed", code: CODE, triggers: [{ trigger: "manual" as const }] }]);
   let cases = 0;
 
-  /** Repeats the call until the run has answered, as the documentation tells callers. Resolves to true if it returned its key. */
+  /** Repeats the call until the run has ended, as the documentation recommends to callers. Resolves to true if the run returned its key. */
   async function call(key: string, ms: number): Promise<boolean> {
     for (let attempt = 0; ; attempt += 1) {
       const urls = fleet.urls();
@@ -106,7 +109,7 @@ export async function startOutages(roles: readonly string[]) {
 
   async function verdictOf(keys: ReadonlySet<string>, answered: ReadonlySet<string>): Promise<OutageVerdict> {
     const count = (key: string) => witness.inserts.get(key) ?? 0;
-    // A busy machine may take longer than the time limit of a new connection.
+    // On a busy machine, a new connection may take longer than its time limit.
     const ended: Record<string, string>[] = await until(() =>
       db.query(SELECT_ENDED_RUNS, [`case-${cases}-%`]).catch(() => null),
     );
@@ -119,7 +122,7 @@ export async function startOutages(roles: readonly string[]) {
   }
 
   return {
-    /** The runs of one outage, up to their ends. */
+    /** Starts the runs of one outage, and waits until they have ended. */
     async experience({ loss, awayMs, underWay, after }: DatabaseOutage): Promise<OutageVerdict> {
       cases += 1;
       const keys = new Set<string>();

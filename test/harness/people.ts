@@ -1,4 +1,4 @@
-/** People with accounts in a test's service, created outside of it: sessions, and links whose tokens no response contains. */
+/** Creates people with accounts in a test's service: their sessions, and links whose tokens no response contains. */
 import { pino } from "pino";
 import { createNotifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
@@ -8,7 +8,7 @@ import type { TestService } from "./service.js";
 
 export const PASSPHRASE = "seven lamps of the harbour";
 
-/** The operations on accounts over the service's database. */
+/** Returns the operations on accounts, on the service's database. */
 export function accountsBeside({
   db,
   databaseUrl,
@@ -22,7 +22,7 @@ export function accountsBeside({
 
 let made = 0;
 
-/** Creates an administrator with an account; returns the token of a session, and the person. */
+/** Creates an administrator with an account. Returns the token of a session, and the person. */
 export async function signedInPerson(service: Pick<TestService, "db" | "databaseUrl" | "url">) {
   const { accounts } = accountsBeside(service);
   const { token } = await accounts.setupLink();

@@ -1,4 +1,4 @@
-/** A PgBouncer in transaction mode before a database, if one is installed. */
+/** Starts a PgBouncer in transaction mode in front of a database, if PgBouncer is installed. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { accessSync, chmodSync, constants, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -28,7 +28,7 @@ async function freePort(): Promise<number> {
 }
 
 export interface ConnectionPooler {
-  /** The database of `url` through the pooler. */
+  /** Returns the URL of the database through PgBouncer. */
   way(url: string): string;
   stop(): Promise<void>;
 }
@@ -47,7 +47,7 @@ async function isAnswering(url: string): Promise<boolean> {
   }
 }
 
-/** Starts one for the server of `url`, with few server connections, so that sessions change connections. */
+/** Starts PgBouncer for the server of `url`, with few server connections, so that sessions change connections. */
 export async function startPgbouncer(url: string): Promise<ConnectionPooler> {
   const { hostname, port, username, password } = new URL(url);
   const folder = mkdtempSync(join(tmpdir(), "svc-pgbouncer-"));

@@ -1,6 +1,6 @@
 /**
- * Starts processes that each own an embedded PostgreSQL, for tests that end the processes in different ways and check
- * the files and processes that remain.
+ * Starts processes that each own an embedded PostgreSQL. Tests end these processes in different ways, and check the files and processes
+ * that remain.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,15 +17,15 @@ export const OWNER = "test/engine/postgres-owner.js";
 
 export interface Owner {
   child: ChildProcess;
-  /** The line that it prints once it serves or has failed. */
+  /** Line that the process prints once it serves or has failed. */
   said: { url?: string; error?: string };
 }
 
 export interface OwnerOptions {
   nodeFlags?: readonly string[];
-  /** The compiled checkout that it runs from. */
+  /** Folder of the compiled code from which the process runs. */
   dist?: string;
-  /** Destination of its final messages. */
+  /** Destination of the process's standard error. */
   stderr?: "inherit" | "ignore";
 }
 
@@ -37,7 +37,7 @@ export async function startOwner(dataDir: string, options: OwnerOptions = {}): P
   return { child, said: JSON.parse(line) };
 }
 
-/** @returns its exit code; null if a signal ended it */
+/** Ends the process. @returns its exit code; null if a signal ended it */
 export async function endOwner({ child }: Owner, signal: NodeJS.Signals): Promise<number | null> {
   if (child.exitCode === null && child.signalCode === null) {
     const gone = once(child, "exit");
@@ -68,13 +68,13 @@ export function isRunning(pid: number): boolean {
 }
 
 export interface PostgresOwners {
-  /** Empty folder of the current test; as root its mode is 0700, so PostgreSQL's account cannot enter it. */
+  /** Empty folder of the current test. As root its mode is 0700, so that PostgreSQL's account cannot enter it. */
   readonly folder: string;
   readonly dataDir: string;
   start(dist?: string): Promise<Owner>;
 }
 
-/** Gives each test of the enclosing suite a folder, and ends the owners that the test started. */
+/** Gives each test of the enclosing suite a folder, and ends the processes that the test started. */
 export function postgresOwners(): PostgresOwners {
   let folder = "";
   const owners: Owner[] = [];

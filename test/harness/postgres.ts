@@ -1,4 +1,4 @@
-/** One PostgreSQL server for a whole run of mocha, and databases cloned from one migrated template. */
+/** Provides one PostgreSQL server for a whole run of mocha, and databases that are clones of one migrated template. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,22 +7,25 @@ import { pino } from "pino";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 import { until } from "./until.js";
 
-/** A test server may lose data: it never waits for the disk. */
+/** Settings of the server. It may lose data, so it never waits for the disk. */
 const SETTINGS = { fsync: "off", full_page_writes: "off", synchronous_commit: "off", max_connections: "600" };
-/** A connection that closes slowly on a busy machine is not a leak. */
+/** Time limit for a connection to close. A connection that closes slowly on a busy machine is not a leak. */
 const CLOSING_LIMIT_MS = 10_000;
 const TEMPLATE = "migrated_template";
-/** A server that is running already, stopped by its owner: mocha's first process, or a test with another version of PostgreSQL. */
+/** URL of a server that already runs. Its owner stops it: mocha's first process, or a test with another version of PostgreSQL. */
 const GIVEN = process.env["TEST_POSTGRES_URL"];
-/** Processes that share a server name their databases by their own number. */
+/** Number of this process in the names of databases, because several processes share one server. */
 const WORKER = process.env["MOCHA_WORKER_ID"] ?? "0";
 const DUPLICATE_DATABASE = "42P04";
-/** From version 15 on, PostgreSQL writes each block of the template to its log unless told otherwise, which takes three times as long. */
+/**
+ * First version with the option STRATEGY of CREATE DATABASE. Without this option, PostgreSQL writes each block of the template to its log,
+ * which takes three times as long.
+ */
 const STRATEGY_SINCE = 150_000;
 
 export interface FreshDatabase {
   url: string;
-  /** Drops the database. Fails if a connection to it is still open: something was not stopped. */
+  /** Drops the database. Fails if a connection to it is still open, because then something was not stopped. */
   drop(): Promise<void>;
 }
 
@@ -56,7 +59,7 @@ async function ensureTemplate(base: string): Promise<void> {
     if ((error as { code?: string }).code === DUPLICATE_DATABASE) return;
     throw error;
   }
-  // Loaded lazily: tests without a database need not wait for TypeORM.
+  // Loads TypeORM only when a test needs a database, so that other tests need not wait for it.
   const { migrate } = await import("../../src/data/database.js");
   await migrate(urlOf(base, TEMPLATE));
 }
@@ -69,7 +72,7 @@ async function start(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
 
 async function openConnections(admin: Client, database: string): Promise<string[]> {
   const found = await admin.query<{ who: string }>(
-    // Vacuum processes of the server do not count.
+    // PostgreSQL's own vacuum processes do not count.
     `SELECT concat(application_name, ': ', left(query, 80)) AS who FROM pg_stat_activity
       WHERE datname = $1 AND backend_type = 'client backend'`,
     [database],
@@ -80,7 +83,7 @@ async function openConnections(admin: Client, database: string): Promise<string[
 async function drop(base: string, database: string): Promise<void> {
   await withAdmin(base, async (admin) => {
     let open: string[] = [];
-    // The server notices a closed socket after a moment.
+    // The server notices a closed socket only after a moment.
     const closed = await until(async () => {
       open = await openConnections(admin, database);
       return open.length === 0;
@@ -104,12 +107,12 @@ async function createDatabase(template: string): Promise<FreshDatabase> {
   return { url: urlOf(base, database), drop: () => drop(base, database) };
 }
 
-/** A separate migrated database, in a few tens of milliseconds; the server starts with the first one. */
+/** Creates a separate migrated database, in a few tens of milliseconds. The first call starts the server. */
 export function freshDatabase(): Promise<FreshDatabase> {
   return createDatabase(TEMPLATE);
 }
 
-/** An empty database, for tests of the migrations; cloned from the template that no server process uses. */
+/** Creates an empty database, for tests of the migrations. It is a clone of a template that no server process uses. */
 export function emptyDatabase(): Promise<FreshDatabase> {
   return createDatabase("template0");
 }
@@ -120,7 +123,7 @@ export async function startTestServer(): Promise<string> {
   return (await server).url;
 }
 
-/** Stops a server that this process has started. */
+/** Stops the server if this process has started it. */
 export async function stopTestServer(): Promise<void> {
   const running = server;
   server = null;

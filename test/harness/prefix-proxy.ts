@@ -1,16 +1,16 @@
-/** A reverse proxy that serves the service under a path of another host, and records requests outside of that path. */
+/** A reverse proxy that serves the service under a path of another host. Records requests outside of that path. */
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import type { Duplex } from "node:stream";
 
 export interface PrefixProxy {
-  /** With the prefix, without a trailing slash. */
+  /** URL with the prefix, without a trailing slash. */
   url: string;
-  /** Requested paths outside the prefix. */
+  /** Requested paths outside of the prefix. */
   outside: string[];
   leadTo(url: string): void;
-  /** Ends open connections and refuses new ones until it is restored. */
+  /** Ends open connections and refuses new ones until the proxy is restored. */
   cut(): void;
   mend(): void;
   stop(): Promise<void>;
@@ -22,7 +22,7 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
   let port = 0;
   let isCut = false;
 
-  /** The service's path; null outside the prefix. */
+  /** Returns the path at the service; null for a path outside of the prefix. */
   function inside({ url = "" }: IncomingMessage): string | null {
     if (url === prefix || url.startsWith(`${prefix}/`)) return url.slice(prefix.length) || "/";
     outside.push(url);

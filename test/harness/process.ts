@@ -1,6 +1,6 @@
 /**
- * Starts the service like users do, as a separate process. Tests can send signals to it, read its output, and find the
- * processes that it leaves behind.
+ * Starts the service as a separate process, like users do. Tests can send signals to the process, read its output, and find the processes
+ * that it leaves behind.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ import { until } from "./until.js";
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const START_LIMIT_MS = 150_000;
 
-/** What `npm start` runs after the set-up, so that tests start the service in the same way. */
+/** Command that `npm start` runs after the set-up, so that tests start the service in the same way. */
 function startCommand(root: string): string[] {
   const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const command = /exec node (.*)$/.exec(scripts.start)?.[1];
@@ -27,13 +27,13 @@ function startCommand(root: string): string[] {
 export interface ServiceProcess {
   pid: number;
   dataDir: string;
-  /** Resolves to its URL when it listens; rejects if it ends before. */
+  /** Resolves to the URL when the service listens. Rejects if the process ends before. */
   listening(): Promise<string>;
-  /** The same when it is ready. */
+  /** Resolves to the URL when the service is ready. Rejects if the process ends before. */
   ready(): Promise<string>;
   /** JSON lines of standard output so far. */
   log: Record<string, unknown>[];
-  /** Standard error so far. */
+  /** Text of standard error so far. */
   stderr(): string;
   /** URL of the embedded database. */
   databaseUrl(): string;
@@ -41,9 +41,9 @@ export interface ServiceProcess {
   credentials(): FirstCredentials;
   signal(name: NodeJS.Signals): void;
   ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
-  /** Live processes that it started or that work in its folder, by command line, without itself. */
+  /** Command lines of live processes that this process started or that work in its folder, without the process itself. */
   offspring(): string[];
-  /** Kills it and its remaining processes, and removes its folder. */
+  /** Kills the process and its remaining processes, and removes its folder. */
   clean(): Promise<void>;
 }
 
@@ -71,7 +71,7 @@ function processes(): ProcessRow[] {
   return pids.flatMap((pid) => readProcess(Number(pid)) ?? []).filter(({ state }) => state !== "Z");
 }
 
-/** Children, their children, and orphans that use its folders. */
+/** Returns children, their children, and orphans that use the process's folders. */
 function offspringOf(pid: number, dataDir: string, known: Set<number>): ProcessRow[] {
   const all = processes();
   const family = new Set([pid]);
@@ -91,7 +91,7 @@ function offspringOf(pid: number, dataDir: string, known: Set<number>): ProcessR
   return found;
 }
 
-/** The output of the child, a promise for the first log line with a message, and its end. */
+/** Collects the output of the child. Returns a promise for the first log line with a message, and one for the end of the process. */
 function readOutput(child: ChildProcess) {
   const log: Record<string, unknown>[] = [];
   let complaint = "";
@@ -116,13 +116,13 @@ function end(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
   }
 }
 
 /**
- * Starts the service; `environment` overrides a free port, no rate limits and a separate data folder. `entry` is another module to run in
- * the same way, with arguments; `root` the folder of another release.
+ * Starts the service. `environment` overrides the defaults: a free port, no rate limits and a separate data folder. `entry` is another
+ * module to run in the same way, with arguments; `root` is the folder of another release.
  */
 export function startProcess(
   environment: Record<string, string> = {},
@@ -134,7 +134,7 @@ export function startProcess(
   const child = spawn(process.execPath, entry ? [...command.slice(0, -1), ...entry] : command, {
     cwd: root,
     env: {
-      // A start compiles 3,600 modules without the cache in it: a fifth of its time.
+      // A start compiles 3,600 modules. With the cache in this folder, it takes a fifth of the time.
       ...programEnvironment(),
       HOME: process.env["HOME"],
       PORT: "0",

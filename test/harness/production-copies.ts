@@ -19,7 +19,7 @@ export interface LiveVersionFields {
 
 const CODE = "async function execute() { return 1; }";
 
-/** Inserts a draft and a live version of each; returns the live versions. `now` is the start time of schedules. */
+/** Inserts a draft and a live version for each action. Returns the live versions. `now` is the start time of schedules. */
 export async function publishDirectly(
   db: DataSource,
   appId: number,

@@ -1,6 +1,6 @@
 /**
- * A reader who follows a page: a checkout in a new folder, and a shell with PATH and HOME only. Read it when a test runs the commands of a
- * page against real processes.
+ * Follows the commands of a page like a reader: in a checkout in a new folder, and in a shell with only PATH and HOME. For tests that run a
+ * page's commands against real processes.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -17,17 +17,17 @@ const START_LIMIT_MS = 120_000;
 
 export interface Started {
   log: Record<string, unknown>[];
-  /** Standard error so far: text for the person who started it. */
+  /** Text of standard error so far, which the reader would see in the terminal. */
   said(): string;
-  /** Ends the service like a supervisor, by SIGTERM to its own process. @throws Error if its exit code is not 0 */
+  /** Ends the service by SIGTERM to its own process, like a supervisor. @throws Error if its exit code is not 0 */
   stop(): Promise<void>;
 }
 
 export interface DocsReader {
   folder: string;
-  /** Runs the commands; resolves with their standard output. @throws Error with all output if a command fails */
+  /** Runs the commands. Resolves with their standard output. @throws Error with all output if a command fails */
   paste(commands: string, environment?: Record<string, string>): Promise<string>;
-  /** Runs commands that start a service; resolves when the service is ready. @throws Error with all output if it ends before */
+  /** Runs commands that start a service. Resolves when the service is ready. @throws Error with all output if the service ends before */
   start(commands: string, environment?: Record<string, string>, limitMs?: number): Promise<Started>;
   /** Kills remaining processes and removes the folder. */
   leave(): void;
@@ -41,14 +41,14 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** An empty folder that a service running as another user can enter. */
+/** Creates an empty folder that a service that runs as another user can enter. */
 export function freshFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "svc-reader-"));
   chmodSync(folder, 0o755);
   return folder;
 }
 
-/** A copy of this checkout with its build. File times are preserved: `npm start` compares them and builds nothing. */
+/** Copies this checkout with its build. Keeps the times of the files, so that `npm start`, which compares them, builds nothing. */
 export function freshCheckout(): string {
   const folder = freshFolder();
   const listed = execFileSync("git", ["ls-files", "--cached", "--others", "--exclude-standard", "-z"], { cwd: ROOT });
@@ -58,7 +58,7 @@ export function freshCheckout(): string {
   return folder;
 }
 
-/** Replaces placeholders of a page by this machine's values. @throws Error if the page has no such placeholder */
+/** Replaces placeholders of a page by this machine's values. @throws Error if the page lacks a placeholder */
 export function fillPlaceholders(text: string, values: Record<string, string>): string {
   let result = text;
   for (const [placeholder, value] of Object.entries(values)) {
@@ -68,7 +68,7 @@ export function fillPlaceholders(text: string, values: Record<string, string>): 
   return result;
 }
 
-/** The last line of a command's output, which is JSON. */
+/** Parses the last line of a command's output as JSON. */
 // biome-ignore lint/suspicious/noExplicitAny: each test expects something else
 export const lastLine = (output: string): any => JSON.parse(output.trim().split("\n").at(-1)!);
 
@@ -77,7 +77,7 @@ function spawnShell(commands: string, folder: string, environment: Record<string
   return spawn("bash", ["-e", "-o", "pipefail", "-c", commands], {
     cwd: folder,
     env: { PATH, HOME, ...environment },
-    // A separate process group, so that everything that the commands started can be ended.
+    // The commands run in a separate process group, so that the test can end everything that they started.
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -87,7 +87,7 @@ function killGroup({ pid }: ChildProcess): void {
   try {
     process.kill(-pid!, "SIGKILL");
   } catch {
-    // All of it has ended.
+    // All processes of the group have ended.
   }
 }
 

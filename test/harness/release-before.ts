@@ -1,4 +1,4 @@
-/** The previous release from the project's history: its files in a separate folder, compiled. Starts nothing. */
+/** Fetches the previous release from the project's history into a separate folder, and compiles it. Starts no service. */
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
 
-/** The commit before the first migration that is newer than this one. */
+/** Returns the commit before the first migration that is newer than this one. */
 function commitBefore(migration: string): string {
   const files = readdirSync(join(ROOT, "migrations")).sort();
   const newer = files.find((file) => Number.parseInt(file, 10) > versionOf(migration));
@@ -20,7 +20,7 @@ function commitBefore(migration: string): string {
   return git("rev-parse", "--verify", `${added}^`);
 }
 
-/** Returns the last commit of the previous release; RELEASE_BEFORE names another commit or a tag. */
+/** Returns the last commit of the previous release. The variable RELEASE_BEFORE can name another commit or a tag. */
 export function commitOfReleaseBefore(): string {
   const given = process.env["RELEASE_BEFORE"];
   return given ? git("rev-parse", "--verify", `${given}^{commit}`) : commitBefore(LAST_OF_RELEASE_BEFORE);
@@ -31,7 +31,7 @@ interface Packages {
   devDependencies: Record<string, string>;
 }
 
-/** Shares this release's packages if the versions are equal; otherwise it gets its own. */
+/** Shares the packages of this release if the versions are equal. Otherwise installs the packages. */
 function installPackages(folder: string, run: (program: string, ...args: string[]) => void): void {
   const read = (root: string) => JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Packages;
   const all = ({ dependencies, devDependencies }: Packages) => ({ ...dependencies, ...devDependencies });
@@ -42,23 +42,24 @@ function installPackages(folder: string, run: (program: string, ...args: string[
 }
 
 export interface Release {
-  /** Abbreviated hash. */
+  /** Abbreviated commit hash. */
   commit: string;
-  /** Its folder, with the layout of this project. */
+  /** Folder of the release, with the layout of this project. */
   root: string;
-  /** Makes the first app and its tokens by this release's own command, in a database with this release's schema. */
+  /** Creates the first app and its tokens with this release's own command, in a database with its schema. */
   firstCredentials(databaseUrl: string, dataDir: string): FirstCredentials;
   remove(): void;
 }
 
 /**
- * Compiles for a minute. `last`: the last migration that it must have, for a state older than the previous release.
- * @throws without the history, as in a shallow clone
+ * Compiles the release, which takes a minute.
+ * @param last the last migration that the release must have, to get one older than the previous release
+ * @throws Error in a shallow clone, which lacks the history
  */
 export function checkOutReleaseBefore(last?: string): Release {
   const commit = last ? commitBefore(last) : commitOfReleaseBefore();
   const root = mkdtempSync(join(tmpdir(), "svc-release-"));
-  // Processes of another user must be able to enter.
+  // Processes of another user must be able to enter the folder.
   chmodSync(root, 0o755);
   const path = `${join(root, "node_modules/.bin")}${delimiter}${process.env["PATH"]}`;
   const run = (program: string, ...args: string[]) =>

@@ -1,4 +1,4 @@
-/** A Chromium that an operator starts for other processes: on a port, with the flags that the service requires. */
+/** Starts a Chromium like an operator who provides it to other processes: on a port, with the flags that the service requires. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -8,7 +8,7 @@ import { connect } from "puppeteer";
 import { browserFlags } from "../../src/engine/browser/chromium-flags.js";
 
 const CHROME_CANDIDATES = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/google-chrome"];
-/** Chromium has no sandbox as root; an account that the service does not use. */
+/** Account of the browser, different from that of the service, because Chromium has no sandbox as root. */
 const ACCOUNT = { uid: 64_950, gid: 64_950 };
 
 export function chromePath(): string {
@@ -21,20 +21,20 @@ export interface RemoteChromium {
   port: number;
   /** `ws://127.0.0.1:PORT` */
   endpoint: string;
-  /** The same with the random path of this start. */
+  /** Same URL with the random path of this start. */
   socketUrl: string;
-  /** Number of browser contexts, not counting the default context. */
+  /** Returns the number of browser contexts, without the default context. */
   contexts(): Promise<number>;
   running(): boolean;
-  /** kill -9 to all its processes. */
+  /** Kills all its processes with SIGKILL. */
   kill(): Promise<void>;
 }
 
 export interface RemoteChromiumOptions {
-  /** Default: a free one. */
+  /** Port of the browser; a free one by default. */
   port?: number;
   egressHost?: string;
-  /** Default: the required ones. */
+  /** Flags to use; by default those that the service requires. */
   flags?: readonly string[];
   /** Additional flags. */
   more?: readonly string[];

@@ -9,10 +9,10 @@ interface S3Server {
   run(): Promise<AddressInfo>;
   close(): Promise<void>;
 }
-/** The package has no types. */
+/** The package @20minutes/s3rver, which has no types. */
 const S3rver = createRequire(import.meta.url)("@20minutes/s3rver") as new (options: object) => S3Server;
 
-/** Starts an S3 server with one bucket; returns its address and the folder with its content. */
+/** Starts an S3 server with one bucket. Returns its URL and the folder with its content. */
 export async function startS3(bucket = "media"): Promise<{ url: string; folder: string; stop: () => Promise<void> }> {
   const folder = mkdtempSync(join(tmpdir(), "svc-s3-"));
   const server = new S3rver({

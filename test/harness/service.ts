@@ -1,4 +1,4 @@
-/** A whole service in this process with a separate database, and functions to call it as each kind of caller. */
+/** Starts a whole service in this process with a separate database. Has functions to call it as each kind of caller. */
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ import { freshDatabase } from "./postgres.js";
 
 export type Kind = keyof FirstCredentials["tokens"];
 
-/** A REST response; `body` is parsed JSON, or the text if it is not JSON. */
+/** REST response. `body` is parsed JSON, or the text if the response is not JSON. */
 export interface Answer {
   http: number;
   headers: Headers;
@@ -25,7 +25,7 @@ export interface Answer {
 }
 
 export interface Call {
-  /** A kind of first credential, a token, or null for none; by default editor. */
+  /** Name of a token that the set-up created, any other token, or null for none. By default the editor's. */
   as?: Kind | (string & {}) | null;
   body?: unknown;
   headers?: Record<string, string>;
@@ -40,10 +40,10 @@ export interface TestService {
   tokens: FirstCredentials["tokens"];
   db: DataSource;
   rest(method: string, path: string, call?: Call): Promise<Answer>;
-  /** The response's `data` and `errors`. */
+  /** Sends a GraphQL request. Returns the response's `data` and `errors`. */
   // biome-ignore lint/suspicious/noExplicitAny: as above
   graphql(query: string, variables?: object, call?: Call): Promise<{ data?: any; errors?: any[] }>;
-  /** A graphql-ws client; the test must dispose of it. */
+  /** Opens a graphql-ws client. The test must dispose of it. */
   socket(as?: Kind | (string & {})): Client;
   /** Stops the service and keeps the database. */
   stopService(): Promise<void>;
@@ -64,8 +64,8 @@ export async function firstCredentials(databaseUrl: string, dataDir: string): Pr
 }
 
 /**
- * `environment` overrides the test's: a free port, no rate limits, silent logs. `wayTo` returns the URL by which the service connects to
- * its database, for tests that put a proxy in between. `options` can contain a clock that the test moves.
+ * Starts the service. `environment` overrides the test defaults: a free port, no rate limits, silent logs. `wayTo` returns the URL through
+ * which the service connects to its database, so that a test can put a proxy in between. `options` can contain a clock that the test moves.
  */
 export async function startTestService(
   environment: Record<string, string> = {},

@@ -1,4 +1,4 @@
-/** Project folders and the command line `svc` against a service: in this process, or as a separate process. */
+/** Project folders, and the command line `svc` in them against a service. The command runs in this process or as a separate one. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -29,9 +29,9 @@ interface Options {
 /** A command that runs until a test ends it. */
 export interface RunningCommand {
   child: ChildProcessByStdio<null, Readable, Readable>;
-  /** Its output so far. */
+  /** Returns its output so far. */
   printed(): string;
-  /** Ends it with a signal, and waits for its end. */
+  /** Sends a signal to the command, and waits for its end. */
   end(signal?: NodeJS.Signals): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export function writeProjectFile(folder: string, file: string, content: string):
 
 export type SvcProjects = ReturnType<typeof createSvcProjects>;
 
-/** @param serviceOf called once the service has started */
+/** @param serviceOf returns the service; called after the service has started */
 export function createSvcProjects(serviceOf: () => TestService) {
   const folders: string[] = [];
   const running = new Set<RunningCommand>();
@@ -59,7 +59,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return folder;
   }
 
-  /** Runs a command in this process: a separate one takes 0.3 s, most of it to load modules. */
+  /** Runs a command in this process. A separate one takes 0.3 s, most of it to load modules. */
   async function svc(cwd: string, args: readonly string[], { env = {}, input = "" }: Options = {}): Promise<Ended> {
     const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     stdin.end(input);
@@ -90,7 +90,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return JSON.parse(out);
   }
 
-  /** Starts a command that does not end by itself. @param isGroup true: the signal goes to its whole process group, like Ctrl C */
+  /** Starts a command that does not end by itself. @param isGroup true to send the signal to its whole process group, like Ctrl C */
   function start(
     cwd: string,
     args: readonly string[],
@@ -123,7 +123,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     return command;
   }
 
-  /** A published app that the editor can change. */
+  /** Creates a published app that the editor can change. */
   async function newApp(name: string): Promise<number> {
     const service = serviceOf();
     const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } });
@@ -151,7 +151,7 @@ export function createSvcProjects(serviceOf: () => TestService) {
     async cleanUp(): Promise<void> {
       for (const command of running) await command.end("SIGKILL");
       for (const folder of folders) rmSync(folder, { recursive: true, force: true });
-      // Commands of this process read an action's config by esbuild, whose process would outlive the tests.
+      // Commands in this process read an action's config with esbuild, whose process would outlive the tests.
       await stopEsbuild();
     },
   };

@@ -1,4 +1,4 @@
-/** An OpenTelemetry collector in the test's process: receives OTLP over HTTP as JSON, and stores the spans. */
+/** An OpenTelemetry collector in the test's process. Receives OTLP over HTTP as JSON, and stores the spans. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,7 +7,7 @@ export interface CollectedSpan {
   name: string;
   traceId: string;
   spanId: string;
-  /** "" for the first span of a trace. */
+  /** ID of the parent span; "" for the first span of a trace. */
   parentSpanId: string;
   values: Record<string, unknown>;
 }

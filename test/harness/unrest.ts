@@ -1,4 +1,4 @@
-/** Faults around a working fleet: killed instances, database outages; and observations meanwhile. */
+/** Kills instances of a working fleet and loses its database. Observes the instances and runs meanwhile. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import type { Answers } from "./callers.js";
@@ -6,22 +6,24 @@ import type { ServiceFleet } from "./fleet.js";
 import type { DatabaseLoss, RestartablePostgres } from "./gateway.js";
 
 const LOOK_MS = 250;
-/** Maximum wait of a run once the database is back. */
+/** Maximum time that a run may wait once the database is back. */
 export const WAIT_LIMIT_MS = 10_000;
 const PROBE_LIMIT_MS = 5_000;
 
 export interface Seen {
-  /** Longest time that a run was seen queued, counted from the database's return if it was queued before. */
+  /**
+   * Longest time for which a run was observed in the queue. If it was queued before an outage, the time counts from the database's return.
+   */
   longestQueuedMs: number;
   /** How often an instance reported READY without a database. */
   readyWhileAway: number;
-  /** How often an instance reported READY while runs had waited for longer than the limit. */
+  /** How often an instance reported READY although runs had waited for longer than the limit. */
   readyWhileWaiting: number;
 }
 
 const between = (from: number, to: number) => delay(from + Math.random() * (to - from));
 
-/** Number of instances that report READY. */
+/** Returns the number of instances that report READY. */
 async function countReady(fleet: ServiceFleet): Promise<number> {
   const asked = fleet.urls().map((url) =>
     fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(PROBE_LIMIT_MS) }).then(
@@ -32,17 +34,17 @@ async function countReady(fleet: ServiceFleet): Promise<number> {
   return (await Promise.all(asked)).filter(Boolean).length;
 }
 
-/** Pauses before each fault, between these bounds, in ms. */
+/** Minimum and maximum pause before each fault in milliseconds. */
 export interface Pace {
   kill: readonly [number, number];
   loss: readonly [number, number];
-  /** Every how many kills a browser's process is killed instead of an instance; by default never. */
+  /** Number of kills after which a process of a browser is killed instead of an instance; by default never. */
   browserEvery?: number;
 }
 
 export const RESTLESS: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
 
-/** Loses the database in each of these ways during the work, and observes from its return to the next loss. */
+/** Loses the database in each of these ways during the work. Observes from its return to the next loss. */
 async function loseDatabase(
   options: { postgres: RestartablePostgres; fleet: ServiceFleet; losses: readonly DatabaseLoss[]; pace: Pace },
   seen: Seen,
@@ -75,7 +77,10 @@ async function watchQueue(db: DataSource, fleet: ServiceFleet, seen: Seen, since
   }
 }
 
-/** Kills one instance after the other, `kills` in total, and loses the database meanwhile; `work` is what callers do until it is over. */
+/**
+ * Kills `kills` instances one after the other, and loses the database meanwhile. `work` is the work of the callers until the kills are
+ * over.
+ */
 export async function unrest(options: {
   postgres: RestartablePostgres;
   fleet: ServiceFleet;
@@ -113,7 +118,7 @@ export async function unrest(options: {
   return seen;
 }
 
-/** One caller: requests that end with a killed process do not count. */
+/** Sends requests as one caller. Requests that end with a killed process do not count. */
 export async function ask(
   requests: readonly (() => Promise<{ status?: string }>)[],
   answers: Answers,
@@ -124,7 +129,7 @@ export async function ask(
       answers.counts["unreachable"] = (answers.counts["unreachable"] ?? 0) + 1;
       return null;
     });
-    // Retries as requested, only sooner.
+    // The caller retries as Retry-After requests, only sooner.
     if (answer === null || answer.status === "OVERLOADED") await delay(LOOK_MS);
   }
 }

@@ -1,13 +1,19 @@
-/** Waits for a condition without an event, with a limit. */
+/** Waits for a condition that no event signals, up to a limit. */
 import { setTimeout as delay } from "node:timers/promises";
 
 const POLL_MIN_MS = 10;
-/** Conditions are often requests: checking every 10 ms would take the processor time that the test waits for. */
+/**
+ * Interval of checks in milliseconds. Conditions are often requests: a check every 10 ms would take the processor time that the test waits
+ * for.
+ */
 const POLL_MAX_MS = 50;
-/** Ends what hangs; a busy machine needs time. */
+/** Ends a wait that hangs. A busy machine needs time. */
 const LIMIT_MS = 60_000;
 
-/** Resolves to the first truthy result of `condition`. @throws Error after `limitMs` without one; errors of `condition` */
+/**
+ * Resolves to the first truthy result of `condition`.
+ * @throws Error after `limitMs` without such a result, or the error that `condition` throws
+ */
 export async function until<T>(condition: () => T | Promise<T>, limitMs = LIMIT_MS): Promise<NonNullable<T>> {
   const begun = Date.now();
   for (;;) {

@@ -1,4 +1,7 @@
-/** A process that sends concurrent uploads repeatedly until it is ended. Arguments: URL, megabytes of each, number. */
+/**
+ * A process that repeatedly sends concurrent uploads until it is ended. Arguments: URL, megabytes of each upload, number of concurrent
+ * uploads.
+ */
 const [url, megabytes, count] = process.argv.slice(2) as [string, string, string];
 const head = '--cut\r\nContent-Disposition: form-data; name="file"; filename="large.bin"\r\n\r\n';
 const body = Buffer.concat([

@@ -1,8 +1,8 @@
-/** When a browser's processes are looked at. */
+/** Tests when the watch measures a browser's processes. */
 import { expect } from "chai";
 import { isLasting } from "../../../src/engine/browser/watch/browser-watch.js";
 
-/** Answers what it is to say, one after the other, and how often it was asked. */
+/** Returns the given answers one after the other, and counts how often they were requested. */
 function said(...answers: readonly boolean[]) {
   let asked = 0;
   return { active: () => answers[asked++]!, asked: () => asked };

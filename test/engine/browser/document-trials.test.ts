@@ -1,4 +1,7 @@
-/** A library that names a document's names is tried in a realm of the language, and has a document as soon as it uses one. */
+/**
+ * Tests libraries that contain names of a document's globals: the service tries such code in an isolate, and repeats it in a document as
+ * soon as it uses one of these globals.
+ */
 import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";
 import globals from "globals";
@@ -22,7 +25,7 @@ const library = (source: string) => ({
   defines: "library",
 });
 
-/** Every name that a document's scope has, but for what all objects have. */
+/** Code that returns every name in a document's scope, without the names that all objects have. */
 const EVERY_NAME = `const execute = async () => {
   const names = [];
   for (let holder = globalThis; holder !== Object.prototype; holder = Object.getPrototypeOf(holder))
@@ -146,7 +149,7 @@ describe("a run whose library names a document", () => {
     const standing = documentStandIns([]).map(([name]) => name);
     const names = every.filter((name) => /^[\w$]+$/.test(name) && ![...ISOLATE_GLOBALS, ...standing].includes(name));
     expect(names).to.have.lengthOf.greaterThan(500);
-    // Others would be missing where they are asked for.
+    // Code that uses a name outside of this list would find it undefined, and no document would be tried.
     expect(documentNamesIn(names.join(" "))).to.include.members(names);
     const known = new Set([...Object.keys(globals.browser), ...NETWORK_ISOLATE_GLOBALS]);
     const held = documentStandIns([...known]).filter(([, kind]) => kind !== "refused");

@@ -1,4 +1,4 @@
-/** The document sandbox while the protocol fails. */
+/** Tests the document sandbox when calls of the DevTools protocol fail. */
 import { EventEmitter } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";

@@ -1,11 +1,11 @@
-/** Runs that flood the browser's own process, and a neighbour whose runs go on beside one. */
+/** Runs that flood the browser's own process, and a neighbour app that runs code at the same time. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { PageOutcome } from "../../../src/engine/browser/run.js";
 import { runOf } from "./support.js";
 
 const QUIET_RUNS = 20;
-/** Ends what hangs: how soon a flood is ended depends on the processor time that the machine has for the browser. */
+/** Ends a run that hangs. How soon a flood ends depends on the processor time that the machine has for the browser. */
 const LIMIT_MS = 240_000;
 
 const inWorker = (code: string) =>
@@ -19,7 +19,7 @@ export const PLACES: [string, (code: string) => string][] = [
   ["a worker", inWorker],
 ];
 
-/** What is told to the browser's processes without waiting for an answer. */
+/** Floods of messages to the browser's processes that wait for no response: title, code, and the places where it can run. */
 export const FLOODS: [string, string, string[]][] = [
   ["requests", "for (;;) fetch(`https://host.example/`).catch(() => {});", ["a worker"]],
   ["requests that are blocked", "for (;;) fetch('/x').catch(() => {});", ["the page", "a frame"]],
@@ -27,20 +27,20 @@ export const FLOODS: [string, string, string[]][] = [
   ["reported errors", "for (;;) reportError(new Error('x'));", ["the page", "a frame", "a worker"]],
 ];
 
-/** What waits to be sent counts as the run's memory. */
+/** Errors of a flood. Data that waits to be sent counts as the run's memory. */
 export const FLOOD_ENDED =
   /asked the browser for so much at once that other runs had to wait|used more than 512 MB of memory/;
 
 export interface Beside {
   outcome: PageOutcome;
-  /** How many of the neighbour's runs failed while the flood lasted. */
+  /** Number of the neighbour's runs that failed during the flood. */
   lost: number;
-  /** The neighbour's longest run beside the flood, and before it, in milliseconds. */
+  /** Longest run of the neighbour during the flood, and without a flood (`quiet`), in milliseconds. */
   longest: number;
   quiet: number;
 }
 
-/** Runs `code` to its end, and a neighbour's runs one after the other before it, beside it and once after it. */
+/** Executes `code` until it ends. The neighbour runs code before it, repeatedly during it, and once after it. */
 export async function besideFlood(browsers: Browsers, code: string): Promise<Beside> {
   const other = { isolationKey: "2:master", origin: "https://app-2.actions.internal", timeoutMs: LIMIT_MS };
   let longest = 0;
@@ -63,7 +63,7 @@ export async function besideFlood(browsers: Browsers, code: string): Promise<Bes
   return { outcome: await flood, lost, longest, quiet };
 }
 
-/** Floods by channels, each refused by what it asks for. */
+/** Floods with BroadcastChannels. A limit of channels or messages ends each of them. */
 export const CHANNEL_FLOODS = [
   "for (;;) new BroadcastChannel('x').postMessage(1);",
   "const c = new BroadcastChannel('x'); for (;;) c.postMessage(1);",
@@ -71,7 +71,7 @@ export const CHANNEL_FLOODS = [
   "for (;;) Reflect.construct(BroadcastChannel, ['x'], Object).close?.();",
 ] as const;
 export const LOCK_FLOOD = "for (;;) navigator.locks.request('a' + Math.random(), () => {});";
-/** Places whose errors end the run. */
+/** Places in which an error ends the run. */
 export const CHANNEL_PLACES: [string, (code: string) => string][] = [
   ...PLACES.slice(0, 2),
   [
@@ -81,7 +81,7 @@ export const CHANNEL_PLACES: [string, (code: string) => string][] = [
   ],
 ];
 
-/** Expects that the flood is refused in words and that no run of the neighbour is lost. */
+/** Expects that the flood fails with an error that names the limit, and that no run of the neighbour fails. */
 export async function expectRefused(browsers: Browsers, code: string): Promise<void> {
   const { outcome, lost } = await besideFlood(browsers, code);
   expect(lost).to.equal(0);

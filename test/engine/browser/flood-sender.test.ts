@@ -1,11 +1,14 @@
-/** Whom the watch takes for the sender of a flood, by what processes have spent while the browser did not answer. */
+/**
+ * Tests which process the watch identifies as the sender of a flood, from the processor time that processes used while the browser did not
+ * respond.
+ */
 import { expect } from "chai";
 import { senderOf, type UsageSample } from "../../../src/engine/browser/watch/floods.js";
 
 const BROWSER = 1;
 const WINDOW_MS = 150;
 
-/** Milliseconds of the processor, all of it and what of it in the kernel. */
+/** Processor time in milliseconds: all of it, and the part in the kernel. */
 type Spent = readonly [all: number, kernel: number];
 
 const noted = (at: number, usages: Record<number, Spent>): UsageSample => ({
@@ -18,7 +21,10 @@ const noted = (at: number, usages: Record<number, Spent>): UsageSample => ({
   ),
 });
 
-/** Everybody has spent a second before, the renderers half of it in the kernel: only what is spent in the window counts. */
+/**
+ * Returns the sender that the watch identifies. Each process has used a second before, half of it in the kernel, which must not count: only
+ * the time within the window counts.
+ */
 function sender(spent: Record<number, Spent>): number | null {
   const before = Object.fromEntries(Object.keys(spent).map((pid) => [pid, [1_000, 500] as const]));
   const after = Object.fromEntries(

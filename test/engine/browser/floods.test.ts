@@ -1,4 +1,4 @@
-/** What bounds a run that would keep the browser's own process busy, and what a run may do that is no flood. */
+/** Tests the limits of a run that would keep the browser's own process busy, and the use that these limits allow. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { besideFlood, CHANNEL_FLOODS, CHANNEL_PLACES, expectRefused, LOCK_FLOOD } from "./flood-runs.js";
@@ -14,7 +14,7 @@ describe("a flood of the browser's main process", function () {
   });
   after(() => browsers.stop());
 
-  // One way in each place, and the locks of the page; test/long/floods has every way in every place.
+  // Tests one flood in each place, and the locks of the page. test/long/floods.test.ts tests each flood in each place.
   const [flood] = CHANNEL_FLOODS;
   for (const [where, put] of CHANNEL_PLACES) {
     it(`cannot be made with channels from ${where}: ${flood}`, () => expectRefused(browsers, put(flood)));
@@ -61,7 +61,7 @@ describe("a flood of the browser's main process", function () {
       await heard();
       const channel = new BroadcastChannel("x");
       const answer = heard();
-      // Again and again: the browser may hear of the worker's channel after the worker's word.
+      // The message is repeated, because the browser may learn of the worker's channel only after the worker's message.
       const again = setInterval(() => channel.postMessage({ a: 1 }), 50);
       const data = await answer;
       clearInterval(again);

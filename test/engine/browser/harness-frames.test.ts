@@ -1,4 +1,4 @@
-/** What a run's console and stack show of the harness: nothing. */
+/** Checks that a run's console and stacks show no frames of the harness. */
 import { expect } from "chai";
 import { HARNESS_NAME, readAnswer, withoutHarness } from "../../../src/engine/browser/pages/answer.js";
 

@@ -1,4 +1,4 @@
-/** What a host says of its transport is heeded in the run that heard it, and not in the next one of the same page. */
+/** Tests HSTS headers of a host: they apply in the run that received them, and not in the next run of the same page. */
 import { createServer, type Server } from "node:http";
 import type { Server as TlsServer } from "node:https";
 import type { AddressInfo } from "node:net";
@@ -10,7 +10,7 @@ import { KEY_HASH, tlsServer } from "../../harness/localhost-tls.js";
 import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
 import { remoteSource, runOf } from "./support.js";
 
-/** No name of this machine's: of those Chromium heeds no such word. */
+/** A host name that is not local, because Chromium ignores HSTS headers of local names. */
 const HOST = "strict.test";
 const TLS_BEGINS = 0x16;
 
@@ -19,7 +19,8 @@ const listening = (server: Server | TlsServer): Promise<number> =>
     server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
   });
 
-// What a page of https loads is by https, or refused, whatever a host says: only where a document goes can tell, which no other room has.
+// A page of https loads its resources by https or not at all, whatever a host requires. So only the navigation of a document shows the
+// effect of HSTS, and only the document sandbox can navigate.
 describe("a host that requires https (HSTS)", () => {
   let plain: Server;
   let strict: TlsServer;
@@ -73,7 +74,7 @@ describe("a host that requires https (HSTS)", () => {
     } while (!page?.usable || !(await page.setUp(runOf("").origin, "document")));
   }
 
-  /** How that document's way to the plain address came, in the middle of a run. */
+  /** Navigates a document to the host's http URL in the middle of a run. Returns the protocol with which the request arrived. */
   async function goes(before: string): Promise<string> {
     received = [];
     const first = new Promise<void>((resolve) => {
@@ -96,7 +97,7 @@ describe("a host that requires https (HSTS)", () => {
 
   it("gets the next run's request like a first one", async () => {
     await open();
-    // A page that a busy machine was late for tells nothing of what renewal leaves.
+    // If a busy machine was late and the page was replaced, this attempt shows nothing about its renewal.
     for (;;) {
       const received = await page.run(
         runOf(`const execute = async () => { ${urls} return (await fetch(strict)).status }`),

@@ -1,4 +1,4 @@
-/** The kernel's group for what computes behind everything. */
+/** Tests the control group of processes with the lowest priority. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import { moveToIdleGroup, moveToServiceGroup } from "../../../src/engine/browser
 import { Priorities } from "../../../src/engine/browser/watch/priorities.js";
 import { until } from "../../harness/until.js";
 
-/** Some windows of the watch. */
+/** Several measuring windows of the watch. */
 const SETTLED_MS = 600;
 
 describe("the group of processes with the lowest priority", () => {
@@ -38,8 +38,8 @@ describe("the group of processes with the lowest priority", () => {
     });
 
     /**
-     * Looks at two renderers that have computed for such shares of a core, until the first one stands where it should.
-     * @param more threads that the first one has from its second look on
+     * Reports two renderers that use these shares of a core, until the first one is in the expected group.
+     * @param more additional threads of the first renderer from the second report on
      */
     async function lookUntil(shares: readonly [number, number], isIdle: boolean, more = 0): Promise<void> {
       const priorities = new Priorities();
@@ -58,7 +58,7 @@ describe("the group of processes with the lowest priority", () => {
       });
     }
 
-    /** Some accounts and kernels have none. */
+    /** True if this account and kernel have control groups. */
     async function hasGroup(): Promise<boolean> {
       const probe = spawn("sleep", ["60"]);
       children.push(probe);

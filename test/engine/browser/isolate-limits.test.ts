@@ -1,4 +1,4 @@
-/** What a network isolate cannot carry runs in a document, or rejects at once; it never hangs, and never ends the page. */
+/** Tests code that a network isolate cannot run: it runs in a document or is rejected at once. It never hangs, and never ends the page. */
 import { expect } from "chai";
 import { createNeedsOfCode } from "../../../src/engine/browser/mode.js";
 import type { Mode } from "../../../src/engine/browser/run.js";
@@ -44,7 +44,7 @@ describe("code that is too much for a network isolate", () => {
     it(`includes: ${body}`, () => expect(modeOf(body)).to.equal("document"));
 });
 
-/** Honest code that ended the page of a network isolate, or went over its memory limit. Each after a request. */
+/** Harmless code that once ended the page of a network isolate, or exceeded its memory limit. Each runs after a request. */
 const HEAVY: [string, string][] = [
   [
     "25,000 streams",
@@ -77,7 +77,7 @@ const COUNTS = [25_000, 100_000, 300_000, 300_000];
 const VIEWS =
   "Int8Array Uint8Array Uint8ClampedArray Int16Array Uint16Array Int32Array Uint32Array Float16Array Float32Array " +
   "Float64Array BigInt64Array BigUint64Array DataView";
-/** Reads one part of a response over the author's own stream. */
+/** Code that reads one part of a response whose body is the author's own stream. */
 const partOf = (part: string, seen: string) =>
   `const own = new ReadableStream({ start(controller) { controller.enqueue(${part}); controller.close(); } });
    const { value } = await new Response(own).body.getReader().read();

@@ -6,7 +6,7 @@ import { until } from "../../harness/until.js";
 import { type ReachableHost, reachableHost } from "./host.js";
 import { failureOf, resultOf, runOf } from "./support.js";
 
-/** Sees everything that an earlier run could have left; `{}` when there is nothing. */
+/** Returns everything that an earlier run may have left behind; `{}` if there is nothing. */
 const PROBE = `const execute = async () => {
   const found = {};
   const note = (name, value) => { if (value) found[name] = value; };
@@ -157,7 +157,7 @@ describe("isolation", () => {
   for (const [title, code] of LEFTOVERS) {
     it(`leaves nothing for the next run of ${title}`, async () => {
       const outcome = await browsers.run(runOf(`const execute = async () => { ${code} }`));
-      // A run that navigates away may fail; every other must have done its mischief for the test to mean anything.
+      // Only a run that navigates away may fail. Each other run must have left its data, otherwise the test would prove nothing.
       if (!outcome.ok) expect(outcome.error.message).to.include("left its page");
       expect(await resultOf(browsers, PROBE)).to.deep.equal({});
     });

@@ -1,4 +1,4 @@
-/** The browser's life: its sandbox, its limits on a run's time, its death and its end. */
+/** Tests the life of the browser: its sandbox, its limits on a run's time, its death, and its end. */
 
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -14,13 +14,16 @@ import { until } from "../../harness/until.js";
 import { amidDyingRenderers, groupMembers, hangingRun, largestRenderer } from "./process-group.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
-/** Idle, Chromium answers the service's ten questions a second; a loop uses fifty ticks in this time, ten where it shares the processor. */
+/**
+ * An idle Chromium answers ten requests of the service per second. A loop would use fifty ticks in this time, or ten if it shares the
+ * processor.
+ */
 const QUIET_WINDOW_MS = 500;
 const QUIET_TICKS = 4;
 
 const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`svc-chromium-${process.pid}-`));
 
-/** A process that is known by a browser's folder, once it has got so far as to speak. */
+/** Starts a process whose command line has a browser's folder. Resolves once the process has printed a line. */
 async function idleProcessOn(folder: string): Promise<ChildProcess> {
   const script = "setInterval(() => {}, 1e6); console.log('on')";
   const child = spawn(process.execPath, ["-e", script, "--", `--user-data-dir=${folder}`]);
@@ -28,11 +31,11 @@ async function idleProcessOn(folder: string): Promise<ChildProcess> {
   return child;
 }
 
-/** Every service that starts beside this one sweeps the machine's folder. */
+/** Uses a separate temporary folder, because each service that starts on this machine removes leftovers from the common one. */
 async function withOwnTmpdir(body: (place: string) => Promise<void>): Promise<void> {
   const { TMPDIR } = process.env;
   const place = mkdtempSync(join(tmpdir(), "swept-"));
-  // The browser's account passes through it.
+  // The browser's account must be able to pass through this folder.
   chmodSync(place, 0o711);
   process.env["TMPDIR"] = place;
   try {
@@ -290,7 +293,7 @@ describe("a browser that cannot start", () => {
   });
 });
 
-/** Processor time of each process of the group, in ticks of 10 ms. */
+/** Returns the processor time of each process in the group, in ticks of 10 ms. */
 function ticksOf(group: number): Map<number, number> {
   const ticks = groupMembers(group).map((pid): [number, number] => {
     try {

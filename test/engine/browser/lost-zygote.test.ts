@@ -1,4 +1,4 @@
-/** A browser that cannot start renderers stays connected; the service replaces it. */
+/** Tests a browser that cannot start renderers but stays connected: the service replaces it. */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
@@ -21,14 +21,14 @@ describe("the check of a zygote process", () => {
   });
 });
 
-/** Pages that are opened one after the other while the zygotes are watched. */
+/** Pages that the test opens one after the other while it watches the zygotes. */
 const PAGES = sampleOf(
   Array.from({ length: 20 }, (_, page) => page),
   0,
   4,
 );
 
-/** One run after the other, each on its own page. */
+/** Executes runs one after the other, each in its own page. */
 async function runOnPages(browsers: Browsers): Promise<void> {
   for (const page of PAGES) {
     expect(await resultOf(browsers, "const execute = async () => 1", { isolationKey: `${page}:master` })).to.equal(1);
@@ -76,7 +76,7 @@ describe("a browser whose zygote process is killed", () => {
   /** Kills the zygotes of the current browser. Returns the pid of that browser. */
   function killZygotes(of = browsers): number {
     const browser = of.pid()!;
-    // Each ends soon after the other: the second may have ended already.
+    // Both zygotes end shortly after each other, so the second one may be gone already.
     for (const pid of zygotesOf(browser)) signal(pid, "SIGKILL");
     return browser;
   }
@@ -139,7 +139,7 @@ describe("a browser that is lost", () => {
   it("is replaced after its main process was killed below the process that was started", async () => {
     const started = browsers.pid()!;
     const isMain = (pid: number) => !procFile(pid, "cmdline").includes("--type=");
-    // The last one: without a wrapper around the browser, it is the started process.
+    // Takes the last process: without a wrapper around the browser, it is the started process.
     const main = groupMembers(started).filter(isMain).at(-1)!;
     process.kill(main, "SIGKILL");
     await until(() => browsers.ready() && browsers.pid() !== started);

@@ -1,4 +1,4 @@
-/** Code has the same meaning in every mode: its own names never collide with the globals of a page. */
+/** Checks that code has the same meaning in every mode: its own names never collide with the globals of a page. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { MODES } from "../../../src/engine/browser/run.js";
@@ -50,7 +50,7 @@ describe("the result of code", () => {
   for (const mode of MODES) {
     for (const [kind, declare] of Object.entries(DECLARATIONS)) {
       it(`uses its own names in mode ${mode}: ${kind}`, async () => {
-        // The code of a class is strict, where these are not valid names.
+        // Class bodies are in strict mode, where these names are not valid.
         const declared = names.filter((name) => kind !== "class" || name !== "eval");
         const pairs = declared.map((name) => `["${name}", ${name}]`).join();
         const source = `${declared.map(declare).join("\n")}

@@ -1,10 +1,10 @@
-/** A run that fills its memory, beside a neighbour whose run goes on. */
+/** Executes a run that fills its memory beside a run of a neighbour app. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { Mode } from "../../../src/engine/browser/run.js";
 import { failureOf, runOf } from "./support.js";
 
-/** Expects that the run fails with a memory error, and that the neighbour does not. */
+/** Expects that the run fails with a memory error, and that the neighbour's run succeeds. */
 export async function expectEndedByMemory(browsers: Browsers, code: string, mode: Mode = "document"): Promise<void> {
   const neighbour = browsers.run(
     runOf(

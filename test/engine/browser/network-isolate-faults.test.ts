@@ -1,4 +1,4 @@
-/** The network isolate while the protocol fails. */
+/** Tests the network isolate when calls of the DevTools protocol fail. */
 import { EventEmitter } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** The same code has the same results in a worker, which has the real platform, and in a network isolate. */
+/** Checks that the same code has the same results in a worker, which has the real platform, and in a network isolate. */
 import { BODY_STATES, STREAMS } from "./alike/bodies.js";
 import { networkIsolateComparison } from "./alike/comparison.js";
 import { CRYPTO, CRYPTO_BEFORE, CRYPTO_TAKERS } from "./alike/crypto.js";

@@ -1,4 +1,4 @@
-/** Runs with a network: scripts from other hosts, and reasons of failed requests. */
+/** Tests runs with network access: scripts from other hosts, and reasons of failed requests. */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

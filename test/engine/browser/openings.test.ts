@@ -1,4 +1,4 @@
-/** Contexts and documents that are being created, beside pages that are ready for others. */
+/** Tests that creating contexts and documents does not remove pages that are ready for others. */
 import { expect } from "chai";
 import { oldestOfLargest } from "../../../src/engine/browser/pages/pool.js";
 import { resultOf, testBrowsers } from "./support.js";

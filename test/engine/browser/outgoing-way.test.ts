@@ -1,4 +1,4 @@
-/** Requests of a run's library to other services, in each sandbox that has it: input, output and end. */
+/** Tests requests that a run's library sends to other services, in each sandbox that supports them: input, output, and end. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { Mode, SendOutgoing } from "../../../src/engine/browser/run.js";

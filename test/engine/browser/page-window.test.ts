@@ -1,4 +1,4 @@
-/** A document's window is hidden until a run has lasted longer than a frame. */
+/** Tests that a document's window stays hidden until a run has lasted longer than one frame. */
 import { expect } from "chai";
 import type { Connection } from "puppeteer";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
@@ -9,7 +9,7 @@ import { runOf } from "./support.js";
 
 const { origin: ORIGIN } = runOf("");
 
-/** The browser's own record of it, in the page's timeline. */
+/** Expression for the visibility that the browser recorded in the page's timeline. */
 const HIDDEN = `performance.getEntriesByType("visibility-state").at(-1).name === "hidden"`;
 const SEEN = `[
   document.visibilityState, document.hidden, document.webkitVisibilityState, document.webkitHidden, document.hasFocus(),
@@ -19,7 +19,7 @@ const SEEN = `[
 ]`;
 const PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==";
 
-/** Promises that resolve when a frame has been drawn, by name. */
+/** Promises by title. Each resolves when a frame has been drawn. */
 const AWAIT_FRAMES: Record<string, string> = {
   requestAnimationFrame: "new Promise(requestAnimationFrame)",
   "requestAnimationFrame of a frame":
@@ -59,7 +59,7 @@ describe("the window of a document", () => {
   after(() => chromium.stop());
   afterEach(() => page.discard());
 
-  /** On a busy machine either may be late. */
+  /** Opens a page until it is ready, because on a busy machine opening or preparing it may time out. */
   async function open(connection = chromium.connection): Promise<void> {
     do {
       await page?.discard();
@@ -73,7 +73,7 @@ describe("the window of a document", () => {
     return JSON.parse(outcome.data ?? "null");
   }
 
-  /** The result in a page that is never hidden. */
+  /** Returns the result in a page that is never hidden. */
   async function seenInPlainPage(): Promise<unknown> {
     const { connection } = chromium;
     const context = await connection.send("Target.createBrowserContext");
@@ -152,7 +152,7 @@ describe("the window of a document", () => {
     await open();
     const body =
       "const begun = performance.now(); for (let n = 0; n < 70; n += 1) await new Promise(requestAnimationFrame); return performance.now() - begun";
-    // 60 frames per second, or fewer on a busy machine. A hidden page has none.
+    // A visible page draws 60 frames per second, or fewer on a busy machine. A hidden page draws none.
     expect(await result(body)).to.be.at.least(1_000);
   });
 

@@ -1,4 +1,4 @@
-/** When a used page is renewed: not during the end of a run, and before the next run needs it. */
+/** Tests when a used page is renewed: after the end of a run, and before the next run needs the page. */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
@@ -70,7 +70,7 @@ describe("a page after a run", () => {
   });
 
   it("is renewed at once if a run waits for it", async () => {
-    // The last run ended long ago.
+    // After this delay, the pool treats the page's last run as long ago.
     await delay(50);
     expect(await pool.acquire(SLOT)).to.equal(page);
     await runIt();
@@ -83,7 +83,7 @@ describe("a page after a run", () => {
 
   it("is renewed at once if runs follow each other closely", async () => {
     await runIt();
-    // A busy machine may be late.
+    // A busy machine may be late with some renewals.
     for (let tries = 0; tries < 20 && !page.followedAtOnce; tries += 1) {
       expect(await pool.acquire(SLOT)).to.equal(page);
       await runIt();
@@ -94,7 +94,7 @@ describe("a page after a run", () => {
   });
 
   it("serves a waiting run, which gives back its turn to open a page", async () => {
-    // The test before has left its page with a run.
+    // A run of the previous test still has its page.
     const { promise: turn, resolve: grant } = Promise.withResolvers<void>();
     let left = 0;
     enter = async () => {

@@ -5,7 +5,7 @@ import type { PageRun } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
 import { runOf } from "./support.js";
 
-/** Live processes of the browser's process group; the init process reaps zombies. */
+/** Returns the live processes of the browser's process group, without zombies. */
 export function groupMembers(group: number): number[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name) && existsSync(`/proc/${name}/stat`))
@@ -22,7 +22,7 @@ export function groupMembers(group: number): number[] {
     .map(Number);
 }
 
-/** Content of a file of the process in /proc; empty if the process has ended. */
+/** Reads a file of the process in /proc. Returns "" if the process has ended. */
 export function procFile(pid: number, what: "cmdline" | "statm"): string {
   try {
     return readFileSync(`/proc/${pid}/${what}`, "utf8");
@@ -31,7 +31,7 @@ export function procFile(pid: number, what: "cmdline" | "statm"): string {
   }
 }
 
-/** The zygote that starts the renderers, and its parent in the browser's namespace. */
+/** Returns the zygote that starts the renderers, and its parent in the browser's namespace. */
 export function zygotesOf(group: number): number[] {
   return groupMembers(group).filter((pid) => {
     const command = procFile(pid, "cmdline");
@@ -42,13 +42,13 @@ export function zygotesOf(group: number): number[] {
 export const renderersOf = (group: number) =>
   groupMembers(group).filter((pid) => procFile(pid, "cmdline").includes("--type=renderer"));
 
-/** The process of the group with the most memory. */
+/** Returns the process of the group that uses the most memory. */
 export function largestRenderer(group: number): number {
   const resident = (pid: number) => Number(procFile(pid, "statm").split(" ")[1] ?? 0);
   return renderersOf(group).reduce((largest, pid) => (resident(pid) > resident(largest) ? pid : largest));
 }
 
-/** A run that never ends by itself, and a promise that resolves once it runs. */
+/** Starts a run that never ends by itself, and returns a promise that resolves once it runs. */
 export function hangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, code = "") {
   const source = `async function execute() { ${code} console.log("on"); await new Promise(() => {}) }`;
   let onConsole = () => {};
@@ -58,7 +58,7 @@ export function hangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, c
   return { run: browsers.run(runOf(source, { onConsole: () => onConsole(), ...changes })), begun };
 }
 
-/** Four callers run code continuously while renderers are killed, each after the callers have recovered from the last. */
+/** Lets four callers run code continuously while it kills renderers. It kills the next one after the callers have recovered. */
 export async function amidDyingRenderers(
   browsers: Browsers,
   kills: number,
@@ -67,7 +67,7 @@ export async function amidDyingRenderers(
   const outcomes: string[] = [];
   let over = false;
   let longestMs = 0;
-  // Each replaces its context, so that pages are created all the time.
+  // Each run stores data, so that its context is replaced and pages are created all the time.
   const code = "const execute = async () => { localStorage.n = 1; return 1 }";
   const caller = async (key: number) => {
     while (!over) {
@@ -85,7 +85,7 @@ export async function amidDyingRenderers(
       try {
         process.kill(alive[kill % alive.length]!, "SIGKILL");
       } catch {
-        // It had ended by itself.
+        // The process had already ended.
       }
       await until(() => outcomes.length > before + 1);
     }

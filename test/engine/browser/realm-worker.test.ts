@@ -1,4 +1,4 @@
-/** The thread of realms: when it creates the next run's realm, and what it reports of the last run by then. */
+/** Tests the thread of realms: when it creates the realm of the next run, and what it has reported of the previous run by then. */
 import { setImmediate as turn } from "node:timers/promises";
 import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";
@@ -21,7 +21,7 @@ interface Thread {
   part(from: number, to: number): string;
 }
 
-/** A thread with realms and a clock of the test. */
+/** Creates a thread with realms that uses a clock of the test. */
 function threaded() {
   const timers = new Map<object, { then: () => void; ms: number }>();
   const printed: string[] = [];
@@ -74,7 +74,7 @@ function threaded() {
         const refusal = thread.run("{}", "{}", [], [["action.js", "", "", false]], null, "");
         if (refusal !== "") resolve(refusal);
       }),
-    /** One run up to its answer. */
+    /** Starts a run and answers it. */
     async answered(answer: string) {
       const run = this.begin();
       heard.at(-1)?.(`answer 1 ${answer}`);

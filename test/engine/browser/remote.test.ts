@@ -1,4 +1,7 @@
-/** Browsers that another process started: they work like the service's own, come and go one by one, and are left as they were found. */
+/**
+ * Tests browsers that another process started: they work like the service's own browsers, appear and disappear one by one, and are
+ * unchanged after the service has used them.
+ */
 
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
@@ -21,7 +24,7 @@ const outerAddress =
     .flatMap((list) => list ?? [])
     .find((one) => !one.internal && one.family === "IPv4")?.address ?? "127.0.0.2";
 
-/** A service that requires a token, provides a browser per connection, and does not reveal the command line. */
+/** Starts a broker that requires a token, provides a browser for each connection, and does not reveal the command line. */
 async function startBroker(socketUrl: string): Promise<{ endpoint: string; stop(): void }> {
   const server = new WebSocketServer({
     port: 0,
@@ -82,7 +85,7 @@ describe("browsers that were started elsewhere", () => {
     }
   }
 
-  /** A run that reports its browser and continues. */
+  /** Starts a run that reports its browser and never ends. */
   function hanging(browsers: Browsers, key: string, signal?: AbortSignal) {
     const source = "async function execute() { console.log(navigator.userAgent); await new Promise(() => {}) }";
     let onConsole = (_line: { text: string }) => {};

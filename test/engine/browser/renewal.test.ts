@@ -1,4 +1,4 @@
-/** State that a run's requests leave in the browser, by kind: the next run of the same app, in the same page, sees none of it. */
+/** Checks each kind of state that a run's requests leave in the browser: the next run of the same app in the same page sees none of it. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -16,7 +16,7 @@ import { runOf } from "./support.js";
 
 const ORIGIN = runOf("").origin;
 
-/** Each: code that uses `url`, and the requests that the host receives from each of two runs. */
+/** Title, code that uses `url`, and the requests that the host receives from each of two runs. */
 const LEFT: [string, string, string[], Mode?][] = [
   ["a cached answer", "await (await fetch(url + '/cached')).text()", ["GET /cached"]],
   [
@@ -43,8 +43,8 @@ const LEFT: [string, string, string[], Mode?][] = [
 ];
 
 /**
- * Code that requests a URL with a name and password, `named`, or one that redirects to such a URL, `/in`; with the modes to test. No host
- * receives the first kind.
+ * Code that requests `named`, a URL with a name and password, or that requests `/in`, which redirects to such a URL. Includes the modes to
+ * test. No request with credentials reaches the host.
  */
 const UNHEARD: [string, string, Mode[]][] = [
   ["a request", "await fetch(named + '/auth', hidden)", ["network-isolate", "document"]],
@@ -55,7 +55,7 @@ const UNHEARD: [string, string, Mode[]][] = [
   ["a picture's redirect", "const i = new Image(); i.src = url + '/in'; await i.decode()", ["document"]],
   ["a script's redirect", "await import(url + '/in')", ["document"]],
 ];
-/** A host receives one of these, and the document stays. */
+/** Code whose request with credentials reaches the host once. The document can be used again. */
 const HEARD: [string, string, Mode[]][] = [
   ["a redirect of what may go on", "fetch(url + '/in', { ...hidden, keepalive: true }).catch(() => {})", ["document"]],
   ["a beacon's redirect", "navigator.sendBeacon(url + '/in', 'x')", ["document"]],
@@ -107,7 +107,7 @@ describe("after the requests of a run", () => {
       const { authorization, cookie } = request.headers;
       const who = authorization ? ` as ${Buffer.from(authorization.slice(6), "base64").toString().split(":")[0]}` : "";
       asked.push(`${request.method} ${request.url}${who}${cookie ? ` with ${cookie}` : ""}`);
-      // If no name arrives in time, the waiting run fails.
+      // If no request with a user name arrives in time, the server closes this request, and the run fails.
       if (request.url === "/told") await until(() => asked.some(hasName)).catch(() => request.destroy());
       answer(request, response);
     });
@@ -130,7 +130,7 @@ describe("after the requests of a run", () => {
     describe(`in mode ${mode}`, () => {
       const slot = { key: "key", origin: ORIGIN, mode };
       let page: Page;
-      /** On a busy machine either may be late, which only costs a page. */
+      /** Opens a page until it is ready, because on a busy machine opening or preparing it may time out. */
       async function open(): Promise<void> {
         do {
           await page?.discard();
@@ -154,7 +154,7 @@ describe("after the requests of a run", () => {
 
       for (const [title, code, expected] of LEFT.filter(([, , , only = mode]) => only === mode)) {
         it(`nothing of ${title} remains, and the page serves the next run`, async () => {
-          // A page that a busy machine replaced proves nothing about renewal.
+          // A page that was replaced on a busy machine proves nothing about renewal.
           for (let renewed = 0; renewed < 2; ) {
             expect(await askedBy(code)).to.deep.equal(expected);
             if (await page.resetSandbox()) renewed += 1;
@@ -182,7 +182,7 @@ describe("after the requests of a run", () => {
       it("no storage remains, and no service worker that would answer for the host", async () => {
         const store = `localStorage.setItem("left", "1"); indexedDB.open("left"); await caches.open("left");
           await navigator.serviceWorker.register("/worker.js");`;
-        // A service worker may cost the run its page at once.
+        // A service worker may end the page immediately.
         await page.run(
           runOf(`const execute = async () => { try { ${store} } catch {} await fetch("${url}/data") }`, { mode }),
         );
@@ -222,7 +222,7 @@ describe("after the requests of a run", () => {
         expect(next).to.not.equal(first);
         expect(first.usable).to.equal(false);
         pool.release(next, slot, false);
-        // It is renewed without a request, and the next request gets it at once.
+        // The pool renews the page without a request, and the next request gets it at once.
         await until(() => pool.idle("key") === 1);
         expect((await pool.acquire(slot)).ready).to.equal(true);
         expect(pool.idle("key")).to.equal(0);
@@ -231,7 +231,7 @@ describe("after the requests of a run", () => {
       if (mode === "network-isolate")
         it("no request after the result remains, and the page serves the next run", async () => {
           let kept = false;
-          // A busy machine may be late for one.
+          // A busy machine may be too late in one attempt.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {
             expect(await askedBy("setInterval(() => fetch(url + '/late').catch(() => {}), 0)")).to.deep.equal([]);
             kept = await page.resetSandbox();
@@ -269,7 +269,7 @@ describe("after the requests of a run", () => {
       if (mode === "network-isolate")
         it("no request of an isolate is sent after the end of its run", async () => {
           let kept = false;
-          // Requests in flight at the end of the run may arrive late, which only costs a page.
+          // Requests in flight at the end of the run may arrive late, which costs only a page.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {
             await askedBy(endless);
             kept = await page.resetSandbox();

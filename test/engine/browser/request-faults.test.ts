@@ -1,4 +1,4 @@
-/** Reasons of failed requests: no network failure is reported as the host's refusal of an origin. */
+/** Tests the reasons of failed requests: an error never reports a network failure as a refusal by the host. */
 import { spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { once } from "node:events";
@@ -12,7 +12,7 @@ import { failureOf, resultOf, testBrowsers } from "./support.js";
 
 const CONNECT_TIMEOUT_MS = 400;
 
-/** A host whose queue of connections is full: further ones wait forever. */
+/** Starts a host whose queue of connections is full. Further connections wait forever. */
 async function startSilentHost(): Promise<{ port: number; stop(): void }> {
   const code = `const server = require("node:net").createServer();
     server.listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => {
@@ -34,7 +34,7 @@ async function startSilentHost(): Promise<{ port: number; stop(): void }> {
   };
 }
 
-/** A port without a listener, below the range from which the system assigns ports to other tests. */
+/** Returns a port without a listener, below the range from which the system assigns ports to other tests. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = randomInt(12_000, 32_000);

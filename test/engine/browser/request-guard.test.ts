@@ -1,4 +1,4 @@
-/** A URL that must not be sent leaves a page by no exit and in no encoding: a listener records what arrives. */
+/** Checks that a URL that must not be sent leaves a page through no API and in no encoding. A listener records what arrives. */
 
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -12,10 +12,10 @@ import { sampleOf } from "../../harness/samples.js";
 import { ALL_TEXTS, ENCODINGS, LINES, SECRET } from "./secret-writings.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
-/** Modes with a network. */
+/** Modes with network access. */
 const ROOMS = MODES.filter(hasNetwork);
 
-/** Code that sends U, or TEXT to BASE; each by another API that all modes have. */
+/** Code that sends U, or TEXT as a part of a URL under BASE. Each uses another API, and all modes have these APIs. */
 const REQUESTS: [string, string][] = [
   ["fetch", "await fetch(U)"],
   ["fetch without cors", "await fetch(U, { mode: 'no-cors' })"],
@@ -31,13 +31,13 @@ const REQUESTS: [string, string][] = [
   ["a Request of another", "await fetch(new Request(new Request(U), { method: 'POST' }))"],
   ["a clone of a Request", "await fetch(new Request(U).clone())"],
 ];
-/** Without a document, the library sends requests to the service outside the browser's network. */
+/** Without a document, the library sends requests to the service without using the browser's network. */
 const BY_LIBRARY = [
   "the library's way to the service",
   "await globalThis.__svcService.call('GET', U, {}, null)",
 ] as const;
 
-/** Code that sends U (http) or W (ws); each another exit of a document. */
+/** Code that sends U (http) or W (ws). Each uses another API of a document. */
 const EXITS: [string, string][] = [
   ["fetch that goes on", "fetch(U, { keepalive: true })"],
   ["XMLHttpRequest", "const x = new XMLHttpRequest(); x.open('GET', U); x.send()"],
@@ -80,7 +80,7 @@ const EXITS: [string, string][] = [
   ["a frame's WebSocket", "frame('new WebSocket(' + JSON.stringify(W) + ')')"],
   [
     "a data frame's WebSocket",
-    // Another charset would decode to another text, which is not the secret.
+    // With another charset the text would decode to another text, which is not the secret.
     "element('iframe', 'src', {}, 'data:text/html;charset=utf-8,' + encodeURIComponent(script('new WebSocket(' + JSON.stringify(W) + ')')))",
   ],
   ["a worker's fetch", "worker('fetch(' + JSON.stringify(U) + ')')"],
@@ -107,12 +107,12 @@ describe("URLs that a run may not request", () => {
   let port: number;
   let arrived: string[] = [];
   const scan = createSecretScan([SECRET, LINES].map((value) => ({ name: "_secret", value, whole: false })));
-  /** Received data beyond a host's name. */
+  /** Returns the received URLs that contain data besides the host's name. */
   const received = () => arrived.filter((url) => !["/", "/x", "/harmless"].includes(url));
 
   const FORMS = `const bytes = [...new TextEncoder().encode(s)];
     const base64 = (before) => btoa(before + String.fromCharCode(...bytes));`;
-  /** Sends each text of `texts` (an expression) by one exit, waits, and then sends a harmless request. */
+  /** Code that sends each text of the expression `texts` through one API, waits, and then sends a harmless request. */
   const codeFor = (way: string, texts: string) => `const execute = async ({ payload: { s } }) => {
     ${FORMS}
     for (const TEXT of ${texts}) {
@@ -152,7 +152,7 @@ describe("URLs that a run may not request", () => {
     server.close();
   });
 
-  /** Sends each encoding of each secret, and returns the outcomes by the name of the encoding. */
+  /** Code that sends each encoding of each secret. It returns the outcomes by the name of the encoding. */
   const codeOf = (way: string) => `const execute = async ({ payload: { secrets } }) => {
     const outcomes = {};
     for (const s of secrets) {
@@ -170,7 +170,7 @@ describe("URLs that a run may not request", () => {
   const payload = JSON.stringify({ s: SECRET });
   const mayRequest = (url: string) => scan.findInUrl(url) === null;
 
-  /** The request to the service, if it had been allowed. */
+  /** Records a request to the service, which the guard must refuse. */
   const service: PageRun["service"] = {
     base: "http://127.0.0.1",
     async send({ url }) {
@@ -180,8 +180,8 @@ describe("URLs that a run may not request", () => {
   };
 
   /**
-   * Requests that arrive from a run that may use one exit: the first run that was not over before its request arrived, which a busy machine
-   * may delay.
+   * Returns the requests that arrive from a run that can use one API. Repeats a run that ended before its request arrived, because a busy
+   * machine may delay the request.
    */
   async function arriving(way: string, wanted: RegExp, changes: Partial<PageRun> = {}): Promise<string> {
     for (let runs = 0; runs < 5 && !wanted.test(arrived.join()); runs += 1) {
@@ -316,7 +316,7 @@ describe("URLs that a run may not request", () => {
         expect(received(), title).to.deep.equal([]);
       }
       for (const [at, mode] of ROOMS.entries()) {
-        // Code that runs before the guard is set may still send requests.
+        // Code that runs before the guard is set can still send requests.
         const unjudged = { payload, mode, isolationKey: `judged late in ${mode}` };
         await trusting.run(runOf(codeFor("", "[]"), unjudged));
         for (const [title, way] of sampleOf(REQUESTS, at, 2)) {

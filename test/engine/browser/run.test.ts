@@ -1,4 +1,4 @@
-/** One run: what its code sees, and its result or error. */
+/** Tests one run: what its code sees, and its result or error. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { MODES, type PageRun } from "../../../src/engine/browser/run.js";
@@ -7,7 +7,7 @@ import { failureOf, remoteSource, resultOf, testBrowsers } from "./support.js";
 
 let browsers: Browsers;
 
-/** Tests that apply in every mode. */
+/** Defines the tests that apply in every mode. */
 function inEach(kind: Partial<PageRun>): void {
   const result = (source: string, changes: Partial<PageRun> = {}) =>
     resultOf(browsers, source, { ...kind, ...changes });

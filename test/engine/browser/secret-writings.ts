@@ -1,10 +1,10 @@
 /** Secrets, and every encoding of one in a URL (specified in settings.md). */
 
 export const SECRET = "Canary/äß +value&of=a?setting";
-/** With all characters that a URL drops or converts, and that JSON escapes. */
+/** A secret with all characters that a URL drops or converts, and that JSON escapes. */
 export const LINES = 'Its first line,\r\n"the\tsecond" \\ and a third';
 
-/** Expressions over `s`, a secret: each is a text that becomes part of a URL. */
+/** Titles, and expressions over the secret `s`. Each expression gives a text that becomes part of a URL. */
 export const ENCODINGS: [string, string][] = [
   ["plain", "s"],
   ["reversed", "[...s].reverse().join('')"],

@@ -1,4 +1,4 @@
-/** Requests of a run's library to the service outside the browser's network: equal results to `fetch`. */
+/** Tests requests that a run's library sends to the service without the browser's network: they have the same results as `fetch`. */
 
 import { createServer, type RequestListener, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -13,7 +13,7 @@ import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 const ORIGIN = "https://app-1.actions.internal";
 const LONG = "ä€😀".repeat(150_000);
 
-/** The same request in two ways, each with its result. */
+/** Sends the same request in two ways, and returns both results. */
 const BOTH = `
   const way = globalThis.__svcService;
   const heard = async (sent) => {
@@ -294,7 +294,7 @@ describe("calls of the service from a network isolate", () => {
     };
     for (let n = 0; n < 3; n += 1) {
       await run(source, { service: counted });
-      // Earlier requests may still arrive; only sent ones count.
+      // Earlier requests may still arrive; only those that the run sent count.
       sent = [];
       const next = `${BOTH} const execute = async () => (await direct("fine"))[0]`;
       expect(await run(next, { service: counted })).to.equal(200);

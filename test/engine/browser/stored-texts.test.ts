@@ -1,17 +1,17 @@
-/** A page is only asked for texts that it has: the oldest are dropped first, whatever a run lists. */
+/** Checks that the service refers only to texts that a page still has: both drop the oldest texts first, whatever a run lists. */
 import { expect } from "chai";
 import { functionOf } from "../../../src/engine/browser/pages/action-script.js";
 import type { SentScript } from "../../../src/engine/browser/pages/in-page/page-texts.js";
 import { StoredTexts } from "../../../src/engine/browser/pages/stored-texts.js";
 import { runOf } from "./support.js";
 
-/** Evaluates a text as the page does. */
+/** Evaluates a text like the page does. */
 const named = (name: string, text: string) => `${text}\n//# sourceURL=${name}`;
 const textOf = (content: string) => named(`${content}.js`, content.repeat(4));
 const ROOM = textOf("a").length;
 const OWN = functionOf({ name: "action.js", source: "own" });
 
-/** The texts of the page, by the same rules. */
+/** Simulates the texts in the page by the same rules as the service. */
 function createTwin(maxCharacters: number) {
   const kept = new StoredTexts(maxCharacters);
   const page = new Map<string, string>();

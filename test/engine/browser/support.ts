@@ -1,4 +1,4 @@
-/** Helpers for tests of the browser: one browser per file, and runs described by their differences. */
+/** Helpers for tests of the browser: one browser for each file, and runs with defaults for all fields that a test does not set. */
 import pino from "pino";
 import { Browsers, type BrowsersOptions } from "../../../src/engine/browser/browsers.js";
 import type { ChromiumOptions } from "../../../src/engine/browser/processes/chromium.js";
@@ -11,7 +11,7 @@ import {
 import type { PageOutcome, PageRun } from "../../../src/engine/browser/run.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 
-/** Browsers of this machine; `sources` for others. */
+/** Starts browsers on this machine, or uses those of `sources`. */
 export function testBrowsers(options: Partial<BrowsersOptions & ChromiumOptions> = {}): Browsers {
   const { log = pino({ level: "silent" }), sandbox = true, ...others } = options;
   const local = localBrowser({ chromePath: options.chromePath ?? chromePath(), sandbox, log });
@@ -29,7 +29,7 @@ export function remoteSource(endpoint: string, changes: Partial<RemoteOptions> =
   });
 }
 
-/** A run of the given source in a document, with defaults for everything else. */
+/** Describes a run of the given source in a document, with defaults for everything else. */
 export function runOf(source: string, changes: Partial<PageRun> = {}): PageRun {
   return {
     isolationKey: "1:master",
@@ -38,21 +38,21 @@ export function runOf(source: string, changes: Partial<PageRun> = {}): PageRun {
     packages: [],
     payload: "{}",
     settings: "{}",
-    // Ends runs that hang, within the time limit of a test.
+    // Ends a run that hangs, within the time limit of a test.
     timeoutMs: 50_000,
     mode: "document",
     ...changes,
   };
 }
 
-/** The value that `execute` returned. Throws the run's error if there is none. */
+/** Executes a run and returns the value that `execute` returned. Throws the run's error if it failed. */
 export async function resultOf(browsers: Browsers, source: string, changes: Partial<PageRun> = {}): Promise<unknown> {
   const outcome = await browsers.run(runOf(source, changes));
   if (!outcome.ok) throw new Error(`${outcome.cause}: ${outcome.error.stack}`);
   return outcome.data === undefined ? undefined : JSON.parse(outcome.data);
 }
 
-/** The failure of a run. Throws if it succeeded. */
+/** Executes a run and returns its error. Throws if it succeeded. */
 export async function failureOf(
   browsers: Browsers,
   source: string,

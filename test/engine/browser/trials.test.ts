@@ -1,4 +1,7 @@
-/** A run with a library that names more than the language is tried in an isolate: the result is the same as in its own mode. */
+/**
+ * Tests a run with a library that contains names of a document's globals: the service tries it in an isolate, and the result is the same as
+ * in a document.
+ */
 import type { RequestListener } from "node:http";
 import { createContext, runInContext, runInNewContext } from "node:vm";
 import { expect } from "chai";
@@ -45,7 +48,7 @@ describe("a stand-in", () => {
   it("reports everything that can be done with an object, but not a check of its type", () => {
     for (const kind of KINDS) {
       for (const operation of runInNewContext("Object.getOwnPropertyNames(Reflect)") as string[]) {
-        // The language itself rejects an object that is not a function.
+        // The language rejects these operations itself for an object that is not a function.
         if (kind === "object" && (operation === "apply" || operation === "construct")) continue;
         const call = `Reflect.${operation}(${ARGUMENTS[operation] ?? "it, 'name', {}"})`;
         expect(touches(kind, call), `${kind} ${operation}`).to.equal(1);
@@ -203,7 +206,7 @@ describe("a trial", function () {
   });
 
   it("is remembered to need more only in its own app", async () => {
-    // Longer than a trial of a second and the moment that the page of the run before may take.
+    // Longer than a trial of one second, plus the time for which the page of the previous run may still be needed.
     const code = "const end = Date.now() + payload.ms; while (Date.now() < end); return 1";
     const run = (app: number) =>
       ran("", code, {
@@ -233,7 +236,7 @@ describe("a trial", function () {
   });
 });
 
-/** A browser whose pages evaluate that source first; `taken` counts them. */
+/** Provides a browser whose pages evaluate the source first. `taken` counts these pages. */
 function browserWith(source: string) {
   const local = localBrowser({ chromePath: chromePath(), sandbox: true, log });
   let taken = 0;

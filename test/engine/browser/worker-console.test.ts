@@ -1,11 +1,11 @@
-/** Console lines of a run's workers belong to the run: all of them, in order, within the run's limits, and no others. */
+/** Tests console lines of a run's workers: the run gets all of them, in order and within its limits, and no other lines. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/pages/harness.js";
 import type { ConsoleLine, PageRun } from "../../../src/engine/browser/run.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
-/** A body of `execute` that starts a worker of that code and waits for its first message. */
+/** Body of `execute` that starts a worker with the given code and waits for its first message. */
 const waitingFor = (code: string) => `
   const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(code)}])));
   const answer = await new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** Every way to read a body, of every kind of body in every state. */
+/** Samples that read a body in each way, for each kind of body in each state. */
 import type { Sample } from "./outcomes.js";
 
 const BODIES: Readonly<Record<string, string>> = {

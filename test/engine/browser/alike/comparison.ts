@@ -1,4 +1,4 @@
-/** Runs the same samples in a worker, which has the platform itself, and in a network isolate, and compares the results. */
+/** Runs the same samples in a worker, which has the real platform, and in a network isolate, and compares the results. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import { type ReachableHost, reachableHost } from "../host.js";
@@ -7,7 +7,7 @@ import { differences } from "./differences.js";
 import { NOT_ALIKE } from "./known.js";
 import type { Sample } from "./outcomes.js";
 
-/** So that no run's answer is larger than it may be. */
+/** Number of samples in one run, so that the result stays below its maximum size. */
 const AT_ONCE = 500;
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -1,7 +1,10 @@
-/** WebCrypto: its classes, each operation of each algorithm, keys, and what it is given in the place of what it takes. */
+/** Samples of WebCrypto: its classes, each operation of each algorithm, keys, and invalid arguments. */
 import type { Sample } from "./outcomes.js";
 
-/** Shared by the samples; `told` says of a key what can be seen of it. Random bytes and keys are never compared, but what they do. */
+/**
+ * Code that the samples share. `told` returns the readable properties of a key. The samples compare results of random bytes and keys, never
+ * these bytes themselves.
+ */
 export const CRYPTO_BEFORE = `
   const { subtle } = crypto;
   const bytes = (length, seed = 7) => Uint8Array.from({ length }, (_, at) => (at * 31 + seed) % 256);
@@ -207,7 +210,7 @@ const RANDOM: Sample[] = [
   ],
 ];
 
-/** What is seen of how the platform reads what it is given. */
+/** Samples that record which properties the platform reads from its arguments. */
 const READINGS: Sample[] = [
   [
     "an algorithm that notes",
@@ -266,7 +269,7 @@ const READINGS: Sample[] = [
 
 export const CRYPTO: readonly Sample[] = [...SHAPES, ...DIGESTS, ...OF_KEYS, ...OF_PAIRS, ...RANDOM, ...READINGS];
 
-/** Places of what WebCrypto takes, by the code that takes V (values.ts). */
+/** Calls of WebCrypto by title. The value V (values.ts) stands in the place of one argument. */
 const ENCRYPT = (algorithm: string, data = "bytes(4)") =>
   `subtle.encrypt(${algorithm}, await keyOf('AES-GCM'), ${data})`;
 export const CRYPTO_TAKERS: Readonly<Record<string, string>> = {

@@ -1,11 +1,11 @@
-/** Runs the same samples in a worker, which has the platform itself, and in a network isolate, and returns those with different results. */
+/** Runs the same samples in a worker, which has the real platform, and in a network isolate. Returns the samples with different results. */
 import type { Browsers } from "../../../../src/engine/browser/browsers.js";
 import { UNNAMED_HOST_CLASSES } from "../../../../src/engine/browser/globals.js";
 import { functionOf } from "../../../../src/engine/browser/pages/action-script.js";
 import { resultOf } from "../support.js";
 import { type Sample, sourceOf } from "./outcomes.js";
 
-/** The result of a sample in each. */
+/** Title of a sample, and its result in the worker and in the isolate. */
 export type Difference = readonly [title: string, inWorker: string, inIsolate: string];
 
 /** Code of a document that starts a worker, evaluates the code there as an isolate does, and returns its result. */
@@ -13,14 +13,14 @@ const inWorkerOf = (source: string) => {
   const text = functionOf({ name: "action.js", source });
   const worker = `for (const name of ${JSON.stringify(UNNAMED_HOST_CLASSES)}) delete self[name];
     (0, eval)(${JSON.stringify(text)})()().then((result) => postMessage({ result }), (error) => postMessage({ error: String(error) }))`;
-  // Errors that the samples leave unhandled are part of them.
+  // Errors that the samples leave unhandled are part of their results.
   return `const execute = () => new Promise((resolve, reject) => {
     const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(worker)}])));
     worker.onmessage = ({ data }) => (data.error ? reject(new Error(data.error)) : resolve(data.result));
   })`;
 };
 
-/** The realm itself parses the text of a body and converts the number of a timer: its errors do not name the method. */
+/** Error messages of functions that the realm implements itself. There the messages do not name the method. */
 const METHOD = /Failed to execute '(json|(set|clear)(Timeout|Interval))' on '\w+': /g;
 
 export async function differences(browsers: Browsers, samples: readonly Sample[], before = ""): Promise<Difference[]> {

@@ -1,9 +1,9 @@
-/** What a realm with fetch does otherwise than a worker, and why that stays. */
+/** Known differences between a network isolate and a worker, each with the reason why it stays. */
 
 const any = (titles: readonly string[]): RegExp =>
   new RegExp(`^(${titles.map((title) => title.replaceAll(/[{}()'[\]/.?*+|]/g, "\\$&")).join("|")})$`);
 
-/** By the titles of samples, all of which differ still. */
+/** Each pattern matches titles of samples, and all these samples must differ. */
 export const NOT_ALIKE: readonly { of: RegExp; why: string }[] = [
   {
     of: /^(the text of (Headers|Request|Response|Blob|File|FormData|fetch|setTimeout|clearTimeout|setInterval|clearInterval|queueMicrotask)|the texts of functions)$/,

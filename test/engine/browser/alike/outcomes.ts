@@ -1,12 +1,15 @@
-/** Says what samples of code come to, as text that can be compared. Its function runs inside the browser, beside the samples. */
+/**
+ * Evaluates samples of code and describes their results as text that can be compared. `outcomes` runs inside the browser, beside the
+ * samples.
+ */
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
 
-/** What is evaluated and what it is called: an expression, or a block that returns something. */
+/** Title of a sample, and its code: an expression, or a block that returns a value. */
 export type Sample = readonly [title: string, code: string];
 
-/** As `harnessCore`: evaluated by its source text. */
+/** Evaluates the samples. The test sends this function to the browser as source text. */
 function outcomes() {
   const scope = globalThis as Any;
   const CLASSES = (
@@ -48,7 +51,7 @@ function outcomes() {
     if (name === "Headers" || name === "URLSearchParams")
       return [...value].map(([key, text]) => `${key}: ${show(text)}`);
     if (name === "Blob") return [value.type, value.size, show(await value.text())];
-    // Of a file made now no other moment is known.
+    // A file without a given time has the current time, which is compared only roughly.
     if (name === "File") {
       const age = Math.abs(Date.now() - value.lastModified) < 100_000 ? "now" : value.lastModified;
       return [value.name, age, value.type, value.size, show(await value.text())];
@@ -81,7 +84,7 @@ function outcomes() {
     }
   }
 
-  /** What a sample comes to, now or later, and what was noted meanwhile. */
+  /** Evaluates a sample. Returns its result, or that of its promise, and what the sample noted meanwhile. */
   async function outcome(work: () => unknown, depth = 0): Promise<Any> {
     const later = (value: unknown) => value instanceof Promise;
     try {
@@ -96,7 +99,7 @@ function outcomes() {
     }
   }
 
-  /** What never comes says so. */
+  /** Returns "never" if the promise does not settle in time. */
   async function inTime(received: Promise<unknown>): Promise<unknown> {
     let late: unknown;
     const never = new Promise((resolve) => {
@@ -123,7 +126,7 @@ function outcomes() {
   };
 }
 
-/** Code whose `execute` answers what each sample comes to. `before`: what they share. */
+/** Returns code whose `execute` returns the outcome of each sample. `before` is code that the samples share. */
 export function sourceOf(samples: readonly Sample[], before = ""): string {
   const works = samples.map(([title, code]) => {
     const head = /\bawait\b/.test(code) ? "async () =>" : "() =>";

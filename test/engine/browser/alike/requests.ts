@@ -1,4 +1,4 @@
-/** Requests to a host on loopback, at HOST, and what becomes of their answers; timers, and what goes wrong beside the run. */
+/** Samples of requests to a host on loopback (HOST) and their responses, of timers, and of unhandled errors. */
 import type { Sample } from "./outcomes.js";
 
 const BODIES: Readonly<Record<string, string>> = {

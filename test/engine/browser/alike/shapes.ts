@@ -1,4 +1,7 @@
-/** What can be seen of the classes and functions without using them, and what they do where they are not used as they are meant to be. */
+/**
+ * Samples of the properties of classes and functions that code can inspect without calling them, and of calls with invalid receivers or
+ * arguments.
+ */
 import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS } from "../../../../src/engine/browser/globals.js";
 import type { Sample } from "./outcomes.js";
 
@@ -10,7 +13,7 @@ const HIDDEN = [
   "Object.getPrototypeOf(Object.getPrototypeOf(new Headers().entries()))",
 ];
 
-/** Says all of an object's members and of the functions that they are. */
+/** Code that lists the members of an object, and the members of these members if they are functions. */
 const WALK = `
   const shapeOf = (value) => {
     if (typeof value === "function") return ["function", value.name, value.length, Object.hasOwn(value, "prototype"), Reflect.ownKeys(value).map(String).join()];
@@ -61,7 +64,7 @@ const WALKS: Sample[] = [
   ["an attribute cannot be set", "{ 'use strict'; const r = new Response('x'); r.status = 3; return r.status }"],
 ];
 
-/** Each member of each class on what is no object of it, and with fewer values than it needs. */
+/** Calls of each member of each class on an object of another class, and with fewer arguments than required. */
 const MISUSES: Sample[] = ["Headers", "Response", "Blob", "File", "FormData"].flatMap((name): Sample[] => {
   const each = (work: string) => `{
     const found = [];

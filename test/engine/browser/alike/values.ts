@@ -1,7 +1,7 @@
-/** Values of every kind, and all that takes one: what each takes of each is generated. */
+/** Generates samples that pass values of every kind to every function that takes a value. */
 import type { Sample } from "./outcomes.js";
 
-/** By the code that makes one. */
+/** Values by title, each as the code that creates it. */
 const VALUES: Readonly<Record<string, string>> = {
   undefined: "undefined",
   null: "null",
@@ -144,7 +144,7 @@ const FORM = "(() => { const f = new FormData(); f.append('a', 'b'); f.append('t
 const BLOB = "new Blob(['0123456789'], { type: 'a/b' })";
 const after = (made: string, use: string) => `{ const made = ${made}; made.${use}; return made }`;
 
-/** By the code that takes V. */
+/** Calls by title, each as code in which V stands for the value. */
 const TAKERS: Readonly<Record<string, string>> = {
   "new Headers": "new Headers(V)",
   "Headers of a value": "new Headers({ a: V })",
@@ -219,7 +219,7 @@ const TAKERS: Readonly<Record<string, string>> = {
   "an interval's id": "clearInterval(V)",
 };
 
-/** What each of them takes of each value. */
+/** Combines each call with each value. */
 export const matrixOf = (takers: Readonly<Record<string, string>>): Sample[] =>
   Object.entries(takers).flatMap(([taker, code]) =>
     Object.entries(VALUES).map(
