@@ -1,6 +1,6 @@
 /**
- * Proves that every regular expression of src/ takes linear time: one that backtracks over untrusted text blocks the process for all apps.
- * If it names an expression, write a parser or a scan instead, or an expression that cannot match the same characters in two ways.
+ * Proves that each regular expression of src/ takes linear time, because one that backtracks over untrusted text blocks the process for all
+ * apps. For a refused expression, write a parser, a scan, or an expression that cannot match the same characters in two ways.
  */
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -18,12 +18,12 @@ import {
 } from "./harness/recheck.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** `new` adds new proofs to the list of proven expressions; `all` also proves the listed ones again. */
+/** Value of PROVE. `new` adds new proofs to the list of proven expressions; `all` also proves the listed ones again. */
 const PROVE = process.env["PROVE"];
-/** Replaces each value that a template inserts into an expression. */
+/** Stands in place of each value that a template inserts into an expression. */
 const SAMPLE = "sample";
 
-/** Exceptions: unproven expressions, each with the reason. Empty; see the head of this file before you add to it. */
+/** Exceptions: unproven expressions, each with the reason. Empty; read the top of this file before you add one. */
 const EXCEPTIONS: Readonly<Record<string, string>> = {};
 
 interface Expression extends ExpressionSource {
@@ -39,7 +39,7 @@ async function programOf(file: string): Promise<Program> {
   return parse(code, { ecmaVersion: "latest", sourceType: "module" });
 }
 
-/** Text of an argument, with samples for its values; null if it is only known at run time. */
+/** Returns the text of an argument, with samples for its values; null if the text is only known at run time. */
 function textOf(node: AnyNode | undefined): string | null {
   if (node === undefined) return "";
   if (node.type === "Literal" && typeof node.value === "string") return node.value;
@@ -82,7 +82,7 @@ describe("regular expressions", () => {
   let expressions: Map<string, Expression>;
 
   before(async () => {
-    // Not transformSync: with other users of esbuild in the process it waited forever.
+    // Not transformSync, which hung when other code in the process used esbuild.
     all = await Promise.all(files.map(expressionsOf));
     expressions = new Map(all.flatMap(({ found }) => found).map((one) => [written(one), one]));
   });

@@ -13,14 +13,14 @@ interface Named {
   description?: string | null | undefined;
 }
 
-/** A type as introspection returns it: null for the members that its kind does not have. */
+/** A type as introspection returns it. Members that its kind does not have are null. */
 interface Members extends Named {
   fields?: readonly (Named & { args: readonly Named[] })[] | null;
   inputFields?: readonly Named[] | null;
   enumValues?: readonly Named[] | null;
 }
 
-/** The type, its fields with their arguments, its input fields and its enum values. */
+/** Lists the type, its fields with their arguments, its input fields and its enum values. */
 function partsOf({ name, description, fields, inputFields, enumValues }: Members): Described[] {
   const members = [...(fields ?? []), ...(inputFields ?? []), ...(enumValues ?? [])];
   const given = (fields ?? []).flatMap((field) =>
@@ -33,7 +33,7 @@ function partsOf({ name, description, fields, inputFields, enumValues }: Members
   ];
 }
 
-/** Openings of a clause instead of a sentence, and words that are not plain English. */
+/** Matches openings of a clause where a sentence is expected, and words that are not plain English. */
 const NOT_PLAIN =
   /^(what|who|whom|whether|how|where|of|when)\b|\b(whoever|whomever|whom|nobody|somebody|anew|hence|thereof|unless given|told|alone)\b/i;
 

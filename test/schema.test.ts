@@ -1,4 +1,4 @@
-/** Compares the committed contracts in schema/ with the code, so that a change of either shows. */
+/** Compares the committed contracts in schema/ with the code, so that no change of either goes unnoticed. */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -27,7 +27,7 @@ import { freshDatabase } from "./harness/postgres.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Uses of `JSON` (contract, section 5): payloads, results, values of settings, the data of events and entries, filters. */
+/** Allowed uses of `JSON` (contract, section 5): payloads, results, values of settings, the data of events and entries, and filters. */
 const JSON_INPUTS = [
   "AccessTrialInput.where",
   "AccessTrialUserInput.data",
@@ -94,10 +94,10 @@ const JSON_OUTPUTS = [
   "TriggerWhere.data",
 ];
 
-/** scripts/graphql-documents.mjs, which is plain Node. */
+/** Functions of scripts/graphql-documents.mjs, which is plain Node. */
 interface Documents {
   documents(root: string): Promise<Record<string, string>>;
-  /** The types of one document's text. */
+  /** Returns the types of one document's text. */
   typed(root: string, text: string): Promise<string>;
 }
 
@@ -214,14 +214,14 @@ describe("the committed contracts, which npm run schema writes", () => {
   });
 
   describe("pages of lists", () => {
-    /** Arguments that select a page, also those inside an input type. */
+    /** Arguments that select a page, including those inside an input type. */
     const PAGING = ["limit", "offset", "cursor", "before", "page", "first", "last"];
     const OTHER_SHAPES = /^(pagination|nextBefore|countIsExact)$/;
     const outputs = (schema: GraphQLSchema) => Object.values(schema.getTypeMap()).filter(isObjectType);
     const isPage = (type: GraphQLType) =>
       isObjectType(type) && type.getInterfaces().some(({ name }) => name === "Page");
 
-    /** Faults of the schema: lists with a page that is not a `Page`, and further fields beside its shape. */
+    /** Returns faults of the schema: lists with a page that is not a `Page`, and additional fields of one. */
     function faults(schema: GraphQLSchema): string[] {
       const queries = Object.values(schema.getQueryType()!.getFields());
       const pages = (args: readonly { name: string; type: GraphQLType }[]): boolean =>

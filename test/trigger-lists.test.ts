@@ -1,4 +1,4 @@
-/** Every place that lists the kinds of triggers says which of them are the specification's. The places are found, not named. */
+/** Checks each list of the kinds of triggers: it must say which kinds belong to the specification. The test finds the lists itself. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -10,9 +10,9 @@ import { TRIGGER_TYPES } from "../src/rules/trigger-input.js";
 
 const ROOTS = ["src", "docs", "schema", "examples", "README.md"];
 const TEXTS = /\.(?:tsx?|md|graphql|json)$/;
-/** Types of queries, made of the schema, which says it. */
+/** Generated types of queries. They come from the schema, which names the specification. */
 const GENERATED = /\/documents\.(?:ts|json)$/;
-/** Lines that a list of the kinds has at most: each has a description in a schema. Lines around it may say it. */
+/** Maximum number of lines of a list, larger in a schema with its descriptions. Lines around the list may name the specification. */
 const LIST_LINES = 8;
 const SCHEMA_LINES = 12;
 const AROUND_LINES = 6;
@@ -30,10 +30,10 @@ const filesIn = (root: string): string[] =>
 const KINDS = TRIGGER_TYPES.map((kind) => new RegExp(`(?<![\\w-])${kind}(?![\\w-])`));
 const namesAll = (text: string): boolean => KINDS.every((kind) => kind.test(text));
 
-/** First lines of the lists in a text that do not say it, and the number of all lists. */
+/** Returns the first lines of the lists that do not name the specification, and the number of all lists. */
 function silentLists(text: string, most = SCHEMA_LINES): { lists: number; silent: number[] } {
   if (!namesAll(text)) return { lists: 0, silent: [] };
-  // Numbered before the empty lines go.
+  // Lines get their numbers before empty lines are removed.
   const lines = text.split("\n").flatMap((line, at) => (line.trim() === "" ? [] : [{ line, number: at + 1 }]));
   const between = (from: number, to: number): string =>
     lines

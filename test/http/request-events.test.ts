@@ -1,4 +1,4 @@
-/** Repeated events of HTTP triggers, and the rate limits of requests to them. */
+/** Tests repeated events of HTTP triggers, and the rate limits of requests to these triggers. */
 import { expect } from "chai";
 import { HTTP_ADDRESS_FACTOR, RATE_WINDOW_MS } from "../../src/limits.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -134,7 +134,7 @@ describe("limits of requests to HTTP triggers", () => {
   it("limit one address, whatever happens to its requests", async () => {
     const began = performance.now();
     const statuses: number[] = [];
-    // The limit regains a request every two seconds: a slow machine sends more before one is refused.
+    // The limit regains a request every two seconds: on a slow machine more requests pass before one is refused.
     while (!statuses.includes(429)) statuses.push((await send(service.url, `/h/${service.appId}/nowhere`)).http);
     const limit = 3 * HTTP_ADDRESS_FACTOR;
     const refilled = ((performance.now() - began) / RATE_WINDOW_MS) * limit;

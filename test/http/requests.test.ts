@@ -1,4 +1,4 @@
-/** Requests to HTTP triggers: proofs, responses and payloads, against a whole service. */
+/** Tests requests to HTTP triggers against a whole service: signatures and secrets, responses, and payloads. */
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { expect } from "chai";
@@ -23,12 +23,12 @@ describe("requests to HTTP triggers", () => {
     );
     return row.runs;
   };
-  /** Requests with a wrong signature, as the metrics count them. */
+  /** Returns the number of requests with a wrong signature from the metrics. */
   const refusedSignatures = async (): Promise<number> => {
     const metrics = await (await fetch(`${service.url}/metrics`)).text();
     return Number(/^svc_refusals_total\{status="SIGNATURE_INVALID"\} (\d+)$/m.exec(metrics)![1]);
   };
-  /** An API token with one scope. */
+  /** Creates an API token with one scope. */
   const scopedToken = async (scope: string): Promise<string> => {
     const made = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "api" } });
     await service.db.query("UPDATE credential SET scopes = $1 WHERE id = $2", [[scope], made.body.id]);

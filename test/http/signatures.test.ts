@@ -1,4 +1,7 @@
-/** Verification of webhook signatures without a service: the senders' own libraries and values, mutations, clocks, rotated keys. */
+/**
+ * Tests the verification of webhook signatures without a service: the senders' own libraries and values, mutations, clocks, and rotated
+ * keys.
+ */
 
 import { Webhooks } from "@octokit/webhooks";
 import sendgrid from "@sendgrid/eventwebhook";
@@ -147,7 +150,8 @@ describe("signatures of webhooks", () => {
       expect(library.verifySignature(key, body, signature, time)).to.equal(true);
     });
 
-    // Computed once with these packages, which take 2 s to load: test/long/webhook-clients.test.ts uses them with a service.
+    // These values were computed once with the packages, which take 2 s to load. test/long/webhook-clients.test.ts uses the packages with a
+    // service.
     it("values that stripe 23.1.0 and twilio 6.2.0 have made, and one that @slack/bolt 5.1.0 accepts", () => {
       const stripe = "t=1764115200,v1=8ec35724f83fc1494969fc976f41d9d95bec9ac97b1e589ad8e8b42190925a5b";
       const body = '{"id":"evt_1","text":"grüße\\r\\n"}\r\n';

@@ -1,16 +1,19 @@
-/** One signed request for each signature scheme, built as its sender documents it. Verifies nothing. */
+/** One signed request for each signature scheme, built as its sender documents it. */
 import { createHash, createHmac, createSign, generateKeyPairSync } from "node:crypto";
 import type { HttpAuth, SignatureScheme } from "../../src/data/action-types.js";
 
 export type SignatureAuth = Extract<HttpAuth, { type: "signature" }>;
 
-/** `key`: of the setting. `headers` have lower-case names. `signed`: those that the signature covers, or that contain it. */
+/**
+ * `key` is the key in the setting. `headers` have lower-case names. `signed` lists those headers that the signature covers or that contain
+ * it.
+ */
 export interface Sample {
   name: string;
   auth: SignatureAuth;
   key: string;
   isTimed: boolean;
-  /** @param url as its sender knows it @param time in seconds */
+  /** @param url URL that the sender signs @param time in seconds */
   make(body: string, url: string, time: number): { headers: Record<string, string>; url: string; body: string };
   signed: readonly string[];
 }

@@ -1,4 +1,4 @@
-/** Actions with HTTP triggers, and raw requests to them: `fetch` would normalize paths and headers. */
+/** Creates actions with HTTP triggers, and sends raw requests to them, because `fetch` would normalize paths and headers. */
 
 import { request as sendHttp } from "node:http";
 import { expect } from "chai";
@@ -49,7 +49,7 @@ export interface Made {
 
 let names = 0;
 
-/** Creates an active action with that trigger; by default live. */
+/** Creates an active action with that trigger, live by default. */
 export async function makeAction(
   service: TestService,
   where: HttpWhere,

@@ -1,4 +1,4 @@
-/** HTTP triggers over HTTP: their URLs, the payload of the action, the response, and access. */
+/** Tests HTTP triggers over HTTP: their URLs, the payload of the action, the response, and access. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { ECHO, makeAction, publishApp, type Received, type Sent, send } from "./support.js";

@@ -1,4 +1,4 @@
-/** Twelve tasks of coding agents, through /mcp and the command line only: `npm run agent-bench` counts their calls. */
+/** Lets a scripted agent complete twelve tasks through /mcp and the command line only. `npm run agent-bench` counts the calls. */
 import { expect } from "chai";
 import { AGENT_SCOPES, runTasks } from "../../bench/agent/bench.js";
 import { startTestService, type TestService } from "../harness/service.js";

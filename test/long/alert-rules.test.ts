@@ -1,4 +1,4 @@
-/** The alerting rules in Prometheus' own evaluator: promtool of Debian's package `prometheus`, or PROMTOOL. */
+/** Runs the alerting rules in Prometheus' own evaluator: promtool of Debian's package `prometheus`, or the program in PROMTOOL. */
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,9 +19,9 @@ const describeWhereInstalled = (title: string, body: () => void) => {
 
 interface Case {
   alert: string;
-  /** Series by name, in promtool's notation; a minute between samples. */
+  /** Series by name, in promtool's notation. Samples are a minute apart. */
   series: Record<string, string>;
-  /** Labels besides the severity of each firing alert; none: the rule does not fire. */
+  /** Labels of each firing alert, without the severity. An empty list means that the rule does not fire. */
   firing: Record<string, string>[];
 }
 
@@ -31,7 +31,7 @@ const CASES: readonly Case[] = [
   { alert: "SvcNoProcess", series: {}, firing: [{}] },
   { alert: "SvcNoProcess", series: { svc_database_up: "1 1 stale _x13" }, firing: [{}] },
   { alert: "SvcNoProcess", series: UP, firing: [] },
-  // A scheduler restarts, claims late ticks at once, and is scraped with a counter that starts at 0.
+  // A scheduler restarts and claims late ticks at once. The scrape sees a counter that starts at 0 again.
   {
     alert: "SvcTicksSkipped",
     series: { ...UP, 'svc_ticks_total{fate="late"}': "0 0 0 0 0 0 0 7x8" },

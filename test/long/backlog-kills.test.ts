@@ -1,4 +1,4 @@
-/** A hundred thousand queued runs, and runners that are killed ten times while they claim them: the outcome of each run. */
+/** Queues a hundred thousand runs, and kills runners ten times while they claim them. Checks the outcome of each run. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -13,7 +13,7 @@ import { asEditor } from "../service/support.js";
 
 const DEEP = 100_000;
 const KILLS = 10;
-/** Rows of one statement. */
+/** Number of rows that one statement inserts. */
 const CHUNK = 10_000;
 /** Number of runs that end between two kills. */
 const BETWEEN = 200;
@@ -47,7 +47,7 @@ describe(`${DEEP} runs in the queue`, function () {
       const url = await api.ready();
       await Promise.all(runners.map((one) => one.ready()));
       const id = await asEditor(url, tokens.editor).create("work", CODE);
-      // The queue is nearly full before the first run is claimed.
+      // The queue is nearly full before a process claims the first run.
       for (let sent = 0; sent < DEEP; sent += CHUNK) {
         await db.query(
           `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)

@@ -1,4 +1,4 @@
-/** The cost of a deep queue for its runners, and no losses when they die. */
+/** Measures what a deep queue costs its runners, and checks that no run is lost when runners die. */
 import { expect } from "chai";
 import { RunRepository } from "../../src/operations/runs/run-repository.js";
 import { connectedDatabase } from "../harness/connected-database.js";
@@ -8,9 +8,12 @@ import { until } from "../harness/until.js";
 const HOLDER = "00000000-0000-4000-8000-000000000001";
 const ROUNDS = 300;
 const DEEP = 100_000;
-/** More runs than this process starts while a request is answered, and far fewer than are queued. */
+/**
+ * Maximum number of runs that start ahead of a later run: more than this process starts while it answers one request, and far fewer than
+ * the queue holds.
+ */
 const AHEAD_MAX = 100;
-/* Runs of the app $2 that started while one of the runs $1 was queued: the most, and the longest wait. */
+/* Counts the runs of the app $2 that started while one of the runs $1 was queued: the maximum, and the longest wait. */
 const AHEAD = `
   SELECT max(ahead)::int AS ahead, max(seconds)::float8 AS seconds
     FROM (SELECT (SELECT count(*) FROM run WHERE app_id = $2 AND started_at BETWEEN later.queued_at AND later.started_at) AS ahead,

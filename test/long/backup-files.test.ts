@@ -1,4 +1,4 @@
-/** Malicious backup files: none changes tables outside of the service's, and none leaves a partial restore. */
+/** Tests malicious backup files: none changes tables that are not the service's, and none leaves a partial restore. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -63,7 +63,7 @@ describe("a file that claims to be a backup", function () {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** The error when a changed copy is restored. */
+  /** Restores a changed backup and returns the error. */
   async function refusal(change: (parts: Part[]) => Part[], replace = false, url = place.url): Promise<string> {
     const path = join(folder, String(++count));
     await writeArchive(path, each(change([...parts])), KEY);
@@ -161,7 +161,7 @@ describe("a file that claims to be a backup", function () {
     try {
       await firstCredentials(own.url, join(folder, "own"));
       await query(own.url, "CREATE TABLE somebody_elses AS SELECT 1 AS one");
-      // Names that no table of the service has, and a number beyond JSON's.
+      // These are names that no table of the service has, and a number that JSON cannot represent.
       await query(own.url, `CREATE TABLE "Some Orders" (id int); CREATE TABLE orders ("userId" int)`);
       await query(
         own.url,

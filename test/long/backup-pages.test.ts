@@ -1,4 +1,7 @@
-/** Commands of the pages on backup, on backup by cron and on watching: one service as a reader starts it, with its embedded database. */
+/**
+ * Runs the commands of the pages on backup, on backup by cron and on watching. One service is started like a reader's, with its embedded
+ * database.
+ */
 import { existsSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";

@@ -1,10 +1,10 @@
-/** How soon the browser is back after its death, on an otherwise idle machine. */
+/** Measures how soon the browser is back after its death, on a machine without other load. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { amidDyingRenderers, hangingRun } from "../engine/browser/process-group.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 
-/** Time limit for opening a page, and for the run in the next one. */
+/** Maximum time for opening a page, and for the run in the next page. */
 const GIVEN_UP_MS = 7_000;
 const BACK_MS = 2_000;
 

@@ -1,4 +1,4 @@
-/** Like the test of the gate, for every object by itself, and every member of objects whose marks cost the page. */
+/** Like test/attacks/browser-marks.test.ts, but marks each object separately, and each member of objects whose marks end the page. */
 import { expect } from "chai";
 import { MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "../attacks/marked-page.js";
@@ -12,7 +12,10 @@ for (const mode of MODES) {
     });
     after(() => page.stop());
 
-    /** Bisects the objects that cost a page, down to single members. @returns what was checked in a page that survived */
+    /**
+     * Divides the marked objects until it finds those that end a page, down to single members.
+     * @returns the marks that were checked in a page that survived
+     */
     async function look(marks: string[], left: string[]): Promise<string[]> {
       const found = await page.leftBy(marks);
       if (found !== null) {

@@ -1,6 +1,6 @@
 /**
- * A run's code can change everything that the language's objects share. The harness in the same scope reads these names too, and must work
- * as if nothing had changed.
+ * Checks that code can change everything that the objects of the language share. The harness in the same scope reads these names too, and
+ * must work as if nothing had changed.
  */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
@@ -14,13 +14,13 @@ import { type ConsoleLine, MODES } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { runOf } from "../engine/browser/support.js";
 
-/** Every name in the harness, whatever it is used for there, and all fields of a property descriptor. */
+/** Every name that the harness contains, for any purpose, and all fields of a property descriptor. */
 const HARNESSES = [DOCUMENT_BOUNDS, DOCUMENT_HARNESS, NETWORK_ISOLATE_THREAD.worker, ISOLATE_THREAD.worker];
 const DESCRIBED = ["get", "set", "value", "writable", "configurable", "enumerable"];
 const OTHERS = ["then", "toJSON", "toString", "0", "1", "2", "3"];
 const NAMES = [...new Set([...DESCRIBED, ...OTHERS, ...HARNESSES.join("\n").match(/[a-z_$][\w$]*/gi)!])];
 
-/** The value of a missing name. */
+/** Property descriptors that replace each name. */
 const INSTEAD: Record<string, string> = {
   "getters that throw":
     "{ __proto__: null, configurable: true, get() { throw new Error('read') }, set() { throw new Error('written') } }",
@@ -31,7 +31,7 @@ const INSTEAD: Record<string, string> = {
   "numbers that nobody may change": "{ __proto__: null, value: 1 }",
 };
 
-/** For all objects only these names; the others lose their own members too. */
+/** Objects to change. Object.prototype gets only these names; the other objects also lose their own members. */
 const HOLDERS: Record<string, string> = {
   "what all objects have": "[Object.prototype]",
   "what the language's own objects have": `[
@@ -41,7 +41,7 @@ const HOLDERS: Record<string, string> = {
   ]`,
 };
 
-/** Functions that a realm borrows from its thread: synchronous and asynchronous ones. */
+/** Uses of functions that a realm borrows from its thread, both synchronous and asynchronous. */
 const BORROWED = [
   "new Headers({ __proto__: null, name: 'one' }).get('name')",
   "new Blob(['one']).size",
@@ -52,14 +52,14 @@ const BORROWED = [
   "await new Promise((resolve) => { setTimeout(resolve, 1) })",
 ];
 
-/** Code that changes everything and then ends in this way. */
+/** Returns code that changes everything and then ends in the given way. */
 const source = (holders: string, instead: string, end: string) => `
   const { defineProperty, ownKeys } = Reflect;
   const { log } = console;
   const failure = new (class Failure extends Error {})("own");
   const holders = ${holders};
   const names = ${JSON.stringify(NAMES)};
-  // The language itself asks an awaited promise for it.
+  // Promise.prototype.constructor stays, because the language itself reads it when code awaits a promise.
   const isKept = (holder, name) => holder === Promise.prototype && name === "constructor";
   const changes = [];
   for (const holder of holders) {
@@ -68,7 +68,7 @@ const source = (holders: string, instead: string, end: string) => `
   }
   const execute = async () => {
     for (let at = 0; at < changes.length; at += 1) {
-      // Of a few the language refuses it.
+      // The language does not allow this for some properties.
       try { defineProperty(changes[at].holder, changes[at].name, ${instead}) } catch {}
     }
     ${end};
@@ -118,7 +118,7 @@ describe("changes of the language's own objects by a run", function () {
           const said: string[] = [];
           const onConsole = ({ text }: ConsoleLine) => void said.push(text);
           const end = `log("before"); try { ${use} } catch {} log("after"); return 1`;
-          // A promise looks it up, here as anywhere.
+          // A promise that resolves to an object reads its `then`, so these two get one that is undefined.
           const own = "Response.prototype.then = ArrayBuffer.prototype.then = undefined";
           const code = `const url = ${JSON.stringify(host.url)}; ${own}; ${source(holders, instead, end)}`;
           const run = runOf(code, { mode: "network-isolate", timeoutMs: 10_000, onConsole });

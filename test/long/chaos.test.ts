@@ -1,4 +1,4 @@
-/** A fleet that is killed and loses its database at random, for CHAOS_MINUTES, by default 30. */
+/** Kills processes of a fleet and loses its database at random, for CHAOS_MINUTES (30 by default). */
 import { expect } from "chai";
 import { startAlertHook } from "../harness/alert-hook.js";
 import { chaos } from "../harness/chaos.js";
@@ -28,7 +28,7 @@ describe("three instances with 200 schedules that fire each second", () => {
 });
 
 const MINUTES = Number(process.env["CHAOS_MINUTES"] ?? 30);
-/** Average seconds between faults. */
+/** Average time between faults in seconds. */
 const KILL_EVERY = 5;
 const LOSS_EVERY = 25;
 const WAYS: DatabaseLoss[] = ["SIGINT", "failed over", "SIGQUIT", "cut off", "SIGKILL"];

@@ -1,4 +1,4 @@
-/** A process whose machine's clock is ahead of the database's. */
+/** Tests a process on a machine whose clock is ahead of the database's clock. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";

@@ -1,7 +1,7 @@
 /**
- * Commands of the page on containers, and of compose on the page on upgrading, without Docker: uses the files that the image copies, in a
- * separate folder, and the commands and variables of Dockerfile and compose.yaml as processes. Builds no image and checks no sandbox of a
- * container; containers.test.ts parses the chart.
+ * Runs the commands of the page on containers, and those for compose on the page on upgrading, without Docker: in a separate folder with
+ * the files that the image copies, with the commands and variables of Dockerfile and compose.yaml as processes. Builds no image and checks
+ * no sandbox of a container. containers.test.ts parses the chart.
  */
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, symlinkSync } from "node:fs";
@@ -31,7 +31,10 @@ const quoted = (words: readonly string[]) => words.map((word) => `'${word.replac
 const commandOf = (instruction: string) =>
   JSON.parse(new RegExp(`^\\s*${instruction} (\\[.*\\])$`, "m").exec(IMAGE.replaceAll("\\\n", ""))![1]!) as string[];
 
-/** Folder with the contents of the image's last stage. Includes development packages, because node_modules is this checkout's. */
+/**
+ * Creates a folder with the contents of the image's last stage. It includes development packages, because its node_modules is this
+ * checkout's.
+ */
 function imageFolder(): string {
   const folder = freshFolder();
   for (const [, from, to] of IMAGE.matchAll(/^COPY --from=build (.+) (\S+)$/gm)) {
@@ -45,7 +48,10 @@ function imageFolder(): string {
   return folder;
 }
 
-/** Compose's interpolation, as far as the file uses it. @throws Error with the file's message if a required variable is not set */
+/**
+ * Interpolates variables like compose, as far as the file uses this.
+ * @throws Error with the file's message if a required variable is not set
+ */
 const interpolated = (text: string, variables: Variables): string =>
   text.replace(/\$\{([A-Z_]+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind: string, words: string) => {
     if (variables[name]) return variables[name];
@@ -78,7 +84,10 @@ describe("the page on containers", function () {
     await database.drop();
   });
 
-  /** Variables of a container: the image's, then those that compose.yaml sets. `/data` is a separate folder for each. */
+  /**
+   * Returns the variables of a container: those of the image, then those that compose.yaml sets. `/data` is a separate folder for each
+   * container.
+   */
   function environmentOf(service: "api" | "runner", itsPort: number): Variables {
     // Compose replaces variables in the values of the parsed file.
     const parsed = JSON.stringify(load(read("compose.yaml"), { schema: YAML11_SCHEMA }));
@@ -95,7 +104,7 @@ describe("the page on containers", function () {
       PORT: String(itsPort),
       DATA_DIR: join(operator.folder, `data-${service}`),
     };
-    // The image's Node, which this machine may not have installed.
+    // Uses the image's version of Node, which may not be installed on this machine.
     const PATH = `${dirname(process.execPath)}:${process.env["PATH"]}`;
     return { ...image, ...environment, ...here, PATH };
   }

@@ -1,4 +1,4 @@
-/** The cost of a million entries for readers, beside a thousand: each pair is measured in turns, in one run. */
+/** Compares what readers pay for a million entries and for a thousand. The test measures each pair in turns, in one run. */
 
 import autocannon from "autocannon";
 import { expect } from "chai";
@@ -36,12 +36,12 @@ async function timed(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - from;
 }
 
-/** p95 of each, measured in turns. */
+/** Measures both in turns and returns the p95 of each. */
 async function inTurns(rounds: number, one: (n: number) => Promise<unknown>, two: (n: number) => Promise<unknown>) {
   const times: [number[], number[]] = [[], []];
   for (let n = 0; n < rounds + 50; n += 1) {
     const [first, second] = [await timed(() => one(n)), await timed(() => two(n))];
-    // The first ones warm up.
+    // The first calls warm up and do not count.
     if (n < 50) continue;
     times[0].push(first);
     times[1].push(second);

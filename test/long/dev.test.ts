@@ -1,4 +1,6 @@
-/** `npm run dev` in a copy of the sources: a change restarts the service, one that does not compile leaves it running. */
+/**
+ * Tests `npm run dev` in a copy of the sources: a change restarts the service. A change that does not compile leaves the service running.
+ */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { appendFileSync, cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -17,7 +19,7 @@ describe("npm run dev", function () {
   before(() => {
     folder = mkdtempSync(join(tmpdir(), "svc-dev-"));
     const files = execFileSync("git", ["ls-files", "-z"], { cwd: ROOT, encoding: "utf8" }).split("\0").filter(Boolean);
-    // With their modification times, so that the compiled files count as fresh.
+    // The copies keep their modification times, so that the compiled files count as fresh.
     for (const file of [...files, "dist"]) {
       cpSync(join(ROOT, file), join(folder, file), { recursive: true, preserveTimestamps: true });
     }

@@ -1,4 +1,4 @@
-/** Starts of the embedded PostgreSQL after rare faults. Ordinary starts: test/engine/embedded-postgres.test.ts. */
+/** Tests starts of the embedded PostgreSQL after rare faults. test/engine/embedded-postgres.test.ts tests ordinary starts. */
 import { readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { cp, mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -19,7 +19,7 @@ import { until } from "../harness/until.js";
 
 const silent = pino({ level: "silent" });
 
-/** So that a server is left behind even with a watchdog. */
+/** Kills the watchdog, so that nothing stops the server when its owner dies. */
 async function killWatchdogOf(postmaster: number): Promise<void> {
   const marks = ["svc-watchdog", String(postmaster)];
   const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));

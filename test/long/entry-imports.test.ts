@@ -1,4 +1,4 @@
-/** A CSV of a million rows: duration of the import compared with PostgreSQL's own COPY of the same rows, and its memory. */
+/** Imports a CSV of a million rows. Compares the duration with PostgreSQL's own COPY of the same rows, and measures the memory. */
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { type IncomingMessage, request } from "node:http";
@@ -41,7 +41,7 @@ async function* copied(appId: number, id: number): AsyncGenerator<string> {
 const megabytes = (pid: number, field: string): number =>
   Number(new RegExp(`${field}:\\s+(\\d+) kB`).exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024;
 
-/** Unlike fetch it waits for the response without a limit. */
+/** Sends an import. Unlike fetch, it waits for the response without a limit. */
 async function post(url: string, headers: Record<string, string>): Promise<unknown> {
   const sent = request(url, { method: "POST", headers });
   const answered = once(sent, "response") as Promise<[IncomingMessage]>;

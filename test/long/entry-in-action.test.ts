@@ -1,4 +1,7 @@
-/** The cost of a data source call inside a server action compared with the same call over HTTP: both measured in turns, in one run. */
+/**
+ * Compares the cost of a data source call inside a server action with that of the same call over HTTP. The test measures both in turns, in
+ * one run.
+ */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -6,7 +9,7 @@ const ROUNDS = 200;
 const WARM_UP = 30;
 const ALLOWED_MS = 3;
 
-/** Reads four times, and returns the duration of each in milliseconds. */
+/** Code that reads four times, and returns the duration of each read in milliseconds. */
 const CODE = `async function execute() {
   const seats = await Svc.DataSources.connectByName("seats");
   const times = [];

@@ -1,4 +1,4 @@
-/** The service and its database are killed during imports and commits: each is complete with its events, or absent. */
+/** Kills the service and its database during imports and commits. Each import or commit must be complete with its events, or absent. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ const IMPORTED = 20_000;
 const COMMITTED = 40;
 const RECOVERY_LIMIT_MS = 60_000;
 
-/** Rows of one data source. */
+/** State of the rows of one data source. */
 interface Seen {
   entries: number;
   bytes: number;
@@ -86,7 +86,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
           ),
           request(url, tokens.editor, `${path}/${ids[1]}/commit`, { entries }),
         ].map((answer) => answer.catch(() => 0));
-        // A random moment from before the first row to after the last.
+        // Waits for a random time, between the moments before the first row and after the last row.
         await new Promise((resolve) => setTimeout(resolve, (round / (2 * ROUNDS)) * 1_500));
         if (round % 2 === 0) {
           service.signal("SIGKILL");
@@ -97,7 +97,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
         await db.destroy().catch(() => undefined);
         db = await until(() => openDatabase(postgres.url, 2).catch(() => null), RECOVERY_LIMIT_MS);
         for (const [at, id] of ids.entries()) {
-          // Statements on abandoned connections end with them.
+          // Statements of abandoned connections end with these connections.
           await until(async () => {
             const [busy] = await rows<{ count: number }>(
               db,

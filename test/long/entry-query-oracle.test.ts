@@ -1,4 +1,4 @@
-/** The oracles of the query language with many queries: once with a fixed seed, once with a new one, which is printed. */
+/** Runs the oracles of the query language with many queries: once with a fixed seed, and once with a new seed, which the test prints. */
 import { expect } from "chai";
 import type { Client } from "pg";
 import { type ConnectedClient, connectedClient } from "../harness/connected-database.js";

@@ -1,6 +1,6 @@
 /**
- * README's steps from `git clone` to a signed-in person: its two commands in a new folder, and one click on the printed link. Needs npm's
- * registry. Installs all packages, so it takes minutes.
+ * Follows README from `git clone` to a signed-in person: its two commands in a new folder, and one click on the printed link. Needs npm's
+ * registry. Takes minutes, because it installs all packages.
  */
 import { execFileSync } from "node:child_process";
 import { join } from "node:path";
@@ -12,10 +12,10 @@ import { until } from "../harness/until.js";
 import { launchChromium } from "../web/chromium.js";
 import { studioPage } from "../web/studio-page.js";
 
-/** npm installs the packages, and the service is compiled. */
+/** Time for npm to install the packages and for the service to compile. */
 const START_LIMIT_MS = 900_000;
 
-/** A proxy and certificates that the machine's npm needs to reach its registry. The service reads none of them. */
+/** Variables with the proxy and the certificates that the machine's npm needs to reach its registry. The service reads none of them. */
 const NETWORK = Object.fromEntries(
   Object.entries(process.env).filter((one): one is [string, string] =>
     /^(?:https?_proxy|no_proxy|npm_config_\w+|NODE_EXTRA_CA_CERTS)$/i.test(one[0]),

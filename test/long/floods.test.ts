@@ -1,4 +1,7 @@
-/** A run that keeps the browser's own process busy is ended, no other run is, and neighbours wait no longer than that takes. */
+/**
+ * Checks that a run that keeps the browser's own process busy is ended, that no other run is, and that neighbours wait no longer than the
+ * watch needs.
+ */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import {
@@ -13,9 +16,12 @@ import {
 } from "../engine/browser/flood-runs.js";
 import { testBrowsers } from "../engine/browser/support.js";
 
-/** Longer than detecting and pausing a flood takes: half a second on a machine with time for the watch. */
+/**
+ * Maximum wait of a neighbour: longer than detecting and pausing a flood takes, which is half a second on a machine with time for the
+ * watch.
+ */
 const WAIT_MAX_MS = 2_000;
-/** Other load shows in runs without a flood: the limit allows this multiple of the longest of them. */
+/** Runs without a flood show other load of the machine. The limit is this multiple of the longest of these runs. */
 const SLOWER_MAX = 40;
 
 describe("runs beside a flood of the browser's main process", () => {

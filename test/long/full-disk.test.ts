@@ -1,4 +1,7 @@
-/** PostgreSQL on a disk that is really full: a small file system for the service's database. Mounts it, as root or by sudo. */
+/**
+ * Tests PostgreSQL on a disk that is really full: a small file system for the service's database. Mounts the file system as root or with
+ * sudo.
+ */
 import { execFile, execFileSync } from "node:child_process";
 import {
   chmodSync,
@@ -25,13 +28,13 @@ import { until } from "../harness/until.js";
 
 const DOCTOR = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
 const SIZE = "96m";
-/** So that the service's own check of free space does not refuse first. */
+/** Switches off the service's own check of free space, which would refuse writes before the disk is full. */
 const ENVIRONMENT = { ROLES: "api,scheduler", DISK_FREE_MIN_MB: "0" };
 
 const privileged = (command: string, ...args: string[]) =>
   process.getuid?.() === 0 ? execFileSync(command, args) : execFileSync("sudo", [command, ...args]);
 
-/** Fills the file system except for less than a page; returns a function that frees it. */
+/** Fills the file system except for less than a page. Returns a function that frees it again. */
 function fill(folder: string): () => void {
   const file = join(folder, "filler");
   const handle = openSync(file, "w");
@@ -111,7 +114,7 @@ describe("a full disk of PostgreSQL", function () {
     expect(await doctor()).to.match(/^ok {5}database disk: can be written$/m);
     const free = fill(disk);
     let number = 0;
-    // Tables have some free pages left, which are used up first.
+    // Tables have some free pages left, which writes use first.
     const refused = await until(async () => {
       number += 1;
       const response = await save(`filler${number}`);

@@ -1,4 +1,4 @@
-/** Five hundred malicious documents, over HTTP and the websocket: each gets its response at once, and none stays in memory. */
+/** Sends five hundred malicious GraphQL documents over HTTP and the websocket. Each gets its response at once, and none stays in memory. */
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
@@ -7,11 +7,14 @@ import WebSocket from "ws";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 
 const COUNT = 500;
-/** Rounds with new documents: cached ones would accumulate. */
+/** Number of rounds, each with new documents. Cached documents would accumulate over the rounds. */
 const ROUNDS = 3;
 const ANSWER_MS = 100;
 const KEPT_BYTES = 50 * 1024 * 1024;
-/** V8 collects old garbage about eight seconds after the load has ended, and returns the pages as long after that. */
+/**
+ * Time to wait in milliseconds. V8 collects old garbage about eight seconds after the load has ended, and returns the pages after the same
+ * time again.
+ */
 const SETTLED_MS = 20_000;
 
 const megabytes = (bytes: number): string => (bytes / 2 ** 20).toFixed(1);
@@ -20,13 +23,13 @@ const times = (count: number, write: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => write(at)).join(" ");
 const nested = (depth: number, inner: string): string =>
   "{ __schema { types { fields ".repeat(depth) + inner + "} } }".repeat(depth);
-/** The rest of an operation in which each fragment uses the next one twice. */
+/** Returns the rest of an operation in which each fragment uses the next one twice. */
 const bomb = (count: number): string =>
   `{ __schema { types { ...f0 } } } ${times(count, (at) => `fragment f${at} on __Type { name ${at + 1 < count ? `a: ofType { ...f${at + 1} } b: ofType { ...f${at + 1} }` : ""} }`)}`;
 
 const circle = (count: number): string =>
   times(count, (at) => `fragment f${at} on Query { __typename ...f${(at + 1) % count} ...f${(at + 7) % count} }`);
-/** One response name for many fields, whose selections are compared pairwise. */
+/** Builds a document with one response name for many fields, whose selections GraphQL compares in pairs. */
 const clashes = (n: number, count: number): string =>
   times(
     count,
@@ -34,7 +37,7 @@ const clashes = (n: number, count: number): string =>
       `c${n}: ofType { ${times(count, (inner) => `d${inner % 3}: ${inner % 2 ? "name" : "kind"} e${at}: name`)} }`,
   );
 
-/** Each call creates a new document, so that no cache helps. */
+/** Builds malicious documents by kind. Each call returns a new document, so that no cache helps. */
 const KINDS: ((n: number) => { query: string; variables?: object })[] = [
   (n) => ({ query: `{ __schema { types { ${times(900 + (n % 90), (at) => `a${n}x${at}: description`)} } } }` }),
   (n) => ({ query: `{ ${times(4_000, (at) => `a${n}x${at}: __typename`)} }` }),
@@ -94,12 +97,12 @@ function deep(levels: number): object {
   return value;
 }
 
-/** Memory of the process in bytes, as the operating system reports it. */
+/** Returns the memory of the process in bytes, as the operating system reports it. */
 function memoryOf({ pid }: ServiceProcess): number {
   return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
 }
 
-/** The same, once it has not fallen for so long that no collection is due. */
+/** Returns the memory once it has not decreased for so long that no garbage collection is due. */
 async function settledMemoryOf(service: ServiceProcess): Promise<number> {
   let least = memoryOf(service);
   let since = performance.now();
@@ -150,7 +153,7 @@ describe("five hundred hostile documents", function () {
       });
     });
 
-  /** Sends another caller's request every few milliseconds until it is over; returns the longest duration. */
+  /** Sends another caller's request every few milliseconds until the work is over. Returns the longest duration. */
   async function neighbour(over: () => boolean): Promise<number> {
     let longest = 0;
     while (!over()) {
@@ -162,7 +165,7 @@ describe("five hundred hostile documents", function () {
     return longest;
   }
 
-  /** Sends this many documents, over HTTP and the socket in turns; returns the durations. @param from number of the first */
+  /** Sends that many documents over HTTP and the socket in turns. Returns the durations. @param from number of the first document */
   async function sendAll(from: number): Promise<{ times: number[]; slow: string[] }> {
     const slow: string[] = [];
     const times: number[] = [];

@@ -1,4 +1,4 @@
-/** More than a hundred malicious files: none executes, escapes its folder, reveals a location, or ends the process. */
+/** Uploads more than a hundred malicious files: none executes, escapes its folder, reveals a location, or ends the process. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -11,20 +11,20 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { filesUnder, type Media, mediaOf } from "../media/support.js";
 import { launchChromium } from "../web/chromium.js";
 
-/** A decoder's own limits: maximum time for one file on a shared machine. */
+/** Maximum time for one file in milliseconds, on a shared machine. The decoder has its own limits. */
 const FILE_LIMIT_MS = 90_000;
 const LOADED_TOGETHER = 20;
 const LOAD_PATIENCE_MS = 2_000;
-/** The part of a page that this test uses. */
+/** Functions of the browser that this test uses. */
 interface Loading {
   document: { title: string; body: { append(element: object): void }; createElement(tag: string): object };
   navigator: { serviceWorker: { register(url: string): Promise<unknown> } };
   setTimeout(done: () => void, ms: number): void;
 }
-/** Types that a browser would run, or open as a document of this service's origin. */
+/** Content types that a browser would run, or open as a document of the service's origin. */
 const ACTIVE = /html|script|xml(?!$)|svg|pdf|wasm|json|css|multipart/;
 
-/** Sends the form literally: a browser would change names. */
+/** Sends the form as raw bytes, because a browser would change names. */
 async function sendRaw(service: TestService, root: string, name: string, bytes: Uint8Array, type: string) {
   const quoted = name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
   const head = `--cut\r\nContent-Disposition: form-data; name="file"; filename="${quoted}"\r\nContent-Type: ${type}\r\n\r\n`;
@@ -98,7 +98,7 @@ describe("hundreds of malicious files", () => {
     }
   }).timeout(120_000);
 
-  /** Loads all files into a page of the service's own origin, in every way that a page can; returns the outcomes. */
+  /** Loads all files into a page of the service's own origin, in each way that a page can load a file. Returns the outcomes. */
   async function loadedAs(page: Page, urls: readonly string[]) {
     return page.evaluate(
       async (given, patience) => {
@@ -107,7 +107,7 @@ describe("hundreds of malicious files", () => {
           new Promise<void>((done) => {
             const element = Object.assign(document.createElement(tag), fields, { onload: done, onerror: done });
             document.body.append(element);
-            // A downloaded file sends no event to its frame.
+            // A frame receives no event for a file that the browser downloads.
             setTimeout(done, patience);
           });
         const workers = await Promise.all(

@@ -1,6 +1,4 @@
-/**
- * Floods of requests to HTTP triggers, sent to two processes on one database: the limits apply over both, and neither queue nor disk fills.
- */
+/** Floods HTTP triggers of two processes on one database: the limits apply to both together, and neither queue nor disk fills. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,9 +15,9 @@ import { type Received, send } from "../http/support.js";
 
 const LIMIT = 60;
 const SENT = 300;
-/** Far above what two processes allow for one address separately. */
+/** Number of requests from one address: far above what two processes would allow if they counted separately. */
 const FROM_ONE_ADDRESS_MAX = 20 * LIMIT * HTTP_ADDRESS_FACTOR;
-/** Above the limit of one action's events. */
+/** Number of events above the limit of one action. */
 const EXCESS = 5_000;
 const FILLED_AT_ONCE = 50_000;
 const TABLE_MAX_BYTES = 400 * 2 ** 20;
@@ -44,7 +42,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     return (await answer.json()) as any;
   }
 
-  /** A published app with one action, whose trigger accepts events without a credential. */
+  /** Creates a published app with one action, whose trigger accepts events without a credential. */
   async function createHook(): Promise<{ appId: number; actionId: number; path: string }> {
     const { id: appId } = (await call("POST", "/v1/admin/apps", { name: "hooks" })).app;
     const where = {
@@ -140,7 +138,7 @@ describe("floods of requests to HTTP triggers over two processes", () => {
     const fill = `INSERT INTO http_event (action_id, key, run_id, created_at)
       SELECT $1, sha256(int4send(n)), n, now() - n * interval '10 milliseconds' FROM generate_series($2::int, $3::int) n`;
     const all = HTTP_EVENTS_KEPT + EXCESS;
-    // In parts, because a statement has a time limit.
+    // Inserts in parts, because a statement has a time limit.
     for (let from = 1; from <= all; from += FILLED_AT_ONCE) {
       await db.query(fill, [flooded.actionId, from, Math.min(all, from + FILLED_AT_ONCE - 1)]);
     }

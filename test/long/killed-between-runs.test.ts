@@ -1,4 +1,4 @@
-/** The browser dies in the milliseconds between a run's result and the renewal of its page, while promises of that renewal are pending. */
+/** Kills the browser in the milliseconds between a run's result and the renewal of its page, while promises of that renewal are pending. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,7 +11,7 @@ import { until } from "../harness/until.js";
 
 /** Milliseconds between the result and the kill. */
 const DELAYS_MS = [0, 1, 2, 3];
-/** Reads one response and leaves a request without one, so that the renewal has something to clear and to wait for. */
+/** Code that reads one response, and leaves a request without one, so that the renewal must clear the first and wait for the second. */
 const CODE = `async function execute({ payload: { url } }) {
   if (typeof fetch === "undefined") return "read";
   fetch(url + "/never").catch(() => {});
@@ -28,7 +28,7 @@ describe("a browser that is killed right after a result", function () {
   const note = (error: unknown) => unhandled.push(error);
   let others: NodeJS.UnhandledRejectionListener[] = [];
   before(async () => {
-    // Mocha's own listener would end the test at the first rejection.
+    // Mocha's own listener would end the test at the first unhandled rejection.
     others = process.listeners("unhandledRejection");
     process.removeAllListeners("unhandledRejection").on("unhandledRejection", note);
     host = createServer((request, response) => {

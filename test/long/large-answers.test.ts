@@ -1,4 +1,7 @@
-/** Very large requests and responses against a service with half a gigabyte of heap: it survives, and continues to respond. */
+/**
+ * Sends very large requests and reads very large responses, against a service with half a gigabyte of heap: it survives and continues to
+ * respond.
+ */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { createClient } from "graphql-ws";
@@ -9,9 +12,12 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 
 const ENTRIES = 40;
-/** A result of 6 MB with two million objects. */
+/** JSON result of 6 MB with two million objects. */
 const RESULT = `[${"{},".repeat(1_999_999)}{}]`;
-/** Memory of the service's process: twice the measured value, and a quarter of what it took while rejected documents were still read. */
+/**
+ * Memory limit of the service's process: twice the measured value, and a quarter of what the process used when it still read rejected
+ * documents.
+ */
 const PEAK_MAX_MB = 900;
 const LOGS = "/v3/apps/1/actions/logs";
 const RETURNS = "async function execute() { return Array.from({ length: 1_900_000 }, () => ({})) }";

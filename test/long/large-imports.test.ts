@@ -1,4 +1,4 @@
-/** Commits and imports that take the database seconds. Limits of smaller bodies: test/attacks/refused-bodies.test.ts. */
+/** Tests commits and imports that take the database seconds. test/attacks/refused-bodies.test.ts tests the limits of smaller bodies. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

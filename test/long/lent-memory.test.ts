@@ -1,13 +1,13 @@
 /**
- * Memory that runs in a realm allocate in the platform's objects belongs to their thread, outside of V8's count: it is freed with the
- * thread.
+ * Checks the memory that runs in a realm allocate in objects of the platform: it belongs to their thread, V8 does not count it, and it is
+ * freed with the thread.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf } from "../engine/browser/support.js";
 
-/** Memory of a browser's renderers, in megabytes. */
+/** Returns the memory of a browser's renderers in megabytes. */
 function renderersMegabytes(group: number): number {
   const pages = readdirSync("/proc").map((pid) => {
     try {
@@ -17,7 +17,7 @@ function renderersMegabytes(group: number): number {
       const isRenderer = readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("--type=renderer");
       return Number(fields[2]) === group && isRenderer ? Number(fields[21]) : 0;
     } catch {
-      // No process, or it has ended.
+      // There is no such process, or it has ended.
       return 0;
     }
   });

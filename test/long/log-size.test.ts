@@ -1,6 +1,6 @@
 /**
- * The cost of log lists after the log has grown a thousandfold: both sizes measured in one run, call by call, so that only the ratio
- * counts.
+ * Measures what log lists cost after the log has grown a thousandfold. Both sizes are measured in one run, call by call, so that only the
+ * ratio counts.
  */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,14 +19,14 @@ import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const SMALL = 10_000;
-/** LOG_ENTRIES=1000000 is quicker. */
+/** Number of log entries. LOG_ENTRIES=1000000 is quicker. */
 const LARGE = Number(process.env["LOG_ENTRIES"] ?? 10_000_000);
-/** A prepared large database, as `grown` builds it, on the caller's server; it is empty afterwards. */
+/** URL of a large database that `grown` built before, on the caller's server. The test leaves it empty. */
 const GROWN = process.env["LOG_DATABASE"];
 const DAYS = 30;
 const ROUNDS = 200;
 const ACTIONS = 20;
-/** Callers that run actions while partitions are dropped. */
+/** Number of callers that run actions while partitions are dropped. */
 const CALLERS = 4;
 const QUIET_RUNS = 1_000;
 
@@ -38,15 +38,15 @@ interface Sized extends ConnectedDatabase {
   words: ReturnType<typeof createRunWords>;
 }
 
-/** Runs of the last 30 days with their entries and words; one in fifty failed, one in 10,000 contains `rare`. */
+/** Inserts runs of the last 30 days with their entries and words. One in fifty failed, one in 10,000 contains `rare`. */
 async function fill(url: string, size: number): Promise<void> {
   const chunk = Math.ceil(size / DAYS);
-  // A separate client without a time limit.
+  // Uses a separate client without a time limit.
   const patient = new Client({ connectionString: url });
   await patient.connect();
   await patient.query("SET statement_timeout = 0; SET synchronous_commit = off");
   for (const table of ["run", "console_line", "run_search", "execution_log"]) {
-    // The first partition holds earlier rows, of which there are none; each day has its own partition.
+    // The first partition holds earlier rows, of which there are none. Each day has its own partition.
     await patient.query(`DROP TABLE ${table}_p1, ${table}_rest`);
     for (let day = 0; day < DAYS; day += 1) {
       const low = day === 0 ? "MINVALUE" : day * chunk + 1;
@@ -76,7 +76,7 @@ async function fill(url: string, size: number): Promise<void> {
     await patient.query(`VACUUM ANALYZE ${table}`);
   }
   await patient.query("VACUUM ANALYZE run_search");
-  // All words are indexed, so that no service starts to index them.
+  // Marks all words as indexed, so that no service starts to index them.
   await patient.query("UPDATE run_search_mark SET newest = now(), oldest = '-infinity'");
   await patient.end();
 }
@@ -96,7 +96,7 @@ async function grown(size: number, url?: string): Promise<Sized> {
   return { ...database, stop, size, dataDir, token: tokens.editor, logs: createLogs(db), words: createRunWords(db) };
 }
 
-/** A service on that database, and callers that run an action repeatedly: the duration and the end of each run. */
+/** Starts a service on that database, and callers that run an action repeatedly. Collects the duration and the end of each run. */
 async function runsBeside({ url: databaseUrl, dataDir, token }: Sized) {
   const service = await startService(
     readConfig({
@@ -168,7 +168,7 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
         for (const [sized, taken] of times) {
           const start = performance.now();
           found.push(await list(sized));
-          // The first ones plan statements.
+          // PostgreSQL plans the statements during the first calls.
           if (round >= 20) taken.push(performance.now() - start);
         }
         expect(found[0], "both find as much").to.equal(found[1]);
@@ -184,17 +184,17 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
   it("is deleted in under ten seconds, and no run gets slower by it", async () => {
     const beside = await runsBeside(large);
     const { runs } = beside;
-    // The first ones create browser pages.
+    // The browser creates pages during the first calls.
     await until(() => runs.length > QUIET_RUNS, 300_000);
     const start = performance.now();
-    // All of them are too old for it.
+    // All partitions are too old for this retention.
     expect(await createPartitions({ db: large.db, days: -2 }).dropOld()).to.be.at.least(2 * (DAYS - 1));
     const end = performance.now();
     const ended = runs.length;
     await until(() => runs.length > ended + QUIET_RUNS, 300_000);
     await beside.stop();
     const during = runs.filter((run) => run.ended > start && run.begun < end);
-    // The speed of the machine varies as much as the measured difference: compare with runs before and after.
+    // The speed of the machine varies as much as the measured difference, so the test compares with runs before and after.
     const quiet = runs.slice(QUIET_RUNS / 5).filter((run) => run.ended <= start || run.begun >= end);
     const timesOf = (some: typeof runs) => some.map((run) => run.ended - run.begun);
     const [otherwise, meanwhile] = [p95(timesOf(quiet)), p95(timesOf(during))];

@@ -1,4 +1,6 @@
-/** The database assigned a run to this process, but the response was lost: the connection was cut between the commit and the response. */
+/**
+ * Tests a lost response of the database: it assigned a run to this process, but the connection was cut between the commit and the response.
+ */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
@@ -38,7 +40,7 @@ describe("a run whose claim was committed but whose response was lost", () => {
   }
 
   it("is started anyway if it came from the queue", async () => {
-    // Only the claim of this run returns its payload.
+    // Only the claim of this run returns this payload.
     proxy.loseAnswer({ with: "the payload of a run" });
     const queued = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
       VALUES (1, $1, 'master', 'manual', '{"is": "the payload of a run"}', 'queued') RETURNING id`;

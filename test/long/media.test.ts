@@ -1,4 +1,6 @@
-/** Media under load: memory for a large file, hundreds of uploads beside runs, hundreds of malicious files, kill -9 in between. */
+/**
+ * Tests media under load: memory for a large file, hundreds of uploads beside runs, hundreds of malicious files, and kill -9 in between.
+ */
 import { fork } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
@@ -21,7 +23,7 @@ const KILLED_UPLOADS = 6;
 const S3_KEYS = { AWS_ACCESS_KEY_ID: "S3RVER", AWS_SECRET_ACCESS_KEY: "S3RVER" };
 const LOAD = fileURLToPath(new URL("../harness/upload-load.js", import.meta.url));
 
-/** Private memory of a process, in megabytes. */
+/** Returns the private memory of a process in megabytes. */
 const ownMemory = (pid: number): number =>
   Number(/RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024;
 
@@ -117,7 +119,7 @@ describe("media under load", () => {
     };
     await measure(50);
     const alone = await measure(300);
-    // In a separate process, because the measuring process would wait for the uploads.
+    // Runs in a separate process, because the measuring process would wait for the uploads.
     const load = fork(LOAD, [`${url}/v1/apps/${appId}/media/files`, "5", "200"], { env: { TOKEN: token } });
     await until(() => filesUnder(join(service.dataDir, "media", "incoming")).length >= 150);
     const beside = await measure(300);
@@ -148,7 +150,7 @@ describe("media under load", () => {
           if (http === 201) answered += 1;
           return http;
         });
-        // While files arrive; while one is stored; when some are complete.
+        // Kills at three moments: while files arrive, while one is stored, and when some are complete.
         const moments = [() => true, () => stored().length > known, () => answered > 1];
         const half = () => filesUnder(incoming).length >= 5 && moments[turn % 3]!();
         await until(half);
@@ -166,7 +168,7 @@ describe("media under load", () => {
         db,
         "SELECT id, blob_key AS key, bytes, checksum FROM media_file",
       );
-      // A response may be lost with the killed service; an acknowledged file must exist.
+      // A response may be lost with the killed service, but an acknowledged file must exist.
       expect(taken, "files that were answered").to.be.at.least(KILLED_UPLOADS / 3);
       expect(files.length, "files that are there").to.be.within(taken, 20 * KILLED_UPLOADS - 1);
       const [used] = await rows<{ same: boolean; space: string }>(

@@ -1,4 +1,4 @@
-/** Compares a network isolate with a worker over all values and bodies; `npm test` takes one sample in ten. */
+/** Compares a network isolate with a worker over all values and bodies. `npm test` runs one sample in ten. */
 import { BODY_STATES } from "../engine/browser/alike/bodies.js";
 import { networkIsolateComparison } from "../engine/browser/alike/comparison.js";
 import { CRYPTO_BEFORE, CRYPTO_TAKERS } from "../engine/browser/alike/crypto.js";

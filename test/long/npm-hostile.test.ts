@@ -1,4 +1,7 @@
-/** Malicious packages that take long: sizes, depths, and registries that never answer. The service serves others meanwhile. */
+/**
+ * Tests malicious packages whose cases take long: sizes, depths, and registries that never respond. The service serves other requests
+ * meanwhile.
+ */
 import { randomBytes } from "node:crypto";
 import { performance } from "node:perf_hooks";
 import { expect } from "chai";

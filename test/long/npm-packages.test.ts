@@ -1,6 +1,6 @@
 /**
- * Popular packages from npm's registry, each in a server action and in a browser's page, with a checked result; and packages that cannot
- * run there, with their errors. Fails without a registry.
+ * Tests popular packages from npm's registry, each in a server action and in a browser's page, with a checked result. Also tests packages
+ * that cannot run there, with their errors. Fails without a registry.
  */
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
@@ -11,7 +11,7 @@ import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "../web/chromium.js";
 
-/** A dependency, the body of `execute`, which has the URL of {@link startHost} as `url`, and its result. */
+/** A dependency, the body of `execute`, and its result. The body can use the URL of {@link startHost} as `url`. */
 type Work = readonly [dependency: string, body: string, expected: unknown];
 
 const WORKS: readonly Work[] = [
@@ -100,7 +100,7 @@ const CANNOT: readonly (readonly [dependency: string, reason: RegExp])[] = [
   ["mongodb", /needs Node's .*\bhttp\b/],
 ];
 
-/** A local host that returns the request that it received, to any origin. */
+/** Starts a local host that returns the request that it received, and allows every origin. */
 async function startHost(): Promise<Server> {
   const host = createServer(async (request, response) => {
     const allowed = {

@@ -1,4 +1,7 @@
-/** No input causes a 5xx: unusual values in every position of every route and field. ODD_REQUESTS sets their number, 20,000 unless set. */
+/**
+ * Checks that no input causes a 5xx: sends unusual values in each position of each route and field. ODD_REQUESTS sets their number (20,000
+ * by default).
+ */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";

@@ -1,9 +1,9 @@
-/** An outage of the database that outlasts the lease of every process. The generated outages are in test/long/outages.test.ts. */
+/** Tests an outage of the database that lasts longer than the lease of every process. test/long/outages.test.ts generates other outages. */
 import { expect } from "chai";
 import { ALL_ROLES } from "../harness/fleet.js";
 import { type Outages, startOutages } from "../harness/outages.js";
 
-/** Longer than a lease of 12 s. */
+/** Longer than a lease of 12 s, in milliseconds. */
 const AWAY_MS = 16_000;
 
 describe("an outage of the database that lasts longer than a lease", () => {

@@ -1,4 +1,4 @@
-/** The log of a process whose database goes away and comes back. */
+/** Tests the log of a process whose database disappears and returns. */
 import { expect } from "chai";
 import { startRestartablePostgres } from "../harness/gateway.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";

@@ -1,6 +1,6 @@
 /**
- * Generated outages of the database, of 1 to 60 s. OUTAGE_CASES sets their number, 200 unless set. An outage mostly waits, so
- * OUTAGE_FLEETS fleets with a database each share the cases, 4 unless set. OUTAGE_SEED repeats a series.
+ * Generates outages of the database of 1 to 60 s. OUTAGE_CASES sets their number (200 by default). An outage is mostly waiting, so
+ * OUTAGE_FLEETS fleets with a database each share the cases (4 by default). OUTAGE_SEED repeats a series.
  */
 import { expect } from "chai";
 import fc from "fast-check";
@@ -12,7 +12,7 @@ const CASES = Number(process.env["OUTAGE_CASES"] ?? 200);
 const FLEETS = Number(process.env["OUTAGE_FLEETS"] ?? 4);
 const SEED = Number(process.env["OUTAGE_SEED"] ?? Date.now() % 1_000_000);
 
-/** Cases from one line of progress to the next. */
+/** Number of cases between two lines of progress. */
 const REPORT_EVERY = 10;
 
 const OUTAGE: fc.Arbitrary<DatabaseOutage> = fc.record({

@@ -1,6 +1,6 @@
 /**
- * Growth of the parsers that read untrusted text on the main thread: twice the text takes at most two and a half times as long, for any
- * repetition.
+ * Measures the parsers that read untrusted text on the main thread: for any repetition, twice the text takes at most two and a half times
+ * as long.
  */
 import { Readable } from "node:stream";
 import { expect } from "chai";
@@ -138,18 +138,18 @@ const FRAGMENTS = [
 ];
 
 const WHOLE = 256 * 1_024;
-/** The same number of pieces is parsed one by one for comparison: five doublings of the text. */
+/** Number of pieces in the longest text: five doublings. The same number of pieces is also parsed one by one, for comparison. */
 const PIECES = 32;
 const MOST_PER_DOUBLING = 2.5;
-/** A linear parser grows by 2 at each doubling, so the whole takes as long as its pieces. */
+/** A linear parser takes twice as long at each doubling, so the whole text takes as long as its pieces. */
 const MOST = (MOST_PER_DOUBLING / 2) ** Math.log2(PIECES);
 const ROUNDS = 2;
-/** Processor time is counted in ticks of about 8 ms. */
+/** Processor time in milliseconds below which a comparison is imprecise, because the system counts ticks of about 8 ms. */
 const MEASURABLE_MS = 30;
-/** A parser that takes this long for one piece gets no longer text. */
+/** Processor time in milliseconds of one piece from which on the text does not grow any more. */
 const LONGEST_MS = 1_000;
 
-/** Processor time of this thread, so that other work does not count. The shorter of two rounds. */
+/** Measures the processor time of this thread, so that other work does not count. Returns the shorter of two rounds. */
 async function timeOf(parse: Parser, text: string, times: number): Promise<number> {
   let best = Number.POSITIVE_INFINITY;
   for (let round = 0; round < ROUNDS; round += 1) {

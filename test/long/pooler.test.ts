@@ -1,4 +1,4 @@
-/** The service behind PgBouncer in transaction mode, if that is installed (`apt-get install pgbouncer`); otherwise nothing runs. */
+/** Tests the service behind PgBouncer in transaction mode. Runs only if PgBouncer is installed (`apt-get install pgbouncer`). */
 import { expect } from "chai";
 import { Client } from "pg";
 import { type ConnectionPooler, hasPgbouncer, startPgbouncer } from "../harness/pgbouncer.js";
@@ -27,7 +27,7 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
   });
   after(async () => {
     await service?.stopService();
-    // It holds connections to the database.
+    // PgBouncer holds connections to the database.
     await pooler?.stop();
     await service?.stop();
   });

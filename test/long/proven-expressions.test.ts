@@ -1,4 +1,4 @@
-/** The list of regular expressions that the gate takes as proven, proven again. */
+/** Proves the list of regular expressions again that the gate takes as proven. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { faultOfExpression, PROVEN_FILE, type ProvenExpressions, VERSION } from "../harness/recheck.js";

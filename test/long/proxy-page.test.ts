@@ -1,6 +1,6 @@
 /**
- * Files of the page on proxies in real nginx and Caddy, from Debian's packages `nginx` and `caddy`, before a service that is started as on
- * the page.
+ * Runs the files of the page on proxies in real nginx and Caddy, from Debian's packages `nginx` and `caddy`, before a service that is
+ * started as on the page.
  */
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ const SERVICE = "127.0.0.1:4000";
 interface Proxy {
   https: number;
   http: number;
-  /** File with the certificate that signed the proxy's. */
+  /** File with the certificate that signed the proxy's certificate. */
   authority: string;
   stop(): Promise<void>;
 }
@@ -112,7 +112,7 @@ describe("the page on proxies", function () {
     describe(`with ${name}`, () => {
       let proxy: Proxy;
 
-      /** Sends the request for the page's host to the proxy of this test, from a separate address. */
+      /** Sends a request for the page's host name to the proxy of this test, from a separate address. */
       const curl = (args: string) => {
         const to = `--connect-to ${HOST}:443:127.0.0.1:${proxy.https} --interface 127.0.0.9`;
         return operator.paste(`curl --silent --show-error --cacert ${proxy.authority} ${to} ${args}`);

@@ -1,4 +1,4 @@
-/** Rate limits in real time: two processes, 1,000 calls of each class across a window's boundary. Takes some 75 seconds. */
+/** Tests rate limits in real time: two processes, and 1,000 calls of each class across the boundary of a window. Takes about 75 seconds. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -82,13 +82,13 @@ describe("the rate limits in real time", () => {
   async function hold(limit: number, method: string, path: string): Promise<void> {
     const started = performance.now();
     const calls = Array.from({ length: CALLS }, async (_, index) => {
-      // Bursts of 20.
+      // Sends bursts of 20.
       await delay(Math.floor(index / 20) * (DURATION_MS / (CALLS / 20)));
       return call(index, method, path);
     });
     const accepted = (await Promise.all(calls)).filter((answer) => answer !== null);
     expect(performance.now() - started).to.be.above(WINDOW_MS);
-    // The call was counted between its sending and its response.
+    // The service counted the call between its sending and its response.
     const sent = accepted.map((answer) => answer.sent).sort(ascending);
     const received = accepted.map((answer) => answer.received).sort(ascending);
     const spans = received.slice(limit).map((end, index) => end - sent[index]!);

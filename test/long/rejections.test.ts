@@ -1,10 +1,13 @@
-/** An unhandled rejection is a fault of the service; the process survives it. */
+/** Checks that the service logs an unhandled rejection as its own fault, and that the process survives. */
 import { expect } from "chai";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 import { editorOf, QUICK } from "../service/support.js";
 
-/** Rejects a promise in the service's process at each SIGUSR2; later ones look like a database call during an outage. */
+/**
+ * Script that rejects a promise in the service's process at each SIGUSR2. Rejections after the first look like a database call during an
+ * outage.
+ */
 const FAULT = `let code;
 process.on('SIGUSR2', () => {
   Promise.reject(Object.assign(new Error('a fault'), { code }));

@@ -1,4 +1,4 @@
-/** Limits of an action's runs in extreme cases: many keys, a deep queue of one key, floods, and killed processes. */
+/** Tests limits of an action's runs in extreme cases: many keys, a deep queue of one key, floods, and killed processes. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -20,7 +20,7 @@ import { asEditor, WAITING } from "../service/support.js";
 const HOLDER = "00000000-0000-4000-8000-000000000001";
 const MANY = 100_000;
 const ROUNDS = 200;
-/** Rows of one statement, so that a slow machine inserts them within the time limit of a statement. */
+/** Number of rows in one statement, so that a slow machine inserts them within the time limit of a statement. */
 const CHUNK = 5_000;
 
 const p50 = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!;
@@ -73,7 +73,7 @@ describe("limits of an action's runs", () => {
           const { id } = await repository.insert({ ...run, ...more, payload: JSON.stringify({ k }) }, null);
           await limiter.checkRun(id);
         }
-        // From the app with a new key: from the other one nothing is claimed.
+        // The claim returns a run of the app with the new key, and none of the other app.
         const claimed = await repository.claim(HOLDER, new Map([[2, 9]]), 3);
         expect(claimed!.appId).to.equal(1);
         taken.push(performance.now() - start);

@@ -25,7 +25,7 @@ async function makeApp(db: DataSource): Promise<number> {
   return (await db.query(made, [organization.id]))[0].id;
 }
 
-/** 100 schedules that become due, and `idle` ones that do not. */
+/** Adds 100 schedules that become due, and `idle` ones that do not. */
 async function prepare(db: DataSource, idle: number): Promise<void> {
   const appId = (await db.query("SELECT id FROM app"))[0]?.id ?? (await makeApp(db));
   await db.query(
@@ -40,7 +40,7 @@ async function prepare(db: DataSource, idle: number): Promise<void> {
   await db.query("ANALYZE");
 }
 
-/** Milliseconds to claim the 100 schedules after they were made due. */
+/** Makes the 100 schedules due, and returns the milliseconds until they are claimed. */
 async function claim(db: DataSource): Promise<number> {
   await db.query("DELETE FROM run");
   await db.query(
@@ -92,7 +92,7 @@ describe("many schedules", () => {
     await prepare(db, 100_000);
     const claims = { without: [] as number[], within: [] as number[] };
     const heaps: number[] = [];
-    // Claims alternate, and medians are compared, because the speed of the machine varies.
+    // The test alternates the claims and compares medians, because the speed of the machine varies.
     for (let count = 0; count < CLAIMS; count += 1) {
       claims.without.push(await claim(otherDb));
       claims.within.push(await claim(db));

@@ -1,4 +1,7 @@
-/** Commands of the pages on several machines and on Prometheus: a process and a checkout for each machine, one PostgreSQL, one bucket. */
+/**
+ * Runs the commands of the pages on several machines and on Prometheus: a process and a checkout for each machine, one PostgreSQL, and one
+ * bucket.
+ */
 import { copyFileSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -67,7 +70,10 @@ describe("the page on several machines", function () {
 
   const urlOf = (at: number) => `http://127.0.0.1:${ports[at]}`;
 
-  /** The block's first line reads svc.env; each other line starts a role. Processes of one machine need ports of their own. */
+  /**
+   * Returns the command that starts a role. The first line of the block reads svc.env, and each other line starts one role. Processes on
+   * this machine need different ports.
+   */
   function commandOf(role: string, port: number): string {
     const [reads, ...starts] = each!.trim().split("\n");
     const command = starts.find((line) => line.startsWith(`ROLES=${role} `))!;
@@ -175,7 +181,7 @@ describe("the page on several machines", function () {
       rules = groups.flatMap((group) => group.rules);
     });
 
-    /** Samples of all targets, each with its instance, as Prometheus stores them. */
+    /** Returns the samples of all targets, each with its instance, as Prometheus stores them. */
     async function scrape(): Promise<Sample[]> {
       const targets = config.scrape_configs.flatMap((job) => job.static_configs.flatMap((one) => one.targets));
       const samples = targets.map(async (instance) => {
@@ -195,7 +201,7 @@ describe("the page on several machines", function () {
       const after = await scrape();
       expect(rules.length).to.be.above(10);
       const firing = rules.filter(({ expr }) => evaluate(expr, before, after).length > 0);
-      // The event loop of a busy machine is late, which its rule reports for reasons other than the page's setup.
+      // The event loop of a busy machine is late. Its rule then fires for reasons other than the page's setup.
       expect(firing.map(({ alert }) => alert).filter((alert) => alert !== "SvcEventLoopLate")).to.deep.equal([]);
     });
 

@@ -1,4 +1,6 @@
-/** Duration of failed sign-ins: an unknown account, one without a passphrase and a wrong passphrase take equally long. */
+/**
+ * Measures the duration of failed sign-ins: an unknown account, an account without a passphrase and a wrong passphrase take equally long.
+ */
 import { expect } from "chai";
 import { signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -13,7 +15,7 @@ const variance = (values: readonly number[]): number => {
   return values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1);
 };
 
-/** The 95 % confidence interval of the difference of two means. */
+/** Returns the 95 % confidence interval of the difference of two means. */
 function interval(a: readonly number[], b: readonly number[]): [low: number, high: number] {
   const difference = mean(a) - mean(b);
   const reach = Z * Math.sqrt(variance(a) / a.length + variance(b) / b.length);
@@ -32,7 +34,7 @@ describe("the time of a failed sign-in", () => {
     let address = 0;
     async function timed(account: string): Promise<number> {
       address += 1;
-      // Each from a separate address, so that none has to wait.
+      // Each sign-in comes from a separate address, so that none has to wait.
       const headers = { "x-forwarded-for": `10.${address >> 16}.${(address >> 8) & 255}.${address & 255}` };
       const begun = performance.now();
       const body = { email: account, passphrase: "not the passphrase of anyone" };
@@ -44,7 +46,7 @@ describe("the time of a failed sign-in", () => {
     const times: Record<keyof typeof kinds, number[]> = { wrong: [], unknown: [], without: [] };
     const names = Object.keys(kinds) as (keyof typeof kinds)[];
     for (const name of names) for (let at = 0; at < 20; at += 1) await timed(kinds[name]);
-    // In turns, so that a slow moment of the machine affects all of them.
+    // The kinds take turns, so that a slow moment of the machine affects all of them.
     for (let at = 0; at < TRIES; at += 1) {
       for (let step = 0; step < names.length; step += 1) {
         const name = names[(at + step) % names.length]!;

@@ -1,6 +1,6 @@
 /**
- * Many changes of one app at once, of every route with a body and of deletions: none causes a 5xx, and no transaction
- * deadlocks. WRITES sets their number, 6,000 unless set; SEED their order.
+ * Sends many changes of one app at once: each route with a body, and deletions. None causes a 5xx, and no transaction deadlocks. WRITES
+ * sets their number (6,000 by default), SEED their order.
  */
 import { expect } from "chai";
 import fc from "fast-check";
@@ -14,10 +14,10 @@ const TOGETHER = 16;
 /** Routes whose response waits for a run or for another service. */
 const LEFT_OUT = /runWithResult|\/ai\/|secret-bindings\/test|sign-in|\/auth\/reset|communicate/;
 
-/** Changes without a body that would end the test: of the whole app, of the caller, or of all schedules. */
+/** Changes without a body that would end the test: they concern the whole app, the caller, or all schedules. */
 const ENDS = /\/auth\/|DELETE \/v1\/(admin\/)?apps\/\{appId\}$|editors|unpublish|oauth|hooks/;
 
-/** Tables of the IDs in the samples. */
+/** Tables to which the IDs in the samples refer. */
 const TABLE_OF: Record<string, string> = {
   action: "action",
   actionId: "action",
@@ -74,7 +74,8 @@ describe("concurrent changes of one app", function () {
       const triggers = "triggers" in body && number % 2 === 0 && { triggers: [{ trigger: "http", where }] };
       return { ...body, ...name, ...email, ...triggers };
     };
-    // Rows that exist, newest first: read again after every fifty requests, because half of the requests delete and create them.
+    // Existing rows, the newest first. The test reads them again after every fifty requests, because half of the requests delete and create
+    // rows.
     let present: Record<string, number[]> = {};
     const near = (): Ids =>
       Object.fromEntries(

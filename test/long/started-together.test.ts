@@ -1,4 +1,4 @@
-/** Three service processes that start at once on an empty database. `test/service/starts.test.ts` starts them in one process. */
+/** Starts three service processes at once on an empty database. test/service/starts.test.ts starts services within one process. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

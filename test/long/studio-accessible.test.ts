@@ -1,4 +1,4 @@
-/** Every screen of Studio in each of its states, checked by axe and for its width. */
+/** Checks each screen of Studio in each of its states with axe, and its width. */
 import { walkStudio } from "../web/studio-walk.js";
 
 for (const width of [1280, 390]) {

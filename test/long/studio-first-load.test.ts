@@ -1,4 +1,4 @@
-/** Loading time of Studio's first screens on a slow line: 1.6 Mbit/s with 150 ms of latency, simulated by Chromium. */
+/** Measures the loading time of Studio's first screens on a slow line: 1.6 Mbit/s with 150 ms of latency, simulated by Chromium. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -8,7 +8,7 @@ import { studioPage } from "../web/studio-page.js";
 const BYTES_PER_SECOND = (1.6 * 1_000_000) / 8;
 const LATENCY_MS = 150;
 const USABLE_MS = 1_500;
-/** A page that the address names is loaded after the service has returned the session. */
+/** Maximum time for a list in milliseconds. Studio loads the page that the URL names after the service has returned the session. */
 const LIST_MS = 2_500;
 const ROUNDS = 5;
 
@@ -36,7 +36,7 @@ describe("Studio on a slow connection", () => {
     return page;
   }
 
-  /** Median of a few first visits, in milliseconds from the request to `usable`. */
+  /** Returns the median of a few first visits, in milliseconds from the request to `usable`. */
   async function timed(usable: string, place = ""): Promise<number> {
     const times: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
@@ -73,7 +73,7 @@ describe("Studio on a slow connection", () => {
       console.log(`    ${usable} after ${Math.round(ms)} ms`);
       expect(ms, usable).to.be.below(bound);
     }
-    // The plain code is an editor until then. Its size has a bound in test/web/studio-load.test.ts.
+    // Until then, a plain text field is the editor. test/web/studio-load.test.ts checks its size.
     console.log(`    Monaco after ${Math.round(await timed(".code-editor .view-line .mtk6", action))} ms`);
   });
 });

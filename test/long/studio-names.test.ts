@@ -1,4 +1,4 @@
-/** Studio with an attacker's text in every name: it appears as text on every page, and makes no page wider. */
+/** Puts an attacker's text into every name in Studio: each page shows it as text, and no page becomes wider. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { VIEW_NAMES } from "../../src/web/studio/shell/views.js";
@@ -7,7 +7,7 @@ import { launchChromium, type PageWatch, watchPage } from "../web/chromium.js";
 import { COUNT_FETCHES, kindOfPlace, linksOn, settle } from "../web/studio-crawl.js";
 import { studioPage } from "../web/studio-page.js";
 
-/** Markup, the end of an attribute, template syntax, and a change of the writing direction. */
+/** Text with markup, the end of an attribute, template syntax, and a change of the writing direction. */
 const HOSTILE = `"><img class=hostile src=x onerror="hostile=1"><b class=hostile>\${hostile}{{hostile}}\u202Egpj.exe`;
 const TEXT = JSON.stringify(HOSTILE);
 

@@ -1,4 +1,7 @@
-/** A hundred thousand rows, and ten thousand console lines of a run, in a browser: how long the page blocks. */
+/**
+ * Scrolls through a hundred thousand rows, and through ten thousand console lines of a run, in a browser. Measures how long the page
+ * blocks.
+ */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -60,7 +63,7 @@ describe("Studio with a hundred thousand rows", function () {
     await service?.stop();
   });
 
-  /** From here on the page records each task of 50 ms or more. */
+  /** Records each task of the page of 50 ms or more from now on. */
   const watchTasks = () =>
     page.evaluate(`{
       globalThis.longTasks = [];

@@ -1,4 +1,4 @@
-/** The whole story on a desktop and on a phone. */
+/** Uses Studio from the first sign-in to a published app, on a desktop and on a phone. */
 import { tellStory } from "../web/studio-story.js";
 
 tellStory(1280);

@@ -1,4 +1,7 @@
-/** Every subscription ends within a second after its caller loses the right. Runs the matrix of test/service with that limit. */
+/**
+ * Checks that each subscription ends within a second after its caller loses the right. Runs all cases of
+ * test/service/subscription-ends.test.ts with this limit.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect } from "chai";

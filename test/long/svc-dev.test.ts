@@ -1,4 +1,4 @@
-/** `svc dev` in an empty folder: it starts a service, creates a project, saves drafts, and starts the same service the next time. */
+/** Tests `svc dev` in an empty folder: it starts a service, creates a project, saves drafts, and starts the same service the next time. */
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

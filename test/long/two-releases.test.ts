@@ -1,6 +1,6 @@
 /**
- * A rolling upgrade: a process of the previous release serves, one of this release starts beside it and migrates the schema, both serve,
- * the old one stops. Then the rollback: an old process starts on the newer schema.
+ * Upgrades without downtime: a process of the previous release serves, one of this release starts beside it and migrates the schema, both
+ * serve, and the old one stops. Then rolls back: an old process starts on the newer schema.
  */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -21,22 +21,22 @@ import { ask } from "../harness/unrest.js";
 import { until } from "../harness/until.js";
 
 const HERE = fileURLToPath(new URL("../../../", import.meta.url));
-/** Schedules fire each second. */
+/** Rate of the clock, at which schedules fire each second. */
 const RATE = 60;
 const BESIDE_MS = 20_000;
 const ALONE_MS = 4_000;
 const SAVES = 30;
 const EVENTS = 20;
 const START_LIMIT_MS = 180_000;
-/** Outcome of the ticks. At this rate a tick is late after a second on a busy machine. */
+/** Allowed outcomes of the ticks. At this rate, a tick is late after a second on a busy machine. */
 const TICKS = ["completed", "still running", "late by more than 60 s"];
 
-/** A process that receives calls until they are moved away from it. */
+/** A process that receives calls until the test moves them to another process. */
 interface Served {
   name: string;
   process: ServiceProcess;
   url: string;
-  /** Sends no more calls; resolves when all have their response. */
+  /** Sends no more calls. Resolves when all calls have their response. */
   relieve(): Promise<void>;
 }
 
@@ -77,7 +77,7 @@ describe("this release and the previous one on one database, under load", functi
       LOG_LEVEL: "info",
       NPM_PACKAGES: "off",
     };
-    // The previous release's clock starts at its argument, not BACK_MS earlier: from this argument on, both clocks are equal.
+    // The previous release's clock starts at its argument, not BACK_MS earlier. With this argument, both clocks are equal.
     const start = root === HERE ? began : began + BACK_MS / (RATE - 1);
     const entry = [join(root, "dist/test/harness/instance-process.js"), String(start), String(RATE)];
     const started = startProcess(environment, entry, root);
@@ -102,7 +102,7 @@ describe("this release and the previous one on one database, under load", functi
     return answer;
   }
 
-  /** Two callers while the process serves. */
+  /** Calls the process with two callers while it serves. */
   async function serve(name: string, started: ServiceProcess): Promise<Served> {
     const url = await started.listening();
     const received = noAnswers();
@@ -127,7 +127,7 @@ describe("this release and the previous one on one database, under load", functi
     expect((await served.process.ended).code, served.process.stderr()).to.equal(0);
   }
 
-  /** Creates what the load needs, through the process like a caller; returns the ids of live actions by name. */
+  /** Creates what the load needs, through the API of the process. Returns the IDs of live actions by name. */
   async function publish(url: string): Promise<Map<string, number>> {
     await call(url, "POST", `/v1/apps/${appId}/publish`);
     const copies = new Map<string, number>();
@@ -143,7 +143,7 @@ describe("this release and the previous one on one database, under load", functi
     return copies;
   }
 
-  /** One process saves, the other runs, reads and counts; then the other way round. */
+  /** Saves through one process, and runs, reads and counts through the other; then the other way round. */
   async function saveAcross(one: Served, other: Served): Promise<void> {
     const actions = `/v3/apps/${appId}/actions`;
     const { actions: found } = await call(one.url, "GET", actions);
@@ -162,7 +162,7 @@ describe("this release and the previous one on one database, under load", functi
     }
   }
 
-  /** A call that is repeated at the other process with the same key is one run. */
+  /** Repeats a call at the other process with the same key: there is only one run. */
   async function repeatAcross(one: Served, other: Served): Promise<void> {
     const ask = async ({ url }: Served, key: string) => {
       const headers = { "auth-token": token, "content-type": "application/json", "idempotency-key": key };
@@ -194,7 +194,7 @@ describe("this release and the previous one on one database, under load", functi
     const old = await serve("before", first);
     await delay(ALONE_MS);
 
-    // It migrates the schema beside a working process.
+    // This process migrates the schema beside a working process.
     const current = await serve("this", await launch(HERE));
     db = await openDatabase(database.url, 2);
     const beside = delay(BESIDE_MS);
@@ -206,7 +206,7 @@ describe("this release and the previous one on one database, under load", functi
     await stop(old);
     await delay(ALONE_MS);
 
-    // The rollback, again beside this process.
+    // The rollback starts an old process, again beside this one.
     const again = await serve("before, on the newer schema", await launch(release.root));
     await saveAcross(current, again);
     await sendEvents(again);

@@ -1,6 +1,6 @@
 /**
- * HTTP triggers with the libraries that webhook senders publish: stripe, @octokit/webhooks, standardwebhooks, @slack/bolt and twilio. They
- * take 2 s to load, so they are not in the gate; test/http/signatures.test.ts has values that they computed.
+ * Tests HTTP triggers with the libraries that webhook senders publish: stripe, @octokit/webhooks, standardwebhooks, @slack/bolt and twilio.
+ * They take 2 s to load, so the gate does not run them. test/http/signatures.test.ts has values that they computed.
  */
 import { createHmac, randomUUID } from "node:crypto";
 import { Webhooks } from "@octokit/webhooks";
@@ -26,7 +26,7 @@ const TWILIO_KEY = "12345abcde12345abcde12345abcde12";
 interface Event {
   id: string;
   text: string;
-  /** Seconds since 1970. */
+  /** Time in seconds since 1970. */
   time: number;
   url: string;
 }
@@ -43,7 +43,7 @@ interface Client {
   key: string;
   /** True if the scheme signs a time. */
   isTimed: boolean;
-  /** Header with the signature, which mutations change like the body. */
+  /** Header with the signature. Mutations change it, like the body. */
   header: string;
   sign(event: Event): Promise<Signed> | Signed;
   /** True if the client's library accepts the request. */
@@ -123,7 +123,7 @@ const CLIENTS: readonly Client[] = [
     key: SLACK_KEY,
     isTimed: true,
     header: "x-slack-signature",
-    // The package only verifies.
+    // This package only verifies signatures.
     sign({ id, text, time, url }) {
       const body = JSON.stringify({ type: "event_callback", event_id: id, event: { text } });
       const signature = createHmac("sha256", SLACK_KEY).update(`v0:${time}:${body}`).digest("hex");
@@ -255,7 +255,7 @@ describe("webhooks of the senders' libraries", () => {
             drop: "",
           }[kind]!;
           fc.pre(after !== given);
-          // Twilio signs the fields, which can have other encodings.
+          // Twilio signs the values of the fields, which can have other encodings.
           const hasSameFields = JSON.stringify(formOf(after)) === JSON.stringify(formOf(given));
           fc.pre(client.name !== "twilio, form" || place !== "body" || !hasSameFields);
           const mutated =

@@ -1,4 +1,7 @@
-/** Floods of requests and messages over few connections, each beside a neighbour in a separate app. Prints the neighbour's figures. */
+/**
+ * Floods the service with requests and messages over few connections, each beside a neighbour in a separate app. Prints the measurements of
+ * the neighbour.
+ */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -12,9 +15,9 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 
 const MB = 1024 * 1024;
 const FLOOD_MS = 6_000;
-/** The neighbour's calls continue for a while, so that after-effects of a flood show. */
+/** Time in milliseconds for which the neighbour's calls continue, so that after-effects of a flood show. */
 const BESIDE_MS = 10_000;
-/** Longest call of the neighbour: floods took it to 18 s before requests in progress were bounded. */
+/** Longest accepted call of the neighbour in milliseconds. Floods took it to 18 s before requests in progress were limited. */
 const WAIT_MAX_MS = 5_000;
 const GROWTH_MAX_BYTES = 500 * MB;
 
@@ -55,7 +58,7 @@ describe("a flood over few connections", () => {
     expect(peak - before).to.be.below(GROWTH_MAX_BYTES);
   }
 
-  /** Connections that send 500 requests ahead, and reconnect when they are cut. */
+  /** Opens connections that send 500 requests ahead, and reconnects when they are cut. */
   async function pipeline(connections: number, token: () => string): Promise<void> {
     const { hostname, port } = new URL(url);
     const end = Date.now() + FLOOD_MS;

@@ -1,4 +1,4 @@
-/** The manifest of an app: read completely, applied in one transaction, over REST and GraphQL. */
+/** Tests the manifest of an app: it is validated completely and applied in one transaction, over REST and GraphQL. */
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
@@ -228,7 +228,7 @@ describe("the manifest", () => {
     const app = await newApp();
     await put(app, WHOLE);
     expect(validate((await get(app)).body)).to.equal(true);
-    // Each field of each kind of item with a value of a wrong type, or with another name: both are rejected.
+    // Each field of each kind of item gets a value of a wrong type, or another name: the service rejects both.
     for (const field of ["settings", "dataSources", "actions", "alerts"] as const) {
       const items = schema.body.properties[field].items;
       expect(items.additionalProperties).to.equal(false);
@@ -260,7 +260,7 @@ describe("the manifest", () => {
     const { configured, details } = (await service.rest("GET", `${app}/settings/status?details=true`, { as: "admin" }))
       .body;
     expect(configured).to.deep.equal({ __stripe: true, _mailFrom: true, _token: true });
-    // As the manifest declared it before it had a value.
+    // The binding is as the manifest declared it, before it has a value.
     expect([details._token.secret, details._mailFrom.secret]).to.deep.equal([true, false]);
   });
 
@@ -315,7 +315,7 @@ describe("the manifest", () => {
     ]);
     expect(after.settings.at(-1).value).to.equal(winner);
     expect(after.dataSources[0].columns).to.include(`N${winner}`);
-    // Concurrent edits come before it or after it: none is lost, and none fails.
+    // Each concurrent edit comes before or after the change of the manifest: none is lost, and none fails.
     const id = app.split("/").at(-1);
     const { actions } = (await service.rest("GET", `/v3/apps/${id}/actions`, { as: "admin" })).body;
     const edits = actions.map((one: { id: number }) =>
@@ -388,10 +388,10 @@ describe("the manifest", () => {
     expect((await get(app)).body.actions).to.have.length(0);
     expect((await service.rest("GET", `${app}/manifest`, { as: read })).http).to.equal(403);
     expect((await write(both, mixed)).http).to.equal(200);
-    // An editor decides whether a private setting is a secret.
+    // An editor decides whether a private setting counts as a secret.
     const shown = { version: 1, settings: [{ key: "_shown", secret: false }] };
     expect((await write(both, shown)).body.status).to.equal("FORBIDDEN");
-    // Unchanged parts need no right.
+    // Parts that do not change need no permission.
     const whole = (await service.rest("GET", `${app}/manifest`, { as: manage })).body;
     expect((await write(manage, { ...whole, actions: [{ ...plain, description: "new" }] })).http).to.equal(200);
     const users = { version: 1, dataSources: [{ ...WHOLE.dataSources[1], name: "other" }] };

@@ -1,4 +1,4 @@
-/** A manifest that uses every field, and the plan of applying it to an empty app. */
+/** A manifest that uses every field, and the plan for an empty app. */
 export const CODE = "async function execute() {\n  return 1;\n}";
 
 /** A manifest that uses every field. */
@@ -133,5 +133,5 @@ export const NAMED = {
   ],
 };
 export const NOTHING = { created: [], changed: [], removed: [] };
-/** The plan of the sample in an app that has it already, without values for its bindings. */
+/** Plan for an app that has the manifest already, without values for its bindings. */
 export const SAME = { ...NOTHING, missing: NAMED.missing };

@@ -1,4 +1,4 @@
-/** Access to an app's media: every caller, every right, every form of rule; and signed links. */
+/** Tests access to an app's media: each caller, each permission, each kind of rule, and signed links. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { CredentialKind } from "../../src/data/credential.js";
@@ -16,7 +16,7 @@ import { type Media, mediaOf } from "./support.js";
 
 type Who = CredentialKind | "visitor without a name" | "nobody";
 
-/** A call for each right, on a file in a folder, without lasting changes. */
+/** Sends one request for each permission, on a file in a folder, without lasting changes. */
 const CALLS: Record<MediaRight, (media: Media, at: { folderId: number; fileId: number }) => Promise<number>> = {
   read: async (media, { fileId }) => (await media.contents(fileId)).status,
   create: async (media, { folderId }) =>

@@ -1,4 +1,4 @@
-/** Folders and files of an app: what is stored, listed, changed and deleted, over REST and GraphQL. */
+/** Tests folders and files of an app: what the service stores, lists, changes and deletes, over REST and GraphQL. */
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** Downloads: ranges, ETags, dispositions; and that no upload runs code on the service's origin. */
+/** Tests downloads: ranges, ETags and dispositions. No upload may run code on the service's origin. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { type Media, mediaOf, noise, picture } from "./support.js";

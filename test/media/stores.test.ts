@@ -1,6 +1,6 @@
 /**
- * The media store in a folder and in a bucket of an S3 server (@20minutes/s3rver), with equal results; and the sweep that synchronizes it
- * with the database.
+ * Tests the media store in a folder and in a bucket of an S3 server (@20minutes/s3rver), with equal results, and the sweep that
+ * synchronizes it with the database.
  */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,7 +26,7 @@ describe("media: the store", () => {
   const before_ = { ...process.env };
   before(async () => {
     s3 = await startS3();
-    // The AWS client reads them from the environment.
+    // The AWS client reads these variables from the environment.
     Object.assign(process.env, KEYS);
   });
   after(async () => {
@@ -148,7 +148,7 @@ describe("media: the store", () => {
         blobs.stop();
       });
 
-      /** As if it had been stored two hours ago; a bucket sets its own time. */
+      /** Sets the file's time to two hours ago. A bucket sets the times of its files itself. */
       function age(key: string): void {
         const [path] = filesUnder(join(service.dataDir, "media", space)).filter((one) => one.endsWith(key));
         if (path) utimesSync(path, new Date(Date.now() - 7_200_000), new Date(Date.now() - 7_200_000));

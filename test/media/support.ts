@@ -15,7 +15,7 @@ export interface Part {
 
 export type Media = ReturnType<typeof mediaOf>;
 
-/** The media of the service's first app for a caller; by default the editor. */
+/** Returns functions for the media of the service's first app, as a caller (by default the editor). */
 export function mediaOf(service: TestService, as: string | null = "editor") {
   const root = `/v1/apps/${service.appId}/media`;
   const token = as !== null && as in service.tokens ? service.tokens[as as keyof TestService["tokens"]] : as;
@@ -32,7 +32,7 @@ export function mediaOf(service: TestService, as: string | null = "editor") {
   return {
     root,
     send,
-    /** Uploads one file that is accepted. */
+    /** Uploads one file, and expects that the service accepts it. */
     async upload(name: string, bytes: Part["bytes"], fields: Record<string, string> = {}): Promise<MediaFile> {
       const { http, body } = await send([{ name, bytes }], fields);
       if (http !== 201) throw new Error(`${http} ${JSON.stringify(body)}`);
@@ -43,7 +43,7 @@ export function mediaOf(service: TestService, as: string | null = "editor") {
       const { body } = await service.rest("POST", `${root}/folders`, { as, body: { name, parentId } });
       return body.folder.id;
     },
-    /** The raw response with the contents. */
+    /** Downloads a file. Returns the raw response. */
     contents: (id: number, query = "", headers: Record<string, string> = {}) =>
       fetch(`${service.url}${root}/files/${id}/contents${query}`, {
         headers: { ...auth, ...headers },
@@ -55,11 +55,11 @@ export function mediaOf(service: TestService, as: string | null = "editor") {
   };
 }
 
-/** Files in a folder by path, including uploads in progress, which may disappear meanwhile. */
+/** Returns the files in a folder by path. Files of uploads in progress may disappear meanwhile. */
 export function filesUnder(folder: string): string[] {
   if (!existsSync(folder)) return [];
   const all = readdirSync(folder, { recursive: true, withFileTypes: true });
-  // The store has a file with its identity, which is no upload.
+  // The store has a file with its identity, which is not an upload.
   return all
     .filter((one) => one.isFile() && one.name !== "store-id")
     .map(({ parentPath, name }) => join(parentPath, name));
@@ -67,6 +67,6 @@ export function filesUnder(folder: string): string[] {
 
 export const noise = (bytes: number): Uint8Array<ArrayBuffer> => new Uint8Array(randomBytes(bytes));
 
-/** A new picture of one colour. */
+/** Creates a new picture of one colour. */
 export const picture = (width: number, height: number, colour = "#a33") =>
   sharp({ create: { width, height, channels: 3, background: colour } });

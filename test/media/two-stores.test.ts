@@ -1,4 +1,4 @@
-/** API processes on one database share one media store; a process with another store is refused. */
+/** Tests API processes on one database: they share one media store, and a process with another store cannot start. */
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Uploads that end early, send wrong sizes, race or exceed a limit: none leaves anything behind. */
+/** Tests uploads that end early, send wrong sizes, race, or exceed a limit: none leaves anything behind. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
@@ -35,7 +35,7 @@ describe("media: failing uploads", () => {
     expect(await ledger()).to.deep.equal({ blobs: 0, files: 0, used: 0 });
   });
 
-  /** A request as text, so that it can contain wrong headers. */
+  /** Builds a request as text, so that it can contain wrong headers. */
   async function open(head: readonly string[], token = service.tokens.editor): Promise<Socket> {
     const { hostname, port } = new URL(service.url);
     const socket = connect(Number(port), hostname).on("error", () => undefined);

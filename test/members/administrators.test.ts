@@ -1,4 +1,4 @@
-/** Administrators of the service, and role changes while a person works: in two processes at once. */
+/** Tests administrators of the service, and role changes while a person works, with two processes at once. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -32,7 +32,7 @@ describe("administrators and roles over two processes", () => {
 
   const as = (token: string, method: string, path: string, body?: object) =>
     service.rest(method, path, { as: token, ...(body && { body }) });
-  /** Status of the same request at the second process. */
+  /** Sends a request to the second process. Returns its status. */
   const atSecond = async (token: string, path: string) =>
     (await fetch(second.url + path, { headers: { "auth-token": token } })).status;
 

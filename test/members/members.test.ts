@@ -1,4 +1,4 @@
-/** Organizations, members and invitations, and attacks on them. */
+/** Tests organizations, members and invitations, and attacks on them. */
 import { expect } from "chai";
 import type { Role } from "../../src/rules/roles.js";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
@@ -203,7 +203,7 @@ describe("members and invitations", () => {
     ] as const) {
       expect(stated(await as(admin.token, method, path, body)), `${method} ${path}`).to.deep.equal([403, "FORBIDDEN"]);
     }
-    // An organization cannot add people without their consent, or find people by their ids.
+    // An organization cannot add people without their consent, and cannot find people by their IDs.
     for (const path of [members(one.id), appMembers(one.appId)]) {
       const taken = await as(admin.token, "PUT", `${path}/${victim.id}`, { role: "reader" });
       expect(stated(taken)).to.deep.equal([404, "NOT_FOUND"]);

@@ -1,4 +1,4 @@
-/** People, organizations and invitations for the tests of members. */
+/** Creates people, organizations and invitations for the tests of members. */
 import { expect } from "chai";
 import type { Role } from "../../src/rules/roles.js";
 import { PASSPHRASE } from "../harness/people.js";
@@ -16,7 +16,7 @@ export const cookieOf = ({ headers }: Answer): string =>
 export const tokenIn = (link: string): string => link.slice(link.indexOf("#token=") + "#token=".length);
 export const stated = ({ http, body }: Answer) => [http, body.status];
 
-/** Requests about members. `started` returns the service and its administrator after their start. */
+/** Sends requests about members. `started` returns the service and its administrator after they have started. */
 export function memberCalls(started: () => { service: TestService; administrator: Person }) {
   const as = (token: string | null, method: string, path: string, body?: object): Promise<Answer> =>
     started().service.rest(method, path, { as: token, ...(body && { body }) } as Call);
@@ -46,7 +46,7 @@ export function memberCalls(started: () => { service: TestService; administrator
       ...more,
     });
 
-  /** Invites a person who has no account and accepts. */
+  /** Invites a person who has no account, and accepts the invitation. */
   async function join(id: number, role: Role, appId?: number): Promise<Person> {
     const email = address();
     const { body } = await invite(started().administrator.token, id, { email, role, appId });

@@ -1,4 +1,4 @@
-/** Alerts in a whole service: their receivers, frequency and transport, and that nothing else is reached or revealed. */
+/** Tests alerts in a whole service: their receivers, their frequency and their transport. Alerts reach nothing else and reveal nothing. */
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -17,7 +17,7 @@ interface Heard {
   body: Record<string, unknown> & { text: string };
 }
 
-/** A webhook with scripted responses, which stores what it receives. */
+/** A webhook with scripted responses. It stores what it receives. */
 async function startHook() {
   const received: Heard[] = [];
   const answers: number[] = [];
@@ -41,7 +41,7 @@ describe("alerts", function () {
   let masterId = 0;
   let copyId = 0;
 
-  // No scheduler and no runner: the test writes the ends of runs, and dead processes stay dead.
+  // The service has no scheduler and no runner: the test writes the ends of runs itself, and no process cleans up after dead processes.
   before(async () => {
     const clock = { now: () => Date.now() + moved, msUntil: (time: number) => time - Date.now() - moved };
     hook = await startHook();
@@ -82,7 +82,7 @@ describe("alerts", function () {
        VALUES ($1, $2, 'production', $3, '{}', $4, now(), $5)`,
       [service.appId, copyId, more.trigger ?? "manual", state, more.reason ?? null],
     );
-  /** One complete check, by the process that comes first. */
+  /** Waits for one complete check, by any process. */
   async function look(): Promise<void> {
     const sql = "UPDATE alert_cursor SET looked_at = '-infinity' RETURNING looked_until";
     await service.db.query(sql);
@@ -230,7 +230,7 @@ describe("alerts", function () {
     const id = await create({ failures: 2, of: 2 });
     await end("failed");
     await look();
-    // The check stores the state of this action before it reports the failures of the other one.
+    // The check stores the state of this action before it reports the failures of the other action.
     await end("completed");
     const sql = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at)
                  VALUES ($1, $2, 'production', 'manual', '{}', 'failed', now())`;
@@ -239,7 +239,7 @@ describe("alerts", function () {
       rows(service.db, "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'");
     await service.db
       .transaction(async (manager) => {
-        // With a shorter time than the check's, a deadlock ends this transaction.
+        // With a shorter time than the check has, PostgreSQL would end this transaction at a deadlock.
         await manager.query("SET LOCAL deadlock_timeout = '10ms'");
         await rows(manager, "SELECT FROM alert_rule WHERE id = $1 FOR NO KEY UPDATE", [id]);
         const check = look();

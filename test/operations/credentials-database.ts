@@ -1,4 +1,4 @@
-/** A database with one app, and the notifications by which processes tell each other of changed credentials. */
+/** Creates a database with one app, and listens to the notifications by which processes announce changed credentials. */
 import pino from "pino";
 import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
 import { CREDENTIAL_CHANNEL } from "../../src/operations/access/credentials.js";

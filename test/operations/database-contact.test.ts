@@ -1,4 +1,4 @@
-/** The lease of a process on its runs: when it is renewed, and when other processes may be declared dead. */
+/** Tests the lease of a process on its runs: when it is renewed, and when other processes can declare the process dead. */
 import { mock } from "node:test";
 import { expect } from "chai";
 import { pino } from "pino";
@@ -68,7 +68,7 @@ describe("the lease of a process", () => {
   let statements: { text: string; values: unknown[] }[];
   let events: unknown[];
   let fails: boolean;
-  /** Ends the statement that is under way; null: each ends at once. */
+  /** Ends the statement in progress. If null, each statement ends at once. */
   let held: Promise<void> | null;
 
   const settled = async () => {
@@ -104,7 +104,7 @@ describe("the lease of a process", () => {
   }
 
   beforeEach(() => {
-    // More than a lease: the first renewal of a process that has run for long is not late.
+    // Longer than a lease: the first renewal of a process that has run for long is not late.
     now = 20_000;
     statements = [];
     events = [];

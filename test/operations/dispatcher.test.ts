@@ -1,4 +1,4 @@
-/** The order in which a process executes runs, and which runs start in nested slots. */
+/** Tests the order in which a process executes runs, and which runs start in nested slots. */
 import { expect } from "chai";
 import type { RunOutcome } from "../../src/operations/records/execution-logs.js";
 import { coolDownMs, Dispatcher } from "../../src/operations/runs/dispatcher.js";
@@ -27,12 +27,12 @@ const settled = async () => {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 };
 
-/** A dispatcher with a list as queue, whose runs end on demand. `queued` has the app of each run. */
+/** Creates a dispatcher with a list as its queue. Its runs end when the test ends them. `queued` lists the app of each run. */
 function startDispatcher(concurrency: number, queued: number[] = []) {
   let lastId = 0;
   let statements = 0;
   let claimsById = 0;
-  /** What the repository answers to the other questions. */
+  /** Results of the repository's other methods. */
   const answers = {
     longestWait: 0,
     awaited: [] as { id: number; causeRunId: number }[],
@@ -40,7 +40,7 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
     asked: [] as number[][],
   };
   const signals: AbortSignal[] = [];
-  /** Called after the queue was read, before the result is returned. */
+  /** Called after the dispatcher has read the queue, before it gets the result. */
   const moment = { isLooking: () => {}, isClaiming: () => {} };
   const rows = queued.map((appId) => runOf(++lastId, appId));
   const executed: number[] = [];
@@ -90,12 +90,12 @@ function startDispatcher(concurrency: number, queued: number[] = []) {
         }),
     },
   });
-  /** Adds a queued run like another process. */
+  /** Adds a queued run, as another process would. */
   function write(appId: number): number {
     rows.push(runOf(++lastId, appId));
     return lastId;
   }
-  /** Calls like runWithResult. */
+  /** Adds a run as runWithResult does. */
   function call(appId: number): Promise<RunOutcome> {
     const slot = dispatcher.tryAcquireSlot(appId, null);
     if (slot) return dispatcher.execute(runOf(++lastId, appId), slot);
@@ -119,7 +119,7 @@ describe("a dispatcher", () => {
     for (let run = 0; run < 30; run += 1) await endOne();
     expect(await Promise.all(answers)).to.deep.equal(Array(30).fill(DONE));
     expect(executed).to.have.length(30);
-    // 27 wait. The last claim finds the queue empty.
+    // 27 runs wait. The last claim finds the queue empty.
     expect(statements()).to.be.within(27, 28);
   });
 
@@ -242,7 +242,7 @@ describe("a dispatcher", () => {
     dispatcher.onRunQueued(1);
     await settled();
     expect([executed, statements()]).to.deep.equal([[1, 1], 2]);
-    // The app has its share: the claim that finds nothing asks whether its runs wait.
+    // The app uses its whole share, so the claim that finds nothing asks whether its runs wait.
     void call(1);
     await dispatcher.claimQueued();
     expect(statements()).to.equal(4);

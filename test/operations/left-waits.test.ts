@@ -1,4 +1,4 @@
-/** Callers that wait for a run's console or result and disconnect: no further queries are made for them. */
+/** Tests callers that wait for a run's console or result and disconnect: the service makes no further queries for them. */
 import { expect } from "chai";
 import { pino } from "pino";
 import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
@@ -8,7 +8,7 @@ import { CONSOLE_CHANNEL, RunConsole } from "../../src/operations/runs/console.j
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { until } from "../harness/until.js";
 
-/** Longer than the interval of checks of a run. */
+/** Longer than the interval of checks of a run, in milliseconds. */
 const LINGER_MS = 500;
 const FOLLOWED = [LOG_CHANNEL, CONSOLE_CHANNEL];
 
@@ -34,7 +34,7 @@ describe("a wait for a run whose reader leaves", () => {
     await database?.stop();
   });
 
-  /** Last statement of the notification connection: unused channels are unsubscribed soon. */
+  /** Returns the last statement of the connection that receives notifications. The service soon stops listening to unused channels. */
   const lastAsked = async (): Promise<string> => {
     const text =
       "SELECT query FROM pg_stat_activity WHERE application_name = 'svc-app-actions notices' AND datname = current_database()";

@@ -1,4 +1,4 @@
-/** Log events stored by one statement: each belongs to its own app and starts only its own runs, within its app's limit. */
+/** Tests log events that one statement stores: each belongs to its own app and starts only runs of this app, within its limit. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";

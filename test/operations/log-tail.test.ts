@@ -44,7 +44,7 @@ describe("followers of execution logs", () => {
         await manager.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `${service.appId}:${id}:0`]);
         if (then) await manager.query(then);
       });
-    // Before the subscription has started, no entry is guaranteed to it.
+    // The subscription receives no entries from before its start.
     let received = false;
     void first.then(() => {
       received = true;
@@ -84,7 +84,7 @@ describe("an entry that is written before the first follower listens", () => {
       };
       const notify = (id: number) => db.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `1:${id}:1`]);
       await write();
-      // Times have millisecond precision.
+      // Times have a precision of milliseconds.
       await delay(5);
       const seen: number[] = [];
       const tail = createLogTail({ logs: createLogs(db), notifications, log });
@@ -94,7 +94,7 @@ describe("an entry that is written before the first follower listens", () => {
       );
       const first = await write();
       await db.transaction(async (manager) => {
-        // Missed entries are read only after their notification has arrived too.
+        // The tail reads missed entries only after their notification has arrived.
         await manager.query("LOCK TABLE execution_log IN ACCESS EXCLUSIVE MODE");
         await notifications.start();
         const waits =
@@ -124,7 +124,7 @@ describe("followers of execution logs after gaps", () => {
       await db.query("INSERT INTO organization (name) VALUES ('o')");
       await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
       let run = 0;
-      /** Writes an entry, which becomes visible when `ready` resolves. */
+      /** Writes an entry. It becomes visible to others when `ready` resolves. */
       const write = (ready: Promise<unknown>, isKept = true) => {
         const written = Promise.withResolvers<number>();
         const done = db
@@ -186,7 +186,7 @@ describe("followers of execution logs after gaps", () => {
 });
 
 describe("a follower of execution logs", () => {
-  /** A tail over two apps, with readers replaced by `over`. */
+  /** Creates a tail over two apps. `over` replaces its readers. */
   async function tailOver(over: (logs: ExecutionLogs) => Partial<ExecutionLogs>, readAttempts?: number) {
     const { db, url, stop } = await connectedDatabase(8);
     const log = pino({ level: "silent" });
@@ -194,7 +194,7 @@ describe("a follower of execution logs", () => {
     await notifications.start();
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b')");
-    /** Writes entries of the app and sends the notification of the last; returns their ids. */
+    /** Writes entries of the app, and sends the notification of the last one. Returns their IDs. */
     const write = async (appId: number, count = 1): Promise<number[]> => {
       const sql = `INSERT INTO execution_log (app_id, task_id, run_id, type, data)
         SELECT $1, 1, run, 'app.task.completed', '{}' FROM generate_series(1, $2) AS run RETURNING id`;
@@ -248,7 +248,7 @@ describe("a follower of execution logs", () => {
       const resumed = follow({ appId: 2, after: 0 });
       const [id] = await write(1);
       await until(() => live.seen.includes(id!));
-      // Entries that are written during the catch-up follow it, once and in order.
+      // The subscriber receives entries that were written during the catch-up after it, once and in order.
       others.push(...(await write(2, 3)));
       const [later] = await write(1);
       await until(() => live.seen.includes(later!));
@@ -282,7 +282,7 @@ describe("a follower of execution logs", () => {
       await reading.promise;
       gone.end();
       release.resolve();
-      // Catch-ups of one app run one after the other: the second one ends after the first.
+      // Catch-ups of one app run one after the other, so the second one ends after the first.
       const next = follow({ appId: 1, after: ids.at(-2)! });
       await until(() => next.seen.includes(ids.at(-1)!));
       expect(gone.seen).to.deep.equal([]);

@@ -1,4 +1,4 @@
-/** Notifications: written by an app's backend, and read, streamed and pushed to its users. */
+/** Tests notifications: an app's backend writes them, and its users read, stream and receive them as push messages. */
 import { createECDH } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import { createRequire } from "node:module";
@@ -26,7 +26,7 @@ describe("notifications", function () {
   let pushService: Server;
   let moved = 0;
   let answer = 201;
-  /** A live token without a person. */
+  /** Token of a live page without a signed-in person. */
   let visitor: string;
   const pushed: { url: string; body: Buffer; headers: Record<string, unknown> }[] = [];
   const clients: Client[] = [];
@@ -68,7 +68,7 @@ describe("notifications", function () {
   const titles = async (as: string) =>
     ((await call("GET", "", undefined, as)).entries as Entry[]).map(({ data }) => data.title);
   const wake = () => service.db.query("SELECT pg_notify('svc_notification', '0')");
-  /** Key of the viewer's person. */
+  /** Returns the key of the viewer's person. */
   const viewer = async () =>
     (
       await rows<{ id: number; email: string }>(
@@ -77,7 +77,7 @@ describe("notifications", function () {
       )
     )[0]!;
 
-  /** Subscribes as that caller, from that position on; the array collects events. */
+  /** Subscribes as that caller, from that position on. The returned array collects the events. */
   function follow(as: string, after: number | null = 0): Entry[] {
     const client = service.socket(as);
     clients.push(client);
@@ -195,7 +195,7 @@ describe("notifications", function () {
     expect(again.map(({ readStatus }) => readStatus).slice(0, 2)).to.deep.equal([true, false]);
   });
 
-  /** A device as a browser creates it. */
+  /** A device that a browser has registered. */
   function device(name: string) {
     const keys = createECDH("prime256v1");
     const p256dh = keys.generateKeys("base64url");
@@ -264,7 +264,7 @@ describe("notifications", function () {
     expect(pushed).to.have.length(5);
   });
 
-  /** Attempted once, with a retry due. */
+  /** The message was attempted once, and its retry is due. */
   const waiting = () => rows(service.db, "SELECT FROM push_delivery WHERE attempts = 1 AND holder IS NULL");
 
   it("are sent by another process when theirs died, and the second message replaces the first", async () => {
@@ -273,7 +273,7 @@ describe("notifications", function () {
     await published("x", PUSH);
     await until(async () => (await waiting()).length === 1);
     answer = 201;
-    // The state that a killed process leaves during a request.
+    // A process that was killed during a request leaves this state.
     await service.db.query("UPDATE push_delivery SET holder = gen_random_uuid(), claimed_at = now(), due_at = now()");
     await until(() => pushed.length === 2);
     const [first, second] = pushed.map(({ headers }) => headers["topic"]);
@@ -290,7 +290,7 @@ describe("notifications", function () {
     expect(await rows(service.db, "SELECT FROM push_delivery")).to.deep.equal([]);
   });
 
-  /** A page, and an app user who signs in to it. */
+  /** Opens a page with an app user who signs in to it. */
   async function signedIn(Office: string) {
     const app = `/v1/apps/${service.appId}`;
     const hooks = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
@@ -312,7 +312,7 @@ describe("notifications", function () {
 
   it("are for the current user: in an open page and on a device, after a change of the user and after signing out", async () => {
     const user = await signedIn("Oslo");
-    // Starts at the current position: a subscription without one may start too late for the next event.
+    // The subscription starts at the current position. Without one, it could start too late for the next event.
     const [{ last }] = (await rows<{ last: number }>(
       service.db,
       "SELECT coalesce(max(cursor), 0)::int AS last FROM notification",

@@ -1,4 +1,4 @@
-/** Notifications by which runners learn of queued runs: one per app for each statement that queues runs. */
+/** Tests notifications by which runners learn of queued runs: each statement that queues runs sends one for each app. */
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";
@@ -36,7 +36,7 @@ describe("a queued run", () => {
     await database.stop();
   });
 
-  /** Notifications sent by `work`; all arrive before the last one. */
+  /** Returns the notifications that `work` sends. All of them arrive before the last one, which the test sends. */
   async function noticesOf(work: () => Promise<unknown>): Promise<string[]> {
     received = [];
     await work();

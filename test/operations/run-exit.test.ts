@@ -1,4 +1,4 @@
-/** The end of a run is scanned for all secrets that were valid until then, however they change meanwhile. */
+/** Tests the end of a run: it is scanned for all secrets that were valid until then, however they change meanwhile. */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import pino from "pino";
@@ -22,7 +22,7 @@ const RUN: RunRecord = {
   code: { name: "a", code: "", environment: "server", dependencies: [], assets: [] },
 };
 
-/** An app whose secrets the test changes: each scan takes time, and each end in the repository is recorded. */
+/** Creates an app whose secrets the test changes. Each scan takes time. The test records each end that reaches the repository. */
 function createApp(onEnd: () => void = () => {}) {
   const app = { version: 1, endings: [] as Ending[], read: async () => {} };
   const entries = () => (app.version === 1 ? [] : [["_late", SECRET] as [string, unknown]]);

@@ -1,4 +1,4 @@
-/** Reasons other than a slot for which runs wait, in the repository: two processes on one database, with separate connections. */
+/** Tests the limits for which runs wait, apart from slots: two processes with separate connections to one database. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import type { Concurrency, Debounce } from "../../src/data/action-types.js";
@@ -58,7 +58,7 @@ describe("the limits of an action's runs", () => {
   const limit = (concurrency: Concurrency | null, debounce: Debounce | null = null) =>
     db.query("UPDATE action SET concurrency = $1, debounce = $2", [concurrency, debounce]);
 
-  /** Like a process with a run that it cannot start at once. */
+  /** Adds a run that cannot start at once, as one of the two processes. */
   async function ask(
     payload: string | object = {},
     { by = 0, trigger = "manual" as const, personId = null as number | null } = {},
@@ -137,7 +137,7 @@ describe("the limits of an action's runs", () => {
     const notices: string[] = [];
     const client = await listen(database.url, "svc_cancel", notices);
     await Promise.all(Array.from({ length: 20 }, (_, by) => ask({}, { by })));
-    // The cancelled run is listed with the run that replaces it.
+    // The response lists the cancelled run with the run that replaces it.
     await until(async () => notices.includes(`${first}:${first + 20}`));
     await client.end();
     expect((await states()).filter((state: string) => !state.includes("cancelled"))).to.deep.equal([
@@ -211,7 +211,7 @@ describe("the limits of an action's runs", () => {
     for (const payload of payloads) await ask(payload);
     const started = [];
     for (let run = await claim(); run !== null; run = await claim()) started.push(run.id);
-    // The first of the runs without a key, of 7 and of each other key.
+    // The claimed runs are the first one without a key, the first one of key 7, and the first one of each other key.
     expect(started).to.deep.equal([1, 5, 7, 8, 9, 10, 11, 12]);
     const [{ longest }] = await db.query("SELECT max(octet_length(key)) AS longest FROM run_concurrency");
     expect(longest).to.equal(32);

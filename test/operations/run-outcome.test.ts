@@ -1,4 +1,4 @@
-/** Steps after a run's outcome never change it: the database makes each later step fail. */
+/** Checks that steps after a run's outcome never change it: the database lets each later step fail. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 

@@ -1,13 +1,13 @@
-/** The statements of a run: their number limits the runs per second. */
+/** Counts the SQL statements of a run, because their number limits the runs per second. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { expect } from "chai";
 import pg from "pg";
 import { startTestService, type TestService } from "../harness/service.js";
 
-/** Diagnostics event at the start of a request, in its async context. */
+/** Diagnostics channel event at the start of a request, in its async context. */
 const REQUEST = "http.server.request.start";
-/** The first requests load the caller and the action into caches. */
+/** Number of requests that load the caller and the action into caches. */
 const WARM = 3;
 const RUNS = 5;
 
@@ -20,7 +20,7 @@ describe("a run whose code is known", () => {
   });
   after(() => service.stop());
 
-  /** The statements of each run request, by name or beginning, without background statements. */
+  /** Returns the statements of each run request by name or beginning, without background statements. */
   async function statementsOf(runs: () => Promise<unknown>): Promise<string[][]> {
     const { query } = pg.Client.prototype;
     const asking = new AsyncLocalStorage<string[]>();

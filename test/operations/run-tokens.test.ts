@@ -1,4 +1,4 @@
-/** Tokens of runs: only the process that issued one caches it, until the run's end. */
+/** Tests the tokens of runs: only the process that issued a token caches it, until the run's end. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import type { Notifications } from "../../src/engine/notifications.js";

@@ -1,4 +1,4 @@
-/** Text messages by a webhook and by Twilio's REST API, and delivery reports. */
+/** Tests text messages through a webhook and through Twilio's REST API, and delivery reports. */
 import { createHmac } from "node:crypto";
 import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
 import { expect } from "chai";

@@ -1,4 +1,4 @@
-/** Unknown tokens: which of them cost a query, and how many one address can send. */
+/** Tests unknown tokens: which of them cost a query, and how many one address can send. */
 import { hash } from "node:crypto";
 import { crc32 } from "node:zlib";
 import { expect } from "chai";
@@ -58,7 +58,7 @@ describe("an unknown token", () => {
   });
   after(() => database.stop());
 
-  /** Credentials with a connection that counts queries. */
+  /** Creates credentials on a connection that counts queries. */
   function counted() {
     let queries = 0;
     const counting = {
@@ -114,7 +114,7 @@ describe("an unknown token", () => {
         return found;
       },
     };
-    // The database's own notification could arrive at any moment.
+    // Suppresses the database's own notification, which could arrive at any moment.
     const silent = { listen: () => undefined, onGap: () => undefined, healthy: () => true } as unknown as Notifications;
     const credentials = createCredentials({ db: changing as unknown as DataSource, notifications: silent });
     const { token } = await counted().credentials.issue({ kind: "live", appId: 1 });
@@ -137,7 +137,7 @@ describe("an unknown token", () => {
     const { credentials, queries } = counted();
     const flooding = "203.0.113.2";
     const { token: known } = await credentials.issue({ kind: "live", appId: 1 });
-    // Five are regained per second: the first refusal comes after the limit, or later on a slow machine.
+    // The limit regains five tokens per second: on a slow machine, the first refusal comes later.
     let [accepted, before] = [0, 0];
     let refusal: ActionError | null = null;
     while (!refusal) {

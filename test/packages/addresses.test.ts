@@ -1,4 +1,4 @@
-/** Scripts at external URLs: fetched once when saving, stored by content, with a warning when they change. */
+/** Tests scripts at external URLs: the service fetches them once when saving, stores them by content, and warns when they change. */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -257,7 +257,7 @@ describe("scripts at addresses of other hosts", () => {
       for (status of [404, 503]) {
         await refused(publish);
         await refused(() => update(id, { dependencies }));
-        // Absent fields are no reason to refuse a save.
+        // A save is not refused because of absent fields.
         expect((await update(id, { description: `${status}` })).body.action.assets[0].unreached).to.equal(true);
       }
     });

@@ -1,4 +1,7 @@
-/** Stored scripts of an action never change, whatever the registry returns later, other processes request, or if npm is switched off. */
+/**
+ * Checks that the stored scripts of an action never change, whatever the registry returns later, whatever other processes request, and even
+ * if npm is switched off.
+ */
 import { once } from "node:events";
 import type { IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -93,7 +96,7 @@ describe("a package that an action has", () => {
     expect(await auditedVersions(id)).to.deep.equal(["1.0.0"]);
   });
 
-  /** The asset with the other process's URL. */
+  /** Returns the asset with its URL at the other process. */
   const moved = (asset: { path: string }) => ({ ...asset, url: later.url + asset.path });
 
   it("has an entry in the audit log whenever it changes: by a save, a restore or an import", async () => {
@@ -140,7 +143,7 @@ describe("the token of a registry", () => {
     const mirror = await startRegistry();
     const seen: { path: string; headers: IncomingHttpHeaders }[] = [];
     const tokens: (string | undefined)[] = [];
-    /** URL of the archives in the mirror's documents. */
+    /** URL of the archives that the mirror's documents name. */
     let archives = registry.url;
     const mirrored = async (path: string) => {
       const answer = Buffer.from(await (await fetch(mirror.url + path)).arrayBuffer());

@@ -1,4 +1,6 @@
-/** The mode of a run with an npm package depends on what the run uses of it, not on everything that the package names. */
+/**
+ * Checks that the mode of a run with an npm package depends on what the run uses of the package, not on everything that the package names.
+ */
 import { expect } from "chai";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -22,12 +24,12 @@ describe("a package that names globals which its functions rarely use", () => {
     await registry?.close();
   });
 
-  /** Number of runs by mode. */
+  /** Returns the number of runs by mode. */
   async function runsByMode(): Promise<Record<string, number>> {
     const text = await (await fetch(`${service.url}/metrics`)).text();
     const found = [...text.matchAll(/^svc_runs_total\{[^}]*mode="([\w-]+)"[^}]*\} (\d+)$/gm)];
     const sums: Record<string, number> = {};
-    // One line per outcome.
+    // The metric has one line for each outcome.
     for (const [, mode, runs] of found) sums[mode!] = (sums[mode!] ?? 0) + Number(runs);
     return sums;
   }
@@ -48,7 +50,7 @@ describe("a package that names globals which its functions rarely use", () => {
   const run = async (id: number) =>
     (await service.rest("POST", `${actions()}/${id}/runWithResult`, { body: {} })).body.result;
 
-  /** The result of the call, and the modes of its run. */
+  /** Calls the action. Returns its result, and the modes of its run. */
   async function modesOf(dependency: string, call: string) {
     const id = await create(dependency, call);
     const before = await runsByMode();

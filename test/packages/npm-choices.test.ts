@@ -1,4 +1,4 @@
-/** The package, version and module that a dependency resolves to, and errors that name alternatives. */
+/** Tests to which package, version and module a dependency resolves, and the errors that name alternatives. */
 import { expect } from "chai";
 import { archiveOf, type PublishedPackage, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";

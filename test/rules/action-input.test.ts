@@ -1,4 +1,4 @@
-/** The validation table of the specification, row by row, on the pure functions. */
+/** Tests the validation table of the specification row by row, on the pure functions. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { ActionError, STATUS, type Status } from "../../src/errors.js";
@@ -17,7 +17,7 @@ const STORED: ActionInput = parseCreate({
   timezone: "Europe/Berlin",
 });
 
-/** In the order of the specification: status, fault, and the fields that cause it in a valid action. */
+/** Status, fault, and the fields that cause it in a valid action, in the order of the specification. */
 const ROWS: [Status, string, Record<string, unknown>][] = [
   ["NAME_REQUIRED", "name missing", { name: undefined }],
   ["NAME_REQUIRED", "name null", { name: null }],
@@ -138,7 +138,7 @@ describe("action input: the validation table", () => {
     for (const [status, , fields] of ROWS) {
       for (const [other, , more] of ROWS) {
         if (Object.keys(fields).some((key) => Object.hasOwn(more, key))) continue;
-        // A change of environment or code can remove a fault between fields; such pairs do not test the order.
+        // A change of environment or code can remove a fault between fields. Such pairs do not test the order.
         if ("environment" in fields || "environment" in more || "dependencies" in fields || "dependencies" in more)
           continue;
         const first = TABLE.indexOf(status) < TABLE.indexOf(other) ? status : other;

@@ -1,4 +1,4 @@
-/** Formats of OpenAI's and Anthropic's APIs without a service: fields by model, and streams of compatible services. */
+/** Tests the formats of the OpenAI and Anthropic APIs without a service: fields by model, and streams of compatible services. */
 import { expect } from "chai";
 import type { AiCompletion, ProviderApi } from "../../src/rules/ai/answer.js";
 import { ANTHROPIC_API } from "../../src/rules/ai/anthropic.js";

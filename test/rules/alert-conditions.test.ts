@@ -19,7 +19,7 @@ const run = (state: EndedRun["state"], more: Partial<EndedRun> = {}): EndedRun =
   return { id: ids, actionId: 1, state, scheduled: false, reason: null, finishedAt: NOON, ...more };
 };
 
-/** One letter per run: c completed, f failed. Returns the positions at which the rule fired. */
+/** Applies a rule to runs, one letter each: c completed, f failed. Returns the positions at which the rule fired. */
 function firings(rule: Parameters<typeof afterRun>[0], outcomes: string): string {
   let standing: AlertState = NEW_STATE;
   return [...outcomes]

@@ -1,4 +1,4 @@
-/** The form of callers and tests in access rules: valid values, and each fault by its field. */
+/** Tests callers and tests in access rules: valid values, and the field that each fault names. */
 import { expect } from "chai";
 import {
   allowsUser,

@@ -1,4 +1,4 @@
-/** Ticks around clock changes, with expected values, in zones whose changes differ in size, hour and direction. */
+/** Tests ticks around clock changes, in zones whose changes differ in size, hour and direction. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { parseCron } from "../../src/rules/cron-grammar.js";
@@ -208,7 +208,10 @@ const WEEK_MS = 7 * 86_400_000;
 const clocks = new Map<string, Intl.DateTimeFormat>();
 const offsets = new Map<string, number>();
 
-/** Milliseconds by which the zone's clock is ahead of UTC. Formatting is slow, and no clock changes within a quarter of an hour. */
+/**
+ * Returns the milliseconds by which the zone's clock is ahead of UTC. The function caches each quarter of an hour, because formatting is
+ * slow and no clock changes within one.
+ */
 function offsetAt(zone: string, at: number): number {
   const quarter = Math.floor(at / QUARTER_MS) * QUARTER_MS;
   const key = `${zone} ${quarter}`;
@@ -222,12 +225,12 @@ function offsetAt(zone: string, at: number): number {
   return offset;
 }
 
-/** The wall clock as text that sorts by time: "2026-03-28 23:30". */
+/** Returns the wall clock as text that sorts by time: "2026-03-28 23:30". */
 function wallClock(zone: string, at: number): string {
   return new Date(at + offsetAt(zone, at)).toISOString().slice(0, 16).replace("T", " ");
 }
 
-/** The first moments after each clock change of 2026. No two changes of a zone are in one week. */
+/** Returns the first moments after each clock change of 2026. No two changes of a zone are in one week. */
 function clockChanges(zone: string): { zone: string; at: number }[] {
   const changes: { zone: string; at: number }[] = [];
   for (let at = Date.UTC(2026, 0, 1); at < Date.UTC(2027, 0, 1); at += WEEK_MS) {

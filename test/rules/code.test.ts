@@ -1,4 +1,4 @@
-/** Code rules: accepted and refused forms of execute, and the packages that code needs. */
+/** Tests code rules: accepted and refused forms of execute, and the packages that code needs. */
 import { expect } from "chai";
 import { checkCode, codeFault } from "../../src/rules/code.js";
 import { BUILT_IN_PACKAGES } from "../../src/rules/packages.js";
@@ -6,7 +6,7 @@ import { refusal } from "./refusal.js";
 
 const inExecute = (body: string) => `async function execute(context) {\n  ${body}\n}`;
 
-/** `${expression}` in the tested source, not in this file. */
+/** Returns source text with `${expression}` in a template literal. Written here directly, it would be evaluated in this file. */
 const inTemplate = (expression: string) => ["return `a$", "{", expression, "}`"].join("");
 
 describe("code: accepted forms of execute", () => {

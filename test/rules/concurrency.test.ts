@@ -1,10 +1,10 @@
-/** The concurrency limit as a pure function: which run starts, is skipped, waits or is cancelled. */
+/** Tests the concurrency limit as a pure function: which run starts, is skipped, waits, or is cancelled. */
 import { expect } from "chai";
 import fc from "fast-check";
 import type { ConcurrencyPolicy } from "../../src/data/action-types.js";
 import { type ContendingRun, decideRuns } from "../../src/rules/concurrency.js";
 
-/** One letter per run: upper case for runs with a slot. */
+/** Describes runs with one letter each. Upper case stands for runs with a slot. */
 const POLICIES: Record<string, ConcurrencyPolicy> = { q: "queue", s: "skip", c: "cancel" };
 const runsOf = (text: string): ContendingRun[] =>
   [...text].map((letter, at) => ({

@@ -1,4 +1,7 @@
-/** CSV in parts: the rows do not depend on where a text is split, and equal those of Papa Parse. Types of cells. */
+/**
+ * Tests parsing CSV in parts: the rows do not depend on where a text is split, and equal those of Papa Parse. Also tests the types of
+ * cells.
+ */
 import { expect } from "chai";
 import fc from "fast-check";
 import Papa from "papaparse";
@@ -10,7 +13,7 @@ function rowsOf(parts: readonly string[], delimiter: string): string[][] {
   return [...parts.flatMap((part) => parser.write(part)), ...parser.end()];
 }
 
-/** Papa Parse gets delimiter and line break: its detection is not compared. */
+/** Parses with Papa Parse. The test passes delimiter and line break, because it does not compare their detection. */
 function oracle(text: string, delimiter: string, newline: "\r\n" | "\n" | "\r"): string[][] {
   return Papa.parse<string[]>(text, { delimiter, newline, skipEmptyLines: true }).data;
 }

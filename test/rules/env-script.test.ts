@@ -1,4 +1,4 @@
-/** The script that sets `window.ENV`, run like in a browser. */
+/** Tests the script that sets `window.ENV` by running it as a browser would. */
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import fc from "fast-check";

@@ -1,4 +1,4 @@
-/** Origins of an action: valid values, and their stored form. */
+/** Tests the origins of an action: valid values, and their stored form. */
 import { expect } from "chai";
 import { INTEGRATION_ORIGINS_MAX } from "../../src/limits.js";
 import { integrationOriginsFault, storedIntegrationOrigins } from "../../src/rules/integration-origins.js";

@@ -14,7 +14,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** JSON with at most one changed character, as a malicious page could send it. */
+/** Generates JSON with at most one changed character, as a malicious page could send it. */
 const nearlyJson = fc
   .tuple(
     fc.json({ maxDepth: 6 }),

@@ -1,4 +1,4 @@
-/** Names of uploaded files: invalid characters are removed, and long names lose the end of their stem. */
+/** Tests names of uploaded files: invalid characters are removed, and long names are cut before their extension. */
 import { expect } from "chai";
 import { MEDIA_NAME_MAX_CHARACTERS, mediaName, uploadName } from "../../src/rules/media-fields.js";
 

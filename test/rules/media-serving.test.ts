@@ -1,4 +1,4 @@
-/** Ranges and ETags of a file's contents, by RFC 9110. */
+/** Tests ranges and ETags of a file's contents, by RFC 9110. */
 import { expect } from "chai";
 import { contentDisposition, namesTag, rangeIn, servingOf } from "../../src/rules/media-serving.js";
 

@@ -1,4 +1,4 @@
-/** Destinations of mail and text messages in an app's settings: each value, and each fault by its field. */
+/** Tests destinations of mail and text messages in an app's settings: each value, and the field that each fault names. */
 import { expect } from "chai";
 import { DestinationFault, parseSender, smsDestination, smtpDestination } from "../../src/rules/message-destination.js";
 

@@ -1,4 +1,4 @@
-/** Types of an app as one file, checked by the compiler that projects use. */
+/** Tests the types of an app in one file with the compiler that projects use. */
 import { execFile } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -13,7 +13,7 @@ const MODULES = new URL("../../../node_modules/", import.meta.url).pathname;
 const require = createRequire(import.meta.url);
 const CLIENT = readFileSync(new URL("../../web/client/svc.d.ts", import.meta.url), "utf8");
 
-/** The stored form of an installed package's types. */
+/** Stored form of an installed package's types. */
 async function typesOf(name: string, namespace: boolean): Promise<string[] | null> {
   const files = new Map<string, Buffer>();
   for (const folder of [name, `@types/${name}`]) {

@@ -1,4 +1,4 @@
-/** Options of `request()`: valid values, and each fault with its code and the field's name. */
+/** Tests the options of `request()`: valid values, and each fault with its code and the field's name. */
 import { expect } from "chai";
 import { REQUEST_BODY_MAX_BYTES } from "../../src/limits.js";
 import { RequestOptionsError, readRequestOptions } from "../../src/rules/request-options.js";

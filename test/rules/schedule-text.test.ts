@@ -1,4 +1,4 @@
-/** Descriptions of schedules: parsed back into minutes and days, and compared with the expression. */
+/** Tests descriptions of schedules: parses them back into minutes and days, and compares with the expression. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { type CronFields, firesEveryDay, parseCron } from "../../src/rules/cron-grammar.js";
@@ -62,7 +62,7 @@ function statement(fields: CronFields): Statement {
 const timesOf = (minutes: number[], hours: number[]) =>
   hours.flatMap((hour) => minutes.map((minute) => `${hour}:${minute}`));
 
-/** Parses "1 through 3, 5 and 9", or names instead of numbers. */
+/** Parses a list such as "1 through 3, 5 and 9", or a list of names. */
 function readList(text: string, names: string[] = []): number[] {
   const value = (word: string) => (names.includes(word) ? names.indexOf(word) : Number.parseInt(word, 10));
   return ordered(

@@ -1,4 +1,4 @@
-/** Valid cron expressions and time zones, and that croner follows them exactly. */
+/** Tests which cron expressions and time zones are valid, and that croner follows them exactly. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { parseCron } from "../../src/rules/cron-grammar.js";
@@ -344,7 +344,7 @@ const expressions = fc
   .tuple(field(0, 59), field(0, 23), field(1, 31), field(1, 12), field(0, 6))
   .map((fields) => fields.join(" "));
 
-/** Checks minute by minute from a time between 1970 and 2046, for three days, and compares with croner. */
+/** Checks each minute of three days, from a time between 1970 and 2046, and compares with croner. */
 function sameMinutes(frequency: string, minute: number): void {
   const fields = parseCron(frequency);
   if ("fault" in fields) throw new Error(`${frequency}: ${fields.fault}`);

@@ -1,4 +1,4 @@
-/** Rules of sign-ins without a service: waits after failures, return paths, variables of OpenID providers. */
+/** Tests rules of sign-ins without a service: waits after failures, return paths, and variables of OpenID providers. */
 import { expect } from "chai";
 import { readConfig } from "../../src/config.js";
 import { safeNext } from "../../src/rules/next-path.js";
@@ -28,7 +28,7 @@ describe("waits after failed sign-ins", () => {
       waits.push((until - now) / MINUTE_MS);
       now = until;
       expect(blockedUntil(state, now)).to.equal(null);
-      // After a wait that is longer than the window, ten failures are free again.
+      // After a wait that is longer than the window, ten failures cause no wait again.
       while (blockedUntil(state, now) === null) state = withAttempt(state, now);
     }
     expect(waits).to.deep.equal([1, 2, 4, 8, 16, 32, 60, 60, 60]);

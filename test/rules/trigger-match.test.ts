@@ -1,4 +1,4 @@
-/** Which events a trigger's filter matches. */
+/** Tests which events a trigger's filter matches. */
 import { expect } from "chai";
 import fc from "fast-check";
 import { LOG_EVENT_TYPES, matchesAnalytics, matchesLog } from "../../src/rules/trigger-match.js";

@@ -1,4 +1,4 @@
-/** A database outage while the service runs. */
+/** Tests a database outage while the service runs. */
 import { once } from "node:events";
 import { expect } from "chai";
 import WebSocket from "ws";
@@ -107,7 +107,7 @@ describe("a service whose database is not available", () => {
 
   it("is not ready while a run waits longer than ten seconds for a free slot, and recovers", async () => {
     await until(async () => (await ready()).http === 200);
-    // No claim finds it while another transaction locks it, and it has already waited for longer than the limit.
+    // Claims skip this run while another transaction locks it. The run has already waited for longer than the limit.
     const [{ id }] = await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, reason, finished_at)
        VALUES ($1, $2, 'master', 'manual', '{}', 'skipped', 'a test', now()) RETURNING id`,
@@ -144,7 +144,7 @@ describe("a service whose database is not available", () => {
     await until(async () => (await busy()) === 1);
     await service.db.query("UPDATE run SET holder = gen_random_uuid() WHERE id = $1", [runId]);
     const now = performance.now;
-    // The process has stood still for longer than its lease lasts.
+    // The process was stopped for longer than its lease lasts.
     performance.now = () => now.call(performance) + 15_000;
     try {
       await until(async () => (await busy()) === 0);

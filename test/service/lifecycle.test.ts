@@ -5,9 +5,9 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 import { type Editor, ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
 
-/** Several runs must be seen under way together on a busy machine. */
+/** Long enough that the test sees several runs in progress on a busy machine, in milliseconds. */
 const WAIT_MS = 10_000;
-/** Long for a short action, which must end before it. */
+/** Long compared with a short action, which must end first, in milliseconds. */
 const LIMIT_MS = 6_000;
 
 /** Each test continues with the process or folder of the previous one, because a start in an empty folder takes long. */
@@ -16,7 +16,7 @@ describe("the life of a service on its own data", () => {
   let service: ServiceProcess;
   let editor: Editor & { url: string };
 
-  /** Uses the folder of the first start, from the second on. */
+  /** Starts the service in the folder of the first start. */
   function start(environment: Record<string, string> = {}): void {
     const [first] = started;
     service = startProcess({ ...(first && { DATA_DIR: first.dataDir }), ...environment });
@@ -103,11 +103,11 @@ describe("the life of a service on its own data", () => {
       { waited: WAIT_MS },
     ]);
     expect((await queued).body).to.include({ status: "OVERLOADED" });
-    // Long before the grace period ends, which the first start set to an hour.
+    // Long before the end of the grace period, which the first start set to an hour.
     await expectEnded(0);
     start({ SERVER_TIMEOUT_MS: String(LIMIT_MS) });
     editor = await editorOf(service);
-    // One of them is the queued run, which this start executes.
+    // One of these runs was queued, and this process executes it.
     const logs = await until(async () => {
       const found = await editor.logs({ id: single });
       return found.length === 2 ? found : null;

@@ -1,4 +1,7 @@
-/** The lines with which a process reports its work: migrations, requests, and a trace collector that does not answer; none has a secret. */
+/**
+ * Tests the log lines with which a process reports its work: migrations, requests, and a trace collector that does not respond. No line
+ * contains a secret.
+ */
 import { expect } from "chai";
 import { pino } from "pino";
 import { createExportLog } from "../../src/operations/watch/tracing.js";
@@ -16,7 +19,7 @@ describe("the log of a process", () => {
 
   before(async () => {
     service = startProcess({
-      // Writes the lines of all levels.
+      // Makes the process write the lines of all levels.
       LOG_LEVEL: "trace",
       ROLES: "api",
       NPM_PACKAGES: "off",

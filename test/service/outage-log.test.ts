@@ -1,4 +1,4 @@
-/** The log of a process during a database outage. */
+/** Tests the log of a process during a database outage. */
 import { expect } from "chai";
 import { DatabaseError } from "pg";
 import { reportDiskFree } from "../../src/postgres.js";

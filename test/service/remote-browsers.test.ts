@@ -1,4 +1,4 @@
-/** The whole service with remote browsers. */
+/** Tests the whole service with remote browsers. */
 import { expect } from "chai";
 import { ConfigError, readConfig } from "../../src/config.js";
 import { type RemoteChromium, startRemoteChromium } from "../harness/remote-chromium.js";

@@ -1,6 +1,7 @@
 /**
- * Starts of the service inside the test's process, which take a tenth of the time: faults of the environment, of the machine and of the
- * schema, and starts that succeed nevertheless. `lifecycle.test.ts` shows that the process prints such a fault and ends with 1.
+ * Starts the service inside the test's process, which takes a tenth of the time of a separate process. Tests faults of the environment, of
+ * the machine and of the schema, and starts that succeed in spite of a fault. lifecycle.test.ts tests that a process prints such a fault
+ * and exits with 1.
  */
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -29,13 +30,13 @@ describe("the start of a service", () => {
   };
   let shared: FreshDatabase;
   let sharedFolder: string;
-  /** Uses the database and the folder that the tests share; `database` null: an embedded one. */
+  /** Uses the database and the folder that the tests share. If `database` is null, the database is embedded. */
   async function start(environment: Record<string, string>, database: string | null = shared.url): Promise<Service> {
     const given = { PORT: "0", DATA_DIR: sharedFolder, LOG_LEVEL: "silent", NPM_PACKAGES: "off" };
     return startService(readConfig({ ...given, ...(database && { DATABASE_URL: database }), ...environment }));
   }
 
-  /** The last line of a process with this environment. Everything that it started has ended. */
+  /** Starts a process with this environment. Returns its last line after everything that it started has ended. */
   async function faultOf(environment: Record<string, string>, database?: string | null): Promise<string> {
     const before = childProcesses().sort();
     const outcome = await start(environment, database).catch((error: unknown) => faultLine(error));
@@ -112,7 +113,7 @@ describe("the start of a service", () => {
     const path = findChromium(readConfig().chromePath, usualPaths(null))!;
     const wrapper = join(folder(), "chromium");
     chmodSync(join(wrapper, ".."), 0o755);
-    // One user namespace without nested ones, as for Chromium in a container or on a hardened kernel.
+    // The process has one user namespace and cannot create nested ones, as in a container or on a hardened kernel.
     const limit = "echo 1 > /proc/sys/user/max_user_namespaces";
     const inner = `${limit} && exec unshare --user --map-user=1000 "$0" "$@"`;
     writeFileSync(wrapper, `#!/bin/sh\nexec unshare --user --map-root-user sh -c '${inner}' ${path} "$@"\n`);

@@ -1,4 +1,4 @@
-/** Every subscription with every way to lose its right, over two processes: one changes the right, the other has the subscriber. */
+/** Checks each subscription with each way to lose its right, over two processes: one changes the right, the other serves the subscriber. */
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ import { firstCredentials, type Kind } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const SCHEMA = new URL("../../../schema/schema.graphql", import.meta.url);
-/** Limit for the slowest end. Set by test/long/subscription-ends.test.ts only, because a busy machine may be late. */
+/** Limit for the slowest end in milliseconds. Only test/long/subscription-ends.test.ts sets it, because a busy machine may be late. */
 const WITHIN_MS = Number(process.env["ENDS_WITHIN_MS"] ?? Number.POSITIVE_INFINITY);
 const CODE = "async function execute() { return 1; }";
 const READABLE = [{ type: ["select"], allow: "loggedIn" }];
@@ -39,7 +39,10 @@ type Name =
   | "runConsoleLinesAdded";
 /** Kinds of callers of a subscription. */
 type Who = "api" | "editor" | "live" | "visitor" | "user";
-/** `UNAUTHORIZED` and so on: an error with that status. `reset`: a message with `reset`. `goes on`: no message, and events continue. */
+/**
+ * Expected outcome. `UNAUTHORIZED` and other codes: an error with that status. `reset`: a message with `reset`. `goes on`: no message, and
+ * events continue.
+ */
 type Outcome =
   | "UNAUTHORIZED"
   | "FORBIDDEN"
@@ -112,7 +115,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
   let folder: string;
   let db: DataSource;
   let processes: ServiceProcess[];
-  /** URLs of the process that changes rights, and of the one with the subscribers. */
+  /** URLs of the process that changes rights, and of the process that serves the subscribers. */
   let [near, far] = ["", ""];
   let app: number;
   let tokens: Record<Kind, string>;
@@ -162,7 +165,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
   });
 
   const subscriptions = async () => {
-    // The page of metrics takes the process longer than the usual interval between two checks.
+    // Generating the page of metrics takes the process longer than the usual interval between two checks.
     await delay(30);
     const response = await fetch(`${far}/metrics`);
     return Number(/what="subscriptions"[^\n]* (\d+)/.exec(await response.text())?.[1]);
@@ -192,7 +195,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
     return { token: token as string, user: 0, entry: entry.id as number };
   }
 
-  /** The subject of a subscription, and an event for it. */
+  /** Subject of a subscription, and an event for it. */
   async function thingOf(name: Name, rules: object[]) {
     sequence += 1;
     const source = (await rest("POST", `/v1/apps/${app}/data-sources`, { name: `s${sequence}`, accessRules: rules }))
@@ -275,13 +278,13 @@ describe("a subscription whose caller loses the right to it, over two processes"
     return { got, client };
   }
 
-  /** Revokes or expires credentials of any kind in the database. */
+  /** Revokes credentials of any kind in the database, or lets them expire. */
   const change = async (set: string, token: string) => {
     await db.query(`UPDATE credential SET ${set} WHERE hash = $1`, [hashToken(token)]);
     await db.query("SELECT pg_notify('svc_credential', '')");
   };
 
-  /** @returns the time from which on the right is lost */
+  /** Removes the right. @returns the time from which on the right is lost */
   async function lose(
     way: Way,
     { token, user, entry }: Awaited<ReturnType<typeof callerOf>>,
@@ -326,7 +329,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
     expect(Object.keys(schema.getSubscriptionType()!.getFields()).sort()).to.deep.equal(Object.keys(SUBJECTS).sort());
   });
 
-  // A credential that ends is one case for the service, whatever it follows.
+  // For the service, a revoked or expired credential is one case, whatever it subscribes to. So only some of these cells are tested.
   const endsCredential = ({ way }: { way: Way }) => way === "token revoked" || way === "token expired";
   const ending = cells.filter(({ outcome }) => outcome !== "goes on");
   const ended = [...sampleOf(ending.filter(endsCredential), 0, 3), ...ending.filter((cell) => !endsCredential(cell))];
@@ -338,12 +341,12 @@ describe("a subscription whose caller loses the right to it, over two processes"
       const thing = await thingOf(name, isByOffice ? BY_OFFICE : READABLE);
       const caller = await callerOf(who);
       const { got, client } = follow(name, thing, caller.token);
-      // The same for a caller who keeps every right: it receives what the other would have received.
+      // A second caller keeps every right. It receives what the first one would have received.
       const control = follow(name, thing, who === "live" || who === "visitor" ? tokens.live : tokens.editor);
       try {
         await until(subscriptions);
         await until(async () => (await subscriptions()) === 2);
-        // Sources that send no first message of their own.
+        // Only these sources send a first message themselves.
         const first = got.events.length;
         await thing.emit();
         await until(() => got.events.length > first && control.got.events.length > 0);

@@ -1,4 +1,4 @@
-/** Requests of the lifecycle tests to a service process: actions, runs, logs, over its REST API. */
+/** Sends the requests of the lifecycle tests to a service process through its REST API: actions, runs, and logs. */
 import { Client } from "pg";
 import type { ServiceProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
@@ -9,7 +9,7 @@ export interface Answer {
   body: any;
 }
 
-/** Ends after the milliseconds of the payload's `wait`. */
+/** Action that ends after the milliseconds in the payload's `wait`. */
 export const WAITING = `async function execute({ payload }) {
   await new Promise((resolve) => setTimeout(resolve, payload.wait));
   return { waited: payload.wait };
@@ -22,7 +22,7 @@ export async function get(url: string): Promise<Answer> {
   return { http: response.status, body: await response.json() };
 }
 
-/** A REST caller as the first app's editor. */
+/** Sends REST requests as the first app's editor. */
 export function asEditor(url: string, token: string) {
   async function call(method: string, path: string, body?: unknown): Promise<Answer> {
     const response = await fetch(`${url}/v3/apps/1/actions${path}`, {
@@ -44,7 +44,7 @@ export function asEditor(url: string, token: string) {
 
 export type Editor = ReturnType<typeof asEditor>;
 
-/** Waits for a process with an embedded database, and returns its editor. */
+/** Waits for a process with an embedded database. Returns its editor. */
 export async function editorOf(service: ServiceProcess): Promise<Editor & { url: string }> {
   const url = await service.ready();
   return { ...asEditor(url, service.credentials().tokens.editor), url };

@@ -1,4 +1,7 @@
-/** Traces, against a collector in this process: one from the request through the run and its browser to what the action fetches. */
+/**
+ * Tests traces with a collector in this process: one trace leads from the request through the run and its browser to the requests of the
+ * action.
+ */
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
@@ -11,7 +14,7 @@ const SECRET = "a-secret-of-many-characters";
 const OURS = "0af7651916cd43dd8448eb211c80319c";
 const parentOf = (traceId: string) => `00-${traceId}-b7ad6b7169203331-01`;
 
-/** A host outside of the service, and the requests that it receives. */
+/** Starts a host outside of the service, and records the requests that it receives. */
 async function startStranger() {
   const received: IncomingHttpHeaders[] = [];
   const server = createServer(({ headers }, response) => {

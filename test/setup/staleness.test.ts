@@ -21,7 +21,7 @@ const { fingerprint, removeOrphans, buildIsStale } = await setUpModule<{
   buildIsStale(root: string, isService?: boolean): boolean;
 }>("build");
 
-/** The package that a line imports, with its scope. */
+/** Returns the package that a line imports, with its scope. */
 const IMPORT = /(?:from|import|import\(|resolve\()\s*["']((?:@[^/"']+\/)?[^./"'][^/"']*)/g;
 const { prunePackages } = await setUpModule<{ prunePackages(root: string): void }>("prune");
 

@@ -1,11 +1,11 @@
-/** An action with a fault in its innermost function, and the position of that fault in the author's file. */
+/** Realistic actions. Each can get a fault in its innermost function, whose position in the author's file is known. */
 export interface Faulty {
   files: Record<string, string>;
   place: string;
 }
 
 const TYPES_ABOVE =
-  "/** Only types: the built code has none of these lines. */\ninterface Above {\n  lines: number;\n}\n\n";
+  "/** Lines with only types, which the built code does not have. */\ninterface Above {\n  lines: number;\n}\n\n";
 const FAULT = '((): void => {\n  throw new Error("at fault");\n})() ? null : ';
 const BODIES = ["return ", "=> "];
 
@@ -24,7 +24,7 @@ export function withFault({ files }: RealAction): Faulty {
   throw new Error("no file returns a value");
 }
 
-/** Realistic TypeScript actions, each with the result of its run with `{n: 3}`. */
+/** TypeScript actions, each with the result of its run with the payload `{n: 3}`. */
 export interface RealAction {
   title: string;
   files: Record<string, string>;

@@ -1,4 +1,4 @@
-/** Actions whose code the service builds from their files: saved, run, published and restored. */
+/** Tests actions that the service builds from their files: saved, run, published and restored. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
 import { REAL_ACTIONS, withFault } from "./real-world.js";
@@ -180,7 +180,7 @@ describe("the source of actions", () => {
     const two = { language: "typescript", files: { "action.ts": "export const execute = async () => 2;" } };
     const whole = await put({ source: two });
     expect((await run(id)).result).to.equal(2);
-    // A response can be sent back as a whole.
+    // A client can send the whole response back as a body.
     expect(await put(whole)).to.deep.include({ source: two, code: whole.code });
     expect(await put({ code: CODE })).to.not.have.property("source");
     expect((await run(id)).result).to.equal(1);

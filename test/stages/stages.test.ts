@@ -1,4 +1,4 @@
-/** Stages of an app and promotions between them, over REST and GraphQL. */
+/** Tests stages of an app and promotions between them, over REST and GraphQL. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { createStages } from "../../src/operations/stages/stages.js";
@@ -91,11 +91,11 @@ describe("stages and promotions", () => {
     const second = (await promote(to, dev)).body.promotion;
     await create(dev, "five");
     const third = (await promote(to, dev)).body.promotion;
-    // A rollback of the last one restores the state before it.
+    // A rollback of the last promotion restores the state before it.
     const undone = await rollback(to, third.id);
     expect([undone.http, undone.body.promotion.rolledBackTo]).to.deep.equal([201, third.id]);
     expect(await names(to)).to.deep.equal(["four", "one", "three"]);
-    // A rollback of an earlier one restores the state after it.
+    // A rollback of an earlier promotion restores the state after it.
     await rollback(to, first.body.promotion.id);
     expect(await names(to)).to.deep.equal(["one", "three"]);
     await rollback(to, second.id);
@@ -226,7 +226,7 @@ describe("stages and promotions", () => {
     expect(await rows(service.db, stored, [to])).to.deep.equal([]);
     await service.rest("POST", `${appPath(to)}/settings`, { body: { __pay: "value-of-to" } });
     expect((await promote(to, from, "?plan=true")).body.plan).not.to.have.property("missing");
-    // A new sealed destination, and an unsealed one, for a value that this stage has.
+    // The source stage has a sealed or an unsealed destination for a value that the target stage already has.
     for (const sealed of [true, false]) {
       const changed = sealed ? { origin: two } : { origin: one };
       expect((await bind(from, { key: "__pay", ...changed, sealed, value: "value-of-from" })).http).to.equal(200);
@@ -244,12 +244,12 @@ describe("stages and promotions", () => {
       { key: "__pay", origin: two, sealed: true },
     );
     expect((await promote(to, from)).http).to.equal(201);
-    // The target keeps its own binding, like settings.
+    // The target keeps its own binding, as it keeps its settings.
     expect(await of(to)).to.deep.equal([
       ["__pay", one, true],
       ["__pay", two, true],
     ]);
-    // A token without the right to write bindings can write the rest of a manifest.
+    // A token that cannot write bindings can still write the rest of a manifest.
     const body = { kind: "api", name: "ci", scopes: ["manage"] };
     const { token } = (await service.rest("POST", `${appPath(to)}/tokens`, { body })).body;
     const put = (secretBindings: object[]) =>
@@ -270,7 +270,7 @@ describe("stages and promotions", () => {
     expect((await service.rest("PUT", bindings, { body: { bindings: [full] } })).http).to.equal(200);
     const before = await read();
     expect(before[0]).to.deep.include(full);
-    // First without a value, then with one.
+    // The first round has no value for the binding, the second round has one.
     for (const value of [null, "value-of-pay"]) {
       if (value !== null) await service.rest("POST", `${appPath(app)}/settings`, { body: { __pay: value } });
       for (const origin of [binding.origin, "https://ONE.example:443/"]) {

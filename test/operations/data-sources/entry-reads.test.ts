@@ -1,4 +1,4 @@
-/** Results of entry readers: lists, pages, joins, counts, distinct values, aggregates; and their errors. */
+/** Tests the results and errors of reading entries: lists, pages, joins, counts, distinct values, and aggregates. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { ActionError } from "../../../src/errors.js";

@@ -1,4 +1,4 @@
-/** A database with two apps and data sources for tests, and the readers of entries on it. */
+/** Creates a database with two apps and data sources, and reads entries from it. */
 import { pino } from "pino";
 import type { DataSource } from "typeorm";
 import { openDatabase, rows } from "../../../src/data/database.js";
@@ -21,9 +21,9 @@ export interface Fixture {
   pool: ReturnType<typeof createReadPool>;
   reads: ReturnType<typeof createEntryReads>;
   indexes: ReturnType<typeof createEntryIndexes>;
-  /** A data source with these data; strings are used as JSON text. */
+  /** Adds a data source with these entries. A string is used as JSON text. */
   fill(name: string, data: readonly (object | string)[], appId?: number): Promise<DataSourceKey>;
-  /** A reader; joined data sources have the same scope. */
+  /** Returns a reader. Joined data sources have the same scope. */
   reader(scope?: EntryScope): EntryReader<DataSourceKey>;
   stop(): Promise<void>;
 }
@@ -72,10 +72,10 @@ export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): 
   return { database, db, pool, reads, indexes, fill, reader, stop };
 }
 
-/** The result as a caller gets it. */
+/** Returns the result as a caller gets it. */
 // biome-ignore lint/suspicious/noExplicitAny: an answer of any shape, to be looked into
 export const answered = (found: unknown): any => JSON.parse(writeJson(found));
 
-/** Only the data. */
+/** Returns only the data of the entries. */
 export const dataOf = (found: FoundEntries): unknown[] =>
   answered(found).entries.map((entry: { data: unknown }) => entry.data);

@@ -1,4 +1,4 @@
-/** The queue of password hashes: its order, and its limits. */
+/** Tests the queue of password hashes: its order and its limits. */
 import { expect } from "chai";
 import type { ActionError } from "../../../src/errors.js";
 import { hash, hashTurn, matchesHash } from "../../../src/operations/records/hashes.js";

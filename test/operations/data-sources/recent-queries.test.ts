@@ -1,4 +1,7 @@
-/** Statistics of a data source's queries: kinds without values, a limited number, and the indexes that PostgreSQL really uses. */
+/**
+ * Tests statistics of a data source's queries: they contain no values, their number is limited, and they name the indexes that PostgreSQL
+ * really uses.
+ */
 import { expect } from "chai";
 import type { StoredDataSource } from "../../../src/operations/data-sources/data-source-rows.js";
 import { type DataSourceKey, entriesOf, sourceOf } from "../../../src/operations/data-sources/entry-rows.js";

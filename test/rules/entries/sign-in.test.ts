@@ -1,4 +1,4 @@
-/** Sign-in data of a page, checked without a database: which columns identify the entry and which prove it. */
+/** Tests sign-in data of a page without a database: which columns identify the entry, and which prove the user's identity. */
 import { expect } from "chai";
 import { parseSignIn } from "../../../src/rules/entries/sign-in.js";
 import { refusal } from "../refusal.js";

@@ -1,4 +1,4 @@
-/** Generated queries, run by all implementations: few in the gate and many in test/long. */
+/** Runs generated queries in all implementations: few in the gate and many in test/long. */
 import fc from "fast-check";
 import type { Client } from "pg";
 import { aggregate, document, flatDocument, type Json, where } from "./generated.js";
@@ -7,7 +7,7 @@ import { aggregatedByMingo, aggregatedBySql, type Disagreement, disagreements } 
 const DOCUMENTS = 20;
 const QUERIES = 25;
 
-/** As a request is parsed: plain objects, no -0. */
+/** Generates values in the form of a parsed request: plain objects, and no -0. */
 function sample<T>(arbitrary: fc.Arbitrary<T>, seed: number, numRuns: number): T[] {
   return JSON.parse(JSON.stringify(fc.sample(arbitrary, { seed, numRuns })));
 }
@@ -19,7 +19,7 @@ export interface Comparison {
   wrong: Disagreement[];
 }
 
-/** @param count of queries, each run on twenty documents */
+/** @param count number of queries, each run on twenty documents */
 export async function compareWheres(client: Client, count: number, seed: number): Promise<Comparison> {
   const documents = sample(document, seed, Math.ceil(count / QUERIES) * DOCUMENTS);
   const queries = sample(where, seed + 1, count);
@@ -36,7 +36,7 @@ export async function compareWheres(client: Client, count: number, seed: number)
   return total;
 }
 
-/** Numbers rounded to twelve digits: sums are exact here and rounded there. */
+/** Rounds numbers to twelve digits, because sums are exact in one implementation and rounded in the other. */
 function rounded(value: unknown): unknown {
   if (typeof value === "number") return Number(value.toPrecision(12));
   if (Array.isArray(value)) return value.map(rounded);

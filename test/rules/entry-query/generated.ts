@@ -1,4 +1,4 @@
-/** Generated documents and queries with few names and values, so that they match. */
+/** Generates documents and queries from few names and values, so that queries match documents. */
 import fc from "fast-check";
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -24,7 +24,7 @@ const leafy: fc.Arbitrary<Json> = fc.oneof(
 const items: fc.Arbitrary<Json> = fc.array(fc.oneof(scalar, object(leafy)), { maxLength: 3 });
 export const value: fc.Arbitrary<Json> = fc.oneof({ weight: 4, arbitrary: scalar }, object(leafy), items);
 
-/** Without lists in lists: see the table of differences in docs/reference/data-sources.md. */
+/** Generates values without lists in lists: see the table of differences in docs/reference/data-sources.md. */
 export const document = fc.dictionary(fc.constantFrom(...NAMES, "tags"), value, {
   maxKeys: 4,
   noNullPrototype: true,
@@ -140,7 +140,10 @@ const expression = fc.oneof(
 const accumulator = fc
   .tuple(fc.constantFrom("$sum", "$avg", "$min", "$max", "$first", "$push"), expression)
   .map(([operator, operand]) => ({ [operator]: operand }));
-/** mingo converts null and false to numbers for $mod, and has no $all for a non-list: see the table of differences. */
+/**
+ * mingo converts null and false to numbers for $mod, and does not support $all for a value that is not a list: see the table of
+ * differences.
+ */
 const simpleMatch = fc
   .tuple(
     column,
@@ -162,7 +165,7 @@ const project = fc
   .map(([one, two, made]) => ({ $project: { [one]: 1, [two]: 1, made } }));
 const sort = fc.tuple(column, fc.constantFrom(1, -1)).map(([name, sign]) => ({ $sort: { [name]: sign } }));
 
-/** Only scalars: MongoDB has special rules for lists in sums and sorts. */
+/** Generates only scalars, because MongoDB has special rules for lists in sums and sorts. */
 export const flatDocument = fc.dictionary(fc.constantFrom("a", "b", "c", "tags"), scalar, {
   maxKeys: 4,
   noNullPrototype: true,

@@ -13,15 +13,15 @@ type Sift = {
   createEqualsOperation(test: (value: unknown) => boolean, owner: unknown, options: unknown): unknown;
 };
 const plainSift = siftModule as unknown as Sift;
-/** In MongoDB only numbers have a remainder; sift and mingo convert null, false and lists to numbers. */
+/** In MongoDB only numbers have a remainder. sift and mingo convert null, false and lists to numbers. */
 const $mod = ([by, rest]: [number, number], owner: unknown, options: unknown) =>
   plainSift.createEqualsOperation((value: unknown) => typeof value === "number" && value % by === rest, owner, options);
-/** sift's own finds {"c": 1} by {"a": null}: it treats a missing name as null. Here null only equals null. */
+/** sift's own operator finds {"c": 1} by {"a": null}, because it treats a missing name as null. In our language, null only equals null. */
 const compare = (one: unknown, two: unknown) => (one ?? null) === (two ?? null) || isDeepStrictEqual(one, two);
 const sift = (query: Query) => plainSift(query, { compare, operations: { $mod } });
 const sees = () => true;
 
-/** The documents that each query finds, by our SQL. */
+/** Returns the documents that each query finds by our SQL. */
 export async function foundBySql(
   client: Client,
   documents: readonly Json[],
@@ -36,7 +36,8 @@ export async function foundBySql(
 }
 
 /**
- * Where sift differs from MongoDB's rules, as mingo implements them; ours are MongoDB's. The reasons are in docs/reference/data-sources.md.
+ * Paths with a number, such as `a.2`, for which sift differs from MongoDB's rules. mingo and our SQL follow MongoDB.
+ * docs/reference/data-sources.md gives the reasons.
  */
 const UNLIKE_SIFT = /\.\d/;
 
@@ -53,7 +54,7 @@ export interface Disagreement {
   sift: boolean;
 }
 
-/** Values at a path, including those in lists. */
+/** Returns the values at a path, including those in lists. */
 function valuesAt(value: Json | undefined, path: readonly string[]): (Json | undefined)[] {
   const [name, ...rest] = path;
   if (name === undefined) return [value];
@@ -61,7 +62,7 @@ function valuesAt(value: Json | undefined, path: readonly string[]): (Json | und
   return typeof value === "object" && value !== null ? valuesAt((value as Record<string, Json>)[name], rest) : [];
 }
 
-/** sift reads the third letter of a text for its `a.2`. Such queries are not sent to it. */
+/** True for a query that the test does not send to sift, because sift reads the third letter of a text for `a.2`. */
 function asksForALetter(document: Json, query: Query): boolean {
   const paths = [...JSON.stringify(query).matchAll(/"((?:\w+\.)+)\d"/g)].map(([, prefix]) =>
     prefix!.slice(0, -1).split("."),
@@ -69,7 +70,7 @@ function asksForALetter(document: Json, query: Query): boolean {
   return paths.some((path) => valuesAt(document, path).some((one) => typeof one === "string"));
 }
 
-/** Queries whose result equals neither sift's nor, where sift differs, mingo's. */
+/** Returns the queries whose result equals neither sift's nor, where sift differs, mingo's. */
 export async function disagreements(client: Client, documents: readonly Json[], queries: readonly Query[]) {
   const ours = await foundBySql(client, documents, queries);
   const wrong: Disagreement[] = [];
