@@ -1,17 +1,17 @@
-/** All figures. Each module is loaded when its figure is measured, so that none affects another. */
-import { figureOf } from "./figures/kind.js";
+/** Lists all figures of the benchmark. A figure's module is loaded only when the figure is measured, so that no figure affects another. */
+import { createKindFigure } from "./figures/kind.js";
 import type { Figure } from "./harness/figure.js";
-import { KINDS } from "./harness/kinds.js";
+import { ACTION_KINDS } from "./harness/kinds.js";
 
-/** By the name that the command line takes, in the order to print. */
-export const FIGURES: Record<string, () => Promise<Figure>> = {
-  ...Object.fromEntries(KINDS.map((kind) => [kind.name, async () => figureOf(kind)])),
+/** Loaders of the figures, by the name that the command line takes, in the order of printing. */
+export const FIGURE_LOADERS: Record<string, () => Promise<Figure>> = {
+  ...Object.fromEntries(ACTION_KINDS.map((kind) => [kind.name, async () => createKindFigure(kind)])),
   "npm-packages": () => import("./figures/npm-packages.js"),
   "request-time": () => import("./figures/request-time.js"),
   "http-trigger": () => import("./figures/http-trigger.js"),
   "many-apps": () => import("./figures/many-apps.js"),
-  cores: async () => (await import("./figures/growth.js")).cores,
-  runners: async () => (await import("./figures/growth.js")).runners,
+  cores: async () => (await import("./figures/growth.js")).coresFigure,
+  runners: async () => (await import("./figures/growth.js")).runnersFigure,
   "log-events": () => import("./figures/log-events.js"),
   "log-pages": () => import("./figures/log-pages.js"),
   "run-start": () => import("./figures/run-start.js"),

@@ -1,13 +1,13 @@
-/** Does the tasks one after the other, and counts the calls of each. */
+/** Runs the agent's tasks one after the other, and counts the calls that each task needs. */
 import { Agent, type AgentOptions, type CallCounts } from "./client.js";
 import { TASKS } from "./tasks.js";
 
-/** Rights of the agent's token: all that an API token can have. */
+/** Scopes of the agent's API token: every scope that an API token can have. */
 export const AGENT_SCOPES = ["read", "run", "settings", "data", "manage", "publish"] as const;
 
 export interface TaskResult extends CallCounts {
   title: string;
-  /** Null if the task was done. */
+  /** Reason of the failure; null if the task is done. */
   error: string | null;
 }
 

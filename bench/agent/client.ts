@@ -1,4 +1,4 @@
-/** A scripted coding agent: it reaches an app through the tools of /mcp and the command line only, and counts its calls. */
+/** A scripted coding agent. It changes an app only through the MCP tools and the command line `svc`, and counts its calls. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -9,26 +9,26 @@ import { fileURLToPath } from "node:url";
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 
-const SVC = fileURLToPath(new URL("../../../scripts/svc.mjs", import.meta.url));
-const FRAME = /<untrusted-data id="(\w+)">\n([\s\S]*)\n<\/untrusted-data id="\1">/;
+const SVC_COMMAND_FILE = fileURLToPath(new URL("../../../scripts/svc.mjs", import.meta.url));
+const UNTRUSTED_DATA_PATTERN = /<untrusted-data id="(\w+)">\n([\s\S]*)\n<\/untrusted-data id="\1">/;
 
 export interface AgentOptions {
   url: string;
   appId: number;
-  /** API token for /mcp. */
+  /** API token that the agent sends to /mcp. */
   agentToken: string;
-  /** Token of the person whose command line the agent uses. */
+  /** Token of the person in whose name the agent runs the command line. */
   personToken: string;
 }
 
-/** Calls of one task, by the way that they took. */
+/** Number of calls that a task needed: MCP tools and commands of `svc`. */
 export interface CallCounts {
   mcp: number;
   cli: number;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a result has the shape of its tool or command
-type Result = any;
+type ToolResult = any;
 
 export class Agent {
   readonly folder = mkdtempSync(join(tmpdir(), "svc-agent-"));
@@ -51,35 +51,41 @@ export class Agent {
     await this.#mcp.connect(transport as Parameters<Client["connect"]>[0]);
   }
 
-  /** Calls a tool, and returns its JSON, or its text if it is none. @throws Error if the tool failed */
-  async tool(name: string, args: Record<string, unknown> = {}): Promise<Result> {
+  /** Calls an MCP tool. Returns the tool's JSON, or its text if the text is not JSON. @throws Error if the tool reports an error */
+  async callTool(name: string, args: Record<string, unknown> = {}): Promise<ToolResult> {
     this.calls.mcp += 1;
     const { content, isError } = await this.#mcp.callTool({ name, arguments: args });
-    const all = (content as { text: string }[]).map((part) => part.text).join("\n");
-    if (isError === true) throw new Error(`${name}: ${all}`);
-    const inner = FRAME.exec(all)?.[2] ?? all;
-    return /^[[{]/.test(inner) ? JSON.parse(inner) : inner;
+    const resultText = (content as { text: string }[]).map((part) => part.text).join("\n");
+    if (isError === true) throw new Error(`${name}: ${resultText}`);
+    const unwrappedText = UNTRUSTED_DATA_PATTERN.exec(resultText)?.[2] ?? resultText;
+    return /^[[{]/.test(unwrappedText) ? JSON.parse(unwrappedText) : unwrappedText;
   }
 
-  /** Runs a command of `svc`, and returns its JSON. @throws Error if the command failed */
-  async svc(args: readonly string[], { env = {}, input = "" }: { env?: object; input?: string } = {}): Promise<Result> {
+  /** Runs a command of `svc` and returns the JSON that it prints. @throws Error if the exit code is not 0 */
+  async runSvc(
+    args: readonly string[],
+    { env = {}, input = "" }: { env?: object; input?: string } = {},
+  ): Promise<ToolResult> {
     this.calls.cli += 1;
-    const surroundings = {
+    const environment = {
       PATH: process.env["PATH"] ?? "",
       SVC_CONFIG_DIR: join(this.folder, ".config"),
       SVC_TOKEN: this.#options.personToken,
       ...env,
     };
-    const child = spawn(process.execPath, [SVC, ...args, "--json", "--yes"], { cwd: this.folder, env: surroundings });
+    const child = spawn(process.execPath, [SVC_COMMAND_FILE, ...args, "--json", "--yes"], {
+      cwd: this.folder,
+      env: environment,
+    });
     child.stdin.end(input);
-    const [out, err] = [text(child.stdout), text(child.stderr)];
-    const [code] = (await once(child, "close")) as [number | null];
-    if (code !== 0) throw new Error(`svc ${args.join(" ")}: ${await err}${await out}`);
-    return JSON.parse(await out);
+    const [stdout, stderr] = [text(child.stdout), text(child.stderr)];
+    const [exitCode] = (await once(child, "close")) as [number | null];
+    if (exitCode !== 0) throw new Error(`svc ${args.join(" ")}: ${await stderr}${await stdout}`);
+    return JSON.parse(await stdout);
   }
 
-  /** Writes a file of the project, as an agent's editor does. */
-  write(file: string, content: string): void {
+  /** Writes a file into the project's folder, as an agent's editor does. */
+  writeProjectFile(file: string, content: string): void {
     mkdirSync(dirname(join(this.folder, file)), { recursive: true });
     writeFileSync(join(this.folder, file), content);
   }

@@ -1,4 +1,4 @@
-/** `npm run agent-bench`: gives twelve tasks to a scripted agent, and prints how many calls each takes without Studio. */
+/** Command `npm run agent-bench`: a scripted agent does twelve tasks without Studio. Prints how many calls each task takes. */
 import { startBenchService } from "../harness/service.js";
 import { AGENT_SCOPES, runTasks } from "./bench.js";
 

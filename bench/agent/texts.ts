@@ -1,6 +1,6 @@
-/** Code that the tasks of the scripted agent save. */
+/** Code of the actions that the scripted agent saves in its tasks. */
 
-export const NIGHTLY = `async function execute() {
+export const NIGHTLY_REPORT_CODE = `async function execute() {
   const orders = await Svc.DataSources.connectByName("orders");
   const total = (await orders.find()).reduce((sum, { data }) => sum + data.Price, 0);
   await Svc.Communicate.sendEmail({
@@ -12,7 +12,7 @@ export const NIGHTLY = `async function execute() {
 }
 `;
 
-export const BOOKING = `async function execute({ payload }) {
+export const BOOKING_CODE = `async function execute({ payload }) {
   const { seat, name } = payload.request.body;
   const seats = await Svc.DataSources.connectByName("seats");
   await seats.insert({ Seat: seat, Name: name });
@@ -20,7 +20,7 @@ export const BOOKING = `async function execute({ payload }) {
 }
 `;
 
-export const REPAIRED = {
+export const INVOICE_CODE = {
   before: `async function execute({ payload }) {
   return payload.items
     .map((item) => item.price.toFixed(2))
@@ -35,7 +35,7 @@ export const REPAIRED = {
 `,
 };
 
-export const THANKS = `import { defineAction } from "svc";
+export const THANKS_MODULE = `import { defineAction } from "svc";
 
 export const config = defineAction({ active: true, triggers: [{ trigger: "manual" }] });
 
@@ -44,7 +44,7 @@ export async function execute(): Promise<string> {
 }
 `;
 
-export const LEAD = {
+export const LEAD_CODES = {
   insert: `async function execute() {
   const leads = await Svc.DataSources.connectByName("leads");
   await leads.insert({ Email: "ann@example.com", State: "new" });
@@ -58,12 +58,12 @@ export const LEAD = {
 `,
 };
 
-export const HANGING = `async function execute() {
+export const HANGING_CODE = `async function execute() {
   await new Promise((resolve) => setTimeout(resolve, 60000));
 }
 `;
 
-export const TOTALS = `async function execute({ payload }) {
+export const TOTALS_CODE = `async function execute({ payload }) {
   const rows = Svc.CSV.parse(payload.text);
   return { total: rows.reduce((sum, row) => sum + Number(row.Price), 0) };
 }

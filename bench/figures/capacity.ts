@@ -1,4 +1,7 @@
-/** The cost of a run by kind of code: processor time of Node, Chromium and PostgreSQL, and its statements, WAL and rows. */
+/**
+ * Measures what one run of each kind of code costs: processor time of Node, Chromium and PostgreSQL, SQL statements, WAL bytes and written
+ * rows.
+ */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,29 +12,36 @@ import { migrate } from "../../src/data/database.js";
 import { startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 import { firstCredentials } from "../../test/harness/service.js";
 import { until } from "../../test/harness/until.js";
-import { fire } from "../harness/autocannon.js";
-import { type Callers, startCallers } from "../harness/callers.js";
-import { startServer } from "../harness/child.js";
-import { median, type Row } from "../harness/figure.js";
-import { actionOf, KINDS, type Kind, LANGUAGE, PAYLOAD, runPath } from "../harness/kinds.js";
+import { measureRequestRate } from "../harness/autocannon.js";
+import { type LoadGenerator, startLoadGenerator } from "../harness/callers.js";
+import { startChildServer } from "../harness/child.js";
+import { type FigureRow, median } from "../harness/figure.js";
+import {
+  ACTION_KINDS,
+  type ActionKind,
+  createActionBody,
+  LANGUAGE_KIND,
+  RUN_PAYLOAD,
+  runWithResultPath,
+} from "../harness/kinds.js";
 import { readProcessorTime } from "../harness/processor-time.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
 export const title = "processor time, statements, WAL and rows of a run, 8 callers";
 
-const CALLERS = 8;
+const CALLER_COUNT = 8;
 const WARM_UP_MS = 1_500;
-const RUN_MS = 4_000;
+const MEASURED_MS = 4_000;
 const IDLE_MS = 10_000;
-const QUEUED = 400;
+const QUEUED_RUNS = 400;
 const QUEUE_LIMIT_MS = 120_000;
-/** The line of the idle service. */
-const IDLE = "idle, a second";
-/** Sessions of PostgreSQL report their rows at most once a second. */
-const REPORTED_MS = 1_500;
+/** Name of the line with the costs of an idle service. */
+const IDLE_LINE = "idle, a second";
+/** Wait before the counters are read: a PostgreSQL session reports its row counts at most once a second. */
+const STATISTICS_DELAY_MS = 1_500;
 
-/** The columns of the page with the units of their rows. */
-const UNITS = {
+/** Columns of docs/operate/capacity.md, each with the unit of its values. */
+const COLUMN_UNITS = {
   Node: "ms",
   Chromium: "ms",
   PostgreSQL: "ms",
@@ -39,113 +49,124 @@ const UNITS = {
   WAL: "bytes",
   "rows written": "",
 } as const;
-type Column = keyof typeof UNITS;
+type Column = keyof typeof COLUMN_UNITS;
 type Counters = Record<Column | "runs", number>;
 
-/** All counters since the start of the server. */
-const COUNTED = `
+/** SQL that reads all counters. They count since the start of the database server. */
+const SELECT_COUNTERS = `
   SELECT (SELECT count(*) FROM run WHERE finished_at IS NOT NULL)::int AS runs,
          (SELECT sum(calls) FROM pg_stat_statements)::float AS statements,
          pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float AS "WAL",
          (SELECT sum(n_tup_ins + n_tup_upd + n_tup_del) FROM pg_stat_user_tables)::float AS "rows written"`;
 
-interface Subject {
+interface MeasuredSystem {
   service: BenchService;
-  callers: Callers;
+  callers: LoadGenerator;
   postmaster: number;
   database: Client;
   url: string;
 }
 
-async function readCounters({ service, postmaster, database }: Subject): Promise<Counters> {
-  await delay(REPORTED_MS);
-  const { rows } = await database.query(COUNTED);
+async function readCounters({ service, postmaster, database }: MeasuredSystem): Promise<Counters> {
+  await delay(STATISTICS_DELAY_MS);
+  const { rows } = await database.query(SELECT_COUNTERS);
   return { ...rows[0], ...readProcessorTime(service.pid, postmaster) };
 }
 
-/** Resources used in a period. */
-interface Spent {
+/** Resources that the service used in one period. */
+interface PeriodUsage {
   line: string;
   counters: Counters;
   seconds: number;
 }
 
-async function spentIn(subject: Subject, line: string, work: () => Promise<unknown>): Promise<Spent> {
-  const begun = performance.now();
+async function measureUsage(subject: MeasuredSystem, line: string, work: () => Promise<unknown>): Promise<PeriodUsage> {
+  const startedAt = performance.now();
   const before = await readCounters(subject);
   await work();
   const after = await readCounters(subject);
-  const counters = mapped(before, (value, column) => after[column] - value);
-  return { line, counters, seconds: (performance.now() - begun) / 1_000 };
+  const counters = mapCounters(before, (value, column) => after[column] - value);
+  return { line, counters, seconds: (performance.now() - startedAt) / 1_000 };
 }
 
-const mapped = (counters: Counters, of: (value: number, column: keyof Counters) => number): Counters =>
+const mapCounters = (counters: Counters, convert: (value: number, column: keyof Counters) => number): Counters =>
   Object.fromEntries(
-    Object.entries(counters).map(([column, value]) => [column, of(value, column as keyof Counters)]),
+    Object.entries(counters).map(([column, value]) => [column, convert(value, column as keyof Counters)]),
   ) as Counters;
 
-/** The cost of each run, including its share of the service's periodic work. */
-function costsOf({ counters, line }: Spent): Counters {
+/** Returns the resources used per run. They include a share of the service's periodic work. */
+function costsPerRun({ counters, line }: PeriodUsage): Counters {
   if (counters.runs === 0) throw new Error(`no run of ${line} has ended`);
-  return mapped(counters, (value) => value / counters.runs);
+  return mapCounters(counters, (value) => value / counters.runs);
 }
 
-const rowsOf = (line: string, rounds: readonly Counters[]): Row[] =>
-  Object.entries(UNITS).map(([column, unit]) => ({
+const toRows = (line: string, rounds: readonly Counters[]): FigureRow[] =>
+  Object.entries(COLUMN_UNITS).map(([column, unit]) => ({
     name: `${line}, ${column}`,
     value: median(rounds.map((costs) => costs[column as Column])),
     unit,
     cell: { line, column },
   }));
 
-async function measureKind(subject: Subject, kind: Kind, rounds: number): Promise<Spent[]> {
+async function measureKind(subject: MeasuredSystem, kind: ActionKind, rounds: number): Promise<PeriodUsage[]> {
   const { service, callers, url } = subject;
   const { appId } = service.first;
   const path = `/v3/apps/${appId}/actions`;
-  await service.call("POST", path, actionOf(kind));
-  const calls = { service, paths: [runPath(appId, kind)], payload: { ...PAYLOAD, url }, result: kind.result };
-  await callers.rate(calls, CALLERS, WARM_UP_MS);
-  const found: Spent[] = [];
-  const work = () => callers.rate(calls, CALLERS, RUN_MS);
-  while (found.length < rounds) found.push(await spentIn(subject, kind.name, work));
-  return found;
+  await service.call("POST", path, createActionBody(kind));
+  const calls = {
+    service,
+    paths: [runWithResultPath(appId, kind)],
+    payload: { ...RUN_PAYLOAD, url },
+    result: kind.result,
+  };
+  await callers.measureRate(calls, CALLER_COUNT, WARM_UP_MS);
+  const usages: PeriodUsage[] = [];
+  const work = () => callers.measureRate(calls, CALLER_COUNT, MEASURED_MS);
+  while (usages.length < rounds) usages.push(await measureUsage(subject, kind.name, work));
+  return usages;
 }
 
-/** Number of queued runs meanwhile, as schedules and log events start them too. */
-async function measureQueued(subject: Subject, rounds: number): Promise<Spent[]> {
+/** Measures runs that start from the queue, as schedules and log events start them. */
+async function measureQueued(subject: MeasuredSystem, rounds: number): Promise<PeriodUsage[]> {
   const { service, database } = subject;
   const { appId, tokens } = service.first;
-  const url = `${service.url}/v3/apps/${appId}/actions/${LANGUAGE.name}/run`;
-  const waiting = "SELECT count(*)::int AS count FROM run WHERE finished_at IS NULL";
+  const url = `${service.url}/v3/apps/${appId}/actions/${LANGUAGE_KIND.name}/run`;
+  const countUnfinishedRuns = "SELECT count(*)::int AS count FROM run WHERE finished_at IS NULL";
   const work = async () => {
-    await fire({ url, token: tokens.editor, callers: CALLERS, amount: QUEUED, body: PAYLOAD });
-    await until(async () => (await database.query(waiting)).rows[0].count === 0, QUEUE_LIMIT_MS);
+    await measureRequestRate({
+      url,
+      token: tokens.editor,
+      callers: CALLER_COUNT,
+      amount: QUEUED_RUNS,
+      body: RUN_PAYLOAD,
+    });
+    await until(async () => (await database.query(countUnfinishedRuns)).rows[0].count === 0, QUEUE_LIMIT_MS);
   };
-  const found: Spent[] = [];
-  while (found.length < rounds) found.push(await spentIn(subject, `${LANGUAGE.name}, queued`, work));
-  return found;
+  const usages: PeriodUsage[] = [];
+  while (usages.length < rounds) usages.push(await measureUsage(subject, `${LANGUAGE_KIND.name}, queued`, work));
+  return usages;
 }
 
-async function measureAll(subject: Subject, rounds: number): Promise<Row[]> {
+async function measureAll(subject: MeasuredSystem, rounds: number): Promise<FigureRow[]> {
   const { service } = subject;
-  for (const source of new Set(KINDS.flatMap(({ dataSource }) => dataSource ?? []))) {
+  for (const source of new Set(ACTION_KINDS.flatMap(({ dataSource }) => dataSource ?? []))) {
     await service.call("POST", `/v1/apps/${service.first.appId}/data-sources`, source);
   }
-  const found: Spent[] = [];
-  for (const kind of KINDS) found.push(...(await measureKind(subject, kind, rounds)));
-  found.push(...(await measureQueued(subject, rounds)));
-  const { counters, seconds } = await spentIn(subject, IDLE, () => delay(IDLE_MS));
-  const idleSecond = mapped(counters, (value) => value / seconds);
-  const lines = Map.groupBy(found, ({ line }) => line);
-  const rows = [...lines].map(([line, of]) => rowsOf(line, of.map(costsOf)));
-  return [...rows.flat(), ...rowsOf(IDLE, [idleSecond])];
+  const usages: PeriodUsage[] = [];
+  for (const kind of ACTION_KINDS) usages.push(...(await measureKind(subject, kind, rounds)));
+  usages.push(...(await measureQueued(subject, rounds)));
+  const { counters, seconds } = await measureUsage(subject, IDLE_LINE, () => delay(IDLE_MS));
+  const idleSecond = mapCounters(counters, (value) => value / seconds);
+  const lines = Map.groupBy(usages, ({ line }) => line);
+  const rows = [...lines].map(([line, of]) => toRows(line, of.map(costsPerRun)));
+  return [...rows.flat(), ...toRows(IDLE_LINE, [idleSecond])];
 }
 
-export async function run(rounds: number): Promise<Row[]> {
+export async function run(rounds: number): Promise<FigureRow[]> {
   const folder = mkdtempSync(join(tmpdir(), "svc-capacity-"));
-  // Without a checkpoint: the number of full pages in the WAL depends on the time since the last one.
-  const quiet = { checkpoint_timeout: "1h", max_wal_size: "16GB" };
-  const settings = { shared_preload_libraries: "pg_stat_statements", ...quiet };
+  // Checkpoints are off, because the number of full pages in the WAL depends on the time since the last checkpoint.
+  const withoutCheckpoints = { checkpoint_timeout: "1h", max_wal_size: "16GB" };
+  const settings = { shared_preload_libraries: "pg_stat_statements", ...withoutCheckpoints };
   const log = pino({ level: "silent" });
   const postgres = await startEmbeddedPostgres({ dataDir: join(folder, "database"), log, settings });
   const database = new Client({ connectionString: postgres.url });
@@ -159,8 +180,8 @@ export async function run(rounds: number): Promise<Row[]> {
     const environment = { DATABASE_URL: postgres.url, DATA_DIR: dataDir, ALLOW_PRIVATE_NETWORK: "1" };
     const postmaster = Number(readFileSync(join(folder, "database/postgres/postmaster.pid"), "utf8").split("\n")[0]);
     const service = await startBenchService(environment);
-    const host = await startServer("local-host.js");
-    const callers = startCallers();
+    const host = await startChildServer("local-host.js");
+    const callers = startLoadGenerator();
     try {
       const subject = { service, callers, postmaster, database, url: host.url };
       return await measureAll(subject, rounds);

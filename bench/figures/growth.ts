@@ -1,32 +1,39 @@
-/** Growth of runs per second with the number of cores, and with the number of runner processes. */
+/** Measures how many runs per second are gained by a second core, and by a second runner process. */
 import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
-import { type Callers, startCallers } from "../harness/callers.js";
-import { startServer } from "../harness/child.js";
-import { type Figure, inTurns, type Row } from "../harness/figure.js";
-import { actionOf, KINDS, type Kind, PAYLOAD, runPath } from "../harness/kinds.js";
+import { type LoadGenerator, startLoadGenerator } from "../harness/callers.js";
+import { startChildServer } from "../harness/child.js";
+import { type Figure, type FigureRow, measureAlternating } from "../harness/figure.js";
+import { ACTION_KINDS, type ActionKind, createActionBody, RUN_PAYLOAD, runWithResultPath } from "../harness/kinds.js";
 import { type BenchService, startBenchService, startFleet } from "../harness/service.js";
 
-const CALLERS = 8;
-const MEASURED = ["language", "fetch"];
+const CALLER_COUNT = 8;
+const MEASURED_KINDS = ["language", "fetch"];
 const WARM_UP_MS = 1_000;
-const ENVIRONMENT = { ALLOW_PRIVATE_NETWORK: "1" };
+const SERVICE_ENVIRONMENT = { ALLOW_PRIVATE_NETWORK: "1" };
 
-/** Each kind for the smaller and the larger service; both are running while one of them works. */
+/** Measures each kind on the smaller and on the larger service. Both services are running, but only one is called at a time. */
 async function measure(
   rounds: number,
   names: [string, string],
   services: [BenchService, BenchService],
-): Promise<Row[]> {
-  const callers = startCallers();
-  const host = await startServer("local-host.js");
-  const rows: Row[] = [];
+): Promise<FigureRow[]> {
+  const callers = startLoadGenerator();
+  const host = await startChildServer("local-host.js");
+  const rows: FigureRow[] = [];
   try {
-    for (const kind of KINDS.filter(({ name }) => MEASURED.includes(name))) {
-      const [small, large] = await Promise.all(services.map((service) => rateOn(service, kind, host.url, callers)));
-      const found = await inTurns(rounds, { small: small!, large: large! });
-      const floor = { name: names[0], value: found.small };
-      rows.push({ name: `${kind.name}, ${CALLERS} callers, ${names[1]}`, value: found.large, unit: "/s", floor });
+    for (const kind of ACTION_KINDS.filter(({ name }) => MEASURED_KINDS.includes(name))) {
+      const [small, large] = await Promise.all(
+        services.map((service) => createRateMeasurement(service, kind, host.url, callers)),
+      );
+      const medians = await measureAlternating(rounds, { small: small!, large: large! });
+      const floor = { name: names[0], value: medians.small };
+      rows.push({
+        name: `${kind.name}, ${CALLER_COUNT} callers, ${names[1]}`,
+        value: medians.large,
+        unit: "/s",
+        floor,
+      });
     }
     return rows;
   } finally {
@@ -36,48 +43,54 @@ async function measure(
   }
 }
 
-async function rateOn(
+async function createRateMeasurement(
   service: BenchService,
-  kind: Kind,
+  kind: ActionKind,
   url: string,
-  callers: Callers,
+  callers: LoadGenerator,
 ): Promise<() => Promise<number>> {
   const { appId } = service.first;
-  await service.call("POST", `/v3/apps/${appId}/actions`, actionOf(kind));
-  const calls = { service, paths: [runPath(appId, kind)], payload: { ...PAYLOAD, url }, result: kind.result };
+  await service.call("POST", `/v3/apps/${appId}/actions`, createActionBody(kind));
+  const calls = {
+    service,
+    paths: [runWithResultPath(appId, kind)],
+    payload: { ...RUN_PAYLOAD, url },
+    result: kind.result,
+  };
   let warm = false;
   return async () => {
-    if (!warm) await callers.rate(calls, CALLERS, WARM_UP_MS);
+    if (!warm) await callers.measureRate(calls, CALLER_COUNT, WARM_UP_MS);
     warm = true;
-    return callers.rate(calls, CALLERS);
+    return callers.measureRate(calls, CALLER_COUNT);
   };
 }
 
-/** Processes started by `start` have only those cores: a process inherits them from its parent thread. */
-async function onCores<T>(list: string, start: () => Promise<T>): Promise<T> {
-  const pin = (cores: string) => execFileSync("taskset", ["-pc", cores, String(process.pid)], { stdio: "ignore" });
-  pin(list);
+/** Calls `start` while this process is pinned to the CPU cores in `list`. The processes that `start` creates inherit the pinning. */
+async function startOnCores<T>(list: string, start: () => Promise<T>): Promise<T> {
+  const pinToCores = (coreList: string) =>
+    execFileSync("taskset", ["-pc", coreList, String(process.pid)], { stdio: "ignore" });
+  pinToCores(list);
   try {
     return await start();
   } finally {
-    pin(`0-${availableParallelism() - 1}`);
+    pinToCores(`0-${availableParallelism() - 1}`);
   }
 }
 
-export const cores: Figure = {
+export const coresFigure: Figure = {
   title: "runs with the cores that the service has; the callers have all",
   async run(rounds) {
-    const one = await onCores("0", () => startBenchService(ENVIRONMENT));
-    const two = await onCores("0,1", () => startBenchService(ENVIRONMENT));
-    return measure(rounds, ["one core", "two cores"], [one, two]);
+    const smallService = await startOnCores("0", () => startBenchService(SERVICE_ENVIRONMENT));
+    const largeService = await startOnCores("0,1", () => startBenchService(SERVICE_ENVIRONMENT));
+    return measure(rounds, ["one core", "two cores"], [smallService, largeService]);
   },
 };
 
-export const runners: Figure = {
+export const runnersFigure: Figure = {
   title: "runs with the processes that perform them, beside one that has the API",
   async run(rounds) {
-    const one = await startFleet(1, ENVIRONMENT);
-    const two = await startFleet(2, ENVIRONMENT);
-    return measure(rounds, ["one runner", "two runners"], [one, two]);
+    const smallService = await startFleet(1, SERVICE_ENVIRONMENT);
+    const largeService = await startFleet(2, SERVICE_ENVIRONMENT);
+    return measure(rounds, ["one runner", "two runners"], [smallService, largeService]);
   },
 };

@@ -1,43 +1,49 @@
-/** Runs started by requests to an HTTP trigger, compared with the same action by runWithResult, each with an API token. */
-import { startCallers } from "../harness/callers.js";
-import { inTurns, type Row } from "../harness/figure.js";
-import { actionOf, LANGUAGE, PAYLOAD, runPath } from "../harness/kinds.js";
+/**
+ * Measures runs per second that requests to an HTTP trigger start, compared with runWithResult of the same action. Both use an API token.
+ */
+import { startLoadGenerator } from "../harness/callers.js";
+import { type FigureRow, measureAlternating } from "../harness/figure.js";
+import { createActionBody, LANGUAGE_KIND, RUN_PAYLOAD, runWithResultPath } from "../harness/kinds.js";
 import { startBenchService } from "../harness/service.js";
 
 export const title = "requests to an HTTP trigger, and runWithResult of the same action";
 
-const CALLERS = [1, 8, 64];
+const CALLER_COUNTS = [1, 8, 64];
 const WARM_UP_MS = 1_000;
-const PATH = "bench";
-/** An HTTP trigger has the body in its payload. */
-const BODY = "const { a, b } = payload.request?.body ?? payload; return a + b;";
+const TRIGGER_PATH = "bench";
+/** Code of the action. An HTTP trigger passes the request in the payload; runWithResult passes the payload itself. */
+const ACTION_BODY = "const { a, b } = payload.request?.body ?? payload; return a + b;";
 
-export async function run(rounds: number): Promise<Row[]> {
+export async function run(rounds: number): Promise<FigureRow[]> {
   const service = await startBenchService({ RATE_LIMIT_HTTP: "0" });
-  const callers = startCallers();
+  const callers = startLoadGenerator();
   try {
     const { appId, tokens } = service.first;
-    const where = { method: "POST", path: PATH, auth: { type: "bearer" } };
+    const where = { method: "POST", path: TRIGGER_PATH, auth: { type: "bearer" } };
     const triggers = [{ trigger: "manual" }, { trigger: "http", where }];
-    const data = { ...actionOf({ ...LANGUAGE, body: BODY }), triggers };
+    const data = { ...createActionBody({ ...LANGUAGE_KIND, body: ACTION_BODY }), triggers };
     const { action } = await service.call("POST", `/v3/apps/${appId}/actions`, data);
     await service.call("POST", `/v1/apps/${appId}/publish`);
     await service.call("POST", `/v3/apps/${appId}/actions/${action.id}/publish`);
-    const shared = { service, token: tokens.api, payload: PAYLOAD, result: LANGUAGE.result };
-    const called = { ...shared, paths: [runPath(appId, LANGUAGE)] };
-    const requested = { ...shared, paths: [`/h/${appId}/${PATH}`], expected: `\r\n\r\n${LANGUAGE.result}` };
-    await callers.rate(called, 8, WARM_UP_MS);
-    await callers.rate(requested, 8, WARM_UP_MS);
-    const measurements = CALLERS.flatMap((count) => [
-      [`called ${count}`, () => callers.rate(called, count)] as const,
-      [`requested ${count}`, () => callers.rate(requested, count)] as const,
+    const shared = { service, token: tokens.api, payload: RUN_PAYLOAD, result: LANGUAGE_KIND.result };
+    const runWithResultCalls = { ...shared, paths: [runWithResultPath(appId, LANGUAGE_KIND)] };
+    const triggerRequests = {
+      ...shared,
+      paths: [`/h/${appId}/${TRIGGER_PATH}`],
+      expected: `\r\n\r\n${LANGUAGE_KIND.result}`,
+    };
+    await callers.measureRate(runWithResultCalls, 8, WARM_UP_MS);
+    await callers.measureRate(triggerRequests, 8, WARM_UP_MS);
+    const measurements = CALLER_COUNTS.flatMap((count) => [
+      [`called ${count}`, () => callers.measureRate(runWithResultCalls, count)] as const,
+      [`requested ${count}`, () => callers.measureRate(triggerRequests, count)] as const,
     ]);
-    const found: Record<string, number> = await inTurns(rounds, Object.fromEntries(measurements));
-    return CALLERS.map((count) => ({
+    const medians: Record<string, number> = await measureAlternating(rounds, Object.fromEntries(measurements));
+    return CALLER_COUNTS.map((count) => ({
       name: `HTTP trigger, ${count} ${count === 1 ? "caller" : "callers"}`,
-      value: found[`requested ${count}`]!,
+      value: medians[`requested ${count}`]!,
       unit: "/s",
-      floor: { name: "runWithResult", value: found[`called ${count}`]! },
+      floor: { name: "runWithResult", value: medians[`called ${count}`]! },
       size: { line: "HTTP trigger", of: "callers", value: count },
     }));
   } finally {

@@ -1,61 +1,64 @@
-/** Runs of forty apps in turns, compared with runs of one app, and with a new browser context for each. */
-import { startFloor } from "../harness/browser-floor.js";
-import { type Calls, startCallers } from "../harness/callers.js";
-import { inTurns, type Row } from "../harness/figure.js";
-import { actionOf, KINDS, type Kind, PAYLOAD, runPath } from "../harness/kinds.js";
+/**
+ * Measures runs per second when forty apps are called in turn. The baselines are calls of a single app, and a new browser context for each
+ * run.
+ */
+import { startBrowserBaseline } from "../harness/browser-floor.js";
+import { type RunCalls, startLoadGenerator } from "../harness/callers.js";
+import { type FigureRow, measureAlternating } from "../harness/figure.js";
+import { ACTION_KINDS, type ActionKind, createActionBody, RUN_PAYLOAD, runWithResultPath } from "../harness/kinds.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
 export const title = "runWithResult over HTTP, forty apps in turn, 8 callers";
 
-const APPS = 40;
-const CALLERS = 8;
-const MEASURED = ["language", "document"];
+const APP_COUNT = 40;
+const CALLER_COUNT = 8;
+const MEASURED_KINDS = ["language", "document"];
 const RATE_MS = 2_000;
-/** By then each app has its context, whose creation takes as long as many runs. The figure run-start has the first call. */
-const CALLS_BEFORE = 3 * APPS;
+/** Warm-up calls. Creating an app's browser context takes as long as many runs, so each app gets its context before the measurement. */
+const WARM_UP_CALLS = 3 * APP_COUNT;
 
-async function makeApps({ call, first }: BenchService, kinds: readonly Kind[]): Promise<number[]> {
+async function createApps({ call, first }: BenchService, kinds: readonly ActionKind[]): Promise<number[]> {
   const apps: number[] = [];
-  while (apps.length < APPS) {
+  while (apps.length < APP_COUNT) {
     const { app } = await call("POST", "/v1/admin/apps", { name: `App ${apps.length}` }, first.tokens.admin);
     for (const kind of kinds) {
-      await call("POST", `/v3/apps/${app.id}/actions`, actionOf(kind), first.tokens.admin);
+      await call("POST", `/v3/apps/${app.id}/actions`, createActionBody(kind), first.tokens.admin);
     }
     apps.push(app.id);
   }
   return apps;
 }
 
-export async function run(rounds: number): Promise<Row[]> {
-  const kinds = KINDS.filter(({ name }) => MEASURED.includes(name));
-  const floor = await startFloor();
+export async function run(rounds: number): Promise<FigureRow[]> {
+  const kinds = ACTION_KINDS.filter(({ name }) => MEASURED_KINDS.includes(name));
+  const floor = await startBrowserBaseline();
   const service = await startBenchService();
-  const callers = startCallers();
+  const callers = startLoadGenerator();
   try {
-    const apps = await makeApps(service, kinds);
-    const rows: Row[] = [];
+    const apps = await createApps(service, kinds);
+    const rows: FigureRow[] = [];
     for (const kind of kinds) {
-      const of = (among: readonly number[]): Calls => {
+      const callsOf = (appIds: readonly number[]): RunCalls => {
         return {
           service,
           token: service.first.tokens.admin,
-          paths: among.map((app) => runPath(app, kind)),
-          payload: PAYLOAD,
+          paths: appIds.map((app) => runWithResultPath(app, kind)),
+          payload: RUN_PAYLOAD,
           result: kind.result,
         };
       };
-      const [one, forty] = [of(apps.slice(0, 1)), of(apps)];
-      for (let called = 0; called < CALLS_BEFORE; ) {
-        called += ((await callers.rate(forty, CALLERS, RATE_MS)) * RATE_MS) / 1_000;
+      const [singleAppCalls, manyAppCalls] = [callsOf(apps.slice(0, 1)), callsOf(apps)];
+      for (let warmUpCalls = 0; warmUpCalls < WARM_UP_CALLS; ) {
+        warmUpCalls += ((await callers.measureRate(manyAppCalls, CALLER_COUNT, RATE_MS)) * RATE_MS) / 1_000;
       }
-      const found = await inTurns(rounds, {
+      const medians = await measureAlternating(rounds, {
         contexts: floor.contextLoop,
-        one: () => callers.rate(one, CALLERS),
-        forty: () => callers.rate(forty, CALLERS, RATE_MS),
+        one: () => callers.measureRate(singleAppCalls, CALLER_COUNT),
+        forty: () => callers.measureRate(manyAppCalls, CALLER_COUNT, RATE_MS),
       });
-      const row = { name: `${kind.name}, ${APPS} apps`, value: found.forty, unit: "/s" };
-      rows.push({ ...row, floor: { name: "one app", value: found.one } });
-      rows.push({ ...row, floor: { name: "a context made for each", value: found.contexts } });
+      const row = { name: `${kind.name}, ${APP_COUNT} apps`, value: medians.forty, unit: "/s" };
+      rows.push({ ...row, floor: { name: "one app", value: medians.one } });
+      rows.push({ ...row, floor: { name: "a context made for each", value: medians.contexts } });
     }
     return rows;
   } finally {

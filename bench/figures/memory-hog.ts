@@ -1,45 +1,46 @@
 /**
- * Effect on other apps' runs and the API of an action that fills its memory repeatedly, compared with the same calls on an idle service.
+ * Measures how an action that repeatedly fills its memory slows other apps' runs and the API, compared with the same calls on an idle
+ * service.
  */
-import { percentile, type Row, timeEach } from "../harness/figure.js";
+import { type FigureRow, percentile, timeCalls } from "../harness/figure.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
 export const title = "calls beside a run that fills its memory";
 
-const CALLS = 150;
-const WARM_UP = 30;
-const HOG =
+const CALL_COUNT = 150;
+const WARM_UP_CALLS = 30;
+const MEMORY_HOG_CODE =
   "async function execute() { const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; } }";
-const SUM = "async function execute({ payload }) { return payload.a + payload.b; }";
+const SUM_CODE = "async function execute({ payload }) { return payload.a + payload.b; }";
 
-/** Keeps one such action running until `stop` is called; returns how many were ended for their memory. */
-function keepHogging({ call, first }: BenchService): { stop(): Promise<number> } {
-  let over = false;
+/** Runs the memory-filling action again and again. `stop` resolves to the number of runs that the memory limit ended. */
+function runMemoryHogs({ call, first }: BenchService): { stop(): Promise<number> } {
+  let isStopped = false;
   const loop = async () => {
-    let ended = 0;
-    while (!over) {
+    let endedRuns = 0;
+    while (!isStopped) {
       const fault = await call("POST", `/v3/apps/${first.appId}/actions/hog/runWithResult`, {}).catch(String);
       if (!String(fault).includes("MB of memory")) throw new Error(`the hog ended otherwise: ${String(fault)}`);
-      ended += 1;
+      endedRuns += 1;
     }
-    return ended;
+    return endedRuns;
   };
-  const done = loop();
-  done.catch(() => undefined);
+  const finished = loop();
+  finished.catch(() => undefined);
   return {
     stop() {
-      over = true;
-      return done;
+      isStopped = true;
+      return finished;
     },
   };
 }
 
-async function measure(service: BenchService): Promise<Row[]> {
+async function measure(service: BenchService): Promise<FigureRow[]> {
   const { call, createAction, first } = service;
   const { admin } = first.tokens;
-  await createAction("hog", HOG);
+  await createAction("hog", MEMORY_HOG_CODE);
   const { app } = await call("POST", "/v1/admin/apps", { name: "Neighbour" }, admin);
-  const sum = { name: "sum", code: SUM, active: true, triggers: [{ trigger: "manual" }] };
+  const sum = { name: "sum", code: SUM_CODE, active: true, triggers: [{ trigger: "manual" }] };
   const { action } = await call("POST", `/v3/apps/${app.id}/actions`, sum, admin);
   const calls: [string, () => Promise<unknown>][] = [
     [
@@ -48,22 +49,22 @@ async function measure(service: BenchService): Promise<Row[]> {
     ],
     ["reading an action", () => call("GET", `/v3/apps/${app.id}/actions/${action.id}`, undefined, admin)],
   ];
-  const rows: Row[] = [];
-  for (const [name, once] of calls) {
-    await timeEach(WARM_UP, once);
-    const quiet = await timeEach(CALLS, once);
-    const hogs = keepHogging(service);
-    const beside = await timeEach(CALLS, once);
+  const rows: FigureRow[] = [];
+  for (const [name, sendCall] of calls) {
+    await timeCalls(WARM_UP_CALLS, sendCall);
+    const idleDurations = await timeCalls(CALL_COUNT, sendCall);
+    const hogs = runMemoryHogs(service);
+    const loadedDurations = await timeCalls(CALL_COUNT, sendCall);
     await hogs.stop();
     for (const share of [0.5, 0.95]) {
-      const floor = { name: "the same in quiet", value: percentile(quiet, share) };
-      rows.push({ name: `${name}, p${share * 100}`, value: percentile(beside, share), unit: "ms", floor });
+      const floor = { name: "the same in quiet", value: percentile(idleDurations, share) };
+      rows.push({ name: `${name}, p${share * 100}`, value: percentile(loadedDurations, share), unit: "ms", floor });
     }
   }
   return rows;
 }
 
-export async function run(): Promise<Row[]> {
+export async function run(): Promise<FigureRow[]> {
   const service = await startBenchService();
   return measure(service).finally(service.stop);
 }

@@ -1,42 +1,61 @@
-/** Runs with npm packages over HTTP, each compared with a package of the service: eight callers, and one. */
-import { startCallers } from "../harness/callers.js";
-import { startServer } from "../harness/child.js";
-import { inTurns, type Row } from "../harness/figure.js";
-import { actionOf, CSV, type Kind, PACKAGES, PAYLOAD, runPath } from "../harness/kinds.js";
+/** Measures runs that use npm packages, with eight callers and with one. The baseline is a package of the service itself. */
+import { startLoadGenerator } from "../harness/callers.js";
+import { startChildServer } from "../harness/child.js";
+import { type FigureRow, measureAlternating } from "../harness/figure.js";
+import {
+  type ActionKind,
+  CSV_KIND,
+  createActionBody,
+  NPM_PACKAGE_KINDS,
+  RUN_PAYLOAD,
+  runWithResultPath,
+} from "../harness/kinds.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
 export const title = "runWithResult over HTTP of one app, packages of npm beside one of the service's own";
 
-const CALLERS = 8;
+const CALLER_COUNT = 8;
 const WARM_UP_MS = 1_500;
-const ALL = [CSV, ...PACKAGES];
+const MEASURED_KINDS = [CSV_KIND, ...NPM_PACKAGE_KINDS];
 
-async function measure(rounds: number, service: BenchService): Promise<Row[]> {
-  const callers = startCallers();
+async function measure(rounds: number, service: BenchService): Promise<FigureRow[]> {
+  const callers = startLoadGenerator();
   try {
     const { appId } = service.first;
-    const of = (one: Kind) => ({ service, paths: [runPath(appId, one)], payload: PAYLOAD, result: one.result });
-    for (const one of ALL) await callers.rate(of(one), CALLERS, WARM_UP_MS);
-    const rates = await inTurns<string>(
+    const callsOf = (calledKind: ActionKind) => ({
+      service,
+      paths: [runWithResultPath(appId, calledKind)],
+      payload: RUN_PAYLOAD,
+      result: calledKind.result,
+    });
+    for (const warmedKind of MEASURED_KINDS) await callers.measureRate(callsOf(warmedKind), CALLER_COUNT, WARM_UP_MS);
+    const rates = await measureAlternating<string>(
       rounds,
-      Object.fromEntries(ALL.map((one) => [one.name, () => callers.rate(of(one), CALLERS)])),
+      Object.fromEntries(
+        MEASURED_KINDS.map((ratedKind) => [
+          ratedKind.name,
+          () => callers.measureRate(callsOf(ratedKind), CALLER_COUNT),
+        ]),
+      ),
     );
-    const waits = await inTurns<string>(
+    const durations = await measureAlternating<string>(
       rounds,
-      Object.fromEntries(ALL.map((one) => [one.name, () => callers.paced(of(one))])),
+      Object.fromEntries(
+        MEASURED_KINDS.map((pacedKind) => [pacedKind.name, () => callers.measurePacedDuration(callsOf(pacedKind))]),
+      ),
     );
-    return PACKAGES.flatMap(({ name }): Row[] => [
+    return NPM_PACKAGE_KINDS.flatMap(({ name }): FigureRow[] => [
       {
-        name: `${name}, ${CALLERS} callers`,
+        name: `${name}, ${CALLER_COUNT} callers`,
         value: rates[name]!,
         unit: "/s",
-        floor: { name: CSV.name, value: rates[CSV.name]! },
+        floor: { name: CSV_KIND.name, value: rates[CSV_KIND.name]! },
       },
       {
         name: `${name}, one every 200 ms, p50`,
-        value: waits[name]!,
+        value: durations[name]!,
         unit: "ms",
-        floor: { name: CSV.name, value: waits[CSV.name]! },
+        floor: { name: CSV_KIND.name, value: durations[CSV_KIND.name]! },
       },
     ]);
   } finally {
@@ -44,11 +63,12 @@ async function measure(rounds: number, service: BenchService): Promise<Row[]> {
   }
 }
 
-export async function run(rounds: number): Promise<Row[]> {
-  const registry = await startServer("installed-packages.js");
+export async function run(rounds: number): Promise<FigureRow[]> {
+  const registry = await startChildServer("installed-packages.js");
   const service = await startBenchService({ NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
   try {
-    for (const one of ALL) await service.call("POST", `/v3/apps/${service.first.appId}/actions`, actionOf(one));
+    for (const createdKind of MEASURED_KINDS)
+      await service.call("POST", `/v3/apps/${service.first.appId}/actions`, createActionBody(createdKind));
     return await measure(rounds, service);
   } finally {
     registry.child.kill();

@@ -1,40 +1,44 @@
-/** Duration of one `request()` within a run, compared with undici's own request to the same server. */
+/** Measures how long one `request()` takes within a run, compared with a request that undici sends to the same server. */
 import { request } from "undici";
-import { startServer } from "../harness/child.js";
-import { inTurns, median, type Row, timeEach } from "../harness/figure.js";
-import { actionOf, type Kind, PAYLOAD, runPath } from "../harness/kinds.js";
+import { startChildServer } from "../harness/child.js";
+import { type FigureRow, measureAlternating, median, timeCalls } from "../harness/figure.js";
+import { type ActionKind, createActionBody, RUN_PAYLOAD, runWithResultPath } from "../harness/kinds.js";
 import { startBenchService } from "../harness/service.js";
 
 export const title = "request() within a run, one after the other";
 
-/** One run can send 100. */
-const REQUESTS = 60;
-const TIMED: Kind = {
+/** Requests that one run sends; the service allows 100. */
+const REQUESTS_PER_RUN = 60;
+const TIMED_REQUESTS: ActionKind = {
   name: "timed-requests",
   body: `const took = [];
-    for (let turn = 0; turn < ${REQUESTS}; turn += 1) {
+    for (let turn = 0; turn < ${REQUESTS_PER_RUN}; turn += 1) {
       const begun = performance.now();
       await Svc.App.V3.Actions.request({ url: payload.url });
       took.push(performance.now() - begun);
     }
     return took;`,
   result: null,
-  sends: true,
+  usesRequest: true,
 };
 
-export async function run(rounds: number): Promise<Row[]> {
+export async function run(rounds: number): Promise<FigureRow[]> {
   const service = await startBenchService({ ALLOW_PRIVATE_NETWORK: "1" });
-  const host = await startServer("local-host.js");
+  const host = await startChildServer("local-host.js");
   try {
     const { appId } = service.first;
-    await service.call("POST", `/v3/apps/${appId}/actions`, actionOf(TIMED, host.url));
+    await service.call("POST", `/v3/apps/${appId}/actions`, createActionBody(TIMED_REQUESTS, host.url));
     const measure = async () => {
-      const { result } = await service.call("POST", runPath(appId, TIMED), { ...PAYLOAD, url: host.url });
+      const { result } = await service.call("POST", runWithResultPath(appId, TIMED_REQUESTS), {
+        ...RUN_PAYLOAD,
+        url: host.url,
+      });
       return median(result as number[]);
     };
     await measure();
-    const bare = async () => median(await timeEach(REQUESTS, async () => (await request(host.url)).body.text()));
-    const { own, floor } = await inTurns(rounds, { own: measure, floor: bare });
+    const measureBaseline = async () =>
+      median(await timeCalls(REQUESTS_PER_RUN, async () => (await request(host.url)).body.text()));
+    const { own, floor } = await measureAlternating(rounds, { own: measure, floor: measureBaseline });
     return [{ name: "request(), p50", value: own, unit: "ms", floor: { name: "undici", value: floor } }];
   } finally {
     host.child.kill();

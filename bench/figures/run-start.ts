@@ -1,22 +1,25 @@
-/** Time from the row of a run to its start on an idle system, compared with a notification between two sessions. */
+/**
+ * Measures the time from the creation of a run's row to the start of the run, on an idle system. The baseline is a notification between two
+ * database sessions.
+ */
 
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
-import { latencyRows, type Row, timeEach } from "../harness/figure.js";
+import { createLatencyRows, type FigureRow, timeCalls } from "../harness/figure.js";
 import { type BenchService, startBenchService } from "../harness/service.js";
 
 export const title = "from a log event to the start of its run, idle system";
 
-const EVENTS = 100;
-const SPACED_BY_MS = 100;
-const CODE = "async function execute() { return 1; }";
+const EVENT_COUNT = 100;
+const EVENT_INTERVAL_MS = 100;
+const ACTION_CODE = "async function execute() { return 1; }";
 
-/** Time from NOTIFY to its arrival in another session: the minimum for waking a runner by the database. */
+/** Measures the time from NOTIFY to its arrival in another session. A runner that waits for a notification cannot start sooner. */
 async function measureFloor(databaseUrl: string): Promise<number[]> {
   const [sender, listener] = [new Client(databaseUrl), new Client(databaseUrl)];
   await Promise.all([sender.connect(), listener.connect()]);
   await listener.query("LISTEN bench");
-  const samples = await timeEach(EVENTS, async () => {
+  const samples = await timeCalls(EVENT_COUNT, async () => {
     const received = new Promise((resolve) => listener.once("notification", resolve));
     await sender.query("NOTIFY bench");
     await received;
@@ -30,11 +33,11 @@ async function measureStarts({ call, first, databaseUrl }: BenchService): Promis
   const actions = `/v3/apps/${first.appId}/actions`;
   await call("POST", `${app}/publish`);
   const triggers = [{ trigger: "log", where: { type: "bench.event" } }];
-  const { action } = await call("POST", actions, { name: "woken", code: CODE, active: true, triggers });
+  const { action } = await call("POST", actions, { name: "woken", code: ACTION_CODE, active: true, triggers });
   await call("POST", `${actions}/${action.id}/publish`);
-  for (let event = 0; event < EVENTS; event += 1) {
+  for (let event = 0; event < EVENT_COUNT; event += 1) {
     await call("POST", `${app}/logs`, { type: "bench.event" });
-    await delay(SPACED_BY_MS);
+    await delay(EVENT_INTERVAL_MS);
   }
   const client = new Client(databaseUrl);
   await client.connect();
@@ -45,11 +48,11 @@ async function measureStarts({ call, first, databaseUrl }: BenchService): Promis
   return rows.map(({ ms }) => ms);
 }
 
-export async function run(): Promise<Row[]> {
+export async function run(): Promise<FigureRow[]> {
   const service = await startBenchService();
   try {
     const floor = await measureFloor(service.databaseUrl);
-    return latencyRows("queued to started", await measureStarts(service), "a notice between two sessions", floor);
+    return createLatencyRows("queued to started", await measureStarts(service), "a notice between two sessions", floor);
   } finally {
     await service.stop();
   }

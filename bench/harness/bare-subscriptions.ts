@@ -1,6 +1,6 @@
 /**
- * A separate process with graphql-ws as in its documentation: one subscription, fed by the parent's messages. Prints its URL once it
- * listens. The baseline of `log-fanout`.
+ * Baseline of the figure `log-fanout`, run as a separate process: a bare graphql-ws server with one subscription. It publishes the messages
+ * of the parent process, and sends its URL to the parent.
  */
 import { once, setMaxListeners } from "node:events";
 import { createServer } from "node:http";
@@ -19,13 +19,13 @@ const schema = buildSchema(`
 
 const eventTarget = new EventTarget();
 setMaxListeners(0, eventTarget);
-const events = createPubSub<{ entry: [{ actionLogAdded: object }] }>({ eventTarget });
-const roots = { subscription: { actionLogAdded: () => events.subscribe("entry") } };
+const entryFeed = createPubSub<{ entry: [{ actionLogAdded: object }] }>({ eventTarget });
+const rootResolvers = { subscription: { actionLogAdded: () => entryFeed.subscribe("entry") } };
 
-const http = createServer();
-serveSockets({ schema, roots }, new WebSocketServer({ server: http, path: "/graphql" }));
-process.on("message", (entry: object) => events.publish("entry", { actionLogAdded: entry }));
+const httpServer = createServer();
+serveSockets({ schema, roots: rootResolvers }, new WebSocketServer({ server: httpServer, path: "/graphql" }));
+process.on("message", (entry: object) => entryFeed.publish("entry", { actionLogAdded: entry }));
 process.once("disconnect", () => process.exit(0));
-http.listen(0, "127.0.0.1");
-await once(http, "listening");
-process.send!(`http://127.0.0.1:${(http.address() as AddressInfo).port}`);
+httpServer.listen(0, "127.0.0.1");
+await once(httpServer, "listening");
+process.send!(`http://127.0.0.1:${(httpServer.address() as AddressInfo).port}`);

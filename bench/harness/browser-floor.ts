@@ -1,51 +1,51 @@
-/** Baselines of the service's runs: the same Chromium with the same arguments, driven directly over the protocol. */
+/** Baseline for the service's runs: drives the same Chromium with the same arguments directly over the DevTools protocol. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
 import { findChromium, usualPaths } from "../../src/engine/chromium-path.js";
-import { median, timeEach } from "./figure.js";
+import { median, timeCalls } from "./figure.js";
 
-const ORIGIN = "https://floor.actions.internal";
-const BODY = Buffer.from("<!doctype html>").toString("base64");
-const SCRIPT = "(async () => 1)()";
+const PAGE_ORIGIN = "https://floor.actions.internal";
+const PAGE_BODY = Buffer.from("<!doctype html>").toString("base64");
+const EVALUATED_SCRIPT = "(async () => 1)()";
 
-/** Concurrent loops: the number with the best throughput on few cores. */
-const LOOPS = 2;
+/** Number of concurrent loops: this many have the best throughput on few cores. */
+const LOOP_COUNT = 2;
 const RATE_MS = 800;
 const PACE_MS = 200;
 
-export interface Floor {
-  /** The p50 in milliseconds of an evaluate in an open page, one every 200 ms: no run can be faster. */
+export interface BrowserBaseline {
+  /** Median duration in milliseconds of an evaluate in an open page, with one call every 200 ms. No run can be faster. */
   pacedEvaluate(count?: number): Promise<number>;
-  /** Navigations per second to a new document with an evaluate. */
+  /** Rounds per second; each round navigates to a new document and evaluates a script there. */
   navigatingLoop(): Promise<number>;
-  /** The same with a new context, a document, an evaluate, and the end of the context. */
+  /** Rounds per second; each round creates a browser context with a document, evaluates a script, and disposes of the context. */
   contextLoop(): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** Rounds per second of each of `turns`, all concurrent, during `RATE_MS`. */
-async function rateOf(turns: readonly (() => Promise<unknown>)[]): Promise<number> {
-  const begun = performance.now();
+/** Runs all `turns` concurrently, each in a loop, for `RATE_MS`. Returns the total rounds per second. */
+async function measureRate(loops: readonly (() => Promise<unknown>)[]): Promise<number> {
+  const startedAt = performance.now();
   let count = 0;
   await Promise.all(
-    turns.map(async (turn) => {
-      for (; performance.now() - begun < RATE_MS; count += 1) await turn();
+    loops.map(async (runOnce) => {
+      for (; performance.now() - startedAt < RATE_MS; count += 1) await runOnce();
     }),
   );
-  return (count * 1_000) / (performance.now() - begun);
+  return (count * 1_000) / (performance.now() - startedAt);
 }
 
-async function navigate(session: CDPSession): Promise<void> {
+async function navigateToDocument(session: CDPSession): Promise<void> {
   const loaded = new Promise<void>((resolve) => session.once("Page.loadEventFired", () => resolve()));
-  await session.send("Page.navigate", { url: `${ORIGIN}/` });
+  await session.send("Page.navigate", { url: `${PAGE_ORIGIN}/` });
   await loaded;
 }
 
-function evaluate(session: CDPSession): Promise<unknown> {
-  return session.send("Runtime.evaluate", { expression: SCRIPT, awaitPromise: true, returnByValue: true });
+function evaluateScript(session: CDPSession): Promise<unknown> {
+  return session.send("Runtime.evaluate", { expression: EVALUATED_SCRIPT, awaitPromise: true, returnByValue: true });
 }
 
 async function openPage({ connection }: Chromium): Promise<{ session: CDPSession; browserContextId: string }> {
@@ -53,46 +53,46 @@ async function openPage({ connection }: Chromium): Promise<{ session: CDPSession
   const { targetId } = await connection.send("Target.createTarget", { url: "about:blank", browserContextId });
   const session = await connection.createSession({ targetId } as Protocol.Target.TargetInfo);
   session.on("Fetch.requestPaused", ({ requestId }) => {
-    void session.send("Fetch.fulfillRequest", { requestId, responseCode: 200, body: BODY }).catch(() => {});
+    void session.send("Fetch.fulfillRequest", { requestId, responseCode: 200, body: PAGE_BODY }).catch(() => {});
   });
   await session.send("Page.enable");
-  await session.send("Fetch.enable", { patterns: [{ urlPattern: `${ORIGIN}/*` }] });
-  await navigate(session);
+  await session.send("Fetch.enable", { patterns: [{ urlPattern: `${PAGE_ORIGIN}/*` }] });
+  await navigateToDocument(session);
   return { session, browserContextId };
 }
 
-export async function startFloor(): Promise<Floor> {
-  const { chromePath: named, puppeteerCacheDir, chromeSandbox: sandbox } = readConfig();
-  const chromePath = findChromium(named, usualPaths(puppeteerCacheDir));
+export async function startBrowserBaseline(): Promise<BrowserBaseline> {
+  const { chromePath: configuredPath, puppeteerCacheDir, chromeSandbox: sandbox } = readConfig();
+  const chromePath = findChromium(configuredPath, usualPaths(puppeteerCacheDir));
   if (!chromePath) throw new Error("no Chromium was found");
   const chromium = await startChromium({ chromePath, sandbox });
-  const dispose = (browserContextId: string) =>
+  const disposeContext = (browserContextId: string) =>
     chromium.connection.send("Target.disposeBrowserContext", { browserContextId });
-  // Kept open between measurements: an idle page costs nothing.
-  const pages = await Promise.all(Array.from({ length: LOOPS }, () => openPage(chromium)));
+  // The pages stay open between measurements: an idle page costs nothing.
+  const pages = await Promise.all(Array.from({ length: LOOP_COUNT }, () => openPage(chromium)));
 
   return {
     async pacedEvaluate(count = 8) {
       const samples: number[] = [];
       while (samples.length < count) {
-        samples.push(...(await timeEach(1, () => evaluate(pages[0]!.session))));
+        samples.push(...(await timeCalls(1, () => evaluateScript(pages[0]!.session))));
         await delay(PACE_MS);
       }
       return median(samples);
     },
     navigatingLoop: () =>
-      rateOf(
+      measureRate(
         pages.map(({ session }) => async () => {
-          await navigate(session);
-          await evaluate(session);
+          await navigateToDocument(session);
+          await evaluateScript(session);
         }),
       ),
     contextLoop: () =>
-      rateOf(
+      measureRate(
         pages.map(() => async () => {
           const { session, browserContextId } = await openPage(chromium);
-          await evaluate(session);
-          await dispose(browserContextId);
+          await evaluateScript(session);
+          await disposeContext(browserContextId);
         }),
       ),
     stop: () => chromium.stop(),

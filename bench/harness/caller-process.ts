@@ -1,66 +1,66 @@
 /**
- * A separate process that sends requests over persistent connections with little overhead, and reports the number of responses in a period
- * and their durations.
+ * Load generator, run as a separate process: sends requests over persistent connections with little overhead. Reports the responses per
+ * second and the duration of each.
  */
 import { setTimeout as delay } from "node:timers/promises";
-import { type Connection, openConnection, requestOf } from "./connection.js";
+import { encodePostRequest, openConnection, type PersistentConnection } from "./connection.js";
 
-/** Request of the parent. */
-export interface Load {
-  /** Called in rotation. */
+/** Message from the parent process: the requests to send. */
+export interface CallLoad {
+  /** URLs that are called in rotation. */
   urls: readonly string[];
   headers: Record<string, string>;
-  /** Sent by POST, unchanged. */
+  /** Body of each POST request. */
   body: string;
-  /** Required part of each response; any other response ends the process. */
+  /** Text that each response must contain. Any other response ends the process with an error. */
   expected: string;
   callers: number;
-  /** Milliseconds during which responses are counted. */
-  forMs: number;
-  /** Warm-up before that, so that the first calls do not count as a pause. */
-  rampMs?: number;
-  /** Interval between calls of a caller, instead of calling continuously. */
-  everyMs?: number;
+  /** Period in which responses are counted, in milliseconds. */
+  measuredMs: number;
+  /** Warm-up before that period, in milliseconds; its responses are not counted. */
+  warmUpMs?: number;
+  /** Interval between the calls of one caller, in milliseconds. Without it, each caller calls continuously. */
+  intervalMs?: number;
 }
 
-/** Result for the parent. */
-export interface Report {
-  /** Responses within `forMs`, per second. */
+/** Message to the parent process: the results. */
+export interface CallReport {
+  /** Responses per second within the measured period. */
   perSecond: number;
-  /** Milliseconds of each call. */
-  took: number[];
+  /** Duration of each call, in milliseconds. */
+  durations: number[];
 }
 
-async function call(connection: Connection, request: Buffer, expected: string): Promise<void> {
-  const answer = await connection.ask(request);
+async function sendRequest(connection: PersistentConnection, request: Buffer, expected: string): Promise<void> {
+  const answer = await connection.send(request);
   if (!answer.includes(expected)) throw new Error(`another answer came: ${answer.slice(0, 500)}`);
 }
 
-async function measure(load: Load): Promise<Report> {
-  const { urls, headers, body, callers, forMs, rampMs = 0, everyMs = 0 } = load;
-  const requests = urls.map((url) => requestOf(new URL(url), headers, body));
+async function measure(load: CallLoad): Promise<CallReport> {
+  const { urls, headers, body, callers, measuredMs, warmUpMs = 0, intervalMs = 0 } = load;
+  const requests = urls.map((url) => encodePostRequest(new URL(url), headers, body));
   const expected = Buffer.from(load.expected).toString("latin1");
   const connections = await Promise.all(Array.from({ length: callers }, () => openConnection(new URL(urls[0]!))));
-  const took: number[] = [];
-  let begun = 0;
-  let inTime = 0;
-  const from = performance.now() + rampMs;
-  const until = from + forMs;
-  const caller = async (connection: Connection) => {
+  const durations: number[] = [];
+  let requestIndex = 0;
+  let countedResponses = 0;
+  const from = performance.now() + warmUpMs;
+  const until = from + measuredMs;
+  const runCaller = async (connection: PersistentConnection) => {
     while (performance.now() < until) {
-      const at = performance.now();
-      await call(connection, requests[begun++ % requests.length]!, expected);
+      const sentAt = performance.now();
+      await sendRequest(connection, requests[requestIndex++ % requests.length]!, expected);
       const now = performance.now();
-      took.push(now - at);
-      if (now > from && now <= until) inTime += 1;
-      const rest = everyMs - (now - at);
-      if (rest > 0) await delay(rest);
+      durations.push(now - sentAt);
+      if (now > from && now <= until) countedResponses += 1;
+      const remainingMs = intervalMs - (now - sentAt);
+      if (remainingMs > 0) await delay(remainingMs);
     }
   };
-  await Promise.all(connections.map(caller));
+  await Promise.all(connections.map(runCaller));
   for (const connection of connections) connection.end();
-  return { perSecond: (inTime * 1_000) / forMs, took };
+  return { perSecond: (countedResponses * 1_000) / measuredMs, durations };
 }
 
 process.once("disconnect", () => process.exit(0));
-process.on("message", async (load: Load) => process.send!(await measure(load)));
+process.on("message", async (load: CallLoad) => process.send!(await measure(load)));

@@ -1,58 +1,63 @@
-/** Callers of runs in a separate process, so that measurements do not wait for them. */
-import type { Load, Report } from "./caller-process.js";
-import { messageOf, startChild } from "./child.js";
+/** Starts the load generator (caller-process.ts) in a separate process, so that its work does not slow the measuring process. */
+import type { CallLoad, CallReport } from "./caller-process.js";
+import { nextMessage, startBenchChild } from "./child.js";
 import { percentile } from "./figure.js";
 import type { BenchService } from "./service.js";
 
-export interface Calls {
+export interface RunCalls {
   service: BenchService;
-  /** Default: the editor's. */
+  /** Token that is sent; by default the editor's. */
   token?: string;
-  /** Paths of runWithResult, called in rotation. */
+  /** Paths of runWithResult that are called in rotation. */
   paths: readonly string[];
   payload: object;
-  /** The result of each run. */
+  /** Result that each run must return. */
   result: unknown;
-  /** Required part of each response; by default the result of runWithResult. */
+  /** Text that each response must contain. By default it is derived from `result`. */
   expected?: string;
 }
 
-export interface Callers {
-  /** Responses per second for `callers` during `forMs` milliseconds. */
-  rate(calls: Calls, callers: number, forMs?: number): Promise<number>;
-  /** The p50 in milliseconds of one call every 200 ms. */
-  paced(calls: Calls, count?: number): Promise<number>;
+export interface LoadGenerator {
+  /** Measures responses per second with `callers` concurrent callers during `measuredMs` milliseconds. */
+  measureRate(calls: RunCalls, callers: number, measuredMs?: number): Promise<number>;
+  /** Measures the median duration of a call in milliseconds, with one call every 200 ms. */
+  measurePacedDuration(calls: RunCalls, count?: number): Promise<number>;
   stop(): void;
 }
 
-const PACE_MS = 200;
+const PACED_INTERVAL_MS = 200;
 const PACED_CALLS = 24;
 const RATE_MS = 2_000;
-const RAMP_MS = 250;
+const WARM_UP_MS = 250;
 
-export function startCallers(): Callers {
-  const child = startChild("caller-process.js");
+export function startLoadGenerator(): LoadGenerator {
+  const child = startBenchChild("caller-process.js");
 
-  async function ask(
-    { service, token = service.first.tokens.editor, paths, payload, result, expected }: Calls,
-    load: Pick<Load, "callers" | "forMs" | "rampMs" | "everyMs">,
+  async function sendLoad(
+    { service, token = service.first.tokens.editor, paths, payload, result, expected }: RunCalls,
+    load: Pick<CallLoad, "callers" | "measuredMs" | "warmUpMs" | "intervalMs">,
   ) {
-    const wanted: Load = {
+    const message: CallLoad = {
       urls: paths.map((path) => service.url + path),
       headers: { "auth-token": token, "content-type": "application/json" },
       body: JSON.stringify(payload),
       expected: expected ?? `"result":${JSON.stringify(result)}}`,
       ...load,
     };
-    child.send(wanted);
-    return messageOf<Report>(child);
+    child.send(message);
+    return nextMessage<CallReport>(child);
   }
 
   return {
-    rate: async (calls, callers, forMs = RATE_MS) => (await ask(calls, { callers, forMs, rampMs: RAMP_MS })).perSecond,
-    async paced(calls, count = PACED_CALLS) {
-      const { took } = await ask(calls, { callers: 1, forMs: count * PACE_MS, everyMs: PACE_MS });
-      return percentile(took, 0.5);
+    measureRate: async (calls, callers, measuredMs = RATE_MS) =>
+      (await sendLoad(calls, { callers, measuredMs, warmUpMs: WARM_UP_MS })).perSecond,
+    async measurePacedDuration(calls, count = PACED_CALLS) {
+      const { durations } = await sendLoad(calls, {
+        callers: 1,
+        measuredMs: count * PACED_INTERVAL_MS,
+        intervalMs: PACED_INTERVAL_MS,
+      });
+      return percentile(durations, 0.5);
     },
     stop: () => void child.kill(),
   };

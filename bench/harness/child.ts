@@ -1,32 +1,32 @@
-/** Processes of the benchmark: callers and baselines, outside of the measured event loops. */
+/** Starts processes of the benchmark: load generators and baselines. They run outside of the measured processes. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 
-export type Child = ChildProcess;
+export type BenchChild = ChildProcess;
 
-/** Starts the module `file` of this folder as a process. */
-export const startChild = (file: string): Child => fork(new URL(`./${file}`, import.meta.url));
+/** Starts the module `file` of this folder as a child process. */
+export const startBenchChild = (file: string): BenchChild => fork(new URL(`./${file}`, import.meta.url));
 
-/** The next message of the child. @throws Error if it ends instead */
-export async function messageOf<T>(child: Child): Promise<T> {
-  const over = new AbortController();
-  const { signal } = over;
-  const ended = once(child, "exit", { signal }).then(([code]) => {
+/** Waits for the next message of the child process. @throws Error if the process ends first */
+export async function nextMessage<T>(child: BenchChild): Promise<T> {
+  const abortController = new AbortController();
+  const { signal } = abortController;
+  const exited = once(child, "exit", { signal }).then(([code]) => {
     throw new Error(`a process of the bench ended with ${code}`);
   });
-  // Only the race handles it.
-  ended.catch(() => undefined);
+  // Only the race below handles this rejection.
+  exited.catch(() => undefined);
   try {
-    const [message] = await Promise.race([once(child, "message", { signal }), ended]);
+    const [message] = await Promise.race([once(child, "message", { signal }), exited]);
     return message as T;
   } finally {
-    over.abort();
+    abortController.abort();
   }
 }
 
-/** A server in a separate process, which prints its URL once it listens. */
-export async function startServer(file: string, wanted?: object): Promise<{ url: string; child: Child }> {
-  const child = startChild(file);
-  if (wanted) child.send(wanted);
-  return { url: await messageOf<string>(child), child };
+/** Starts a server as a child process. Resolves to the URL that it sends once it listens. */
+export async function startChildServer(file: string, options?: object): Promise<{ url: string; child: BenchChild }> {
+  const child = startBenchChild(file);
+  if (options) child.send(options);
+  return { url: await nextMessage<string>(child), child };
 }

@@ -1,25 +1,27 @@
-/** Types of figures, and common calculations. */
+/** Types of the benchmark's figures, and the calculations that they share. */
 
-/** One row of a figure: the service's value, and its baseline from the same run. */
-export interface Row {
+/** One row of a figure: the service's value, and the baseline (`floor`) that was measured in the same benchmark. */
+export interface FigureRow {
   name: string;
   value: number;
-  /** Unit of the value and its baseline: `ms`, `/s`. */
+  /** Unit of the value and of the baseline: `ms` or `/s`. */
   unit: string;
   floor?: { name: string; value: number };
-  /** For rows that differ only in this size; `line` names the rows that belong together. */
+  /** Size at which the row was measured, such as 1,000 callers. Rows with the same `line` form one line of a drawing. */
   size?: { line: string; of: string; value: number };
-  /** For a row that is one cell of a table. */
+  /** Position of the row in a table. */
   cell?: { line: string; column: string };
 }
 
-/** Starts what it measures, stops it, and returns its rows in the order of printing: medians of `rounds`, if there are rounds. */
+/**
+ * One figure. `run` starts what it measures, stops it, and returns the rows in the order of printing. Each value is the median of `rounds`.
+ */
 export interface Figure {
   title: string;
-  run(rounds: number): Promise<Row[]>;
+  run(rounds: number): Promise<FigureRow[]>;
 }
 
-/** The value below which this share (0 to 1) of the samples is. */
+/** Returns the sample below which the given share (0 to 1) of all samples lies. */
 export function percentile(samples: readonly number[], share: number): number {
   const sorted = [...samples].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
@@ -28,9 +30,10 @@ export function percentile(samples: readonly number[], share: number): number {
 export const median = (samples: readonly number[]): number => percentile(samples, 0.5);
 
 /**
- * The median of each measurement over alternating `rounds`: the speed of the machine varies, and other load affects all of them equally.
+ * Repeats all measurements in alternating order and returns the median of each. Alternating spreads changes in the machine's speed over all
+ * of them.
  */
-export async function inTurns<Name extends string>(
+export async function measureAlternating<Name extends string>(
   rounds: number,
   measurements: Record<Name, () => Promise<number>>,
 ): Promise<Record<Name, number>> {
@@ -44,24 +47,24 @@ export async function inTurns<Name extends string>(
   return Object.fromEntries(medians) as Record<Name, number>;
 }
 
-/** Milliseconds of `count` calls, one after the other. */
-export async function timeEach(count: number, call: (index: number) => Promise<unknown>): Promise<number[]> {
+/** Calls a function `count` times, one after the other. Returns the duration of each call in milliseconds. */
+export async function timeCalls(count: number, call: (index: number) => Promise<unknown>): Promise<number[]> {
   const samples: number[] = [];
   for (let index = 0; index < count; index += 1) {
-    const begun = performance.now();
+    const startedAt = performance.now();
     await call(index);
-    samples.push(performance.now() - begun);
+    samples.push(performance.now() - startedAt);
   }
   return samples;
 }
 
-/** p50 and p95 of calls and of their baseline. */
-export function latencyRows(
+/** Returns rows with the median and the 95th percentile of the samples and of the baseline. */
+export function createLatencyRows(
   name: string,
   samples: readonly number[],
   floorName: string,
   floor: readonly number[],
-): Row[] {
+): FigureRow[] {
   return [0.5, 0.95].map((share) => ({
     name: `${name}, p${share * 100}`,
     value: percentile(samples, share),

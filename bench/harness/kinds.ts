@@ -1,41 +1,44 @@
-/** Measured kinds of actions, one entry each. Add an entry to measure another kind. */
+/** Lists the kinds of actions that the benchmark measures. To measure another kind, add an entry here. */
 
-export interface Kind {
+export interface ActionKind {
   name: string;
-  /** The body of `execute`; `payload` is {@link PAYLOAD} with `url`, a local URL that responds at once. */
+  /** Body of the function `execute`. Its `payload` is {@link RUN_PAYLOAD} with a `url` of a local server that responds immediately. */
   body: string;
   dependencies?: readonly string[];
-  /** Its result. */
+  /** Result that a run of this kind returns. */
   result: unknown;
-  /** Number of its sequential requests. */
-  fetches?: number;
-  /** True if it sends requests to the host of the payload's `url`, which the action must list. */
-  sends?: true;
-  /** Body of a data source that is created before it runs. */
+  /** Number of requests that a run sends, one after the other. */
+  requestCount?: number;
+  /** True if the runs call `request()`: the action must then list the origin of the payload's `url`. */
+  usesRequest?: true;
+  /** Data source that must exist before the runs. */
   dataSource?: { name: string; entries: object[] };
 }
 
-export const PAYLOAD = { a: 1, b: 2 };
+export const RUN_PAYLOAD = { a: 1, b: 2 };
 
-const SEATS = { name: "Seats", entries: Array.from({ length: 100 }, (_, at) => ({ Seat: at, Row: at % 10 })) };
+const SEATS_DATA_SOURCE = {
+  name: "Seats",
+  entries: Array.from({ length: 100 }, (_, at) => ({ Seat: at, Row: at % 10 })),
+};
 
-/** Eight samples of silence as a WAV file, which `svc-audio` decodes. */
-const WAV = "UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA==";
+/** Eight samples of silence as a WAV file, which the action decodes by `svc-audio`. */
+const SILENT_WAV_BASE64 = "UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA==";
 
-const FETCH = "await (await fetch(payload.url)).text()";
+const FETCH_EXPRESSION = "await (await fetch(payload.url)).text()";
 
-export const LANGUAGE: Kind = { name: "language", body: "return payload.a + payload.b;", result: 3 };
+export const LANGUAGE_KIND: ActionKind = { name: "language", body: "return payload.a + payload.b;", result: 3 };
 
-export const CSV: Kind = {
+export const CSV_KIND: ActionKind = {
   name: "svc-csv",
   body: "return Svc.CSV.parse('a,b\\n1,2\\n3,4').length;",
   dependencies: ["svc-csv"],
   result: 2,
 };
 
-/** npm packages that are installed here (installed-packages.ts), from a small one to a large one. */
-export const PACKAGES: readonly Kind[] = [
-  // The library in svc-csv, as published.
+/** Kinds that use an npm package, from a small package to a large one. installed-packages.ts serves the packages. */
+export const NPM_PACKAGE_KINDS: readonly ActionKind[] = [
+  // svc-csv contains this library; here it is used as published on npm.
   {
     name: "papaparse",
     body: "return Papa.parse('a,b\\n1,2\\n3,4').data.length;",
@@ -57,10 +60,10 @@ export const PACKAGES: readonly Kind[] = [
   },
 ];
 
-export const KINDS: readonly Kind[] = [
-  LANGUAGE,
+export const ACTION_KINDS: readonly ActionKind[] = [
+  LANGUAGE_KIND,
   { name: "document", body: "document.title = 'sum'; return payload.a + payload.b;", result: 3 },
-  CSV,
+  CSV_KIND,
   {
     name: "svc-session",
     body: "const session = await Svc.Session.get(); return typeof session;",
@@ -78,7 +81,7 @@ export const KINDS: readonly Kind[] = [
     body: `const seats = await Svc.DataSources.connectByName("Seats"); return (await seats.find({ where: { "data.Row": 3 } })).length;`,
     dependencies: ["svc-datasources"],
     result: 10,
-    dataSource: SEATS,
+    dataSource: SEATS_DATA_SOURCE,
   },
   {
     name: "svc-communicate",
@@ -107,23 +110,23 @@ export const KINDS: readonly Kind[] = [
   },
   {
     name: "svc-audio",
-    body: `return (await Svc.Audio.decode("data:audio/wav;base64,${WAV}")).channels.length;`,
+    body: `return (await Svc.Audio.decode("data:audio/wav;base64,${SILENT_WAV_BASE64}")).channels.length;`,
     dependencies: ["svc-audio"],
     result: 1,
   },
-  { name: "fetch", body: `return (${FETCH}).length;`, result: 2, fetches: 1 },
+  { name: "fetch", body: `return (${FETCH_EXPRESSION}).length;`, result: 2, requestCount: 1 },
   {
     name: "request",
     body: "return (await Svc.App.V3.Actions.request({ url: payload.url })).body.length;",
     result: 2,
-    fetches: 1,
-    sends: true,
+    requestCount: 1,
+    usesRequest: true,
   },
   {
     name: "five-fetches",
-    body: `let sum = 0; for (let turn = 0; turn < 5; turn += 1) sum += (${FETCH}).length; return sum;`,
+    body: `let sum = 0; for (let turn = 0; turn < 5; turn += 1) sum += (${FETCH_EXPRESSION}).length; return sum;`,
     result: 10,
-    fetches: 5,
+    requestCount: 5,
   },
   {
     name: "ten-finds",
@@ -131,16 +134,17 @@ export const KINDS: readonly Kind[] = [
       for (let turn = 0; turn < 10; turn += 1) sum += (await seats.find({ where: { "data.Row": turn } })).length; return sum;`,
     dependencies: ["svc-datasources"],
     result: 100,
-    dataSource: SEATS,
+    dataSource: SEATS_DATA_SOURCE,
   },
 ];
 
-/** Body of the action of a kind. `host`: origin of the host to which it can send requests. */
-export function actionOf({ name, body, dependencies = [], sends }: Kind, host?: string): object {
+/** Returns the body of the request that creates the action of a kind. `host` is the origin that the action may call. */
+export function createActionBody({ name, body, dependencies = [], usesRequest }: ActionKind, host?: string): object {
   const code = `async function execute({ payload }) { ${body} }`;
-  const integrationOrigins = sends && host ? [new URL(host).origin] : [];
+  const integrationOrigins = usesRequest && host ? [new URL(host).origin] : [];
   const triggers = [{ trigger: "manual" }];
   return { name, code, dependencies, integrationOrigins, active: true, environment: "server", triggers };
 }
 
-export const runPath = (appId: number, { name }: Kind): string => `/v3/apps/${appId}/actions/${name}/runWithResult`;
+export const runWithResultPath = (appId: number, { name }: ActionKind): string =>
+  `/v3/apps/${appId}/actions/${name}/runWithResult`;

@@ -1,53 +1,67 @@
-/** Processor time of a service's process families, read from /proc: Node, its Chromium, and a PostgreSQL server. */
+/** Reads from /proc how much processor time the service's Node process, its Chromium and its PostgreSQL server have used. */
 import { readdirSync, readFileSync } from "node:fs";
 
-/** Linux, on every architecture that Node supports. */
-const TICK_MS = 10;
+/** Length of a clock tick of /proc, the same on every architecture that Node supports on Linux. */
+const CLOCK_TICK_MS = 10;
 
-interface Spent {
+interface ProcessUsage {
   pid: number;
   parent: number;
-  /** Milliseconds of this process. */
-  own: number;
-  /** Milliseconds of its children that have ended. */
-  ended: number;
+  /** Processor time of the process itself, in milliseconds. */
+  ownMs: number;
+  /** Processor time of its child processes that have ended, in milliseconds. */
+  endedChildrenMs: number;
 }
 
-function readSpent(pid: number): Spent | null {
+function readProcessUsage(pid: number): ProcessUsage | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // Fields from the third on; the second is a name in parentheses, which may contain spaces.
+    // The fields after the process name. The name is in parentheses and may contain spaces.
     const fields = stat
       .slice(stat.lastIndexOf(")") + 2)
       .split(" ")
       .map(Number);
     const [user, system, childUser, childSystem] = fields.slice(11, 15) as [number, number, number, number];
-    return { pid, parent: fields[1]!, own: (user + system) * TICK_MS, ended: (childUser + childSystem) * TICK_MS };
+    return {
+      pid,
+      parent: fields[1]!,
+      ownMs: (user + system) * CLOCK_TICK_MS,
+      endedChildrenMs: (childUser + childSystem) * CLOCK_TICK_MS,
+    };
   } catch {
     return null;
   }
 }
 
-/** The process and all of its descendants. */
-function familyOf(pid: number): Spent[] {
-  const all = readdirSync("/proc").flatMap((name) => (/^\d+$/.test(name) ? (readSpent(Number(name)) ?? []) : []));
+/** Returns the process and all of its descendants. */
+function readProcessFamily(pid: number): ProcessUsage[] {
+  const all = readdirSync("/proc").flatMap((name) =>
+    /^\d+$/.test(name) ? (readProcessUsage(Number(name)) ?? []) : [],
+  );
   const pids = new Set([pid]);
   for (let size = 0; size !== pids.size; ) {
     size = pids.size;
-    for (const one of all) if (pids.has(one.parent)) pids.add(one.pid);
+    for (const usage of all) if (pids.has(usage.parent)) pids.add(usage.pid);
   }
-  return all.filter((one) => pids.has(one.pid));
+  return all.filter((usage) => pids.has(usage.pid));
 }
 
-/** Milliseconds since the start: of the service's own process, of its browsers, and of the database server. */
+/**
+ * Returns the processor time since the start, in milliseconds, of the service's Node process, of its browsers and of the database server.
+ */
 export function readProcessorTime(
   service: number,
   postmaster: number,
 ): Record<"Node" | "Chromium" | "PostgreSQL", number> {
-  const sum = (of: readonly Spent[]) => of.reduce((total, { own, ended }) => total + own + ended, 0);
-  const family = familyOf(service);
-  const node = family.find(({ pid }) => pid === service);
+  const sum = (usages: readonly ProcessUsage[]) =>
+    usages.reduce((total, { ownMs, endedChildrenMs }) => total + ownMs + endedChildrenMs, 0);
+  const serviceProcesses = readProcessFamily(service);
+  const node = serviceProcesses.find(({ pid }) => pid === service);
   if (!node) throw new Error("the service has ended");
-  // With an external database, a service starts only browsers.
-  return { Node: node.own, Chromium: sum(family) - node.own, PostgreSQL: sum(familyOf(postmaster)) };
+  // The database is external here, so the service's child processes are browsers only.
+  return {
+    Node: node.ownMs,
+    Chromium: sum(serviceProcesses) - node.ownMs,
+    PostgreSQL: sum(readProcessFamily(postmaster)),
+  };
 }

@@ -1,45 +1,45 @@
-/** The measured service: a separate process with a durable embedded database, without rate limits. */
+/** Starts the service that is measured: a separate process with an embedded database that writes to disk. Rate limits are off. */
 import { randomBytes } from "node:crypto";
 import { Agent, request } from "node:http";
 import { text } from "node:stream/consumers";
 import type { FirstCredentials } from "../../src/operations/access/bootstrap.js";
 import { startProcess } from "../../test/harness/process.js";
 
-/** The service closes connections that are idle for five seconds; a call at that moment would fail. */
-const IDLE_MS = 3_000;
+/** Closes idle connections before the service does so after five seconds. Otherwise a call could meet a connection that is being closed. */
+const IDLE_CONNECTION_MS = 3_000;
 
 export interface BenchService {
   url: string;
   databaseUrl: string;
-  /** Process id of the service, for memory measurements. */
+  /** Process ID of the service, for measurements of its memory. */
   pid: number;
   first: FirstCredentials;
   /**
-   * One REST call over a persistent connection, as the editor unless `token` is set; `body` is sent as JSON.
-   * @throws Error for any response but 2xx
+   * Sends a REST request over a persistent connection, with the editor's token unless `token` is set. Sends `body` as JSON.
+   * @throws Error if the response is not 2xx
    */
   // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape its caller expects
   call(method: string, path: string, body?: unknown, token?: string): Promise<any>;
-  /** Creates an active draft with a manual trigger; returns its id. */
+  /** Creates an action whose draft is active and has a manual trigger. Returns the action's ID. */
   createAction(name: string, code: string): Promise<number>;
   stop(): Promise<void>;
 }
 
-/** Starts it and resolves when it is ready; `environment` has variables of the service. */
+/** Starts the service and resolves when it is ready. `environment` has its environment variables. */
 export async function startBenchService(environment: Record<string, string> = {}): Promise<BenchService> {
   const service = startProcess({ LOG_LEVEL: "info", ...environment });
   const url = await service.ready();
   const first = service.credentials();
-  const agent = new Agent({ keepAlive: true, timeout: IDLE_MS });
+  const agent = new Agent({ keepAlive: true, timeout: IDLE_CONNECTION_MS });
   const headersFor = (token: string) => ({ "auth-token": token, "content-type": "application/json" });
 
-  // Node's http client: fetch takes more time than some of the measured calls.
+  // Uses Node's http client, because fetch takes longer than some of the measured calls.
   const call: BenchService["call"] = (method, path, body, token = first.tokens.editor) =>
     new Promise((resolve, reject) => {
       const outgoing = request(url + path, { method, agent, headers: headersFor(token) }, async (response) => {
-        const answer = await text(response);
-        if ((response.statusCode ?? 500) < 300) resolve(JSON.parse(answer));
-        else reject(new Error(`${method} ${path} answered ${response.statusCode}: ${answer}`));
+        const responseText = await text(response);
+        if ((response.statusCode ?? 500) < 300) resolve(JSON.parse(responseText));
+        else reject(new Error(`${method} ${path} answered ${response.statusCode}: ${responseText}`));
       });
       outgoing.once("error", reject).end(body === undefined ? undefined : JSON.stringify(body));
     });
@@ -63,18 +63,23 @@ export async function startBenchService(environment: Record<string, string> = {}
   };
 }
 
-/** One process with the API and the database, and `runners` processes that execute runs; resolves when all are ready. */
+/** Starts one process with the API and the database, and `runners` processes that execute runs. Resolves when all are ready. */
 export async function startFleet(runners: number, environment: Record<string, string> = {}): Promise<BenchService> {
-  const shared = { SETTINGS_KEY: randomBytes(32).toString("base64"), LOG_LEVEL: "info", ...environment };
-  const api = await startBenchService({ ...shared, ROLES: "api,scheduler" });
-  const performing = { ...shared, ROLES: "runner", DATABASE_URL: api.databaseUrl, PUBLIC_URL: api.url };
-  const others = Array.from({ length: runners }, () => startProcess(performing));
-  await Promise.all(others.map((other) => other.ready()));
+  const sharedEnvironment = { SETTINGS_KEY: randomBytes(32).toString("base64"), LOG_LEVEL: "info", ...environment };
+  const api = await startBenchService({ ...sharedEnvironment, ROLES: "api,scheduler" });
+  const runnerEnvironment = {
+    ...sharedEnvironment,
+    ROLES: "runner",
+    DATABASE_URL: api.databaseUrl,
+    PUBLIC_URL: api.url,
+  };
+  const runnerProcesses = Array.from({ length: runners }, () => startProcess(runnerEnvironment));
+  await Promise.all(runnerProcesses.map((other) => other.ready()));
   return {
     ...api,
     async stop() {
-      for (const other of others) other.signal("SIGTERM");
-      await Promise.all(others.map((other) => other.ended.then(() => other.clean())));
+      for (const other of runnerProcesses) other.signal("SIGTERM");
+      await Promise.all(runnerProcesses.map((other) => other.ended.then(() => other.clean())));
       await api.stop();
     },
   };

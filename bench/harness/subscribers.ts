@@ -1,44 +1,48 @@
 /**
- * A separate process that holds many graphql-transport-ws sockets and counts received messages with little overhead, so that the load
- * generator is not the bottleneck.
+ * Subscribers, run as a separate process: opens many GraphQL WebSockets and counts the messages with little overhead, so that the
+ * subscribers do not limit the measured rate.
  */
 import { once } from "node:events";
 import WebSocket from "ws";
 
-/** Request of the parent. */
-export interface Wanted {
+/** Message from the parent process: what to subscribe to. */
+export interface SubscribersOptions {
   url: string;
   token: string;
   query: string;
   sockets: number;
 }
 
-/** Periodic report to the parent: deliveries so far, and sampled delays since the last report. */
-export interface Report {
+/** Periodic message to the parent process: the total deliveries, and sampled delays since the last report. */
+export interface DeliveryReport {
   delivered: number;
-  /** Sockets that have received at least one delivery. */
-  reached: number;
-  /** Milliseconds since the event's `sentAt`. */
+  /** Number of sockets that have received at least one delivery. */
+  reachedSockets: number;
+  /** Delays in milliseconds, counted from the event's `sentAt`. */
   delays: number[];
 }
 
-/** One of this many sockets parses its messages; the others only count them. */
-const SAMPLED = 20;
-/** Sockets that are opened concurrently. */
-const AT_ONCE = 50;
-const REPORT_MS = 5;
-const SENT_AT = '"sentAt":';
+/** Every twentieth socket parses its messages to measure delays. The others only count messages. */
+const SAMPLE_INTERVAL = 20;
+/** Maximum number of sockets that are being opened at the same time. */
+const CONCURRENT_OPENINGS = 50;
+const REPORT_INTERVAL_MS = 5;
+const SENT_AT_KEY = '"sentAt":';
 
-const report: Report = { delivered: 0, reached: 0, delays: [] };
+const report: DeliveryReport = { delivered: 0, reachedSockets: 0, delays: [] };
 
-function delayOf(text: string): number {
-  const at = text.indexOf(SENT_AT);
-  if (at < 0) throw new Error(`no event: ${text}`);
-  return performance.timeOrigin + performance.now() - Number.parseFloat(text.slice(at + SENT_AT.length, at + 40));
+function parseDelay(text: string): number {
+  const keyIndex = text.indexOf(SENT_AT_KEY);
+  if (keyIndex < 0) throw new Error(`no event: ${text}`);
+  return (
+    performance.timeOrigin +
+    performance.now() -
+    Number.parseFloat(text.slice(keyIndex + SENT_AT_KEY.length, keyIndex + 40))
+  );
 }
 
-/** Resolves when the server has accepted the socket and the subscription has been sent. */
-async function open({ url, token, query }: Wanted, sampled: boolean): Promise<void> {
+/** Opens a socket and subscribes. Resolves when the server has accepted the connection and the subscription has been sent. */
+async function openSocket({ url, token, query }: SubscribersOptions, isSampled: boolean): Promise<void> {
   const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws", {
     perMessageDeflate: false,
   });
@@ -49,28 +53,32 @@ async function open({ url, token, query }: Wanted, sampled: boolean): Promise<vo
   socket.send(JSON.stringify({ type: "connection_init", payload: { authToken: token } }));
   await once(socket, "message");
   socket.once("message", () => {
-    report.reached += 1;
+    report.reachedSockets += 1;
   });
   socket.on("message", (data) => {
     report.delivered += 1;
-    if (sampled) report.delays.push(delayOf(String(data)));
+    if (isSampled) report.delays.push(parseDelay(String(data)));
   });
   socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query } }));
 }
 
-function tell(): void {
+function sendReport(): void {
   process.send!(report);
   report.delays = [];
 }
 
 process.once("disconnect", () => process.exit(0));
-process.once("message", async (wanted: Wanted) => {
-  for (let opened = 0; opened < wanted.sockets; opened += AT_ONCE) {
-    await Promise.all(Array.from({ length: AT_ONCE }, (_, lane) => open(wanted, (opened + lane) % SAMPLED === 0)));
+process.once("message", async (options: SubscribersOptions) => {
+  for (let opened = 0; opened < options.sockets; opened += CONCURRENT_OPENINGS) {
+    await Promise.all(
+      Array.from({ length: CONCURRENT_OPENINGS }, (_, socketIndex) =>
+        openSocket(options, (opened + socketIndex) % SAMPLE_INTERVAL === 0),
+      ),
+    );
   }
-  let told = -1;
+  let reportedCount = -1;
   setInterval(() => {
-    if (report.delivered !== told) tell();
-    told = report.delivered;
-  }, REPORT_MS);
+    if (report.delivered !== reportedCount) sendReport();
+    reportedCount = report.delivered;
+  }, REPORT_INTERVAL_MS);
 });

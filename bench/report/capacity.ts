@@ -1,69 +1,74 @@
-/** Generates docs/operate/capacity.md from the stored costs of runs. */
-import type { Measured } from "./results.js";
+/** Generates docs/operate/capacity.md from the stored results of the figure `capacity`. */
+import type { StoredFigure } from "./results.js";
 
 export const CAPACITY_PAGE = "docs/operate/capacity.md";
 
-const IDLE = "idle, a second";
-/** Sizes of database servers on the page, in cores. */
-const CORES = [8, 32, 64];
-/** The rest is reserved for peaks, vacuum, checkpoints and backups. */
-const USED = 0.6;
-const DAY_S = 86_400;
+const IDLE_LINE = "idle, a second";
+/** Sizes of database servers, in cores, for which the page states the capacity. */
+const DATABASE_CORES = [8, 32, 64];
+/** Share of the cores that the page plans with. The rest is reserved for peaks, vacuum, checkpoints and backups. */
+const USABLE_SHARE = 0.6;
+const SECONDS_PER_DAY = 86_400;
 
-const number = (value: number): string =>
+const formatNumber = (value: number): string =>
   value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 1 : 0, useGrouping: true });
-/** Two significant digits, because the measurement is no more precise. */
-const about = (value: number): string => number(Number(value.toPrecision(2)));
-const tableOf = (head: readonly string[], lines: readonly (readonly string[])[]): string =>
+/** Rounds to two significant digits, because the measurement is no more precise. */
+const formatRounded = (value: number): string => formatNumber(Number(value.toPrecision(2)));
+const formatTable = (head: readonly string[], lines: readonly (readonly string[])[]): string =>
   [head, head.map(() => "---"), ...lines].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 
 type Costs = Map<string, number>;
 
-/** Costs by column, for each row of the measurement. */
-function costsOf({ rows }: Measured): Map<string, Costs> {
+/** Returns the costs of each line of the measurement, by column. */
+function readCosts({ rows }: StoredFigure): Map<string, Costs> {
   const lines = Map.groupBy(rows, ({ cell }) => cell!.line);
   return new Map([...lines].map(([line, of]) => [line, new Map(of.map(({ cell, value }) => [cell!.column, value]))]));
 }
 
-const runsOf = (costs: Costs, cores: number) => (cores * USED * 1_000) / costs.get("PostgreSQL")!;
+const runsPerSecond = (costs: Costs, cores: number) => (cores * USABLE_SHARE * 1_000) / costs.get("PostgreSQL")!;
 
-function costTable(lines: Map<string, Costs>): string {
-  const cells = [...lines].map(([line, costs]) => [`\`${line}\``, ...[...costs.values()].map(number)]);
+function formatCostTable(lines: Map<string, Costs>): string {
+  const cells = [...lines].map(([line, costs]) => [`\`${line}\``, ...[...costs.values()].map(formatNumber)]);
   const head = ["code", "Node, ms", "Chromium, ms", "PostgreSQL, ms", "statements", "WAL, bytes", "rows written"];
-  return tableOf(head, cells);
+  return formatTable(head, cells);
 }
 
-function planTable(lines: Map<string, Costs>): string {
+function formatPlanTable(lines: Map<string, Costs>): string {
   const cells = [...lines].map(([line, costs]) => {
-    const most = runsOf(costs, CORES.at(-1)!);
-    const runnerCores = (costs.get("Node")! + costs.get("Chromium")!) / 10 / USED;
+    const maximumRuns = runsPerSecond(costs, DATABASE_CORES.at(-1)!);
+    const runnerCores = (costs.get("Node")! + costs.get("Chromium")!) / 10 / USABLE_SHARE;
     return [
       `\`${line}\``,
-      ...CORES.map((cores) => about(runsOf(costs, cores))),
-      about((most * costs.get("WAL")!) / 1e6),
-      about(runnerCores),
+      ...DATABASE_CORES.map((cores) => formatRounded(runsPerSecond(costs, cores))),
+      formatRounded((maximumRuns * costs.get("WAL")!) / 1e6),
+      formatRounded(runnerCores),
     ];
   });
-  const heads = CORES.map((cores) => `runs a second, ${cores} cores`);
-  return tableOf(
-    ["code", ...heads, `WAL at ${CORES.at(-1)} cores, MB a second`, "runner cores for 100 runs a second"],
+  const runHeadings = DATABASE_CORES.map((cores) => `runs a second, ${cores} cores`);
+  return formatTable(
+    [
+      "code",
+      ...runHeadings,
+      `WAL at ${DATABASE_CORES.at(-1)} cores, MB a second`,
+      "runner cores for 100 runs a second",
+    ],
     cells,
   );
 }
 
-/** The page for the figure `capacity`. */
-export function capacityPage(measured: Measured): string {
-  const lines = costsOf(measured);
-  const idle = lines.get(IDLE)!;
-  lines.delete(IDLE);
-  const language = lines.get("language")!;
-  const [small] = CORES as [number];
+/** Returns the content of docs/operate/capacity.md. */
+export function capacityPage(measured: StoredFigure): string {
+  const lines = readCosts(measured);
+  const idleCosts = lines.get(IDLE_LINE)!;
+  lines.delete(IDLE_LINE);
+  const languageCosts = lines.get("language")!;
+  const [small] = DATABASE_CORES as [number];
   const { day, node, cores, rounds, load } = measured;
   const busy =
     load !== undefined && load > cores
-      ? `\n- **Other programs** kept the machine busy during the measurement (load ${number(load)} on ${cores} cores). Expect lower costs on a quiet machine.`
+      ? `\n- **Other programs** kept the machine busy during the measurement (load ${formatNumber(load)} on ${cores} cores). Expect lower costs on a quiet machine.`
       : "";
-  const stored = runsOf(language, small) * DAY_S;
+  const stored = runsPerSecond(languageCosts, small) * SECONDS_PER_DAY;
   return `# Capacity
 
 For operators who plan machines for a known number of runs. The tables contain measured costs of runs, and the number of runs that machines
@@ -80,21 +85,21 @@ npm run bench -- --report                             # writes this page
 Each line shows the costs of one call of \`runWithResult\`. \`bench/harness/kinds.ts\` has the code of each name. The last line, \`language, queued\`, is a
 run that first waits in the queue, as runs of schedules and log events do.
 
-${costTable(lines)}
+${formatCostTable(lines)}
 
 - **Times** are processor time, summed over all cores.
 - **WAL** is the log that PostgreSQL writes before it changes data. The column excludes checkpoints. After each checkpoint, PostgreSQL also
   writes every changed page once.
-- **Background work** is included. An idle service with all roles takes ${number(idle.get("Node")!)} ms of Node, ${number(idle.get("PostgreSQL")!)} ms of PostgreSQL and
-  ${number(idle.get("statements")!)} statements a second. So one run costs less if there are many.
+- **Background work** is included. An idle service with all roles takes ${formatNumber(idleCosts.get("Node")!)} ms of Node, ${formatNumber(idleCosts.get("PostgreSQL")!)} ms of PostgreSQL and
+  ${formatNumber(idleCosts.get("statements")!)} statements a second. So one run costs less if there are many.
 - **Measured** ${day} with 8 callers, Node ${node}, ${cores} cores, ${rounds === 1 ? "one round" : `medians of ${rounds} rounds`}.${busy}
 
 ## Machines for a number of runs
 
-The table assumes that runs use ${USED * 100} % of the processor time of a machine. It divides this time on a database server by the PostgreSQL time of one run
-above, and on a runner by the times of Node and Chromium. The other ${100 - USED * 100} % are for peaks, vacuum, checkpoints and backups.
+The table assumes that runs use ${USABLE_SHARE * 100} % of the processor time of a machine. It divides this time on a database server by the PostgreSQL time of one run
+above, and on a runner by the times of Node and Chromium. The other ${100 - USABLE_SHARE * 100} % are for peaks, vacuum, checkpoints and backups.
 
-${planTable(lines)}
+${formatPlanTable(lines)}
 
 These figures are computed, not measured:
 
@@ -102,7 +107,7 @@ These figures are computed, not measured:
 - Use a disk that writes at least twice the MB a second of the table, and flushes in less than 1 ms.
 - With more cores, PostgreSQL loses more time to locks and cache misses. With 64 cores, expect less than the table says.
 - A run that reads many entries of a data source costs more.
-- ${small} cores of \`language\` runs write about ${about((stored * language.get("WAL")!) / 1e9)} GB of WAL a day. \`LOG_MAX_MB\` limits the stored history of each app, not the WAL.
+- ${small} cores of \`language\` runs write about ${formatRounded((stored * languageCosts.get("WAL")!) / 1e9)} GB of WAL a day. \`LOG_MAX_MB\` limits the stored history of each app, not the WAL.
 
 ## Next steps when one machine is full
 

@@ -1,26 +1,26 @@
-/** Draws the growth of a figure as SVG, readable on light and on dark. */
+/** Draws the lines of a figure as SVG that is readable on a light and on a dark background. */
 
-export interface Line {
+export interface PlotLine {
   name: string;
   points: { x: number; y: number }[];
-  /** The baseline, drawn dashed. */
+  /** True for the baseline, whose line is dashed. */
   isFloor?: boolean;
 }
 
-export interface Plot {
+export interface PlotOptions {
   title: string;
   xName: string;
   unit: string;
-  lines: Line[];
+  lines: PlotLine[];
 }
 
 const [WIDTH, HEIGHT] = [640, 360];
-/** Margin above for three lines of text. */
-const AREA = { left: 64, right: 16, top: 108, bottom: 48 };
-const STEPS = 4;
-const [LEGEND, LEGEND_LINE] = [44, 20];
+/** Margins of the drawing. The top margin holds three lines of text. */
+const PLOT_MARGINS = { left: 64, right: 16, top: 108, bottom: 48 };
+const GRID_STEPS = 4;
+const [LEGEND_TOP, LEGEND_LINE] = [44, 20];
 
-const STYLE = `
+const SVG_STYLE = `
   text { font: 13px system-ui, sans-serif; fill: #4b535d; } .title { font-weight: 600; font-size: 15px; }
   .grid { stroke: #8b949e; stroke-opacity: .35; } polyline { stroke-width: 2.5; }
   .own0 { stroke: #1f6feb; fill: #1f6feb; } .own1 { stroke: #1a7f37; fill: #1a7f37; }
@@ -30,60 +30,68 @@ const STYLE = `
     .floor { stroke: #e3a04f; fill: #e3a04f; }
   }`;
 
-const escaped = (text: string) =>
+const escapeXml = (text: string) =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
-const number = (value: number) => value.toLocaleString("en", { maximumSignificantDigits: 3 });
+const formatNumber = (value: number) => value.toLocaleString("en", { maximumSignificantDigits: 3 });
 
-/** The next higher value of 1, 2, 5, 10, …: the end of an axis is a round number. */
-function roundedUp(value: number): number {
+/** Rounds up to the next number of the series 1, 2, 5, 10, 20, …, which becomes the end of an axis. */
+function roundUpToAxisEnd(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   return ([1, 2, 5, 10].find((factor) => factor * power >= value) ?? 10) * power;
 }
 
-/** Sizes are on a logarithmic axis. */
-function scales(lines: readonly Line[]): { x(value: number): number; y(value: number): number; top: number } {
+/** Returns functions that convert values into coordinates. The axis of sizes is logarithmic. */
+function createScales(lines: readonly PlotLine[]): { x(value: number): number; y(value: number): number; top: number } {
   const all = lines.flatMap(({ points }) => points);
   const [from, to] = [Math.min(...all.map(({ x }) => x)), Math.max(...all.map(({ x }) => x))];
-  const top = roundedUp(Math.max(...all.map(({ y }) => y)));
-  const [width, height] = [WIDTH - AREA.left - AREA.right, HEIGHT - AREA.top - AREA.bottom];
+  const top = roundUpToAxisEnd(Math.max(...all.map(({ y }) => y)));
+  const [width, height] = [
+    WIDTH - PLOT_MARGINS.left - PLOT_MARGINS.right,
+    HEIGHT - PLOT_MARGINS.top - PLOT_MARGINS.bottom,
+  ];
   return {
-    x: (value) => AREA.left + 24 + ((width - 48) * Math.log(value / from)) / Math.log(to / from),
-    y: (value) => AREA.top + height * (1 - value / top),
+    x: (value) => PLOT_MARGINS.left + 24 + ((width - 48) * Math.log(value / from)) / Math.log(to / from),
+    y: (value) => PLOT_MARGINS.top + height * (1 - value / top),
     top,
   };
 }
 
-export function svgOf({ title, xName, unit, lines }: Plot): string {
-  const { x, y, top } = scales(lines);
-  const at = (value: number) => value.toFixed(1);
-  const text = (left: number, down: number, words: string, more = "") =>
-    `<text x="${at(left)}" y="${at(down)}"${more}>${escaped(words)}</text>`;
-  const grid = Array.from({ length: STEPS + 1 }, (_, step) => {
-    const value = (top * step) / STEPS;
-    const line = `<line class="grid" x1="${AREA.left}" x2="${WIDTH - AREA.right}" y1="${at(y(value))}" y2="${at(y(value))}"/>`;
-    return line + text(AREA.left - 8, y(value) + 4, number(value), ' text-anchor="end"');
+export function drawSvg({ title, xName, unit, lines }: PlotOptions): string {
+  const { x, y, top } = createScales(lines);
+  const formatCoordinate = (value: number) => value.toFixed(1);
+  const drawText = (left: number, top: number, words: string, more = "") =>
+    `<text x="${formatCoordinate(left)}" y="${formatCoordinate(top)}"${more}>${escapeXml(words)}</text>`;
+  const grid = Array.from({ length: GRID_STEPS + 1 }, (_, step) => {
+    const value = (top * step) / GRID_STEPS;
+    const line = `<line class="grid" x1="${PLOT_MARGINS.left}" x2="${WIDTH - PLOT_MARGINS.right}" y1="${formatCoordinate(y(value))}" y2="${formatCoordinate(y(value))}"/>`;
+    return line + drawText(PLOT_MARGINS.left - 8, y(value) + 4, formatNumber(value), ' text-anchor="end"');
   });
   const sizes = [...new Set(lines.flatMap(({ points }) => points.map((point) => point.x)))];
-  const marks = sizes.map((size) => text(x(size), HEIGHT - AREA.bottom + 20, number(size), ' text-anchor="middle"'));
-  const kinds = lines.map(({ isFloor }, index) => (isFloor ? "floor" : `own${index}`));
-  const drawn = lines.map(({ points }, index) => {
-    const way = points.map((point) => `${at(x(point.x))},${at(y(point.y))}`).join(" ");
+  const sizeLabels = sizes.map((size) =>
+    drawText(x(size), HEIGHT - PLOT_MARGINS.bottom + 20, formatNumber(size), ' text-anchor="middle"'),
+  );
+  const lineClasses = lines.map(({ isFloor }, index) => (isFloor ? "floor" : `own${index}`));
+  const lineElements = lines.map(({ points }, index) => {
+    const pathPoints = points
+      .map((point) => `${formatCoordinate(x(point.x))},${formatCoordinate(y(point.y))}`)
+      .join(" ");
     const dots = points.map(
-      (point) => `<circle class="${kinds[index]}" cx="${at(x(point.x))}" cy="${at(y(point.y))}" r="4"/>`,
+      (point) =>
+        `<circle class="${lineClasses[index]}" cx="${formatCoordinate(x(point.x))}" cy="${formatCoordinate(y(point.y))}" r="4"/>`,
     );
-    return `<polyline style="fill:none" class="${kinds[index]}" points="${way}"/>${dots.join("")}`;
+    return `<polyline style="fill:none" class="${lineClasses[index]}" points="${pathPoints}"/>${dots.join("")}`;
   });
   const legend = lines.map(({ name }, index) => {
-    const down = LEGEND + index * LEGEND_LINE;
-    const line = `<line class="${kinds[index]}" stroke-width="2.5" x1="${AREA.left}" x2="${AREA.left + 24}" y1="${down}" y2="${down}"/>`;
-    return line + text(AREA.left + 32, down + 4, name);
+    const top = LEGEND_TOP + index * LEGEND_LINE;
+    const line = `<line class="${lineClasses[index]}" stroke-width="2.5" x1="${PLOT_MARGINS.left}" x2="${PLOT_MARGINS.left + 24}" y1="${top}" y2="${top}"/>`;
+    return line + drawText(PLOT_MARGINS.left + 32, top + 4, name);
   });
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escaped(title)}">
-<style>${STYLE}
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escapeXml(title)}">
+<style>${SVG_STYLE}
 </style>
-${text(AREA.left, 22, `${title}, ${unit}`, ' class="title"')}
-${[...legend, ...grid, ...marks, ...drawn].join("\n")}
-${text(WIDTH / 2, HEIGHT - 8, xName, ' text-anchor="middle"')}
+${drawText(PLOT_MARGINS.left, 22, `${title}, ${unit}`, ' class="title"')}
+${[...legend, ...grid, ...sizeLabels, ...lineElements].join("\n")}
+${drawText(WIDTH / 2, HEIGHT - 8, xName, ' text-anchor="middle"')}
 </svg>
 `;
 }

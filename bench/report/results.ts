@@ -1,32 +1,32 @@
-/** The file with the stored figures. */
+/** Reads and writes the file with the stored results of the benchmark. */
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
-import type { Row } from "../harness/figure.js";
+import type { FigureRow } from "../harness/figure.js";
 
-export interface Measured {
+export interface StoredFigure {
   title: string;
-  /** ISO 8601, of the day. */
+  /** Date of the measurement in ISO 8601. */
   day: string;
   node: string;
   cores: number;
   rounds: number;
-  /** Load average of the machine before the figure was measured. */
+  /** Load average of the machine before the measurement. */
   load?: number;
-  rows: Row[];
+  rows: FigureRow[];
 }
 
-/** Default file for figures. */
-export const RESULTS = "bench/results.json";
+/** Default path of the file with the results. */
+export const DEFAULT_RESULTS_FILE = "bench/results.json";
 
-/** By name of the figure. */
-export type Results = Record<string, Measured>;
+/** Results by the name of the figure. */
+export type StoredFigures = Record<string, StoredFigure>;
 
-export function readResults(file: string): Results {
-  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Results) : {};
+export function readResults(file: string): StoredFigures {
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as StoredFigures) : {};
 }
 
-/** Adds to the current content of the file, atomically. */
-export function keepResult(file: string, figure: string, measured: Measured): void {
-  const draft = `${file}.draft`;
-  writeFileSync(draft, `${JSON.stringify({ ...readResults(file), [figure]: measured }, null, 2)}\n`);
-  renameSync(draft, file);
+/** Adds a figure's result to the file, atomically. */
+export function storeResult(file: string, figure: string, measured: StoredFigure): void {
+  const temporaryFile = `${file}.draft`;
+  writeFileSync(temporaryFile, `${JSON.stringify({ ...readResults(file), [figure]: measured }, null, 2)}\n`);
+  renameSync(temporaryFile, file);
 }

@@ -1,6 +1,6 @@
-/** Descriptions of the figures for readers who do not know the service, and the text around them. Contains no figures. */
+/** Texts of BENCHMARKS.md: introductions to the figures for readers who do not know the service. They contain no measured values. */
 
-export const INTRODUCTION = `# Benchmarks
+export const PAGE_INTRODUCTION = `# Benchmarks
 
 Each figure stands beside its floor: the bare mechanism under it, measured in the same run on the same machine. So the ratio tells what the
 service adds, and holds on another machine, where the times do not. Below a figure is what \`npm run bench\` prints of it, and where
@@ -14,13 +14,13 @@ npm run bench -- --report            # this page and its drawings, of that file
 \`\`\`
 `;
 
-const RUN = `A caller posts \`runWithResult\` and has the result: HTTP, the judging of caller and action, the run's row in the database, the code in its
+const RUN_DESCRIPTION = `A caller posts \`runWithResult\` and has the result: HTTP, the judging of caller and action, the run's row in the database, the code in its
 own sandboxed realm, the search for secrets in what came out, the log entry. The floor is Chromium alone, with the very same switches:
 a page that is sent to a fresh document for each evaluation, and for the single call an evaluation in a page that is kept.`;
 
-/** By the figure's name; without an entry its title is enough. */
-export const ABOUT: Record<string, string> = {
-  language: `${RUN} This code uses the language alone, so it runs in a realm of its own.`,
+/** Introduction of each figure by its name. A figure without an entry has only its title. */
+export const FIGURE_INTRODUCTIONS: Record<string, string> = {
+  language: `${RUN_DESCRIPTION} This code uses the language alone, so it runs in a realm of its own.`,
   document: "The same for code that names the document: each run has a fresh one.",
   "svc-csv": "The same with a package that needs no network.",
   "svc-session": "The same with the session of whoever called.",
@@ -64,7 +64,7 @@ export const ABOUT: Record<string, string> = {
     "What others feel of an action that fills its memory again and again: the same calls in quiet are the floor.",
 };
 
-export const BY_HAND = `## Measured by hand
+export const MANUAL_MEASUREMENTS = `## Measured by hand
 
 The floors use the same Chromium with the same switches, of which one (no new frame host for each navigation) saves a third of a navigation:
 with Chromium's own defaults that loop makes two thirds as many (93 to 100 a second beside 142 to 155, on 2 cores of the fastest machine

@@ -4,14 +4,14 @@ import type { AddressInfo } from "node:net";
 import { createServer, type Server, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
-import { type Connection, openConnection, requestOf } from "../../bench/harness/connection.js";
+import { encodePostRequest, openConnection, type PersistentConnection } from "../../bench/harness/connection.js";
 
 describe("the connection of the benchmarks", () => {
   let server: Server;
   let url: URL;
   let other: Socket;
   let received = "";
-  let connection: Connection;
+  let connection: PersistentConnection;
 
   beforeEach(async () => {
     received = "";
@@ -30,7 +30,7 @@ describe("the connection of the benchmarks", () => {
     server.close();
   });
 
-  const ask = () => connection.ask(requestOf(url, { "content-type": "application/json" }, '{"ä":1}'));
+  const ask = () => connection.send(encodePostRequest(url, { "content-type": "application/json" }, '{"ä":1}'));
   const answered = async (...parts: string[]) => {
     for (const part of parts) {
       await delay(5);

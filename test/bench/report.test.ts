@@ -3,11 +3,11 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { FIGURES } from "../../bench/figures.js";
-import { reportOf } from "../../bench/report/page.js";
-import { svgOf } from "../../bench/report/plot.js";
-import { type Results, readResults } from "../../bench/report/results.js";
-import { ABOUT } from "../../bench/report/words.js";
+import { FIGURE_LOADERS } from "../../bench/figures.js";
+import { createReport } from "../../bench/report/page.js";
+import { drawSvg } from "../../bench/report/plot.js";
+import { readResults, type StoredFigures } from "../../bench/report/results.js";
+import { FIGURE_INTRODUCTIONS } from "../../bench/report/words.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
@@ -18,7 +18,7 @@ const row = (callers: number, value: number, floor: number) => ({
   floor: { name: "bare", value: floor },
   size: { line: "runs", of: "callers", value: callers },
 });
-const GROWN: Results = {
+const GROWN: StoredFigures = {
   language: {
     ...{ title: "runs", day: "2026-01-02", node: "24.0.0", cores: 2, rounds: 3 },
     rows: [row(1, 80, 160), row(8, 120, 150), row(64, 135.25, 155), { name: "alone", value: 6.25, unit: "ms" }],
@@ -27,7 +27,7 @@ const GROWN: Results = {
 
 describe("the report of the benchmarks", () => {
   it("is generated from the measured figures", () => {
-    const made = reportOf(readResults(join(ROOT, "bench/results.json")), Object.keys(FIGURES));
+    const made = createReport(readResults(join(ROOT, "bench/results.json")), Object.keys(FIGURE_LOADERS));
     const drawn = globSync("docs/pictures/bench/*.svg", { cwd: ROOT });
     expect(["BENCHMARKS.md", "docs/operate/capacity.md", ...drawn]).to.have.members(Object.keys(made));
     for (const [path, text] of Object.entries(made)) {
@@ -37,7 +37,7 @@ describe("the report of the benchmarks", () => {
   });
 
   it("has each figure beside its floor, says where it was measured, and what is missing", () => {
-    const { "BENCHMARKS.md": page } = reportOf(GROWN, Object.keys(FIGURES));
+    const { "BENCHMARKS.md": page } = createReport(GROWN, Object.keys(FIGURE_LOADERS));
     expect(page).to.contain("| 64 callers | 135.3 a second | 155 a second, bare | 0.87 |");
     expect(page).to.contain("| alone | 6.25 ms |  |  |");
     expect(page).to.contain("Measured 2026-01-02, Node 24.0.0, 2 cores, 3 rounds.");
@@ -45,15 +45,15 @@ describe("the report of the benchmarks", () => {
   });
 
   it("draws a figure of three sizes with its floor, and none of fewer", () => {
-    const { "docs/pictures/bench/language.svg": svg } = reportOf(GROWN, ["language"]);
+    const { "docs/pictures/bench/language.svg": svg } = createReport(GROWN, ["language"]);
     expect(svg!.match(/<circle /g)).to.have.length(6);
     const few = { language: { ...GROWN["language"]!, rows: GROWN["language"]!.rows.slice(1) } };
-    expect(Object.keys(reportOf(few, ["language"]))).to.deep.equal(["BENCHMARKS.md"]);
+    expect(Object.keys(createReport(few, ["language"]))).to.deep.equal(["BENCHMARKS.md"]);
   });
 
   it("keeps points inside the drawing and words out of its markup", () => {
     const points = [1, 1_000, 1_000_000].map((x) => ({ x, y: x / 3 }));
-    const svg = svgOf({ title: 'a <b> & "c"', xName: "x", unit: "ms", lines: [{ name: "<script>", points }] });
+    const svg = drawSvg({ title: 'a <b> & "c"', xName: "x", unit: "ms", lines: [{ name: "<script>", points }] });
     expect(svg).to.contain("a &lt;b&gt; &amp; &quot;c&quot;, ms").and.not.contain("<script>");
     const found = [...svg.matchAll(/c[xy]="([^"]+)"/g)].map(([, at]) => Number(at));
     expect(found).to.have.length(6);
@@ -61,6 +61,6 @@ describe("the report of the benchmarks", () => {
   });
 
   it("has words for every figure", () => {
-    expect(Object.keys(ABOUT)).to.have.members(Object.keys(FIGURES));
+    expect(Object.keys(FIGURE_INTRODUCTIONS)).to.have.members(Object.keys(FIGURE_LOADERS));
   });
 });

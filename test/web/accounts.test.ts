@@ -1,4 +1,6 @@
-/** Accounts in Studio, in a real browser with a virtual authenticator: set-up, sign-in, passkeys, reset, OpenID, an expired session. */
+/**
+ * Tests Studio's accounts in a real browser with a virtual authenticator: set-up, sign-in, passkeys, reset, OpenID, and an expired session.
+ */
 import { expect } from "chai";
 import type { Browser, BrowserContext, Page } from "puppeteer";
 import type { PeopleAccounts } from "../../src/operations/accounts/people-accounts.js";
@@ -19,7 +21,7 @@ describe("accounts in Studio", () => {
   let context: BrowserContext;
   let page: Page;
   let studio: StudioPage;
-  /** Passkeys need a host name. */
+  /** URL of the service by a host name, because passkeys do not work with an IP address. */
   let base: string;
 
   before(async () => {
@@ -100,7 +102,7 @@ describe("accounts in Studio", () => {
 
   it("the first link creates an administrator by passphrase, and its token is in no address after it was read", async () => {
     const requested: string[] = [];
-    // Puppeteer adds the fragment of the page's URL, which is not sent.
+    // Puppeteer adds the fragment of the page's URL, which browsers do not send.
     page.on("request", (request) => requested.push(request.url().split("#")[0]!));
     const email = await openSetup();
     expect(await page.evaluate("location.href")).to.equal(`${base}/studio/setup`);
@@ -301,13 +303,13 @@ describe("accounts in Studio", () => {
     const name = 'input[aria-label="Name of the app"]';
     await studio.replace(name, "Renamed after a break");
     await made.sessions.endAll(user.id);
-    // By script: a background request may have opened the dialog already, which would receive the click.
+    // Clicks by script: a background request may already have opened the dialog, which would receive a click of the mouse.
     await page.$eval(studio.withText("button[not(@disabled)]", "Rename"), (one) =>
       (one as unknown as { click(): void }).click(),
     );
     await page.waitForSelector("dialog[open] input[name=passphrase]");
     await look(page, "expired");
-    // Another person's sign-in neither sends the request nor closes the dialog.
+    // The sign-in of another person must neither send the waiting request nor close the dialog.
     const other = await signedInPerson(service);
     await studio.replace("dialog input[name=email]", other.email);
     await fill("passphrase", PASSPHRASE);

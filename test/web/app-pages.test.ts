@@ -8,7 +8,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
 
-/** Writes into the example page, as the action of the guide does. */
+/** Returns action code that writes a text into the example page, like the action of the guide. */
 const greet = (text: string) =>
   `async function execute({ payload, settings }) {
      document.querySelector("#greeting").textContent = ${JSON.stringify(text)} + " on page " + payload.data._pageId;
@@ -20,7 +20,7 @@ describe("the app's own pages", () => {
   let browser: Browser;
   let page: Page;
   let watch: PageWatch;
-  /** A proxy for the pages; everything else reaches the service directly. */
+  /** Proxy between the pages and the service. Requests of the test go to the service directly. */
   let network: Network;
   let names = 0;
 
@@ -75,7 +75,7 @@ describe("the app's own pages", () => {
   const greeting = () => page.$eval("#greeting", (output) => output.textContent);
   const view = (id: number) => page.evaluate(`void Svc.App.Analytics.pageView({ _pageId: ${id} })`);
 
-  /** Views pages until the greeting has this text. */
+  /** Sends page views until the greeting in the page has this text. */
   async function viewUntil(text: string): Promise<void> {
     let id = 100;
     await until(async () => {
@@ -290,7 +290,7 @@ describe("the app's own pages", () => {
     it("in the viewer for the session of a person: it runs drafts, and ends with the session or the role", async () => {
       const [owner, other] = [await signedInPerson(service), await signedInPerson(service)];
       const ids = [owner.user.id, other.user.id];
-      // Both stay owners of the organization.
+      // Both users remain owners of the organization.
       await service.db.query("UPDATE person SET is_administrator = false WHERE id = ANY ($1::bigint[])", [ids]);
       await create(greet("a draft"), { access: "editors" });
       await page.setCookie({ name: "auth_token", value: owner.token, url: network.url });

@@ -1,15 +1,15 @@
-/** A real Chromium for tests of our own pages. */
+/** Starts a real Chromium for tests of the service's pages, and records errors of a page. */
 import { type Browser, launch, type Page } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import { findChromium, usualPaths } from "../../src/engine/chromium-path.js";
 
-/** Puppeteer gives up after 30 s, which a page needs on a busy machine now and then. */
+/** Time limit for a page. Puppeteer's default is 30 s, which a page sometimes exceeds on a busy machine. */
 const WAIT_LIMIT_MS = 120_000;
 
 export async function launchChromium(): Promise<Browser> {
   const executablePath = findChromium(readConfig().chromePath, usualPaths(null));
   if (!executablePath) throw new Error("no Chromium found: set CHROME_PATH");
-  // Chromium refuses its sandbox as root; these pages are trusted, so a test may run without it.
+  // Chromium refuses to run its sandbox as root. These pages are trusted, so the tests turn the sandbox off.
   const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   const browser = await launch({
     ...{ executablePath, pipe: true, protocolTimeout: 2 * WAIT_LIMIT_MS },
@@ -23,9 +23,9 @@ export async function launchChromium(): Promise<Browser> {
   return browser;
 }
 
-/** Observations of a page that tests must rule out. */
+/** Faults of a page that tests expect to be empty. */
 export interface PageWatch {
-  /** Requested URLs outside the page's origin. */
+  /** URLs outside of the page's origin that the page has requested. */
   foreign: string[];
   /** Uncaught errors, console errors and violations of the content security policy. */
   errors: string[];

@@ -1,4 +1,4 @@
-/** Requests of the client library about the events of a page. */
+/** Tests which requests the client library sends for analytics events. */
 import { expect } from "chai";
 import { useClientPage } from "./client-page.js";
 

@@ -64,7 +64,7 @@ describe("the files of the client library", () => {
     expect(await script.text()).to.contain("Svc");
     expect(script.headers.get("cache-control")).to.equal("no-cache");
     const etag = script.headers.get("etag") ?? "";
-    // fetch would add a Cache-Control of its own that rules 304 out.
+    // Uses node:http, because fetch adds a Cache-Control header that prevents a 304 response.
     const status = await new Promise((resolve) =>
       get(
         `${client.service.origin}/client/svc.js`,

@@ -1,4 +1,4 @@
-/** The `clientTriggers` subscription for tests: sets and removes actions, and cuts the sockets. */
+/** Test server for the `clientTriggers` subscription: adds and removes client actions, and interrupts connections. */
 import { createHash } from "node:crypto";
 import type { Server } from "node:http";
 import { buildSchema, GraphQLError } from "graphql";
@@ -10,7 +10,7 @@ export interface TestAction {
   id: number;
   name: string;
   code: string;
-  /** `where` of its analytics trigger. */
+  /** Conditions of the action's analytics trigger. */
   where: object;
   assets?: { name: string; url: string; path: string; integrity?: string }[];
 }
@@ -76,11 +76,11 @@ export function createFeed(httpServer: Server) {
       actions.delete(id);
       tell([], [id]);
     },
-    /** Leaves every socket open without any response, like a network that fails silently. */
+    /** Stops reading from all sockets but leaves them open, like a network that fails without an error. */
     silence() {
       for (const socket of sockets) socket.pause();
     },
-    /** Ends every socket without a close frame, like a failing network. */
+    /** Ends all sockets without a close frame, like a network that fails. */
     cut() {
       for (const socket of sockets) socket.terminate();
     },

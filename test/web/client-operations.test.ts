@@ -10,7 +10,7 @@ interface Case {
 
 const action = { id: 5, name: "hello" };
 
-/** Specification, Action operations; contract, section 3. */
+/** Calls of the client library, each with the expected request and the returned value. */
 const CASES: Case[] = [
   {
     call: "get()",

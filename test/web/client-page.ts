@@ -1,21 +1,21 @@
-/** Opens the client library in a real page for each test of a suite, with its service and a foreign host. */
+/** Opens the client library in a real page for each test of a suite, with a scripted service and a second host. */
 import type { Browser, Page } from "puppeteer";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type ClientService, startClientService } from "./client-service.js";
 
 export interface ClientPage {
   service: ClientService;
-  /** Another host, which must receive nothing. */
+  /** Second host, which must receive no request. */
   elsewhere: ClientService;
   page: Page;
   watch: PageWatch;
-  /** Evaluates code in the page. */
+  /** Evaluates code in the page and resolves to its value. */
   run(code: string): Promise<unknown>;
-  /** Reloads the page with its scripts, after a test has set the service up. */
+  /** Opens the page again with these scripts, after a test has changed the service's responses. */
   open(...scripts: string[]): Promise<void>;
 }
 
-/** Registers the suite's hooks; the returned object is filled before each test. */
+/** Registers the hooks of a suite. The returned object has its values only inside tests. */
 export function useClientPage(): ClientPage {
   let browser: Browser;
   const fixture = {
@@ -53,7 +53,7 @@ export function useClientPage(): ClientPage {
   return fixture;
 }
 
-/** Code that returns the reason of a rejected promise in a serializable form. */
+/** Returns code that evaluates to the reason of a rejected promise, as plain JSON. */
 export const rejectionOf = (promise: string) =>
   `(${promise}).then(() => "resolved", (error) =>
     ({ isError: error instanceof Error, name: error.name, message: error.message, own: { ...error },

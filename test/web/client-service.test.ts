@@ -4,14 +4,14 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 
 interface Settled {
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the operation resolves with
+  // biome-ignore lint/suspicious/noExplicitAny: the value depends on the operation
   value?: any;
   refused?: { isError: boolean; status: string; error: string };
 }
 
 const ECHO = "async function execute({ payload }) { return [payload, 1]; }";
 
-/** The client library in Chromium with the real service. */
+/** Tests the client library in Chromium with the real service. */
 describe("Svc.App.V3.Actions in a browser, against the service", () => {
   let service: TestService;
   let browser: Browser;
@@ -25,7 +25,7 @@ describe("Svc.App.V3.Actions in a browser, against the service", () => {
     page = await browser.newPage();
     await browser.setCookie({ name: "auth_token", value: service.tokens.editor, domain: "127.0.0.1" });
     await page.goto(`${service.url}${actions}/${body.action.id}/compile?html`);
-    // The page's own token belongs to a viewer; these operations need an author.
+    // The page has a viewer's token, but these operations need an editor's token.
     await page.evaluate(`Svc.configure({ token: "${service.tokens.editor}" })`);
   });
   after(async () => {

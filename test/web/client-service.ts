@@ -1,4 +1,4 @@
-/** A service for the client library: scripted REST responses, a feed of client actions, recorded requests. */
+/** Test server for the client library: serves pages, returns scripted REST responses, publishes client actions, and records requests. */
 import type { AddressInfo } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { debugPage } from "../../src/api/debug-page.js";
@@ -18,14 +18,14 @@ export interface Answer {
   status?: number;
   body?: unknown;
   headers?: Record<string, string>;
-  /** Where the connection ends early. */
+  /** Point at which the server closes the connection. */
   cut?: "before the headers" | "after the headers";
 }
 
-/** A customer's page with the strictest policy that the library supports. */
+/** The strictest content security policy under which the library works. */
 const pagePolicy = (scripts: string) => `default-src 'none'; img-src data:; connect-src *; script-src ${scripts}`;
 
-/** Records every other request and sends the scripted response; by default 200 {}. */
+/** Answers all other routes: records each request and returns the scripted response, by default 200 with {}. */
 function createRecorder(app: FastifyInstance) {
   const received: Received[] = [];
   const answers = new Map<string, Answer>();
@@ -57,7 +57,7 @@ function createRecorder(app: FastifyInstance) {
 }
 
 interface PageRoute {
-  /** `with`: scripts, comma-separated; `policy`: allowed script sources of the page. */
+  /** `with` lists scripts, separated by commas. `policy` lists the script sources that the page allows. */
   Querystring: { with?: string; policy?: string; nonce?: string };
 }
 
@@ -89,7 +89,7 @@ export async function startClientService() {
   const script = (path: string, source: () => string) =>
     app.get(path, (_request, reply) => reply.type("text/javascript").send(source()));
   script("/env.js", () => `window.ENV = ${JSON.stringify(page.env)};`);
-  // As the service serves stored scripts, also to pages with an opaque origin.
+  // The same headers as from the service, so that pages with an opaque origin can load stored scripts.
   app.get("/dependency.js", (_request, reply) =>
     reply
       .headers({ "content-type": "text/javascript", "access-control-allow-origin": "*" })
@@ -117,7 +117,7 @@ export async function startClientService() {
     feed,
     page,
     origin: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
-    /** Resets everything: no requests, no responses, no actions. */
+    /** Removes all recorded requests, scripted responses and client actions. */
     reset() {
       recorder.received.length = 0;
       recorder.answers.clear();

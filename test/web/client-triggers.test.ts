@@ -6,7 +6,7 @@ import { useClientPage } from "./client-page.js";
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** Path for reports of action 5's runs. */
+/** Path to which pages report the runs of action 5. */
 const REPORTS = "/v3/apps/1/actions/5/clientRuns";
 
 interface Report {
@@ -30,7 +30,7 @@ function useTriggers() {
   const client = useClientPage();
   return {
     client,
-    /** Opens a live page with the given actions. */
+    /** Opens a live page that has the given client actions. */
     async openWith(...actions: TestAction[]): Promise<void> {
       for (const action of actions) client.service.feed.actions.set(action.id, action);
       client.service.page.env = { appId: 1, environment: "live", ...client.service.page.env };
@@ -114,7 +114,7 @@ describe("a client action", () => {
 describe("a client action that changes while a page is open", () => {
   const { client, openWith, view, report } = useTriggers();
 
-  /** Views pages until a run of action 5 returns a value. */
+  /** Sends page views until a run of action 5 returns the value. */
   async function viewUntil(value: string): Promise<void> {
     let count = client.service.received.filter(({ path }) => path === REPORTS).length;
     let result: unknown;
@@ -142,7 +142,7 @@ describe("a client action that changes while a page is open", () => {
   });
 
   it("is updated after the connection became silent", async () => {
-    // A hundred times faster: the library's timeout is 20 seconds.
+    // Makes timers a hundred times faster, because the library's timeout is 20 seconds.
     await client.page.evaluateOnNewDocument(
       `const wait = setTimeout; window.setTimeout = (then, ms) => wait(then, ms / 100);
        const each = setInterval; window.setInterval = (then, ms) => each(then, ms / 100);`,
@@ -265,7 +265,7 @@ describe("a client action that fails", () => {
     await openWith(action);
     await view();
     expect((await report()).result).to.equal(1);
-    // The next response from there contains 2.
+    // The server's next response contains 2 instead of 1.
     await openWith(action);
     await view();
     expect((await report(2)).error?.message).to.contain(url);

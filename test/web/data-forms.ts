@@ -1,4 +1,4 @@
-/** Changes of access rules, hooks and indexes in the forms of Studio's tab Rules. */
+/** Changes access rules, hooks and indexes in the forms of Studio's Rules tab, for tests. */
 import { expect } from "chai";
 import type { Page } from "puppeteer";
 import type { StudioPage } from "./studio-page.js";
@@ -8,7 +8,7 @@ interface OpenStudio {
   studio: StudioPage;
 }
 
-/** Returns the data source as the service has stored it. */
+/** Reads the definition of the data source from the service. */
 // biome-ignore lint/suspicious/noExplicitAny: JSON of the service
 type ReadDefinition = () => Promise<any>;
 
@@ -23,7 +23,7 @@ export async function editRules({ page, studio }: OpenStudio, definition: ReadDe
   expect(await studio.textOf(fault)).to.match(/^accessRules\[1\]\.require\[0\]\./);
   await studio.replace(`${rules} [aria-label="Rule 2"] input[aria-label="Value 1"]`, "{{user.Row}}");
   await page.waitForSelector(fault, { hidden: true });
-  // A value has the type that is chosen for it. One that does not have it is not saved.
+  // A value that does not have the chosen type is not saved.
   const inRule = (name: string) => `${rules} [aria-label="Rule 2"] [aria-label="${name}"]`;
   await studio.button("Add a condition", '//*[@aria-label="Rule 2"]');
   await studio.replace(inRule("Column 2"), "Seat");
@@ -31,7 +31,7 @@ export async function editRules({ page, studio }: OpenStudio, definition: ReadDe
   await studio.replace(inRule("Value 2"), "three");
   const noNumber = 'Value 2 must be a number (got "three"). Your change is not saved until you correct it.';
   await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${noNumber}'])`);
-  // The draft does not have the new row yet.
+  // The draft does not contain the new condition yet, because its value is not valid.
   await page.waitForSelector(`${rules} > .row > button.primary:disabled`);
   await studio.replace(inRule("Value 2"), "3");
   await studio.button("Add a condition", '//*[@aria-label="Rule 2"]');
@@ -60,7 +60,7 @@ export async function editRules({ page, studio }: OpenStudio, definition: ReadDe
 
 export async function editHooksAndIndexes({ page, studio }: OpenStudio, definition: ReadDefinition): Promise<void> {
   await page.select('select[aria-label="Add a hook"]', "operations");
-  // A second row for the same column does not replace the first.
+  // A second row for the same column must not replace the first row.
   const inHooks = (path: string) => `::-p-xpath(//*[@data-field="hooks"]//${path})`;
   await studio.button("Add a column");
   await studio.replace(inHooks("input[@aria-label='Column 2']"), "Row");

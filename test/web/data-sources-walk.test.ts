@@ -1,5 +1,5 @@
 /**
- * The first walk-through of docs/reference/data-sources.md as a newcomer: each line is pasted into a shell, and its page opened in a
+ * Tests the first walk-through of docs/reference/data-sources.md: pastes its commands into a shell and opens the resulting page in a
  * browser.
  */
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
@@ -15,7 +15,7 @@ import { launchChromium } from "./chromium.js";
 const GUIDE = readFileSync(fileURLToPath(new URL("../../../docs/reference/data-sources.md", import.meta.url)), "utf8");
 const SECTION = "## From a file to a page";
 
-/** The pasted texts: the commands before the walk-through, then one text for each step. */
+/** Returns the texts to paste: the commands before the walk-through, then one text for each step. */
 function steps(): string[] {
   const end = GUIDE.indexOf("\n## ", GUIDE.indexOf(SECTION) + SECTION.length);
   return [...GUIDE.slice(0, end).matchAll(/^```sh\n(.*?)^```$/gms)].map(([, commands]) => commands!);

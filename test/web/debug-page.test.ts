@@ -23,7 +23,7 @@ describe("the debug page", () => {
   it("leaves every other action to the service", async () => {
     await openFor("async function execute() {}");
     const path = "/v3/apps/1/actions/other/runWithResult?by=name";
-    // As the service responds to documents with an opaque origin.
+    // The same headers as from the service, so that a document with an opaque origin can read the response.
     const headers = { "access-control-allow-origin": "*", "access-control-allow-headers": "auth-token, content-type" };
     client.service.answers.set(`OPTIONS ${path}`, { headers });
     client.service.answers.set(`POST ${path}`, { headers, body: { result: "from the service" } });
@@ -51,7 +51,7 @@ describe("the debug page", () => {
     const url = `${client.service.origin}/dependency.js`;
     const assets = [{ name: url, url, path: "/dependency.js", integrity: `sha256-${kept}` }];
     const values = [];
-    // The second response from there contains 2.
+    // The server's second response contains 2 instead of 1.
     for (const _ of [1, 2]) {
       await openFor("async function execute() { return window.dependencyValue ?? null; }", "greet", { assets });
       values.push(await client.run("Svc.App.V3.Actions.runWithResult(5)"));

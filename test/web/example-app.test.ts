@@ -1,4 +1,4 @@
-/** The example app for a newcomer: installed by the command, booked by visitors in a browser, removed again. */
+/** Tests the example app: installs it by its command, books seats in a browser, and removes it. */
 import { execFile } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const FOLDER = `${ROOT}examples/bookings/`;
-/** Ends a command that waits, so that its output is shown. */
+/** Stops a command that does not end, so that the test shows its output. */
 const LIMIT_MS = 40_000;
 const GUESTS = ["ann@example.com", "bob@example.com"];
 
@@ -48,7 +48,7 @@ describe("the example app", () => {
   const put = (...args: string[]) => example({}, "--url", service.url, "--app", String(service.appId), ...args);
   const get = async (path: string) => (await service.rest("GET", path.replace(":id", String(service.appId)))).body;
 
-  /** All data of the app that the example could have changed. */
+  /** Reads all parts of the app that the example could change. */
   async function state() {
     const [{ actions }, { dataSources }, settings, { apps }] = await Promise.all([
       get("/v3/apps/:id/actions"),
@@ -71,7 +71,7 @@ describe("the example app", () => {
 
   describe("in a browser", () => {
     const watches: PageWatch[] = [];
-    /** Open sockets of each page. */
+    /** Open WebSockets of each page. */
     const sockets: Set<string>[] = [];
     let pages: Page[];
 

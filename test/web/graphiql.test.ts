@@ -3,12 +3,15 @@ import type { Browser, Page } from "puppeteer";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
 
-/** The part of Monaco that the test needs. */
+/** The part of Monaco's API that the tests use. */
 interface MonacoGlobal {
   __MONACO: { editor: { getModels(): { uri: { path: string }; setValue(text: string): void }[] } };
 }
 
-/** A string, because the tests are compiled without DOM types. Monaco writes blanks as no-break spaces. */
+/**
+ * Returns code that waits for an answer with this operation name. It is a string, because the tests are compiled without DOM types. Monaco
+ * writes spaces as no-break spaces.
+ */
 const answerNaming = (name: string) => `(() => {
   const text = document.querySelector(".result-window")?.textContent?.replaceAll("\\u00a0", " ") ?? "";
   return text.includes("${name}") ? text : null;
@@ -25,11 +28,11 @@ async function fill(page: Page, file: string, text: string): Promise<void> {
   );
 }
 
-/** The visible suggestions, by their first word. */
+/** Code that returns the first word of each visible suggestion. */
 const SUGGESTED = `[...document.querySelectorAll(".graphiql-query-editor .suggest-widget.visible .monaco-list-row")]
   .map((row) => row.getAttribute("aria-label").split(",")[0])`;
 
-/** Resolves once GraphiQL suggests all of these at the end of the text, which is typed key by key. */
+/** Types a text key by key. Resolves when GraphiQL suggests all of these words at its end. */
 async function offers(page: Page, text: string, wanted: readonly string[]): Promise<void> {
   await fill(page, "operation.graphql", "");
   await page.click(".graphiql-query-editor .view-lines");
@@ -46,7 +49,10 @@ async function offers(page: Page, text: string, wanted: readonly string[]): Prom
 
 let operations = 0;
 
-/** Writes an operation with a new name into the editor, and runs it once GraphiQL has parsed it: its tab then has the name. */
+/**
+ * Writes an operation with a new name into the editor and returns its answer. Runs it only when the name of the tab shows that GraphiQL has
+ * parsed the operation.
+ */
 async function answerTo(page: Page, kind: "query" | "subscription", headers: object): Promise<string> {
   const name = `Operation${++operations}`;
   await fill(page, "request-headers.json", JSON.stringify(headers));
@@ -109,7 +115,7 @@ describe("GraphiQL at GET /graphql", () => {
 
   it("completes a createAction: its fields, and the values of its enums", async () => {
     const start = "mutation { createAction(appId: 1, data: { ";
-    // The list shows the first dozen.
+    // The list of suggestions shows only about twelve entries.
     await offers(page, start, ["name", "code", "environment"]);
     await offers(page, `${start}tri`, ["triggers"]);
     await offers(page, `${start}environment: `, ["server", "client", "any"]);

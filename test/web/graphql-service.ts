@@ -1,4 +1,4 @@
-/** The smallest service for GraphiQL: Apollo and graphql-ws on one path of a Fastify with our pages. */
+/** Minimal service for tests of GraphiQL: serves the service's pages, and GraphQL over HTTP and WebSocket on one path. */
 import { readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,7 @@ import { registerWebAssets, wantsPage } from "../../src/api/web-assets.js";
 
 const SDL = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
-/** The service's own schema; only the fields added here work. */
+/** The service's schema. Only the fields that are added here return values. */
 const schema = buildSchema(
   `${readFileSync(SDL, "utf8")} extend type Query { token: String } extend type Subscription { token: String }`,
 );
@@ -30,7 +30,9 @@ export interface GraphqlService {
   close(): Promise<void>;
 }
 
-/** Its only working field, `token`, returns the received credential: header over HTTP, parameter on a socket. */
+/**
+ * Starts the service. Its field `token` returns the received credential: the header of an HTTP request, or the parameter of a WebSocket.
+ */
 export async function startGraphqlService(): Promise<GraphqlService> {
   const app = Fastify({ forceCloseConnections: true });
   const apollo = new ApolloServer<Context>({ schema, rootValue: resolvers, stopOnTerminationSignals: false });

@@ -1,4 +1,4 @@
-/** Values that Studio warns about before everyone can read them, and values that it accepts. */
+/** Tests which setting values cause Studio's warning that they look like secrets. */
 import { expect } from "chai";
 import { looksSecret } from "../../src/web/studio/settings/looks-secret.js";
 

@@ -1,9 +1,9 @@
-/** Checks a page at two widths: nothing overflows horizontally. Writes pictures if ACCOUNT_PICTURES names a folder. */
+/** Checks that a page does not overflow horizontally, at two widths. Stores screenshots if ACCOUNT_PICTURES names a folder. */
 import { mkdirSync } from "node:fs";
 import { expect } from "chai";
 import type { Page } from "puppeteer";
 
-/** Set to a folder to look at the pages. */
+/** Folder for the screenshots; undefined if none are stored. */
 export const PICTURES = process.env["ACCOUNT_PICTURES"];
 
 const SIZES = [
@@ -13,7 +13,7 @@ const SIZES = [
 
 const DRAWN = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))";
 
-/** Checks the page at 390 and at 1280 pixels, and leaves it at 1280. */
+/** Checks the page at widths of 390 and 1280 pixels. The page is 1280 pixels wide afterwards. */
 export async function look(page: Page, name: string): Promise<void> {
   for (const size of SIZES) {
     await page.setViewport(size);

@@ -1,4 +1,4 @@
-/** `Svc.Media`: the same calls in a server action and in a page that loads svc.js. */
+/** Tests that the calls of `Svc.Media` return the same in a server action and in a page that loads svc.js. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { rows } from "../../src/data/database.js";
@@ -6,7 +6,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { mediaOf } from "../media/support.js";
 import { launchChromium } from "./chromium.js";
 
-/** All calls once, and their results. */
+/** Code that makes every call of the package once and returns the results. */
 const TOUR = `
   const { Folders, Files } = Svc.Media;
   const folder = await Folders.create({ name: "tour-" + where });
@@ -66,7 +66,7 @@ describe("Svc.Media", function () {
   before(async () => {
     [service, browser] = await Promise.all([startTestService({ ALLOW_PRIVATE_NETWORK: "1" }), launchChromium()]);
     page = await browser.newPage();
-    // Any page of another origin that loads the library would do.
+    // Any page of another origin that loads the library is enough for this test.
     await page.goto(`${service.url}/health/live`);
     for (const path of ["/client/packages/svc-media.js", "/client/svc.js"])
       await page.addScriptTag({ url: service.url + path });

@@ -1,4 +1,4 @@
-/** Messages for authors and people: `Svc.Communicate` in a server action and in a page, and Studio's outbox. */
+/** Tests messages: `Svc.Communicate` in a server action and in a page, and Studio's outbox. */
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";

@@ -1,4 +1,4 @@
-/** Notifications for people: in a page of the app, and in Studio. */
+/** Tests notifications in a page of the app and in Studio. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -39,7 +39,7 @@ describe("notifications in pages and Studio", function () {
       window.stop = Svc.Notifications.init().stream(({ data, readStatus }) => came.push(data.title + " " + readStatus));
     }`);
     const received = () => page.evaluate("came") as Promise<string[]>;
-    // Until the subscription has started, published notifications may be missed.
+    // Inserts repeatedly: a page misses notifications until its subscription has started.
     for (let n = 0; (await received()).length === 0; n += 1) {
       await insert(`first ${n}`);
       await until(async () => (await received()).length > 0, 300).catch(() => undefined);

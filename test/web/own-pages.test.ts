@@ -1,4 +1,4 @@
-/** Pages on other origins: the list of origins, their visitors' sessions and limits, and the page of the documents. */
+/** Tests pages on other origins: the list of allowed origins, the visitors' sessions and limits, and the example page of the docs. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
@@ -35,7 +35,7 @@ describe("pages on other origins", () => {
   const setOrigins = (origins: unknown, as?: string) =>
     service.rest("PUT", `${app}/origins`, { body: { origins }, ...(as && { as }) });
   const nextAddress = () => `203.0.113.${++addresses}`;
-  /** A request for a session as a page of that origin sends it. */
+  /** Requests a session, as a page of this origin does. */
   const visit = (origin: string | null = SHOP, as: string | null = null, address = nextAddress(), path = app) =>
     service.rest("POST", `${path}/visitors`, {
       as,
@@ -188,7 +188,7 @@ describe("pages on other origins", () => {
       const address = nextAddress();
       const began = performance.now();
       const answers: Answer[] = [];
-      // The limit refills while a slow machine sends: more batches follow until it is exhausted.
+      // The limit refills while a slow machine sends, so the test sends batches until a request is rejected.
       while (!answers.some(({ http }) => http === 429)) {
         answers.push(...(await Promise.all(Array.from({ length: 40 }, () => visit(SHOP, null, address)))));
       }
@@ -354,7 +354,7 @@ describe("pages on other origins", () => {
       await ada.reload();
       await reads(ada, "Hello ada@example.org");
       expect(await tokenOf(ada)).to.not.equal(await tokenOf(bob));
-      // The script env.js has given the page the public settings, and no session.
+      // The script env.js has given the page the public settings but no session.
       expect(await ada.evaluate("[ENV.environment, ENV.appId, ENV.session]")).to.deep.equal([
         "live",
         service.appId,

@@ -1,14 +1,14 @@
-/** Wrong arguments to the packages that call the service: every call rejects with `{status, error}`, and none throws or hangs. */
+/** Tests that every package call that reaches the service rejects wrong arguments with `{status, error}`, and that none throws or hangs. */
 import { expect } from "chai";
 import { STATUS } from "../../src/errors.js";
 import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-/** Calls that return at once, or need a page with a person. */
+/** Calls that the test leaves out: they return without a request, or need a page with a user. */
 const NOT_ASKED = ["subscribe", "unsubscribe", "stream", "init", "composeEmail", "shareURL", "logout"];
 
 const ARGUMENTS = ["", "undefined", "null", "0", "-1", "1.5", '"."', '".."', '""', "{}", "[]", "0, {}", '"..", {}'];
-/** Each call receives some of the arguments, the next call the others. */
+/** Groups of arguments. Calls use the groups in rotation, so that not every call receives every argument. */
 const SAMPLES = [0, 1, 2].map((first) => `[${sampleOf(ARGUMENTS, first, 3).map((one) => `[${one}]`)}]`);
 
 const CODE = `async function execute() {

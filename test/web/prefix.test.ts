@@ -1,6 +1,4 @@
-/**
- * The service behind a proxy that serves it under a path prefix: every page, script, socket, redirect, cookie and package stays under it.
- */
+/** Tests the service behind a proxy with a path prefix: every page, script, socket, redirect, cookie and package uses the prefix. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
@@ -10,7 +8,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }, { trigger: "manual" }];
 
-/** Uses a package of the service, and writes its result into the example page. */
+/** Code that uses a package of the service and writes the result into the example page. */
 const CODE = `async function execute() {
   const { user } = await Svc.Session.get();
   const text = Svc.CSV.stringify([{ a: user?.firstName ?? "nobody" }]);

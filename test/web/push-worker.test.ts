@@ -1,6 +1,6 @@
 /**
- * The service worker for push messages, in a real browser on a customer's origin. Without a push service, Chromium's debugging protocol
- * delivers decrypted messages; a headless Chromium shows no notifications, so the test records them.
+ * Tests the service worker for push messages in a real browser, on a customer's origin. There is no push service: Chromium's debugging
+ * protocol delivers decrypted messages. A headless Chromium shows no notifications, so the test records them.
  */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";

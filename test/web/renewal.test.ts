@@ -1,4 +1,4 @@
-/** Requests that wait until the person has signed in again, and others. */
+/** Tests that requests with an expired session wait for a new sign-in, and that other requests do not. */
 import { expect } from "chai";
 import { onExpiry, renewalCount, renewed, resume, watchSession } from "../../src/web/studio/accounts/renewal.js";
 

@@ -1,4 +1,4 @@
-/** Actions and rows for the tests of runs in Studio. */
+/** Actions, rows and helpers for the tests of runs in Studio. */
 import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
 
@@ -11,7 +11,7 @@ export const CODE = `async function execute(context) {
 }`;
 export const BUSY = "async function execute() { console.log('begun'); await new Promise(() => {}) }";
 
-/** An action with a schedule, as the body of a request. */
+/** Request body of an action with a schedule. */
 export const SCHEDULED = {
   name: "nightly",
   active: true,
@@ -20,7 +20,7 @@ export const SCHEDULED = {
   code: BUSY,
 };
 
-/** Stores a tick of the live version that was skipped an hour ago. */
+/** Stores a skipped run of the live version, due an hour ago. */
 export const insertSkippedTick = ({ db, appId }: TestService, actionId: number) =>
   db.query(
     `INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, reason, state, finished_at)
@@ -28,7 +28,7 @@ export const insertSkippedTick = ({ db, appId }: TestService, actionId: number) 
     [appId, actionId],
   );
 
-/** Waits until the list has exactly these links in this order, ignoring cancelled runs. */
+/** Waits until the list has exactly these links in this order. Cancelled runs are ignored. */
 export function waitForLinks(page: Page, links: readonly string[]) {
   const shown =
     '[...document.querySelectorAll(".runs-box .run-row:not(.cancelled) .run-link")].map((one) => one.getAttribute("href").split("?")[0])';

@@ -1,4 +1,4 @@
-/** Pause and resume of one schedule in Studio's list, with a lost answer in between. */
+/** Pauses and resumes one schedule in Studio's list while one response of the service is lost. */
 import { expect } from "chai";
 import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
@@ -10,7 +10,7 @@ interface OpenStudio {
   studio: StudioPage;
 }
 
-/** Takes the IDs of the draft and the live version of the action "nightly", whose schedule an open list of schedules shows. */
+/** Runs the steps for the action "nightly". An open list of schedules must show its schedule. */
 export async function pauseOneSchedule(
   { service, page, studio }: OpenStudio,
   { id, copy }: { id: number; copy: number },
@@ -24,7 +24,7 @@ export async function pauseOneSchedule(
     await (await page.waitForSelector('button[aria-label="Pause: nightly"]:not(:disabled)'))!.click();
     await studio.button("Pause", "//dialog");
   };
-  // The draft is saved, and then the service does not answer once.
+  // The service saves the draft, and the response to the next request is lost.
   await page.evaluate(`{
     const send = window.fetch;
     window.fetch = (address, init) => {
@@ -42,7 +42,7 @@ export async function pauseOneSchedule(
   await state("inactive");
   expect(await isLive()).to.deep.equal([false, false]);
   await page.waitForSelector(".week .due", { hidden: true });
-  // Other changes of the draft are not published by the way.
+  // Other changes of the draft must not be published with the pause.
   const update = (timezone: string) =>
     service.rest("PUT", `/v3/apps/${service.appId}/actions/${id}`, { body: { timezone } }).then(({ http }) => http);
   expect(await update("Asia/Tokyo")).to.equal(200);
@@ -50,7 +50,7 @@ export async function pauseOneSchedule(
   await page.waitForSelector("::-p-xpath(//*[@role='alert'][starts-with(., 'The draft has other changes')])");
   expect(await isLive()).to.deep.equal([false, false]);
   expect(await update("")).to.equal(200);
-  // The page may not have read the action since.
+  // The page may have read the action before the change.
   await page.reload();
   await (await page.waitForSelector('button[aria-label="Resume: nightly"]'))!.click();
   await state("on");

@@ -1,4 +1,4 @@
-/** The schedule builder: plans and cron expressions convert into each other, and other expressions stay unchanged. */
+/** Tests the schedule builder: it converts plans to cron expressions and back, and leaves other expressions unchanged. */
 import { expect } from "chai";
 import { cronOf, FIRST_PLAN, planOf, type SchedulePlan } from "../../src/web/studio/actions/schedule-plan.js";
 

@@ -1,4 +1,4 @@
-/** Alerts in Studio. */
+/** Tests Studio's page of alerts. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";

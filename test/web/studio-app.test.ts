@@ -1,4 +1,7 @@
-/** Pages of an app: tokens, the audit log, versions, import and export, all apps; and the warnings of its settings. */
+/**
+ * Tests Studio's pages of an app: tokens, audit log, versions, import and export, list of apps, stages and git; and the warnings for
+ * settings.
+ */
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -23,7 +26,7 @@ describe("Studio's pages of an app", () => {
   let watch: PageWatch;
   let studio: StudioPage;
   const folder = mkdtempSync(join(tmpdir(), "svc-studio-app-"));
-  /** Receives requests that test a binding. */
+  /** Server that receives the requests by which Studio tests a binding. */
   const target = createServer(({ method, url, headers }, response) => {
     response.end(`${method} ${url} ${headers.authorization}`);
   });
@@ -169,7 +172,7 @@ describe("Studio's pages of an app", () => {
     expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("mine");
 
     await studio.replace('[aria-label="shared"]', "mine again");
-    // A hidden page does not check for changes: saving is the first to notice this one.
+    // A hidden page does not check for changes, so only saving detects this one.
     await page.evaluate('Object.defineProperty(document, "visibilityState", { value: "hidden", configurable: true })');
     await set({ shared: "theirs" });
     await studio.button("Save", `//li[@data-key="shared"]`);
@@ -219,7 +222,7 @@ describe("Studio's pages of an app", () => {
     expect(href).to.equal(`${service.url}/v1/apps/${service.appId}/manifest`);
     await choose("faulty.json", JSON.stringify({ version: 1, actions: [{ name: "a b", code: "x" }] }));
     await page.waitForFunction('/actions\\[0\\].name: /.test(document.querySelector(".app-part .fault").textContent)');
-    // Chromium logs each REST error; these two belong to the faulty files.
+    // Chromium logs each failed REST request; the two faulty files cause these.
     expect(watch.errors.splice(0)).to.deep.equal(
       Array(2).fill("Failed to load resource: the server responded with a status of 400 (Bad Request)"),
     );
@@ -250,7 +253,7 @@ describe("Studio's pages of an app", () => {
     await shows("Changes of the promotion", "createdaction on-branch");
     await studio.button("Difference of on-branch");
     await page.waitForFunction('/\\+  return 1;/.test(document.querySelector(".app-part .diff")?.textContent)');
-    // Another part, and then another content of the same part.
+    // First another part changes, then the content of the same part.
     const later = { name: "after-review", code: body.code, triggers: [] };
     await service.rest("POST", `/v3/apps/${branch}/actions`, { body: later });
     const isRefused = 'document.querySelector(".app-part .fault").textContent.startsWith("Not promoted: ")';

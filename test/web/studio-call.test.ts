@@ -1,4 +1,4 @@
-/** An HTTP trigger in Studio: created in the form, called by URL, its request used as a payload, its secret replaced. */
+/** Tests an HTTP trigger in Studio: created in the form, called by its URL, its request used as a payload, and its secret replaced. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -1,4 +1,4 @@
-/** TypeScript in Studio's editor for actions: completions, diagnostics, and that all code of the documents has none. */
+/** Tests TypeScript in Studio's editor for actions: completions and diagnostics. All code samples of the docs must have no diagnostics. */
 import { globSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import { declarationsOf } from "../../src/engine/bundler/declarations.js";
@@ -37,7 +37,7 @@ describe("TypeScript of an action's code", () => {
   const library = loosened(readFileSync("dist/web/client/svc.d.ts", "utf8"));
 
   before(async () => {
-    // Monaco's worker is for browsers: it listens on `self`, and does not expect Node.
+    // Monaco's worker expects a browser: it listens on `self` and must not detect Node.
     Object.assign(globalThis, { self: globalThis });
     Object.assign(process, { browser: true });
     const path = "monaco-editor/esm/vs/language/typescript/ts.worker.js";
@@ -91,14 +91,14 @@ describe("TypeScript of an action's code", () => {
     );
   }
 
-  /** Completions at the bar in the text. */
+  /** Returns the completions at the position that `|` marks in the text. */
   async function following(text: string, known: Partial<Known> = {}): Promise<string[]> {
     await write(text.replace("|", ""), known);
     const found = await worker.getCompletionsAtPosition(FILE, text.indexOf("|"));
     return (found?.entries ?? []).map(({ name }) => name).sort();
   }
 
-  /** Hover text of the name before the bar. */
+  /** Returns the hover text of the name before the `|` in the text. */
   async function said(text: string, known: Partial<Known> = {}): Promise<string> {
     await write(text.replace("|", ""), known);
     const { textSpan, displayParts, documentation } = await worker.getQuickInfoAtPosition(FILE, text.indexOf("|") - 1);
@@ -181,11 +181,11 @@ describe("TypeScript of an action's code", () => {
     files: Record<string, string>;
     manifest?: object;
     namespace?: boolean;
-    /** Other packages, by their folders. */
+    /** Files of other packages, by folder. */
     beside?: Record<string, Record<string, string>>;
   }
 
-  /** As if the package `p` were installed, under the global name `p`. */
+  /** Returns the editor's knowledge as if the package `p` were installed with the global name `p`. */
   async function installed({ files, manifest = {}, namespace = false, beside = {} }: Package): Promise<Partial<Known>> {
     const tree = new FileTree();
     const add = (name: string, texts: Record<string, string>) =>
@@ -350,16 +350,16 @@ describe("TypeScript of an action's code", () => {
       ...[...text.matchAll(/^```js\n(.*?)^```/gms)].map(([, block]) => [path, block!] as const),
       ...[...text.matchAll(/"code": ("(?:[^"\\]|\\.)*")/g)].map(([, json]) => [path, JSON.parse(json!)] as const),
     ]);
-    // Files of a project import modules; test/docs/commands.test.ts builds them.
+    // Files of a project import modules; test/docs/commands.test.ts builds these files.
     const documents = written.filter(([, text]) => /\bexecute\b/.test(text) && !/^import /m.test(text));
-    // The service gets the code without its configuration.
+    // The service receives the code without its `config`.
     const examples = globSync("examples/*/actions/*/action.js").map(
       (path) => [path, bodyOf(readFileSync(path, "utf8"))] as const,
     );
     const templates = Object.entries(TEMPLATES).map(([name, { draft }]) => [name, draft.code ?? ""] as const);
     expect([documents.length > 7, examples.length, templates.length > 3]).to.deep.equal([true, 5, true]);
     for (const [where, text] of [...documents, ...examples, ...templates]) {
-      // Types of npm packages are known once the action is saved.
+      // The types of npm packages are only known after the action is saved.
       expect(await faults(text, { dependencies: [...ALL, "npm"] }), `${where}\n${text}`).to.deep.equal([]);
     }
   });

@@ -1,4 +1,4 @@
-/** An app with data on every page of Studio, including long names. */
+/** Creates an app that has data on every page of Studio, including long names. */
 import type { TestService } from "../harness/service.js";
 
 const CODE = `async function execute({ payload }) {
@@ -10,7 +10,7 @@ const CODE = `async function execute({ payload }) {
 
 export interface Content {
   actionId: number;
-  /** A completed run and a failed one. */
+  /** IDs of a completed run and of a failed run. */
   runIds: number[];
 }
 

@@ -1,15 +1,15 @@
-/** Finds the controls on a screen of Studio, each kind once, and what they open. */
+/** Finds the controls on a screen of Studio, one of each kind, and opens the screens that they lead to. */
 import type { Page } from "puppeteer";
 
-/** Maximum steps from a page's URL to a screen. */
+/** Maximum number of clicks from a page's URL to a screen. */
 const STEPS_MAX = 3;
 const OPTIONS_MAX = 8;
-/** A page without running work, from which the next one is opened. */
+/** A page that runs nothing in the background. The crawler opens it between two pages. */
 const ELSEWHERE = "#/apps";
 
 /**
- * Runs in the page: returns the controls by a key that is the same for each row of a list. With an open dialog only its controls; without
- * destructive controls, sign-out and the code editor.
+ * Code for the page: returns the controls by a key that is equal for all rows of a list. If a dialog is open, only its controls count.
+ * Destructive controls, sign-out and the code editor are left out.
  */
 const CONTROLS = `
   const root = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;
@@ -32,14 +32,16 @@ const CONTROLS = `
   }
 `;
 
-/** Runs in the page: clicks, selects or types so that React notices. @returns true if the control exists */
+/**
+ * Returns code for the page that clicks, selects or types so that React receives the event. The code returns true if the control exists.
+ */
 const press = (key: string) => `(() => {
   ${CONTROLS}
   const [element, value] = controls.get(${JSON.stringify(key)}) ?? [];
   if (!element) return false;
   const isTyped = value === undefined && element.matches("textarea, input:not([type=checkbox])");
   if (value === undefined && !isTyped) {
-    // A tab is selected when the button of the mouse goes down.
+    // A tab is selected when the mouse button is pressed, not when it is released.
     element.dispatchEvent(new MouseEvent("mousedown", { bubbles: true, cancelable: true }));
     return element.click(), true;
   }
@@ -54,18 +56,18 @@ const keysOn = (page: Page) =>
 
 const hereIn = (page: Page) => page.evaluate("location.hash") as Promise<string>;
 
-/** URLs that differ only in numbers show the same screen. */
+/** Returns the URL with its numbers replaced: URLs that differ only in numbers show the same screen. */
 export const kindOfPlace = (href: string): string =>
-  // A run's page is the same for all filters in its URL.
+  // The filters in the URL of a run's page do not change the page.
   href.replace(/\d+/g, "#").replace(/(\/runs\/#)\?.*$/, "$1");
 
-/** The URLs that the screen links to. */
+/** Returns the URLs that the screen links to. */
 export const linksOn = (page: Page) =>
   page.evaluate(
     `[...document.querySelectorAll('a[href^="#/"]')].filter((link) => link.checkVisibility()).map((link) => link.getAttribute("href"))`,
   ) as Promise<string[]>;
 
-/** For the page before its own scripts run: counts pending requests. */
+/** Script that counts pending requests. It must run before the page's own scripts. */
 export const COUNT_FETCHES = `{
   const { fetch } = globalThis;
   globalThis.fetching = 0;
@@ -75,7 +77,7 @@ export const COUNT_FETCHES = `{
   };
 }`;
 
-/** The screen is complete: no request is pending, and the last response has been drawn. */
+/** Waits until no request is pending and the last response is rendered. */
 export async function settle(page: Page): Promise<void> {
   const isDone = `fetching === 0 && !/^(Loading…)?$/.test(document.querySelector("#content").textContent)`;
   for (let turn = 0; turn < 2; turn += 1) {
@@ -91,13 +93,13 @@ async function closeDialogs(page: Page): Promise<void> {
   }
 }
 
-/** The documentation panel stays open from page to page. */
+/** Closes the documentation panel, which otherwise stays open on the next page. */
 async function closeDocs(page: Page): Promise<void> {
   await page.evaluate(`document.querySelector('[aria-label="Close the docs"]')?.click()`);
   await page.waitForSelector(".docs-panel", { hidden: true });
 }
 
-/** Reloads a URL and discards open and unsaved content. */
+/** Reloads a URL. Discards unsaved changes and open dialogs. */
 async function reopen(page: Page, place: string): Promise<void> {
   await closeDialogs(page);
   await closeDocs(page);
@@ -112,10 +114,10 @@ async function reopen(page: Page, place: string): Promise<void> {
 }
 
 /**
- * Visits every screen of a URL.
- * @param tried controls that were used already on URLs of this kind
- * @param look called on each screen, with the steps to it
- * @returns other URLs that were found
+ * Opens every screen that the controls of a URL lead to.
+ * @param tried controls that the crawler has already used on URLs of this kind
+ * @param look called on each screen with the steps that lead to it
+ * @returns other URLs that the screens link to
  */
 export async function crawl(
   page: Page,
@@ -129,7 +131,7 @@ export async function crawl(
     await look(steps);
     for (const href of [await hereIn(page), ...(await linksOn(page))]) places.add(href);
   };
-  /** @param fresh controls that the last step has revealed */
+  /** @param fresh controls that appeared after the last step */
   const explore = async (steps: string[], fresh: string[]): Promise<void> => {
     const here = await keysOn(page);
     let isHere = true;
@@ -143,7 +145,7 @@ export async function crawl(
           await settle(page);
         }
       }
-      // An earlier step may have removed it.
+      // An earlier step may have removed this control.
       isHere = (await page.evaluate(press(key))) === false;
       if (isHere) continue;
       await arrive([...steps, key]);

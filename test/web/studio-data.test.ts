@@ -1,4 +1,4 @@
-/** Data sources in Studio: created from a file, searched, edited in place, restored. */
+/** Tests data sources in Studio: creates them from a file, and searches, edits and restores entries. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -66,7 +66,7 @@ describe("Studio's page of data sources", () => {
     await page.waitForSelector(".data-import td");
     const heads = await page.$$eval(".data-import th", (all) => all.map((head) => head.firstChild!.textContent));
     expect(heads).to.deep.equal(["Row", "Seat"]);
-    // A type that nobody chose would lose characters, such as the zeros of 00123.
+    // Text must stay text unless the person chooses a type: otherwise 00123 would lose its zeros.
     expect(await typesShown()).to.deep.equal(["text", "text"]);
     await studio.button("Use suggested types");
     expect(await typesShown()).to.deep.equal(["text", "number"]);
@@ -179,7 +179,7 @@ describe("Studio's page of data sources", () => {
   it("replaces the entries by a file and restores the earlier ones", async () => {
     await studio.button("Import", '//*[@role="tablist"]');
     await choose("new.csv", "Row,Seat\nZ,9\n");
-    // For added entries, the types of the columns that exist are suggested.
+    // When entries are added, the form suggests the types of the existing columns.
     await page.waitForSelector(".data-import td");
     expect(await typesShown()).to.deep.equal(["text", "text"]);
     expect(await page.$(studio.withText("button", "Use suggested types"))).to.equal(null);

@@ -1,4 +1,4 @@
-/** Values of Studio's forms: the typed text becomes exactly the stored value, and nothing else changes. */
+/** Tests that the values typed into Studio's forms are stored exactly, and that nothing else changes. */
 import { expect } from "chai";
 import { isRuleList, testRows, testsOf } from "../../src/web/studio/data/access-templates.js";
 import { duplicateOf, isHookValue } from "../../src/web/studio/data/draft-rows.js";
@@ -106,7 +106,7 @@ describe("values of Studio's forms", () => {
     const limited: Refusal = { status: "RATE_LIMIT_EXCEEDED", message: "too many", details: { retryAfter: 7 } };
     const denied: Refusal = { status: "FORBIDDEN", message: "not allowed", details: {} };
 
-    /** @param refusals responses of each run, in order */
+    /** @param refusals responses to each run's cancellation, in this order */
     async function cancelled(refusals: Record<number, Refusal[]>) {
       const asked: number[] = [];
       const waits: number[] = [];

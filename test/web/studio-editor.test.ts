@@ -1,4 +1,4 @@
-/** Studio's editor while an action is written: diagnostics of a save, completions after a dot, and sample payloads. */
+/** Tests Studio's editor while a person writes an action: diagnostics of a save, completions after a dot, and payload presets. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -16,7 +16,7 @@ describe("Studio's editor", () => {
   let watch: PageWatch;
   let studio: StudioPage;
   let actionId: number;
-  /** Files that the page has loaded, including workers' scripts. */
+  /** URLs of all files that the page has requested, including scripts of workers. */
   const requested: string[] = [];
   let beforeEditor: string[];
 
@@ -53,7 +53,7 @@ describe("Studio's editor", () => {
     await service?.stop();
   });
 
-  /** Completions after the text is typed at the end of an action's body. */
+  /** Types a text at the end of an action's body. Returns the completions that the editor suggests. */
   async function suggestedAfter(text: string): Promise<string[]> {
     await studio.write(`async function execute(context) {\n  const one = 1;\n  ${text.slice(0, -1)}`);
     await page.keyboard.down("Control");
@@ -91,7 +91,7 @@ describe("Studio's editor", () => {
   const MARKED = ".code-editor .squiggly-error";
   const marked = () => page.waitForSelector(MARKED);
   const unmarked = () => page.waitForFunction(`!document.querySelector("${MARKED}")`);
-  /** Message of the first diagnostic, as F8 shows it. */
+  /** Returns the message of the first diagnostic, which F8 opens. */
   async function faultSaid(): Promise<string> {
     await page.focus(".code-editor textarea");
     await page.keyboard.press("F8");
@@ -125,7 +125,7 @@ describe("Studio's editor", () => {
   });
 
   it("marks code that a save would reject while it is typed, with the service's message, and removes the mark", async () => {
-    // The compiler would report the same line with its own message.
+    // The compiler would report the same line, but with its own message.
     const code = "async function execute(context) {\n  Svc.Media;\n  return Svc.CSV.prase();\n}";
     const answered = page.waitForResponse((answer) => {
       const sent = answer.request().postData() ?? "";
@@ -215,7 +215,7 @@ describe("Studio's editor", () => {
     ]);
     await studio.write("async function execute({ payload }) {\n  return { guests: payload.guests || 1 };\n}");
     await page.waitForSelector(studio.withText("span", "before your last change"));
-    // The rate limit rejects one run, and one request for the state of a run gets no answer.
+    // The rate limit rejects one run, and one request for a run's state gets no response.
     await page.evaluate(`{
       const send = window.fetch;
       const limited = [{ message: "too many", extensions: { status: "RATE_LIMIT_EXCEEDED", retryAfter: 0 } }];

@@ -1,4 +1,4 @@
-/** Behaviour of all pages of Studio: the keyboard, the focus, Back, the title, the palette, and the notice when the connection is lost. */
+/** Tests behaviour that all pages of Studio share: keyboard, focus, Back, title, command palette, and the notice of a lost connection. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
@@ -85,7 +85,7 @@ describe("the frame of Studio", () => {
     await focused(".palette input");
     await page.goBack();
     await title("quick · First app · Studio");
-    // Its commands belonged to the previous page.
+    // These commands belonged to the previous page.
     await page.waitForSelector(".palette", { hidden: true });
   });
 
@@ -106,7 +106,7 @@ describe("the frame of Studio", () => {
   });
 
   it("lets the keyboard skip to the content, and leave the editor", async () => {
-    // The focus starts at the beginning of the page again.
+    // After the navigation, the focus starts at the beginning of the page.
     await page.reload();
     await page.waitForSelector(".code-editor .view-line");
     await page.keyboard.press("Tab");
@@ -306,7 +306,7 @@ describe("the frame of Studio", () => {
     proxy.mend();
     await page.waitForSelector(".connection:empty");
     await studio.button("Cancel the run");
-    // The last event of a console is its end.
+    // A console stream ends with an event that says so.
     await page.waitForSelector('.outcome[data-state="cancelled"]');
     expect(
       await page.$$eval(".console li span:last-child", (lines) => lines.map((line) => line.textContent)),

@@ -1,4 +1,4 @@
-/** Lists in Studio that are longer than a page: searched, filtered and scrolled to their end with the service. */
+/** Tests long lists in Studio with the real service: search, filters, and scrolling to the end. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { logData } from "../harness/log-entries.js";
@@ -20,7 +20,7 @@ describe("Studio with a thousand actions and a long log", () => {
     const action = { name: "ran", active: true, triggers: [{ trigger: "manual" }], code: CODE };
     await service.rest("POST", `/v3/apps/${appId}/actions`, { body: action });
     await service.rest("POST", `/v3/apps/${appId}/actions/ran/runWithResult`, { body: { fail: true } });
-    // The first failure is older than the first pages of the log.
+    // The first failure is older than the log entries of the first pages.
     for (let round = 0; round < 12; round += 1) {
       const runs = Array.from({ length: 10 }, () =>
         service.rest("POST", `/v3/apps/${appId}/actions/ran/runWithResult`),
@@ -76,7 +76,7 @@ describe("Studio with a thousand actions and a long log", () => {
     expect(await page.$$eval(".entry", (entries) => entries.length)).to.equal(1);
     await page.click(".log-head label:last-of-type input");
     await page.waitForFunction('document.querySelectorAll(".entry").length > 1');
-    // Each new page makes the list longer than the scroll position.
+    // Each new page of the list makes it longer than the scroll position.
     await page.waitForFunction(`(() => {
       const box = document.querySelector(".entries");
       box.scrollTop = box.scrollHeight;

@@ -1,4 +1,4 @@
-/** Studio's pages while another person changes the app, and when a lost connection is back. */
+/** Tests that Studio's pages update when another person changes the app, and after a lost connection is restored. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";

@@ -1,4 +1,4 @@
-/** Size of Studio's first screens, from the built files and from a browser's requests. */
+/** Tests the size of the files that Studio's first screens load, by the built files and by the requests of a browser. */
 
 import { readFileSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,7 @@ import { studioPage } from "./studio-page.js";
 
 const BUILT = fileURLToPath(new URL("../../web", import.meta.url));
 const FIRST_LOAD_MAX_BYTES = 250 * 1024;
-/** At 1.6 Mbit/s, three seconds. */
+/** Maximum compressed size of the files for the editor: three seconds at 1.6 Mbit/s. */
 const EDITOR_MAX_BYTES = 600 * 1000;
 
 describe("the first load of Studio", () => {
@@ -28,7 +28,7 @@ describe("the first load of Studio", () => {
     await service?.stop();
   });
 
-  /** Compressed bytes of all files that the page has requested. */
+  /** Returns the compressed size of all files that the page has requested, in bytes. */
   const loaded = () =>
     page.evaluate(`performance.getEntriesByType("resource").filter(({ name }) => name.includes("/assets/"))
       .reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0)`) as Promise<number>;
@@ -61,7 +61,7 @@ describe("the first load of Studio", () => {
     for (const file of parts.editor) expect(links).to.include(`${service.url}${file}`);
   });
 
-  /** Opens a new action in a page that does not receive the editor yet. */
+  /** Opens a new action in a page whose requests for the editor's files wait until `release` is called. */
   async function openWithoutEditor(name: string) {
     const { body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
       body: { name, active: true, triggers: [{ trigger: "manual" }], code: "async function execute() {}" },

@@ -1,4 +1,4 @@
-/** Dependencies in Studio: the resolved version of each is shown below it, and an error at its field. */
+/** Tests dependencies in Studio: the form shows the resolved version of each package, and an error at the dependency's field. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";

@@ -1,4 +1,4 @@
-/** Actions of a person in Studio: buttons and links by their text, fields by their selectors, the keyboard. */
+/** Does what a person does in Studio: clicks buttons and links by their text, fills fields by selector, and presses keys. */
 import type { Page, SerializedAXNode } from "puppeteer";
 
 const withText = (tag: string, text: string, inside = "") =>
@@ -21,7 +21,7 @@ export function studioPage(page: Page) {
     await page.keyboard.sendCharacter(text);
   }
 
-  /** Clicks it as soon as it is enabled. */
+  /** Clicks the button as soon as it is enabled. */
   async function button(name: string, inside?: string): Promise<void> {
     const found = await page.waitForSelector(withText("*[self::button[not(@disabled)] or self::a]", name, inside));
     await found!.click();
@@ -34,7 +34,7 @@ export function studioPage(page: Page) {
     button,
     textOf: async (selector: string) => (await page.waitForSelector(selector))!.evaluate((e) => e.textContent),
 
-    /** Pastes the code, because the editor indents and completes typed text. */
+    /** Pastes code into the editor. Typed code would be indented and completed by the editor. */
     async write(code: string): Promise<void> {
       await replace(".code-editor textarea", " ");
       await press("a");
@@ -46,7 +46,7 @@ export function studioPage(page: Page) {
           document.activeElement.dispatchEvent(paste);
         }`,
       );
-      // The editor shows the end of a long text, where the cursor is.
+      // The editor scrolls to the cursor, which is at the end of the text.
       const end = JSON.stringify(code.trimEnd().split("\n").slice(-100).join("\n"));
       await page.waitForFunction(`(() => {
         const topOf = (line) => Number.parseFloat(line.style.top);
@@ -54,28 +54,28 @@ export function studioPage(page: Page) {
         const shown = lines.map((line) => line.textContent.replaceAll("\\u00a0", " ").trimEnd()).join("\\n");
         return shown.trim() !== "" && ${end}.endsWith(shown.trimEnd());
       })()`);
-      // The editor has the text; the page has it once it shows it.
+      // The editor has the text before the page has it; the page shows when it has it.
       await page.waitForFunction('document.querySelector(".workspace-head [role=status]").textContent !== "saved"');
     },
 
-    /** By the keyboard shortcut, as soon as there is something to save. */
+    /** Saves by the keyboard shortcut, as soon as there are unsaved changes. */
     async save(): Promise<void> {
       await page.waitForSelector(".workspace-head .primary:enabled");
       await press("s");
     },
 
-    /** The page itself shows it; a list of versions contains the same word. */
+    /** Waits until the page shows "Saved". The selector excludes a list of versions, which contains the same word. */
     async saved(): Promise<void> {
       await page.waitForFunction('document.querySelector(".workspace-head [role=status]")?.textContent === "saved"');
     },
 
-    /** By the keyboard shortcut, as soon as a run can start. */
+    /** Starts a run by the keyboard shortcut, as soon as the page allows it. */
     async run(): Promise<void> {
       await page.waitForSelector(".payload .primary:enabled");
       await press("Enter");
     },
 
-    /** Rows of a table with their cells, as in the accessibility tree. */
+    /** Returns the rows of a table with their cells, from the accessibility tree. */
     async rowsOf(name: string): Promise<{ role: string; name: string }[][]> {
       const table = await page.waitForSelector(`::-p-aria([name="${name}"][role="table"])`);
       const tree = await page.accessibility.snapshot({ root: table!, interestingOnly: false });
@@ -88,23 +88,23 @@ export function studioPage(page: Page) {
       return rows;
     },
 
-    /** Shows a part of a data source's definition as JSON instead of as a form. */
+    /** Switches a part of a data source's definition from the form to JSON. */
     async showJson(field: string): Promise<void> {
       await (await page.waitForSelector(`[data-field="${field}"] .segments label:last-child`))!.click();
     },
 
-    /** Opens one of the paths in the URL, like a link. */
+    /** Opens a path of Studio by changing the URL's fragment, as a link does. */
     async open(place: string): Promise<void> {
       await page.evaluate(`location.hash = ${JSON.stringify(`#/${place}`)}`);
     },
 
-    /** By the account menu, at the bottom of the sidebar. */
+    /** Signs out by the account menu at the bottom of the sidebar. */
     async signOut(): Promise<void> {
       await (await page.waitForSelector(".account-button"))!.click();
       await (await page.waitForSelector(withText("*[@role='menuitem']", "Sign out")))!.click();
     },
 
-    /** A link of the sidebar; on a narrow window the sidebar is a drawer. */
+    /** Clicks a link of the sidebar. In a narrow window, the sidebar must be opened first. */
     async follow(name: string): Promise<void> {
       const opener = await page.$('button[aria-label="Open the navigation"]');
       if (opener) {
@@ -115,7 +115,7 @@ export function studioPage(page: Page) {
       if (opener) await page.waitForSelector(".sidebar.drawer", { hidden: true });
     },
 
-    /** Opens the list of actions if the URL names no page. */
+    /** Signs in with a token. The list of actions opens unless the URL names another page. */
     async signIn(token: string): Promise<void> {
       await page.waitForSelector('form[aria-busy="false"]');
       if (!(await page.$('input[name="token"]'))) await button("Use a token");

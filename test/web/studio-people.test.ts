@@ -1,4 +1,4 @@
-/** People in Studio: an invitation up to an account, role changes while a person works, and a removal. */
+/** Tests people in Studio: an invitation and its account, role changes while the person works, and a removal. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
@@ -41,7 +41,7 @@ describe("Studio's pages of people", () => {
     page.evaluate(
       `[...document.querySelectorAll('nav[aria-label="Views"] a')].map((tab) => tab.textContent)`,
     ) as Promise<string[]>;
-  /** Waits until the bar has these pages. Each check shows the window again, after which roles are read. */
+  /** Waits until the bar of pages has these names. Each check makes the window visible again, because Studio then reads the roles. */
   async function hasTabs(page: Page, names: readonly string[]): Promise<void> {
     await page.waitForFunction(
       `(() => {
@@ -103,7 +103,7 @@ describe("Studio's pages of people", () => {
     const sql = "SELECT id FROM person WHERE email = 'grace@example.com'";
     const [{ id }] = await service.db.query(sql);
     const path = `/v1/organizations/1/members/${id}`;
-    // The page reads the list when it is shown again, and every ten seconds.
+    // The page reads the list again when it becomes visible, and every ten seconds.
     await service.rest("PUT", path, { as: "admin", body: { role: "reader" } });
     const role = async () => {
       const { members } = (await service.rest("GET", "/v1/organizations/1/members", { as: "admin" })).body;
@@ -146,7 +146,7 @@ describe("Studio's pages of people", () => {
     await admin.page.waitForSelector('[aria-label="Remove Grace Hopper"]', { hidden: true });
     await guest.studio.open(`${service.appId}/settings`);
     await guest.page.waitForSelector("dialog[open]");
-    // The ended session has closed the connections, which is no network failure.
+    // The service closes the connections of the ended session; this is no network failure.
     expect(await guest.page.$eval(".notice.connection", (banner) => banner.textContent)).to.equal("");
     await look(guest.page, "removed");
   });

@@ -1,4 +1,4 @@
-/** Studio on a phone and at 200 %: every screen fits the width, and navigation from the list to a run and back works. */
+/** Tests Studio on a phone and at 200 % zoom: every screen fits the width, and the way from a list to a run and back works. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { sampleOf } from "../harness/samples.js";
@@ -50,14 +50,14 @@ for (const width of sampleOf([390, 640], 0, 2)) {
       await service?.stop();
     });
 
-    /** Elements that overflow to the right outside of a scrollable element. */
+    /** Returns the elements that overflow to the right and are not inside of a scrollable element. */
     const wider = () =>
       page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
         if (element.closest(".code-editor, .console, .tabs, .diff, .result, .unseen, .figures-box")) return false;
         const { right, width } = element.getBoundingClientRect();
         return width > 0 && right > ${width} + 0.5;
       }).map((element) => element.outerHTML.slice(0, 120))`);
-    /** Texts that a flex container lays out as several items, so that each wraps alone: brackets part from their words. */
+    /** Returns texts that a flex container splits into several items. Such items wrap separately, which tears brackets from their words. */
     const split = () =>
       page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
         const texts = [...element.childNodes].filter((node) => node.nodeType === 3 && node.data.trim() !== "");
@@ -120,7 +120,7 @@ for (const width of sampleOf([390, 640], 0, 2)) {
       await page.waitForSelector("::-p-xpath(//label[contains(., 'svc publish --tested')])");
       await fits();
       await studio.follow("Schedules");
-      // All of a schedule is in the window, with the button that runs it now.
+      // A schedule fits into the window, including the button that runs it now.
       await page.waitForSelector('::-p-aria([name="Run now: nightly"])');
       await fits();
       await studio.follow("Settings");

@@ -1,4 +1,4 @@
-/** A run in Studio: thousands of lines, megabytes, a cancellation, the limit of one slot. */
+/** Tests a run in Studio: thousands of console lines, a result of megabytes, a cancellation, and a single slot. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -6,7 +6,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 const LIMIT = 20;
-/** Runs get the processor time that the page and other tests leave, which is little without a graphics card. */
+/** Time limit for a run. The page and other tests leave little processor time to runs on a machine without a graphics card. */
 const RUN_MS = 120_000;
 
 const CODES = {
@@ -84,7 +84,7 @@ describe("a run in Studio", () => {
     await outcome("completed");
     expect(await studio.textOf(".result-view .hint")).to.match(/The beginning of \d\.\d MB/);
     expect(await page.$eval(".result", (result) => result.textContent!.length)).to.be.lessThan(30_000);
-    // The file that the person would save, read when the page creates it.
+    // Reads the file that the person would save when the page creates it.
     const saved = page.evaluate(`new Promise((resolve) => {
       const { createObjectURL } = URL;
       URL.createObjectURL = (file) => {

@@ -1,4 +1,4 @@
-/** The history of runs in Studio: search, counts, the page of a run, cancelling and replaying; and the week of schedules. */
+/** Tests Studio's history of runs: search, counts, the page of a run, cancelling and replaying; and the week of schedules. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -27,7 +27,7 @@ describe("runs in Studio", () => {
   const lines = () =>
     page.$$eval(".runs-box .run-link", (all) => all.map((one) => one.getAttribute("href")!.split("?")[0]));
   const hrefOf = (runId: number) => `#/${service.appId}/runs/${runId}`;
-  /** The list has exactly these runs in this order, ignoring runs that were cancelled before. */
+  /** Waits until the list has exactly these runs in this order. Runs that were cancelled before are ignored. */
   const listed = (...runs: number[]) => waitForLinks(page, runs.map(hrefOf));
 
   before(async () => {
@@ -299,7 +299,7 @@ describe("runs in Studio", () => {
     await page.select('[data-field="access"] select', "everyone");
     await studio.save();
     await until(async () => (await access()) === "everyone");
-    // While a save is pending, the page would ask about unsaved changes.
+    // Waits for the save, because the page would otherwise ask about unsaved changes.
     await studio.saved();
   });
 
@@ -374,7 +374,7 @@ describe("runs in Studio", () => {
     const copy = (await service.rest("POST", `${path()}/actions/${id}/publish`)).body.action.id;
     await insertSkippedTick(service, copy);
     await open("schedule");
-    // The page read the app before it was published.
+    // The page has read the app before it was published.
     await page.reload();
     await page.waitForSelector(".week .due");
     expect(await page.$$eval(".week .due", (all) => all.length)).to.equal(7);

@@ -1,7 +1,7 @@
 /**
- * The whole story of an app in windows of a given width. By the first link a person makes an account, writes an action that fails, corrects,
- * schedules and publishes it, calls it, runs it again, restores it, and changes it together with another person. Then that person invites a
- * third one, writes an access rule and sets the e-mail server.
+ * Tests the complete story of an app at a given window width. A person makes an account by the first link, writes an action that fails,
+ * corrects, schedules and publishes it, calls it, replays a run, restores a version, and edits together with another person. The person
+ * then invites a third one, writes an access rule, and sets the mail server.
  */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
@@ -131,7 +131,7 @@ async function invite({ page, studio }: Scene): Promise<void> {
 
 async function writeRule({ service, page, studio }: Scene): Promise<void> {
   await studio.open(`${service.appId}/data`);
-  // The list stands above the form on a phone, and moves it down.
+  // On a phone, the list is above the form and moves the form down.
   await page.waitForSelector(".data-list .empty");
   await studio.replace(".data-source.new input", "Orders");
   await studio.button("Create empty");

@@ -1,4 +1,4 @@
-/** Two people in Studio with one action, in separate browsers: each sees the other's saves, and nothing is lost. */
+/** Tests two people who edit one action in separate browsers: each sees the other's saves, and no change is lost. */
 import { expect } from "chai";
 import type { Browser, HTTPRequest, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -104,7 +104,7 @@ describe("two people in Studio at one action", () => {
 
   it("rejects a save from before the other's change, and takes theirs if the person chooses so", async () => {
     await change(mine, "late");
-    // The save is in flight while the other's is stored.
+    // The first person's save is in flight while the service stores the second person's save.
     const held = new Promise<HTTPRequest>((resolve) => {
       mine.page.on("request", (request) => {
         if (request.postData()?.includes("UpdateAction")) resolve(request);

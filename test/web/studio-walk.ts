@@ -1,4 +1,6 @@
-/** Every screen of Studio, reached through its controls, each checked by axe and for its width. Pages come from the table of routes. */
+/**
+ * Tests every screen of Studio that its controls open: checks accessibility by axe, and the width. The pages come from the table of routes.
+ */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { expect } from "chai";
@@ -23,13 +25,13 @@ interface Violation {
   nodes: { html: string; failureSummary: string }[];
 }
 
-/** Items of a page that are always checked; of others, one of each kind. */
+/** IDs of the items on each page that the test always opens. Of other items, it opens one of each kind. */
 const FIRST: Partial<Record<View, (content: Content) => number[]>> = {
   actions: ({ actionId }) => [actionId],
   runs: ({ runIds }) => runIds,
 };
 
-/** Runs in the page: the kinds of its elements, in order. Screens with equal lists are checked once. */
+/** Code for the page: returns the kinds of its elements, in order. The test checks screens with the same result only once. */
 const SHAPE = `(() => {
   const kinds = [...document.querySelectorAll("body *")].filter((element) => !element.closest(".monaco-editor, svg, canvas, option"))
     .filter((element) => element.checkVisibility())
@@ -37,7 +39,7 @@ const SHAPE = `(() => {
   return kinds.filter((kind, at) => kind !== kinds[at - 1]).join(";");
 })()`;
 
-/** @returns faults of the screen */
+/** @returns the faults of the screen, as texts */
 async function faultsOf(page: Page): Promise<string[]> {
   const violations = (await page.evaluate(`axe.run(document, { resultTypes: ["violations"] })
     .then(({ violations }) => violations.map(({ id, nodes }) => ({ id,
@@ -53,7 +55,7 @@ async function faultsOf(page: Page): Promise<string[]> {
   ];
 }
 
-/** Declares the tests of one look. */
+/** Declares the tests for one width and theme. */
 export function walkStudio({ width, theme }: Look): void {
   describe(`Studio, ${theme}, ${width} pixels wide`, () => {
     let registry: TestRegistry;
@@ -87,7 +89,7 @@ export function walkStudio({ width, theme }: Look): void {
       await registry?.close();
     });
 
-    /** Each URL once, with those that it links to, until none is new. */
+    /** Opens each URL once, including the URLs that its screens link to, until there is no new one. */
     async function walk(first: string[], isHere: (href: string) => boolean): Promise<string[]> {
       const faults: string[] = [];
       const queue = [...first];
@@ -110,7 +112,7 @@ export function walkStudio({ width, theme }: Look): void {
     }
 
     it("has a sign-in without an accessibility error of axe", async () => {
-      // Evaluated through the protocol, because the page's policy allows only the service's own scripts.
+      // Evaluated through the protocol: the page's policy allows only the service's own scripts.
       await page.evaluate(readFileSync(AXE, "utf8"));
       expect(await faultsOf(page)).to.deep.equal([]);
       await studio.signIn(service.tokens.editor);

@@ -1,4 +1,4 @@
-/** `Svc.DataSources` and the page's user against the real service: the same code in a server action, and in a page of the app. */
+/** Tests `Svc.DataSources` and the page's user with the real service. The same code runs in a server action and in a page of the app. */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
@@ -6,7 +6,7 @@ import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 
-/** Every operation once; the results are compared between a page and a server action. */
+/** Code that calls every operation once. Its results must be equal in a page and in a server action. */
 const OPERATIONS = `
   const made = await Svc.DataSources.create({ name: NAME, columns: ["Row"], entries: [{ Row: "A", Seat: 1 }, { Row: "A", Seat: 2 }] });
   const all = (await Svc.DataSources.get()).map(({ name }) => name).includes(NAME);
@@ -81,13 +81,13 @@ describe("Svc.DataSources", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;
-  /** A site without any part of the service. */
+  /** A customer's site, which serves no part of the service. */
   const site = createServer((_request, response) =>
     response.setHeader("content-type", "text/html").end("<!doctype html>"),
   );
   let customer: string;
 
-  /** A page with its own origin that loads svc.js, like a customer's. */
+  /** Opens a page with its own origin that loads svc.js, like a customer's page. */
   async function open(token: string): Promise<Page> {
     const opened = await (await browser.createBrowserContext()).newPage();
     await opened.goto(customer);
