@@ -1,17 +1,23 @@
-/** The network address that a request comes from, for HTTP and websockets: the connection's, or the one that trusted proxies report. */
+/**
+ * Determines the network address that a request comes from, for HTTP and websockets: that of the connection, or the one that trusted
+ * proxies report.
+ */
 import type { IncomingMessage } from "node:http";
 import proxyAddr from "@fastify/proxy-addr";
 
-/** The trusted proxies, whose `X-Forwarded-For` is used: their number, their addresses and networks, or none. */
+/** Trusted proxies, whose `X-Forwarded-For` is used: their number, their addresses and networks, or null for none. */
 export type TrustedProxies = number | string[] | false;
 
 /** Returns undefined if the connection is gone. */
 export type AddressOf = (request: IncomingMessage) => string | undefined;
 
-/** Private networks, in which proxies usually are. From elsewhere `X-Forwarded-For` proves nothing, because any client can send it. */
+/**
+ * Private networks, in which proxies usually are. `X-Forwarded-For` from another network proves nothing, because any client can send this
+ * header.
+ */
 const isInside = proxyAddr.compile(["loopback", "linklocal", "uniquelocal", "100.64.0.0/10"]);
 
-/** @param onIgnoredProxy called with the address of a proxy in a private network whose `X-Forwarded-For` is ignored, each time */
+/** @param onIgnoredProxy called for each request with an ignored `X-Forwarded-For` from a private network, with the address of the proxy */
 export function createAddressOf(
   trusted: TrustedProxies,
   onIgnoredProxy: (proxy: string) => void = () => undefined,

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
-/** Callbacks for the end of each connection. With several responses on one connection, Node emits that event only for the first. */
+/** Callbacks for the end of each connection. Node emits its own event only for the first of several responses on one connection. */
 const endersBySocket = new WeakMap<Socket, Set<() => void>>();
 
 function waitingOn(socket: Socket): Set<() => void> {
@@ -17,7 +17,7 @@ function waitingOn(socket: Socket): Set<() => void> {
   return enders;
 }
 
-/** Calls `over` once, when the response ends; immediately if it has already ended. */
+/** Calls `over` once, when the response ends, or immediately if it has already ended. */
 export function whenOver({ socket }: IncomingMessage, response: ServerResponse, over: () => void): void {
   if (response.closed || socket.destroyed) {
     over();
@@ -31,7 +31,7 @@ export function whenOver({ socket }: IncomingMessage, response: ServerResponse, 
   response.once("close", end);
 }
 
-/** One shared error: creating one costs more than everything else here. */
+/** One shared error object, because creating one costs more than everything else here. */
 const ANSWER_OVER = new DOMException("The answer is over", "AbortError");
 
 /** Aborts when the HTTP response has ended. */

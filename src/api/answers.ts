@@ -10,19 +10,22 @@ import { JsonText } from "../rules/json-text.js";
 import { createTurns, type Turns } from "./turns.js";
 
 const RETRY_SECONDS = 2;
-/** A response exists several times: as sent by the database, as text, and as bytes for the socket. */
+/** Share of the heap for responses. Each response exists several times: as sent by the database, as text, and as bytes for the socket. */
 const SHARE_OF_HEAP = 1 / 10;
-/** The callers of one app leave half of the total to all others. The next app can use half of the rest. */
+/**
+ * Share of the free bytes that one app's callers can use. They leave half of the total to all others; the next app can use half of the
+ * rest.
+ */
 const SHARE_OF_OWNER = 1 / 2;
-/** The written response may exceed the counted bytes by one page, its names and brackets. */
+/** Size of the written response, as a multiple of the read limit: it also contains names and brackets. */
 const WRITTEN_ANSWERS = 2;
-/** With less than this, two of the largest responses would not fit. */
+/** Minimum for all responses. With fewer bytes, two of the largest responses would not fit. */
 const LEAST_BYTES = 4 * ANSWER_MAX_BYTES;
-/** A change that has been made cannot be rejected any more. Its result is returned up to this multiple of the read limit. */
+/** Limit for results of changes, as a multiple of the read limit: a change that has been made cannot be rejected any more. */
 const DONE_TIMES = 2;
-/** Smaller results are returned at any load. */
+/** Results below this size are returned at any load. */
 const SMALL_BYTES = 64 * 1024;
-/** Larger reads wait for their owner's turn. Measured: time to read and send one megabyte. */
+/** Reads above this size wait for their owner's turn. Measured: the time to read and send one megabyte. */
 const LARGE_BYTES = 512 * 1024;
 const MS_PER_MB = 10;
 
@@ -33,29 +36,29 @@ export interface AnswersOptions {
   ofAnswerBytes: number;
 }
 
-/** The account of one request's response. */
+/** Counts the bytes of one request's response. */
 export interface AnswerBudget {
   /**
-   * Counts bytes before they are read; resolves when they may be read.
-   * @throws REQUEST_INVALID beyond one answer's bytes and after its caller has disconnected, OVERLOADED beyond those of all,
-   *   RATE_LIMIT_EXCEEDED if too many answers of the same owner wait
+   * Counts bytes before they are read. Resolves when they can be read.
+   * @throws ActionError REQUEST_INVALID beyond the limit of one response and after the caller has disconnected; OVERLOADED beyond the limit
+   * of all responses; RATE_LIMIT_EXCEEDED if too many responses of this owner wait
    */
   readonly reserve: (bytes: number) => Promise<void>;
   /**
-   * Runs parts one after the other, and counts their results. Parts that are requested at once wait here and not in the
-   * database. A finished part keeps its effect whatever its size; only the next part is rejected. No part starts after
-   * the caller has disconnected.
-   * @throws as `reserve`, before the part starts; OVERLOADED after it if there is no capacity for its result
+   * Runs parts of the work one after the other, and counts their results. Parts that are requested at once wait here and not in the
+   * database. A finished part keeps its effect whatever its size; only the next part is rejected. No part starts after the caller has
+   * disconnected.
+   * @throws as `reserve`, before the part starts; OVERLOADED after the part if there is no capacity for its result
    */
   part<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * Counts the response as it will be written: one value may be written under twenty names.
-   * @throws REQUEST_INVALID if the response is too large
+   * Counts the response as it will be written, because one value can be written under twenty names.
+   * @throws ActionError REQUEST_INVALID if the response is too large
    */
   whole(result: unknown): void;
   /**
-   * Call it when the response has been sent or its caller has disconnected. The bytes of a running part count until
-   * that part has ended.
+   * Frees the bytes. Call it when the response has been sent or its caller has disconnected. The bytes of a running part count until that
+   * part has ended.
    */
   readonly close: () => void;
   /** Calls `call` once, when the response is closed and the last part of its work has ended. */
@@ -78,7 +81,7 @@ export function sizeOf(value: unknown): number {
   return sum;
 }
 
-/** Key of the owner of a quota: an app's credentials, or a person. */
+/** Returns the key of the owner of a quota: the credentials of an app, or a person. */
 const ownerOf = (caller: Caller | null): string =>
   caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : ownerOfApp(caller.appId);
 const ownerOfApp = (appId: number): string => `app ${appId}`;
@@ -115,7 +118,7 @@ export function createAnswers(
   }
 
   return {
-    /** Bytes of all open responses. */
+    /** Returns the bytes of all open responses. */
     held: (): number => total,
 
     /**
@@ -130,7 +133,7 @@ export function createAnswers(
       return () => add(owner, -bytes);
     },
 
-    /** Opens the account of one request. */
+    /** Starts counting for one request. */
     open(caller: Caller | null): AnswerBudget {
       const owner = ownerOf(caller);
       let heldBytes = 0;

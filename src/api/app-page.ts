@@ -3,7 +3,7 @@ import type { RuntimeEnv } from "../rules/env-script.js";
 import { authorDocument } from "./author-document.js";
 import { escapeHtml, PAGE_HEADERS } from "./web-assets.js";
 
-/** The page of an app at `/apps/:id`, live or in the viewer. */
+/** Returns the page of an app at `/apps/:id`, live or in the viewer. */
 export function appPage(options: { name: string; env: RuntimeEnv & { token: string }; base: string }): {
   html: string;
   headers: Record<string, string>;
@@ -14,7 +14,7 @@ export function appPage(options: { name: string; env: RuntimeEnv & { token: stri
   return authorDocument({ title: name, env, page, base, body: "<main></main>", dependencies: [], script });
 }
 
-/** A page with one message. */
+/** Returns a page with one message. */
 export function messagePage(title: string, text: string): { html: string; headers: Record<string, string> } {
   const html = `<!doctype html>
 <html lang="en">

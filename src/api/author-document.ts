@@ -24,23 +24,23 @@ export interface AuthorDocument {
   page: Record<string, string>;
   /** Path prefix of the service, usually "". */
   base: string;
-  /** HTML before the scripts. */
+  /** HTML that precedes the scripts. */
   body: string;
-  /** Scripts that are loaded first, in order; each with its integrity if it has one. */
+  /** Scripts that are loaded first, in order, each with its integrity if it has one. */
   dependencies: readonly ScriptDependency[];
   /** The page's own script, under `/client/`. */
   script: string;
 }
 
-/** No permission for popups and frames: a page cannot open or embed anything that looks like the service. */
+/** Sandbox of the page. It does not allow popups and frames, so that a page cannot open or embed anything that looks like the service. */
 const SANDBOX_POLICY = "sandbox allow-scripts allow-forms allow-modals";
 
-/** Keeps only characters of a host, so that an address cannot end its directive or policy and start another. */
+/** Matches origins that contain only characters of a host, so that an address cannot end its directive or policy and start another. */
 const PLAIN_ORIGIN = /^https?:\/\/[\w.:[\]-]+$/;
 
 /**
- * Scripts need the nonce, which the client library passes to the scripts that it loads, or must come from the origin of
- * the author's scripts.
+ * Returns the content security policy. Scripts need the nonce, which the client library passes on to the scripts that it loads, or they
+ * must come from the origin of the author's scripts.
  */
 function contentPolicy(nonce: string, dependencies: readonly ScriptDependency[]): string {
   const origins = dependencies.map(({ url }) => new URL(url).origin);

@@ -17,24 +17,27 @@ import { toId } from "./rest/request.js";
 import { addressSender, senderOf } from "./sender.js";
 import type { Turns } from "./turns.js";
 
-/** Minimum pace: this many bytes in this time, or the rest of the body. 64 kilobits a second is the speed of a poor line. */
+/** Minimum pace of a sender: this many bytes in this time, or the rest of the body. 64 kilobits a second is the speed of a poor line. */
 const PACE_MS = 10_000;
 const PACE_BYTES = 80 * 1024;
-/** Measured: time to read, check and store one megabyte, here and in the database. */
+/** Time to read, check and store one megabyte, here and in the database (measured). */
 const MS_PER_MB = 20;
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The route reads the body itself, within its own limits. */
+    /** True if the route reads the body itself, within its own limits. */
     streamed?: true;
-    /** A client run report: visitors may use the whole limit of the route, and one value may fill it. */
+    /** True for a report of a client run. Visitors may use the whole limit of the route, and one value may fill it. */
     isReport?: true;
-    /** Callers without a credential may use the whole limit of the route. */
+    /** True if callers without a credential may use the whole limit of the route. */
     isLargeForAll?: true;
   }
 }
 
-/** Limit of the body in bytes. On routes with a larger limit, only callers with their own rights may exceed the usual one. */
+/**
+ * Returns the limit of the body in bytes. On routes with a larger limit than usual, only callers with rights on the app may exceed the
+ * usual one.
+ */
 function limitOf({ routeOptions, context }: FastifyRequest): number {
   const { bodyLimit = BODY_MAX_BYTES } = routeOptions;
   const { isReport, isLargeForAll } = routeOptions.config;
@@ -42,10 +45,13 @@ function limitOf({ routeOptions, context }: FastifyRequest): number {
   return isTrusted || isReport || isLargeForAll ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
 }
 
-/** Shared by all requests that name an app that does not exist: made-up ids get no shares. */
+/** Key of all requests that name an app that does not exist, so that made-up IDs get no shares. */
 const NO_APP = "none";
 
-/** App to which the request counts: the app of its credential, which it cannot choose; otherwise the app in its path if it exists. */
+/**
+ * Returns the app to which the request counts: the app of its credential, which the sender cannot choose, otherwise the app in the path if
+ * it exists.
+ */
 async function appOf({ context, params }: FastifyRequest, appExists: AppExists): Promise<string | null> {
   const own = context.caller?.appId;
   if (own) return String(own);
@@ -57,7 +63,7 @@ async function appOf({ context, params }: FastifyRequest, appExists: AppExists):
 
 type AppExists = (appId: number) => Promise<boolean>;
 
-/** Announced bytes of the body; the limit if none are announced. @throws PAYLOAD_TOO_LARGE */
+/** Returns the announced bytes of the body, or the limit if the request announces none. @throws ActionError PAYLOAD_TOO_LARGE */
 function announcedLength(request: FastifyRequest): number {
   const { headers } = request.raw;
   const limit = limitOf(request);
@@ -71,8 +77,8 @@ const tooLarge = (limit: number): ActionError =>
   new ActionError("PAYLOAD_TOO_LARGE", `the request is larger than ${limit / 2 ** 20} MB`);
 
 /**
- * Reads a whole body. Fastify only compares it with the limit of the route, and a chunked body has no length to check beforehand.
- * @throws PAYLOAD_TOO_LARGE, REQUEST_INVALID
+ * Reads a whole body. Fastify compares only the announced length with the limit of the route, and a chunked body announces none.
+ * @throws ActionError PAYLOAD_TOO_LARGE, REQUEST_INVALID
  */
 function readUpTo(body: Readable, limit: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -104,7 +110,7 @@ function readUpTo(body: Readable, limit: number): Promise<Buffer> {
 export const readBytes = (request: FastifyRequest, body: Readable): Promise<Buffer> => readUpTo(body, limitOf(request));
 
 /**
- * Ends a request whose sender is too slow, as the server does while headers arrive. Time in which the service itself
+ * Ends a request whose sender is too slow, with the same error as the server sends for slow headers. Time in which the service itself
  * pauses reading does not count.
  */
 function endLateBody(request: IncomingMessage, paceMs: number): () => void {
@@ -127,7 +133,7 @@ function endLateBody(request: IncomingMessage, paceMs: number): () => void {
 
 const UTF8_DECODER = new TextDecoder("utf-8", { fatal: true });
 
-/** Only a text that matches can contain a number too large for a double. */
+/** Matches each text that can contain a number too large for a double. */
 const MAY_BE_HUGE = /[eE]\+?\d{3}|\d{100}/;
 
 function textOf(body: Buffer): string {
@@ -138,7 +144,7 @@ function textOf(body: Buffer): string {
   }
 }
 
-/** Parses JSON of any shape; undefined for an empty body. Prototype keys stay data, which the rules check. */
+/** Parses JSON of any shape. Returns undefined for an empty body. Keys such as `__proto__` stay data, which the rules check. */
 function parseBody(body: Buffer, { routeOptions }: FastifyRequest): unknown {
   if (body.length === 0) return undefined;
   const text = textOf(body);

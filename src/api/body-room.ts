@@ -12,9 +12,9 @@ import {
   SMALL_BODY_BYTES,
 } from "../limits.js";
 
-/** Long enough for earlier bodies that arrive at the minimum speed. */
+/** Time that a body waits for capacity, in milliseconds. Long enough for earlier bodies that arrive at the minimum speed. */
 const WAIT_MS = 5_000;
-/** A waiting request costs a connection and its headers, so one address can have at most this many. */
+/** Maximum number of waiting requests for each address, because each costs a connection and its headers. */
 const WAITING_OF_ADDRESS_MAX = 256;
 const RETRY_SECONDS = 5;
 
@@ -50,7 +50,7 @@ const overloadedError = (): ActionError =>
 export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyCapacityOptions): BodyCapacity {
   const byAddress = new Map<string, number>();
   const byApp = new Map<string, number>();
-  /** Addresses in the order of their turns: after its turn an address moves to the end. */
+  /** Requests that wait, by address in the order of turns. After its turn, an address moves to the end. */
   const lines = new Map<string, Set<WaitingBody>>();
   let total = 0;
 
@@ -128,7 +128,7 @@ export function createBodyCapacity({ totalBytes, ofAddressBytes, waitMs }: BodyC
   };
 }
 
-/** Small, usual and large bodies have separate limits, so that none waits behind larger ones. */
+/** Separate limits for small, usual and large bodies, so that none waits behind larger ones. */
 export interface BodyCapacities {
   capacityFor(bytes: number): BodyCapacity;
 }

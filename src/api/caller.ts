@@ -1,6 +1,6 @@
 /**
- * Reads the credential of a request (contract, section 2), and rejects requests that a page of another site makes a
- * browser send (contract, section 7). Read it before you accept a cookie anywhere.
+ * Reads the credential of a request (contract, section 2). Rejects requests that a page of another site makes a browser send (contract,
+ * section 7). Read this file before you accept a cookie anywhere.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { parseCookie } from "cookie";
@@ -13,7 +13,7 @@ const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
 /** Route that creates and ends a session from a pasted token. */
 const TOKEN_SIGN_IN = "/v1/session";
 
-/** The part of a request that the check reads. `route` is the pattern that matched, because a path has several spellings. */
+/** Part of a request that the check reads. `route` is the pattern that matched, because a path has several spellings. */
 export interface RequestHead {
   method: string;
   route: string;
@@ -24,26 +24,26 @@ export interface RequestHead {
 export type Source = "own" | "foreign" | "unknown";
 
 export interface CallerReader {
-  /** Source by `Origin`, else by `Sec-Fetch-Site`. */
+  /** Returns the source by `Origin` if the header is present, otherwise by `Sec-Fetch-Site`. */
   sourceOf(headers: IncomingHttpHeaders): Source;
-  /** The service's own origin for a request that passes the check. */
+  /** Returns the service's own origin for a request that passes the check. */
   ownOrigin(headers: IncomingHttpHeaders): string;
   /**
-   * Returns the token of a request, null without one. `Auth-token` precedes `Authorization`, that precedes the cookie.
-   * A cookie is ignored for reads by pages of other sites.
-   * @throws CROSS_SITE_REQUEST for a change by the cookie, and for every sign-in, that no page of this service sent
+   * Returns the token of a request, or null. `Auth-token` has precedence over `Authorization`, and `Authorization` over the cookie. A
+   * cookie is ignored for reads by pages of other sites.
+   * @throws ActionError CROSS_SITE_REQUEST for a change with the cookie, and for every sign-in, that no page of this service sent
    */
   tokenOf(request: RequestHead): string | null;
 }
 
-/** The token in `Auth-token` or else `Authorization`, null when there is none. */
+/** Returns the token in `Auth-token`, otherwise the one in `Authorization`, otherwise null. */
 export function headerToken(headers: IncomingHttpHeaders): string | null {
   const own = headers["auth-token"];
   if (typeof own === "string" && own !== "") return own;
   return /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1] ?? null;
 }
 
-/** The token in the cookie. Check where the request comes from before you accept it. */
+/** Returns the token in the cookie. Check where the request comes from before you accept it. */
 export const cookieToken = ({ cookie }: IncomingHttpHeaders): string | null =>
   (cookie ? parseCookie(cookie)[COOKIE_NAME] : undefined) || null;
 
@@ -51,7 +51,7 @@ export const cookieToken = ({ cookie }: IncomingHttpHeaders): string | null =>
 const isNavigation = ({ method, headers }: RequestHead): boolean =>
   SAFE_METHODS.includes(method) && headers["sec-fetch-mode"] === "navigate";
 
-/** @param publicUrl PUBLIC_URL; null: the host that the request names in `Host` is the service's own */
+/** @param publicUrl PUBLIC_URL. If null, the host in the request's `Host` header is the service's own. */
 export function createCallerReader(publicUrl: string | null): CallerReader {
   const publicOrigin = publicUrl === null ? null : new URL(publicUrl).origin;
 
@@ -62,7 +62,7 @@ export function createCallerReader(publicUrl: string | null): CallerReader {
       return isOwnOrigin ? "own" : "foreign";
     }
     if (site === undefined) return "unknown";
-    // "none": a person opened the address, or a browser extension asked.
+    // "none" means that a person opened the address, or that a browser extension sent the request.
     return site === "same-origin" || site === "none" ? "own" : "foreign";
   }
 

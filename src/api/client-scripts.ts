@@ -1,4 +1,4 @@
-/** Serves an action's script at its own address, and the debug page around it. The resolver and the sessions make the decisions. */
+/** Serves an action's script at its own address, and the debug page around the script. The resolver and the sessions make the decisions. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
@@ -10,8 +10,8 @@ import { restRequest } from "./rest/request.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
 
 /**
- * `no-cors` requests from other origins, including script elements, get no content, because it depends on the cookie.
- * Opened directly, it is text in a document without an origin.
+ * Headers of a script. `no-cors` requests from other origins, including script elements, get no content, because the content depends on the
+ * cookie. Opened directly, a script is text in a document without an origin.
  */
 const SCRIPT_HEADERS = {
   "content-type": "text/javascript; charset=utf-8",
@@ -43,7 +43,7 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
   async function sendDebugPage(request: FastifyRequest, reply: FastifyReply, appId: number, actionId: number) {
     const preview = { appId, actionId };
     const { context } = request;
-    // Before a session is created, errors are shown to the signed-in person.
+    // An error before the creation of a session is shown to the signed-in person.
     if (context.caller) {
       await sessions.judge(context.caller, preview);
       await clients.compiledAction(context, appId, actionId);

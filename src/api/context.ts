@@ -14,22 +14,22 @@ declare module "fastify" {
 
 export interface RequestContext extends Visitor {
   idempotencyKey: string | null;
-  /** `Idempotency-Retry: failed`: a failed or cancelled run of that key is run again. */
+  /** True for `Idempotency-Retry: failed`: a failed or cancelled run of this key is run again. */
   retryFailed?: boolean;
-  /** Account of the response's bytes; events of a subscription have none. */
+  /** Counter of the response's bytes; events of a subscription have none. */
   answer?: AnswerBudget;
-  /** Aborts when the caller has disconnected. */
+  /** Returns a signal that aborts when the caller has disconnected. */
   gone?: () => AbortSignal;
-  /** The state that the response shows, for its `ETag`, if the response itself does not name it. */
+  /** State that the response shows, for its `ETag`, if the response does not contain it. */
   updatedAt?: string;
   /** HTTP status of a REST response, if it differs from the usual one of its route. */
   http?: number;
   /** Set if requests are traced. */
   span?: TraceSpan;
-  /** The browser that sent the request over HTTP: a sign-in reads its name and sets its cookie. Absent on sockets. */
+  /** Browser that sent the request over HTTP: a sign-in reads its name and sets its cookie. Absent on sockets. */
   browser?: {
     userAgent?: string;
-    /** Origin of the service as the browser sees it: from PUBLIC_URL, else from the requested address. */
+    /** Origin of the service as the browser sees it: from PUBLIC_URL if set, otherwise from the requested address. */
     origin: string;
     /** `Origin` of the page that sent the request. */
     pageOrigin?: string;
@@ -38,13 +38,13 @@ export interface RequestContext extends Visitor {
     /** Sets the session cookie; null clears it. */
     setSession(session: { token: string } | null): void;
   };
-  /** The request was refused, whatever its HTTP status. */
+  /** Set if the request was refused, whatever its HTTP status. */
   refused?: true;
-  /** Refusals are sent without delay, because guessing would reveal nothing. */
+  /** Set if refusals are sent without delay, because guessing would reveal nothing. */
   isAnswered?: true;
 }
 
-/** Facts of the request for a sign-in. */
+/** Returns the facts of the request that a sign-in needs. */
 export const signInRequest = ({ caller, address, browser }: RequestContext): SignInRequest => ({
   caller,
   address,
@@ -58,7 +58,7 @@ export function readIdempotencyRetry(header: string | string[] | undefined): boo
   throw new ActionError("REQUEST_INVALID", 'Idempotency-Retry must be "failed" or absent');
 }
 
-/** 1 to 255 printable ASCII characters. @throws REQUEST_INVALID */
+/** Reads the idempotency key, 1 to 255 printable ASCII characters. @throws ActionError REQUEST_INVALID */
 export function readIdempotencyKey(header: string | string[] | undefined): string | null {
   if (header === undefined) return null;
   if (typeof header === "string" && /^[\x21-\x7e]{1,255}$/.test(header)) return header;
@@ -77,7 +77,7 @@ export function quotaHeaders({ quota }: Visitor): Record<string, string> {
     "RateLimit-Limit": String(limit),
     "RateLimit-Remaining": String(remaining),
     "RateLimit-Reset": String(seconds),
-    // Also over GraphQL, where a refusal has no HTTP status of its own.
+    // The headers also help GraphQL clients: there a refusal has no HTTP status of its own.
     ...(!accepted && { "Retry-After": String(seconds) }),
   };
 }

@@ -1,4 +1,4 @@
-/** CORS: pages of any origin may use the API with a token in a header, and none with a cookie. */
+/** CORS: pages of any origin can use the API with a token in a header. No page of another origin can use it with a cookie. */
 import cors, { type FastifyCorsOptions } from "@fastify/cors";
 import type { FastifyInstance } from "fastify";
 
@@ -17,8 +17,8 @@ const EXPOSED_HEADERS = [
 ];
 
 /**
- * Allows requests from all origins without cookies. Browsers send no cookie to another origin here, so a page can only
- * do what its token allows. Pages of server runs also have another origin.
+ * Allows requests from all origins without cookies. Browsers send no cookie to another origin here, so a page can do only what its token
+ * allows. Pages that execute server runs have another origin too.
  */
 export function registerCors(app: FastifyInstance): void {
   const options: FastifyCorsOptions = {

@@ -1,4 +1,4 @@
-/** The page that runs one action under the developer tools (specification, Debug page). */
+/** Builds the page that runs one action under the developer tools (specification, Debug page). */
 import type { RuntimeEnv } from "../rules/env-script.js";
 import { type AuthorDocument, authorDocument } from "./author-document.js";
 import { escapeHtml } from "./web-assets.js";
@@ -6,14 +6,14 @@ import { escapeHtml } from "./web-assets.js";
 export interface DebuggedAction {
   id: number;
   name: string;
-  /** The compiled action (rules/compile-script.ts). */
+  /** Compiled action (rules/compile-script.ts). */
   script: string;
   assets: AuthorDocument["dependencies"];
 }
 
 /**
- * For GET /v3/apps/:appId/actions/:actionId/compile?html. The script is passed as data and loaded by
- * `/client/debug.js`, so that no author's text is in the markup and the tools show the script under its own name.
+ * Builds the page for GET /v3/apps/:appId/actions/:actionId/compile?html. The page contains the script as data, and `/client/debug.js`
+ * loads it. So no author's text is in the markup, and the developer tools show the script under its own name.
  */
 export function debugPage(options: { action: DebuggedAction; env: RuntimeEnv & { token: string }; base: string }): {
   html: string;

@@ -7,7 +7,7 @@ const REPORT_MAX_BYTES = 256 * 1024;
 
 const headerOf = (value: string | string[] | undefined): string | null => (typeof value === "string" ? value : null);
 
-/** @param options.baseUrl the address that providers use: Twilio signs it too */
+/** @param options.baseUrl URL that providers use, because Twilio signs it */
 export function registerDeliveryReports(
   app: FastifyInstance,
   { reports, baseUrl }: { reports: DeliveryReports; baseUrl: string },

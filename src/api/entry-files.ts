@@ -21,10 +21,10 @@ import { restRequest } from "./rest/request.js";
 
 const SOURCE = "/v1/apps/:appId/data-sources/:ds";
 
-/** A silent sender would keep a transaction open. */
+/** Maximum pause of a sender in milliseconds. A silent sender would keep a transaction open. */
 const SILENCE_LIMIT_MS = 20_000;
 
-/** The form needs few fields beside the file. */
+/** Limits of the form, which needs few fields besides the file. */
 const UPLOAD_FORM_LIMITS = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100, files: 1 } as const;
 
 const TYPES: Record<ExportFormat, string> = {
@@ -39,7 +39,7 @@ const FORMATS_BY_TYPE: readonly (readonly [RegExp, RowFormat])[] = [
   [/^application\/json\b/i, "json"],
 ];
 
-/** Returns the format by the content type, else by the file's name. @throws REQUEST_INVALID */
+/** Returns the format by the content type if it names one, otherwise by the file's name. @throws ActionError REQUEST_INVALID */
 function formatOf(type: string, name = ""): RowFormat {
   const byName = /\.(csv|json|jsonl|ndjson)$/i.exec(name)?.[1]?.toLowerCase();
   const namedFormat = byName === "ndjson" ? "jsonl" : (byName as RowFormat | undefined);

@@ -7,7 +7,9 @@ import { requireAdmission } from "./gated.js";
 import type { SettingResolver } from "./graphql/setting-resolver.js";
 import { restRequest } from "./rest/request.js";
 
-/** Only the app user's browser may store it, and it revalidates on every use: a changed setting shows at once. */
+/**
+ * Headers of the script. Only the app user's browser can store it, and revalidates it on each use, so that a changed setting shows at once.
+ */
 const HEADERS = {
   "Cache-Control": "private, no-cache",
   Vary: "Auth-Token, Authorization, Cookie, Origin, Sec-Fetch-Site",
@@ -17,7 +19,7 @@ const HEADERS = {
   "Cross-Origin-Resource-Policy": "same-origin",
 };
 
-/** The script for pages on other origins has no data of its visitor, so any page may load it. */
+/** Headers of the script for pages on other origins. It has no data of its visitor, so any page can load it. */
 const PUBLIC_HEADERS = { ...HEADERS, "Cross-Origin-Resource-Policy": "cross-origin" };
 
 function etagOf(text: string): string {

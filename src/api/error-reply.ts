@@ -8,10 +8,10 @@ import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.j
 import type { ServiceMeasures } from "../operations/watch/measures.js";
 import { isDiskFull } from "../postgres.js";
 
-/** A restarted database is usually back within this time. */
+/** Delay for a retry in seconds. A restarted database is usually back within this time. */
 const AWAY_RETRY_SECONDS = 1;
 
-/** The body of every failure (contract, section 4). */
+/** Body of every failure (contract, section 4). */
 export interface ErrorBody extends ErrorDetails {
   status: Status;
   error: string;
@@ -21,7 +21,7 @@ function bodyOf({ status, message, details }: ActionError): ErrorBody {
   return { status, error: message, ...details };
 }
 
-/** Fastify's own errors by their codes; its other 4xx errors count as faults of the request. */
+/** Converts Fastify's own errors by their codes. Other 4xx errors of Fastify count as faults of the request. */
 function ofFastify(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return new ActionError("PAYLOAD_TOO_LARGE");
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
@@ -36,7 +36,7 @@ function ofFastify(error: FastifyError): ActionError | null {
   return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;
 }
 
-/** Turns any thrown value into an error that may be shown. Other errors are logged and become INTERNAL_ERROR. */
+/** Converts any thrown value to an error that callers may see. Unexpected errors are logged and become INTERNAL_ERROR. */
 function toVisibleError(error: unknown, log: Logger): ActionError {
   if (error instanceof ActionError) return error;
   const refusal = ofFastify(error as FastifyError);
@@ -54,7 +54,7 @@ function toVisibleError(error: unknown, log: Logger): ActionError {
   return new ActionError("INTERNAL_ERROR");
 }
 
-/** A REST reply: code, headers, body. */
+/** Returns a REST reply: HTTP status, headers, body. */
 export function errorReply(
   error: unknown,
   log: Logger,
@@ -68,14 +68,14 @@ export function errorReply(
   };
 }
 
-/** graphql-js's message for a value of the wrong type, up to the value. */
+/** Matches graphql-js's message for a value of the wrong type, up to the value. */
 const WRONG_TYPE =
   /(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent (?:(?:non-integer|non 32-bit signed integer|non numeric|a non string|a non boolean|non-enum|non-string) )?value/g;
 
-/** Path of an invalid value in a message of graphql-js about a variable. */
+/** Matches the path of an invalid value in graphql-js's message about a variable. */
 const FAULT_PLACE = / at "(\w+(?:\.\w+|\[\d+\])+)"; /g;
 
-/** Other messages of graphql-js about an input value. Names of fields come from the caller; values are not included. */
+/** Matches other messages of graphql-js about an input value. They contain names of fields from the caller, but no values. */
 const NOT_IN_TYPE =
   /Expected type "\w+" to be an object|does not exist in "\w+" enum|Field "\w{1,60}" is not defined by type "\w+"/g;
 
@@ -86,7 +86,7 @@ function refusedVariable(variable: string, message: string): string {
   return `${variable}${place ? ` at "${place}"` : ""}${reason ? `; ${reason}` : ""}`;
 }
 
-/** graphql-js quotes the values that it refuses; they may be secrets. */
+/** Removes the values that graphql-js quotes in a message, because they may be secrets. */
 function withoutValues(message: string): string {
   const variable = /^Variable "\$\w+" got invalid value/.exec(message)?.[0];
   if (variable) return refusedVariable(variable, message);
@@ -103,7 +103,7 @@ function isFaultOfDocument(error: GraphQLError): boolean {
   return error.originalError === undefined || error.originalError instanceof GraphQLError;
 }
 
-/** An error of a GraphQL response: `message`, and `extensions.status` with the other fields of the REST body. */
+/** Formats an error of a GraphQL response: `message`, and `extensions.status` with the other fields of the REST body. */
 export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormattedError {
   const locatedError = error instanceof GraphQLError ? error : null;
   const cause = unwrapResolverError(error);
@@ -122,7 +122,7 @@ export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormatte
 
 export type FormatError = (error: unknown) => GraphQLFormattedError;
 
-/** The same, and counts each error by its status. */
+/** Returns a function that formats errors and counts each by its status. */
 export function formatterOf({
   measures,
   log,

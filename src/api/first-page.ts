@@ -3,7 +3,7 @@ import type { FastifyInstance } from "fastify";
 import { pathBefore } from "./page-origin.js";
 import { wantsPage } from "./web-assets.js";
 
-/** Addresses of what the service offers. */
+/** Returns the addresses of the service's parts. */
 export function addressesOf(baseUrl: string) {
   return {
     studio: `${baseUrl}/studio`,

@@ -10,7 +10,7 @@ export function refuseOtherBytes(text: unknown, field: string): void {
   throw new ActionError("REQUEST_INVALID", `${field} must be UTF-8 (got other bytes)`);
 }
 
-/** Messages of the form parser; it calls a boundary that is too long a needle. */
+/** Matches messages of the form parser, which says "needle" for a boundary that is too long. */
 const OF_FORM = /form|multipart|boundary|needle|premature|aborted|header/i;
 
 /** Returns REQUEST_INVALID for a fault of the form; any other error unchanged. */

@@ -5,7 +5,7 @@ import type { GitWebhooks } from "../operations/git/git-webhooks.js";
 import { readBytes } from "./bodies.js";
 import { toId } from "./rest/request.js";
 
-/** Git servers list the commits and files of a push. */
+/** Maximum size of a push, which lists commits and files. */
 const PUSH_MAX_BYTES = 5 * 1024 * 1024;
 
 export function registerGitWebhook(app: FastifyInstance, webhooks: GitWebhooks): void {

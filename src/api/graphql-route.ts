@@ -29,7 +29,7 @@ import { type WebPages, wantsPage } from "./web-assets.js";
 /** Size limit of anonymous requests: a known introspection query and the fields around it. */
 const ANONYMOUS_MAX_BYTES = 2 * QUESTION_MAX_CHARACTERS;
 
-/** The checked document of the request. */
+/** Key under which a request stores its checked document. */
 const CHECKED_DOCUMENT = Symbol("checked document");
 
 interface GraphqlContext extends RequestContext {
@@ -57,7 +57,7 @@ function jsonIn(text: unknown): unknown {
   }
 }
 
-/** Returns the parameters of a request, from its URL or body. Apollo rejects a request without a query. */
+/** Returns the parameters of a request from its URL or body. Apollo rejects a request without a query. */
 function askedIn({ method, body, query }: FastifyRequest): Record<string, unknown> {
   if (method !== "GET") return isObject(body) ? body : {};
   const requested = query as Record<string, unknown>;
@@ -66,7 +66,7 @@ function askedIn({ method, body, query }: FastifyRequest): Record<string, unknow
 
 const PARAMETERS = ["query", "variables", "operationName", "extensions"];
 
-/** @throws REQUEST_INVALID for a parameter that the URL has twice */
+/** @throws ActionError REQUEST_INVALID if the URL has a parameter twice */
 function refuseRepeated({ method, query }: FastifyRequest): void {
   if (method !== "GET") return;
   const repeatedParameter = PARAMETERS.find((name) => Array.isArray((query as Record<string, unknown>)[name]));
@@ -109,8 +109,8 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
     persistedQueries: false,
     allowBatchedHttpRequests: false,
     includeStacktraceInErrorResponses: false,
-    // A GET makes no change, a POST must be JSON, and the cookie of a request from another origin is ignored or
-    // rejected (`caller.ts`).
+    // Apollo's check is not needed: a GET makes no change, a POST must be JSON, and `caller.ts` ignores or rejects the cookie of a request
+    // from another origin.
     csrfPrevention: false,
     formatError: (_formatted, error) => format(error),
     stringifyResult: (result) => `${writeJson(result)}\n`,
@@ -151,7 +151,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
 
   const isOfNobody = (request: FastifyRequest) => request.context.caller === null;
 
-  /** Anonymous callers can send no more than a known introspection query. */
+  /** Rejects requests of anonymous callers that are larger than a known introspection query, before the body is read. */
   async function refuseUnread(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
     if (!isOfNobody(request) || length <= ANONYMOUS_MAX_BYTES) return undefined;
@@ -159,7 +159,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     return refuse(request, reply, [new ActionError("UNAUTHORIZED")]);
   }
 
-  /** Returns the reason why the document is not executed. */
+  /** Returns the reason why the document is not executed, or null. */
   async function checkRequest(
     { method, context, headers }: FastifyRequest,
     query: string,
@@ -190,7 +190,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
       return refuse(request, reply, [new ActionError("UNAUTHORIZED")]);
     }
     refuseRepeated(request);
-    // For a GET Apollo reads the URL, where the text cannot be replaced.
+    // For a GET, Apollo reads the URL, whose text cannot be replaced.
     const query = textOf(request.method === "GET" ? { query: requested["query"] } : requested);
     if (query instanceof GraphQLError) return fail(request, reply, query);
     if (query !== null) {

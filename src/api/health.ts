@@ -18,11 +18,11 @@ export interface Metrics {
 
 export interface FrontDoor {
   handle: RequestListener;
-  /** Responds to bytes that are not valid HTTP or exceed Node's limits: for the server's `clientError`. */
+  /** Responds to bytes that are not valid HTTP or that exceed Node's limits. For the server's `clientError`. */
   refuse(error: NodeJS.ErrnoException, socket: Socket): void;
-  /** Passes requests to the API; null answers all of them with 503. */
+  /** Passes requests to the API from now on. With null, all of them get 503. */
   open(api: RequestListener | null): void;
-  /** From now on only requests of runs reach the API: a stopping service lets its runs finish. */
+  /** Passes only requests of runs to the API from now on, because a stopping service lets its runs finish. */
   drain(): void;
   /** Serves `/metrics` from now on, in every role. */
   tell(metrics: Metrics | null): void;
@@ -56,7 +56,7 @@ function sendReadiness(parts: ServiceParts, response: ServerResponse): void {
   reply(response, 503, { status: "OVERLOADED", error: `not up: ${words.join(", ")}`, failing });
 }
 
-/** Node's error codes for requests that it could not read. */
+/** HTTP statuses for Node's error codes of requests that it could not read. */
 const UNREADABLE_REQUESTS: Record<string, readonly [line: string, error: string]> = {
   HPE_HEADER_OVERFLOW: ["400 Bad Request", "the headers are larger than 16 KB"],
   ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request did not arrive in time"],
@@ -71,7 +71,7 @@ function unreadableAnswer({ code = "" }: NodeJS.ErrnoException): string {
   return [`HTTP/1.1 ${line}`, ...headers, "", body].join("\r\n");
 }
 
-/** True if a run may have sent the request: it has a task token, which the API checks, or is a preflight, which has none. */
+/** True if a run may have sent the request: the request has a task token, which the API checks, or is a preflight, which has none. */
 function mayBeOfRun({ method, headers }: IncomingMessage): boolean {
   const token = headers["auth-token"] ?? headers.authorization?.replace(/^bearer /i, "");
   return method === "OPTIONS" || String(token).startsWith(TASK_TOKEN_PREFIX);

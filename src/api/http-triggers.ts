@@ -1,6 +1,6 @@
 /**
- * Routes of HTTP triggers, `/h/:appId/…`: reads the request as raw bytes, answers preflights, writes the response.
- * Makes no access decisions.
+ * Serves the routes of HTTP triggers, `/h/:appId/…`: reads the request as raw bytes, answers preflights, writes the response. Makes no
+ * access decisions.
  */
 import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
@@ -27,7 +27,7 @@ const OPTIONS = "OPTIONS";
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** The route checks credentials itself: cookies and tokens are not resolved before it. */
+    /** True if the route checks credentials itself. Cookies and tokens are not resolved before it runs. */
     ownCredentials?: true;
   }
 }
@@ -35,9 +35,9 @@ declare module "fastify" {
 export interface HttpTriggerOptions {
   triggers: HttpTriggers;
   credentials: Credentials;
-  /** PUBLIC_URL; null: the address that senders use is unknown. */
+  /** PUBLIC_URL. If null, the address that senders use is unknown. */
   publicUrl: string | null;
-  /** The origin of pages that run authors' code; null: the service's own. */
+  /** Origin of pages that run authors' code. If null, this is the service's own origin. */
   runtimeUrl: string | null;
 }
 
@@ -109,7 +109,7 @@ function sendAnswer(request: FastifyRequest, reply: FastifyReply, answer: Trigge
   return reply.header("content-length", Buffer.byteLength(body)).send();
 }
 
-/** URLs of the request as its sender may have written them: by PUBLIC_URL, else by the host that the request names. */
+/** Returns the URLs that the sender of the request may have used, by PUBLIC_URL if set, otherwise by the host that the request names. */
 function urlsOf({ raw, headers: { host } }: FastifyRequest, publicUrl: string | null): string[] {
   const path = raw.url ?? "";
   if (publicUrl === null) return host === undefined ? [] : [`https://${host}${path}`, `http://${host}${path}`];
@@ -118,7 +118,7 @@ function urlsOf({ raw, headers: { host } }: FastifyRequest, publicUrl: string | 
   return [path.startsWith(`${pathname.replace(/\/$/, "")}/`) ? origin + path : publicUrl + path];
 }
 
-/** True for a browser that would render the response on the wrong origin: pages of authors have their own. */
+/** True for a browser that would render the response on the service's own origin, although pages of authors have another one. */
 function isToMove({ headers }: FastifyRequest, { isDraft }: Address, runtimeUrl: string | null): runtimeUrl is string {
   if (runtimeUrl === null || isDraft || headers.host?.toLowerCase() === new URL(runtimeUrl).host) return false;
   return headers.accept?.includes("text/html") ?? false;
@@ -135,7 +135,7 @@ export function registerHttpTriggers(app: FastifyInstance, options: HttpTriggerO
   const { triggers, credentials, publicUrl, runtimeUrl } = options;
   const foundTriggers = new WeakMap<FastifyRequest, FoundTrigger>();
 
-  /** Runs before the body is read. @throws NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN */
+  /** Finds the trigger, before the body is read. @throws ActionError NOT_FOUND, METHOD_NOT_ALLOWED, UNAUTHORIZED, FORBIDDEN */
   async function findTrigger(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     reply.headers(GUARD_HEADERS);
     const { context, method } = request;

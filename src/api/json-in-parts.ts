@@ -9,7 +9,7 @@ const [QUOTE, BACKSLASH, COMMA, COLON] = [34, 92, 44, 58] as const;
 const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125] as const;
 const BLANK_BYTES = [9, 10, 13, 32];
 
-/** Bytes of elements that are parsed at once, and of one element or other value. */
+/** Number of bytes of elements that are parsed at once. Also the maximum for one element or other value. */
 const BATCH_BYTES = 128 * 1024;
 const VALUE_MAX_BYTES = 2 * 1024 * 1024;
 
@@ -78,7 +78,7 @@ class JsonReader {
     throw invalidJson(this.at);
   }
 
-  /** Returns elements with up to the bytes of a batch. */
+  /** Returns the next elements, with at most the bytes of a batch. */
   private batch(): unknown[] {
     const started = this.at;
     let end = started;
@@ -89,7 +89,7 @@ class JsonReader {
     return parsePart("[", this.body.subarray(started, end), "]", started) as unknown[];
   }
 
-  /** Yields after each batch. */
+  /** Yields the elements, one after the other, after each parsed batch. */
   *elements(): Generator<undefined, unknown[]> {
     this.at += 1;
     const found: unknown[] = [];

@@ -3,14 +3,14 @@ import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
 import type { StoredScripts } from "../operations/packages/kept-scripts.js";
 
-/** Prefix of all files that a page may load, on any origin. */
+/** Path prefix of all files that a page may load, on any origin. */
 export const KEPT_ROUTE = "/client/kept/:file";
 
 const FILE = /^([0-9a-f]{64})\.js$/;
 
 /**
- * Pages of other origins load them too: knowing the hash of a script is enough. The content of an address never
- * changes. Opened directly, it is text in a document without an origin.
+ * Headers of a stored script. Pages of other origins load it too, because knowing the hash of a script is enough. The content of an address
+ * never changes. Opened directly, it is text in a document without an origin.
  */
 const HEADERS = {
   "content-type": "text/javascript; charset=utf-8",

@@ -17,7 +17,7 @@ import { restRequest } from "./rest/request.js";
 
 const FILES = "/v1/apps/:appId/media/files";
 
-/** The form needs few fields beside the files: names and ids. */
+/** Limits of the form, which needs few fields besides the files: names and IDs. */
 const UPLOAD_FORM_LIMITS = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100 } as const;
 
 type FormPart = MultipartFile | MultipartValue;
@@ -27,7 +27,7 @@ function lengthOf({ headers }: FastifyRequest): number | null {
   return /^\d{1,15}$/.test(text) ? Number(text) : null;
 }
 
-/** Ends the current file when its request ends early: its reader would otherwise wait without end. */
+/** Ends the current file when its request ends early, because its reader would otherwise wait forever. */
 function whileConnected({ raw }: FastifyRequest) {
   let current: Readable | undefined;
   const end = () => {
@@ -41,7 +41,7 @@ function whileConnected({ raw }: FastifyRequest) {
   };
 }
 
-/** Fields come from the URL or the form; in the form they must precede the files. */
+/** Reads the form. Fields come from the URL or the form; in the form they must precede the files. */
 async function receiveForm(
   request: FastifyRequest,
   upload: Upload,
@@ -76,7 +76,7 @@ function headersOf({ name, contentType, isReadable, isPublic, tag }: MediaConten
     ...CONTENTS_HEADERS,
     "content-type": servingHeaders.contentType,
     "content-disposition": contentDisposition(isSaved ? "attachment" : servingHeaders.disposition, name),
-    // Revalidated each time, at the cost of one row, so that a deletion or a closed access takes effect at once.
+    // Browsers revalidate each time, at the cost of one row, so that a deletion or a removed permission takes effect at once.
     "cache-control": isPublic ? "public, no-cache" : "private, no-cache",
     etag: tag,
   };
@@ -155,7 +155,7 @@ export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media
       }
     });
   });
-  // Own HEAD handler: Fastify's would read the contents only to drop them.
+  // Replaces Fastify's HEAD handler, which would read the contents only to drop them.
   app.route({
     method: ["GET", "HEAD"],
     url: `${FILES}/:id/contents`,

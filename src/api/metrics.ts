@@ -7,7 +7,7 @@ import { serviceVersion } from "../version.js";
 import type { Metrics } from "./health.js";
 
 export interface MetricSources {
-  /** Figures of all processes together; rejects while the database is not available. */
+  /** Reads figures of all processes together. Rejects while the database is not available. */
   vitals: ReadVitals;
   /** Connections in the database pool of this process. */
   database: () => { busy: number; idle: number; waiting: number };
@@ -19,13 +19,13 @@ export interface MetricSources {
   dataDirFree: () => Promise<number>;
   /** Milliseconds by which the database's clock is ahead of this machine's. */
   clockSkewMs: () => number;
-  /** Bytes of this process's answers in progress; null if it does not serve requests. */
+  /** Returns the bytes of this process's responses in progress; null if the process does not serve requests. */
   answers: (() => number) | null;
-  /** Open sockets and their subscriptions; null if it does not serve requests. */
+  /** Returns the number of open sockets and of their subscriptions; null if the process does not serve requests. */
   sockets: (() => { open: number; subscriptions: number }) | null;
   /** Counters of this process. */
   measures: Pick<ServiceMeasures, "register">;
-  /** null if this process is not a runner. */
+  /** Figures of a runner; null if this process is not a runner. */
   runner: {
     places: () => { total: number; free: number; waiting: number };
     taking: () => boolean;
@@ -33,7 +33,7 @@ export interface MetricSources {
   } | null;
 }
 
-/** Figures of the process itself, registered once even if tests run several services in it. */
+/** Registry of figures of the process itself, created once even if tests run several services in it. */
 let ofProcess: Registry | null = null;
 
 function processRegistry(): Registry {
@@ -43,7 +43,7 @@ function processRegistry(): Registry {
   return ofProcess;
 }
 
-/** Queued runs of each app: the longest queues by app id, all others as one. */
+/** Registers the queued runs of each app: the longest queues by app ID, all others together. */
 function registerQueues(register: Registry): (now: VitalSigns | null) => void {
   const depth = new Gauge({
     name: "svc_queue_runs",
@@ -71,7 +71,10 @@ function registerQueues(register: Registry): (now: VitalSigns | null) => void {
   };
 }
 
-/** Gauges over `vitals`, read once per scrape. Without a database they have no sample, because a zero would look like an idle service. */
+/**
+ * Registers gauges over `vitals`, which are read once per scrape. Without a database they have no sample, because a zero would look like an
+ * idle service.
+ */
 function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<void> {
   const gauge = (name: string, help: string, of: (now: VitalSigns) => number) => {
     const one = new Gauge({ name, help, registers: [register] });
@@ -234,7 +237,7 @@ function registerRunner(register: Registry, runner: NonNullable<MetricSources["r
   });
 }
 
-/** Builds `/metrics` of one process. Without the database it still reports the figures of the process. */
+/** Builds `/metrics` of one process. Without the database, the figures of the process are still reported. */
 export function createMetrics(sources: MetricSources): Metrics {
   const register = new Registry();
   const readVitals = registerVitals(register, sources.vitals);

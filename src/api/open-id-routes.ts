@@ -41,7 +41,8 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     return beginFlow(reply, flow).redirect(url);
   });
 
-  // By POST, which other sites cannot send: a GET could link an attacker's identity to the account of a person who follows a link.
+  // The route accepts only POST, which other sites cannot send. A GET could link an attacker's identity to the account of a person who
+  // follows a link.
   app.post(`${ROUTE}/link`, async (request, reply) => {
     const { caller } = request.context;
     if (!caller) throw new ActionError("UNAUTHORIZED");
@@ -61,7 +62,7 @@ export function registerOpenIdRoutes(app: FastifyInstance, { openId, baseUrl }: 
     if (outcome.kind === "signed-in") request.context.browser!.setSession(outcome.signedIn.session);
     // Keeps the session's cookie, if there is one.
     const cookies = [reply.getHeader("set-cookie") ?? []].flat().map(String);
-    // Fastify adds to this header instead of replacing it.
+    // Fastify would add to this header instead of replacing it.
     reply.removeHeader("set-cookie");
     reply.header("set-cookie", [...cookies.filter((text) => !text.startsWith(name)), cookie("", 0)]);
     reply.header("cache-control", "no-store").header("referrer-policy", "no-referrer");

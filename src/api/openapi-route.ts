@@ -1,4 +1,4 @@
-/** GET `/v1/openapi.json`: the REST table for tools, public like the GraphQL schema. Built once, at the first request. */
+/** GET `/v1/openapi.json`: the REST table for tools, public like the GraphQL schema. The first request builds it. */
 import type { FastifyInstance } from "fastify";
 import type { GraphQLSchema } from "graphql";
 import { openapiDocument } from "./openapi/document.js";

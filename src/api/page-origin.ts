@@ -1,6 +1,6 @@
 /**
- * Origin of the pages that run authors' code: the service's own origin, or RUNTIME_URL if it is set. Also moves
- * signed-in editors to that origin.
+ * Determines the origin of the pages that run authors' code: the service's own origin, or RUNTIME_URL if it is set. Moves signed-in editors
+ * to that origin.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
@@ -12,7 +12,7 @@ export interface PageOriginOptions {
   sessions: PageSessions;
   /** The service's address for people, without a trailing slash. */
   baseUrl: string;
-  /** The origin of those pages; null: the service's own. */
+  /** Origin of those pages. If null, this is the service's own origin. */
   runtimeUrl: string | null;
 }
 

@@ -7,7 +7,7 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from "n
 import type { Socket } from "node:net";
 
 const HEAD_END = "\r\n\r\n";
-/** Bytes that the parser gets at once if the end of a request cannot be computed: for a chunked body, or an incomplete head. */
+/** Number of bytes that the parser gets at once if the end of a request cannot be computed: for a chunked body, or an incomplete head. */
 const SLICE_BYTES = 1_024;
 
 type ParseBytes = (bytes: Buffer) => void;
@@ -20,7 +20,10 @@ class RequestFeed {
   private isAnswered = true;
   /** Bytes of the current body that the parser has not received; null if the length is unknown. */
   private bodyLeft: number | null = null;
-  /** Requests whose heads were in the same slice as the end of the previous one: rare, and limited by the slice. */
+  /**
+   * Requests whose heads were in the same slice as the end of the previous request. They are rare, and the size of the slice limits their
+   * number.
+   */
   private readonly early: (() => void)[] = [];
 
   constructor(

@@ -1,23 +1,23 @@
-/** The HTTP server at the port: limits how long a request may take to arrive, and how many silent connections may be open. */
+/** The HTTP server at the port. Limits how long a request may take to arrive, and how many silent connections may be open. */
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { Socket } from "node:net";
 import type { FrontDoor } from "./health.js";
 import { handleInTurn } from "./pipelining.js";
 
 export interface PortLimits {
-  /** Time for a request's head, and for the whole request; a form with files has longer. */
+  /** Time for a request's head, and for the whole request. A form with files has more time. */
   headMs: number;
   requestMs: number;
   formMs: number;
   /** Interval of both checks. */
   checkMs: number;
   connections: number;
-  /** Connections of one address that have sent nothing. */
+  /** Maximum number of connections of one address that have sent nothing. */
   silentPerAddress: number;
 }
 
 /**
- * A megabyte arrives in a minute over any line. The database needs descriptors too. A browser opens six connections, a
+ * Default limits. A megabyte arrives in a minute over any line. The database needs file descriptors too. A browser opens six connections, a
  * busy proxy some hundreds.
  */
 const DEFAULT_LIMITS: PortLimits = {
@@ -29,7 +29,7 @@ const DEFAULT_LIMITS: PortLimits = {
   silentPerAddress: 512,
 };
 
-/** Connections by address, oldest first, while they are watched for silence. */
+/** Watches connections for silence, by address, the oldest first. */
 function createSilence(most: number) {
   const byAddress = new Map<string, Set<Socket>>();
 
@@ -54,7 +54,7 @@ function createSilence(most: number) {
   };
 }
 
-/** True for a file, in a form or as the body, and for a commit of many entries. */
+/** True for a request that may take long: a file, in a form or as the body, or a commit of many entries. */
 const isForm = ({ headers, url = "" }: IncomingMessage): boolean =>
   (headers["content-type"]?.toLowerCase().startsWith("multipart/form-data") ?? false) ||
   /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/(?:import|commit)(?:\?|$)/.test(url);

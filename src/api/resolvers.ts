@@ -1,4 +1,4 @@
-/** One instance of each resolver over the operations. */
+/** Creates one instance of each resolver over the operations. */
 
 import { createAppTypes } from "../operations/manifest/app-types.js";
 import type { Operations } from "../operations/operations.js";

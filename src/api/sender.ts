@@ -1,13 +1,16 @@
-/** The sender of a request, for queues in which senders take turns: one credential of the app, or one network address for visitors. */
+/**
+ * Identifies the sender of a request, for queues in which senders take turns: one credential of the app, or one network address for
+ * visitors.
+ */
 import type { Visitor } from "../operations/access/gate.js";
 import { isVisitor } from "../rules/access.js";
 import { addressBlock } from "../rules/address-block.js";
 
-/** Sender by network address only. */
+/** Returns the sender by network address only. */
 export const addressSender = (address: string | undefined): string =>
   `address ${address === undefined ? "" : addressBlock(address)}`;
 
-/** Tokens of visitors are public, so one visitor can have many. They count by address. */
+/** Returns the sender. Tokens of visitors are public, so that one visitor can have many: they count by address. */
 export function senderOf({ caller, address }: Pick<Visitor, "caller" | "address">): string {
   if (caller === null || isVisitor(caller)) return addressSender(address);
   return `credential ${caller.credentialId}`;

@@ -60,7 +60,9 @@ import type { Turns } from "./turns.js";
 import { dropRest } from "./unread-body.js";
 import { registerWebAssets, wantsPage } from "./web-assets.js";
 
-/** Longer than the first line of a request can be: the rules check whether a parameter is an id. */
+/**
+ * Maximum length of a path parameter. It exceeds any valid first line of a request, because the rules check whether a parameter is an ID.
+ */
 const PARAM_MAX_CHARACTERS = 16_384;
 
 export interface ApiOptions {
@@ -73,11 +75,11 @@ export interface ApiOptions {
   scripts: StoredScripts;
   /** The service's address for people and browsers, without a trailing slash. */
   baseUrl: string;
-  /** PUBLIC_URL; null: readers of the docs see the address by which they reach the service. */
+  /** PUBLIC_URL. If null, readers of the docs see the address by which they reach the service. */
   publicUrl: string | null;
   callers: CallerReader;
   openId: OpenId;
-  /** The origin of the pages that run authors' code; null: the service's own. */
+  /** Origin of the pages that run authors' code. If null, this is the service's own origin. */
   runtimeUrl: string | null;
   addressOf: AddressOf;
   answers: Answers;
@@ -118,8 +120,7 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
     frameworkErrors(error, _request, reply) {
       fail(error, reply as FastifyReply);
     },
-    // A server that never listens: health.ts owns the port, and closing the API must not wait for the port's
-    // connections.
+    // This server never listens: health.ts owns the port, and closing the API must not wait for the port's connections.
     serverFactory: (listener) => {
       handle = listener;
       return createServer();
@@ -133,15 +134,15 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
 }
 
 /**
- * Sends responses: a large text in slices, a refusal while the rest of its request is dropped, and refusals for missing
+ * Registers how responses are sent: a large text in slices, a refusal while the rest of its request is dropped, and refusals for missing
  * credentials with a delay.
  */
 function registerLeaving(app: FastifyInstance, refusalDelay: RefusalDelay): void {
   app.addHook("onSend", ({ raw, context }, reply, payload, done) => {
     if (reply.statusCode >= 400 || context?.refused === true) {
       dropRest(raw);
-      // Fastify closes the connection after a body that is too large; here it is read to its end, so that the
-      // connection can serve the next request.
+      // Fastify closes the connection after a body that is too large. Here the body is read to its end, so that the connection can serve
+      // the next request.
       reply.removeHeader("connection");
     }
     done(null, payload);

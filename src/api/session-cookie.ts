@@ -1,10 +1,10 @@
-/** The cookie that carries a browser's credential (contract, section 2): the session of a sign-in, or a token that a person pasted. */
+/** Sets the cookie that carries a browser's credential (contract, section 2): the session of a sign-in, or a token that a person pasted. */
 import { stringifySetCookie } from "cookie";
 import { COOKIE_NAME } from "./caller.js";
 import { pathBefore } from "./page-origin.js";
 
 export interface SessionCookie {
-  /** @param maxAge seconds; null: until the browser is closed */
+  /** @param maxAge lifetime in seconds; null: until the browser is closed */
   set(value: string, maxAge: number | null): string;
   clear(): string;
 }

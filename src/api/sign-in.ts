@@ -1,4 +1,6 @@
-/** Signs in by a pasted token, stored in the browser's cookie (contract, section 2), and signs out. People sign in at `/v1/auth`. */
+/**
+ * Signs in with a pasted token, which is stored in the browser's cookie (contract, section 2), and signs out. People sign in at `/v1/auth`.
+ */
 import type { FastifyInstance } from "fastify";
 import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
@@ -10,7 +12,7 @@ const SIGNED_IN_SECONDS = 7 * 24 * 60 * 60;
 
 export interface SignInOptions {
   credentials: Credentials;
-  /** Sessions of app pages: a session that was opened from a sign-in ends with it. */
+  /** Sessions of app pages. One that was opened from a sign-in ends with this sign-in. */
   sessions: PageSessions;
   /** Ends the person's session, if the browser has one. */
   auth: Pick<AuthResolver, "authSession" | "signOut">;

@@ -1,11 +1,11 @@
 /**
- * Sends a large text in slices as its reader reads it, so that writing it does not block other requests. Disconnects a
- * reader that is too slow.
+ * Sends a large text in slices at the speed of its reader, so that writing it does not block other requests. Disconnects a reader that is
+ * too slow.
  */
 import { Readable } from "node:stream";
 import { READER_PACE } from "./reader-pace.js";
 
-/** A smaller text fits into the system's buffers. */
+/** Minimum size of a text that is sliced. A smaller text fits into the system's buffers. */
 export const LARGE_CHARACTERS = 64 * 1024;
 const SLICE_CHARACTERS = 128 * 1024;
 
@@ -21,7 +21,7 @@ function* slicesOf(parts: readonly string[]): Generator<Buffer> {
   }
 }
 
-/** @param onSlow called once if the reader is too slow; nothing more is sent then */
+/** Sends the text. @param onSlow called once if the reader is too slow; nothing more is sent then */
 export function sliced(parts: readonly string[], onSlow: () => void, paceMs = READER_PACE.ms): Readable {
   const slices = slicesOf(parts);
   let slicesRead = 0;

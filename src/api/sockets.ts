@@ -40,9 +40,9 @@ import type { ReadUpgrade } from "./upgrade-origin.js";
 
 const PATH = "/graphql";
 export const SUBSCRIPTIONS_PER_SOCKET = 100;
-/** Interval of rechecks: no notification is sent when a credential expires. */
+/** Interval of rechecks in milliseconds, because no notification is sent when a credential expires. */
 const RECHECK_MS = 10_000;
-/** A client that does not confirm the closing of its socket within this time is disconnected. */
+/** Time in milliseconds after which a client is disconnected that does not confirm the closing of its socket. */
 const CLOSING_LIMIT_MS = 1_000;
 const INIT_WAIT_MS = 5_000;
 
@@ -51,7 +51,7 @@ const FORBIDDEN_CLOSE_CODE = 4403;
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
 
-/** The parts of the context that produce the events of subscriptions. */
+/** Parts of the context that produce the events of subscriptions. */
 type Sources = Pick<
   TailContext & ConsoleContext & ClientFeedContext & ActionFeedContext & EntryFeedContext & NotificationContext,
   "gate" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries" | "notify"
@@ -64,7 +64,7 @@ interface SocketOptions extends Sources {
   answers: Answers;
   turns: Turns;
   limiter: RequestLimiter;
-  /** The origin of pages that run authors' code, which has no API; null: the service's own. */
+  /** Origin of pages that run authors' code, which has no API. If null, this is the service's own origin. */
   runtimeUrl: string | null;
   readUpgrade: ReadUpgrade;
   credentials: Credentials;
@@ -74,7 +74,7 @@ interface SocketOptions extends Sources {
   log: Logger;
 }
 
-/** A socket's credential; `upgradeToken` is the token of its upgrade request. */
+/** Credential of a socket. `upgradeToken` is the token of its upgrade request. */
 interface SocketLink extends HeldConnection {
   id: number;
   upgradeToken: string | null;
@@ -82,13 +82,13 @@ interface SocketLink extends HeldConnection {
 
 type SocketContext = LinkContext<SocketLink>;
 
-/** Returns the token in the connection's parameters, else that of the upgrade. */
+/** Returns the token in the connection's parameters, otherwise that of the upgrade. */
 function tokenOf({ connectionParams, extra }: SocketContext): string | null {
   const token = connectionParams?.["authToken"];
   return typeof token === "string" ? token : extra.upgradeToken;
 }
 
-/** An HTTP response instead of a websocket. */
+/** Returns the text of an HTTP response that refuses a websocket. */
 const refusalText = (http: number, body: string): string =>
   [
     `HTTP/1.1 ${http} ${STATUS_CODES[http]}`,
@@ -102,7 +102,7 @@ const refusalText = (http: number, body: string): string =>
 export interface Sockets {
   /** Handles an upgrade request of the HTTP server. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
-  /** Number of open sockets and of their subscriptions. */
+  /** Returns the number of open sockets and of their subscriptions. */
   figures(): { open: number; subscriptions: number };
   stop(): Promise<void>;
 }
@@ -115,13 +115,13 @@ type OperationContext = Sources &
     idempotencyKey: null;
     answer: AnswerBudget;
     gone: () => AbortSignal;
-    /** Sends the only result of a query or mutation, and closes its account once the result has been sent. */
+    /** Sends the only result of a query or mutation. Frees its counted bytes once the result has been sent. */
     reply: (result: string) => void;
-    /** Call it once the operation's work is done; for a subscription, once its source is open. */
+    /** Ends the operation. Call it once the operation's work is done; for a subscription, once its source is open. */
     done: () => void;
   };
 
-/** Yields nothing: the result was sent directly. */
+/** Yields nothing, because the result was sent directly. */
 async function* nothing(): AsyncGenerator<never, void, void> {}
 
 /** Replaces GraphQL's own `execute`, because graphql-ws would parse and print the result, which is text already. */
@@ -178,7 +178,7 @@ export function createSockets({
   );
   let openedSockets = 0;
 
-  /** Senders to which a message counts: the address, and the credential once it is known. */
+  /** Returns the senders to which a message counts: the address, and the credential once it is known. */
   function ratedSenders({ caller, request }: SocketContext["extra"]): string[] {
     const networkAddress = addressOf(request);
     const address = addressSender(networkAddress);
@@ -222,7 +222,7 @@ export function createSockets({
     }
   }
 
-  /** True once the client has completed the operation: no further step starts. */
+  /** True once the client has completed the operation, so that no further step starts. */
   const isCompleted = ({ subscriptions }: SocketContext, id: string): boolean => !(id in subscriptions);
   const completedError = () => [new GraphQLError("the operation was completed")];
 
@@ -253,7 +253,7 @@ export function createSockets({
       },
       async onSubscribe(context, id, { query: input, variables, operationName, extensions }) {
         const { extra } = context;
-        // Counted before the first await, so that messages that arrive meanwhile do not count.
+        // The operation counts before the first await, so that messages that arrive meanwhile do not count.
         const operation = extra.operations.begin();
         if (extra.operations.count > SUBSCRIPTIONS_PER_SOCKET) {
           return [new GraphQLError(`a socket carries at most ${SUBSCRIPTIONS_PER_SOCKET} subscriptions`)];

@@ -1,6 +1,6 @@
 /**
- * A trace span for each request. It continues the trace of callers with credentials of the app, never that of a
- * visitor. Contains routes and codes, but no addresses, headers or bodies.
+ * Creates a trace span for each request. It continues the trace of callers with credentials of the app, never that of a visitor. It
+ * contains routes and codes, but no addresses, headers or bodies.
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import type { RequestTracing, TraceSpan } from "../operations/watch/tracing.js";
@@ -15,7 +15,7 @@ function parentOf({ headers, context }: FastifyRequest): string | null {
   return typeof traceparent === "string" && caller && !isVisitor(caller) ? traceparent : null;
 }
 
-/** Call it after the hook that creates the context. Does nothing if requests are not traced. */
+/** Registers the hooks, if requests are traced. Call it after the hook that creates the context. */
 export function registerTraces(app: FastifyInstance, tracing: RequestTracing): void {
   if (!tracing.isOn) return;
   app.addHook("onRequest", async (request, reply) => {

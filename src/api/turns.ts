@@ -1,18 +1,18 @@
 /**
- * Divides the main thread between callers. Expensive work runs in turns, and a caller rests after each in proportion to
- * its duration, so that none gets more than its share of the thread.
+ * Divides the main thread between callers. Expensive work runs in turns. After each turn its caller pauses in proportion to the duration,
+ * so that no caller gets more than its share of the thread.
  */
 import { tooOften } from "../errors.js";
 
-/** Rest of a key, as a multiple of its work: a key gets at most a tenth of the thread. */
+/** Pause of a key as a multiple of its work, so that a key gets at most a tenth of the thread. */
 const REST_TIMES = 9;
-/** The same for all keys together: they leave half of the thread to work that takes no turns. */
+/** Pause of all keys together, as a multiple of their work. They leave half of the thread to work that takes no turns. */
 const REST_TIMES_OF_ALL = 1;
 const REST_MAX_MS = 3_000;
-/** Maximum of waiting work for one key. */
+/** Maximum number of waiting tasks for one key. */
 const WAITING_MAX = 256;
 const RETRY_SECONDS = 2;
-/** Number of keys from which those that have finished resting are removed. */
+/** Number of keys from which on those whose pause is over are removed. */
 const KEYS_SWEPT = 1_000;
 
 export interface Turns {
@@ -23,7 +23,7 @@ export interface Turns {
    * @throws RATE_LIMIT_EXCEEDED if too much work of that key is waiting; errors of the work
    */
   take<T>(key: string, work: () => T, most?: number): Promise<T>;
-  /** Counts work that cannot run in a turn, or runs later: the key rests for it as well. */
+  /** Counts work that cannot run in a turn, or runs later. The key pauses for it as well. */
   owe(key: string, ms: number): void;
 }
 
@@ -32,7 +32,7 @@ interface TurnSender {
   restsUntil: number;
 }
 
-/** Milliseconds. */
+/** Times are in milliseconds. */
 export interface TurnsClock {
   now(): number;
   wait(ms: number, then: () => void): void;
@@ -49,7 +49,7 @@ const REAL_CLOCK: TurnsClock = {
 export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
   const senders = new Map<string, TurnSender>();
   let allRestUntil = 0;
-  /** Time of the next planned turn; a new plan replaces the earlier one. */
+  /** Time of the next planned turn. A new plan replaces the earlier one. */
   let plannedFor = Number.POSITIVE_INFINITY;
   let plannedTurns = 0;
 
@@ -83,7 +83,7 @@ export function createTurns(clock: TurnsClock = REAL_CLOCK): Turns {
     }
   }
 
-  /** Runs one piece of work in each turn of the event loop. */
+  /** Runs one task in each turn of the event loop. */
   function next(planNumber: number): void {
     if (planNumber !== plannedTurns) return;
     plannedFor = Number.POSITIVE_INFINITY;

@@ -4,11 +4,11 @@
  */
 import type { IncomingMessage } from "node:http";
 
-/** The largest body that any route accepts in one piece. */
+/** Size of the largest body that any route accepts in one piece. */
 const DROPPED_MAX_BYTES = 64 * 1024 * 1024;
 const DROPPED_MAX_MS = 30_000;
 
-/** Drops the rest of the request. Beyond the limits it ends the connection; the response has been sent by then. */
+/** Drops the rest of the request. Beyond the limits, it ends the connection; by then the response has been sent. */
 export function dropRest(request: IncomingMessage, maxBytes = DROPPED_MAX_BYTES, maxMs = DROPPED_MAX_MS): void {
   if (request.complete || request.destroyed) return;
   let bytes = 0;

@@ -1,22 +1,23 @@
 /**
- * Origins that may open a websocket (contract, section 7). Only the service's own origin may use the cookie. Pages of apps have no origin
- * (sandboxed) or that of RUNTIME_URL. Also pages on origins that an app lists, and server runs. Programs send no origin.
+ * Checks which origins may open a websocket (contract, section 7). Only the service's own origin can use the cookie. Pages of apps have no
+ * origin (sandboxed) or that of RUNTIME_URL. Pages on origins that an app lists, and server runs, may open one too. Programs send no
+ * origin.
  */
 import type { IncomingHttpHeaders } from "node:http";
 import { ActionError } from "../errors.js";
 import { type CallerReader, cookieToken, headerToken } from "./caller.js";
 
-/** Origin of a document that evaluates a server run. No such host exists, so that no page of the internet has it. */
+/** Matches the origin of a document that executes a server run. No such host exists, so that no page of the internet has this origin. */
 const RUN_ORIGIN = /^https:\/\/app-\d+\.actions\.internal$/;
 /** Origin of a sandboxed document. */
 const NO_ORIGIN = "null";
 
-/** Returns the token of an upgrade request, null without one. @throws CROSS_SITE_REQUEST */
+/** Returns the token of an upgrade request, or null. @throws ActionError CROSS_SITE_REQUEST */
 export type ReadUpgrade = (headers: IncomingHttpHeaders) => Promise<string | null>;
 
 export function createUpgradeReader(options: {
   callers: CallerReader;
-  /** The origin of pages that run authors' code; null: the service's own. */
+  /** Origin of pages that run authors' code. If null, this is the service's own origin. */
   runtimeUrl: string | null;
   /** True if an app lists the origin. */
   isListed: (origin: string) => Promise<boolean>;

@@ -7,20 +7,20 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 /** dist/web, relative to dist/src/api. */
 const BUILT_FOLDER = fileURLToPath(new URL("../../web/", import.meta.url));
 
-/** A built page: addresses of its script and of the scripts that it imports first. */
+/** Built page: addresses of its script and of the scripts that it imports first. */
 interface BuiltPage {
   title: string;
   script: string;
   needs: string[];
   next: string[];
-  /** Files of the parts that its script loads later, by the part's name. The script preloads them. */
+  /** Files of the parts that the page's script loads later, by the part's name. The script preloads them. */
   parts: Record<string, string[]>;
   /** Requests that the page sends first, and further ones if an author is signed in. */
   asks: { all: string[]; signedIn: string[] };
   style: string | null;
 }
 
-/** Headers of every page, including those that run authors' code. */
+/** Headers of every page, including pages that run authors' code. */
 export const HARDENING_HEADERS = {
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
@@ -67,7 +67,7 @@ function renderPage(
   { title, script, needs, next, parts, asks, style }: BuiltPage,
   { base, signedIn }: { base: string; signedIn: boolean },
 ): string {
-  // Preloads let the browser request all of them at once instead of one after the other.
+  // Preload links let the browser request all of them at once instead of one after the other.
   const preloadLinks = (files: string[]) =>
     files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}">`).join("");
   // Preloads match the later fetch of the script, which then finds the response.
@@ -100,7 +100,7 @@ export function wantsPage(request: FastifyRequest): boolean {
 
 export type PageName = "consent" | "graphiql" | "sign-in" | "studio";
 
-/** Pages whose HTML is built elsewhere; only their script and style sheet are built here. */
+/** Names of pages whose HTML is built elsewhere. Only their script and style sheet are built here. */
 export type AssetsName = "docs";
 
 /** Serves the built pages. */
@@ -125,7 +125,10 @@ function registerFiles(app: FastifyInstance, prefix: string, root: string, heade
   });
 }
 
-/** Pages of other origins load the client library too, which is safe because it contains no data. Browsers revalidate it each time. */
+/**
+ * Headers of the client library. Pages of other origins load it too, which is safe because it contains no data. Browsers revalidate it each
+ * time.
+ */
 const CLIENT_HEADERS = {
   "cache-control": "no-cache",
   "access-control-allow-origin": "*",

@@ -1,4 +1,4 @@
-/** The frame of every documentation page: navigation, search field, table of contents. */
+/** Builds the HTML frame of every documentation page: navigation, search field, table of contents. */
 import { escapeHtml } from "../web-assets.js";
 import type { DocsLibrary, DocsPage } from "./library.js";
 import { addressOf, type DocsHeading } from "./markdown.js";
@@ -66,7 +66,7 @@ function contentsHtml(headings: readonly DocsHeading[]): string {
   return `<aside class="contents" aria-label="On this page"><h2>On this page</h2><ul>${items.join("")}</ul></aside>`;
 }
 
-/** A whole page. */
+/** Returns the HTML of a whole page. */
 export function pageHtml(frame: PageFrame, { title, slug, main, headings, query = "" }: Content): string {
   const { prefix, script, style, icon } = frame;
   const markdown = slug === null ? "" : escapeHtml(prefix + addressOf(slug, ".md"));
@@ -106,7 +106,7 @@ ${contentsHtml(headings)}
 `;
 }
 
-/** Search results as the content of a page. */
+/** Returns search results as the content of a page. */
 export function resultsHtml(prefix: string, query: string, hits: readonly DocsHit[]): string {
   const item = ({ page, heading, address, excerpt }: DocsHit) => {
     const name = heading === page ? page : `${page}: ${heading}`;

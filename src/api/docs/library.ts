@@ -29,7 +29,7 @@ export interface DocsPage {
   markdown: string;
 }
 
-/** The target of a link: another page, a picture, an external URL, or a file that the service does not serve. */
+/** Target of a link: another page, a picture, an external URL, or a file that the service does not serve. */
 export type LinkTarget =
   | { kind: "page"; slug: string; hash: string }
   | { kind: "picture"; path: string }

@@ -1,9 +1,12 @@
-/** Markdown of the documentation to HTML, with working links, and to Markdown for programs. Read it to add an element to the pages. */
+/**
+ * Renders the documentation's Markdown as HTML with working links, and as Markdown for programs. Read this file to add an element to the
+ * pages.
+ */
 import MarkdownIt, { type Env, type Token } from "markdown-it";
 import { escapeHtml } from "../web-assets.js";
 import type { DocsLibrary, DocsPage, LinkTarget } from "./library.js";
 
-/** Address of the service in the examples. Readers see the address of their own service instead. */
+/** Matches the address of the service in the examples. Readers see the address of their own service instead. */
 const EXAMPLE_ADDRESS = /(https?|wss?):\/\/(?:127\.0\.0\.1|localhost):4000(?!\d)/g;
 
 export interface DocsHeading {
@@ -154,7 +157,7 @@ function sectionsOf(tokens: readonly Token[], headings: readonly DocsHeading[]):
   return sections;
 }
 
-/** The page as Markdown with absolute links, for programs that read one page or all of them. */
+/** Returns the page as Markdown with absolute links, for programs that read one page or all pages. */
 export function markdownFor(library: DocsLibrary, page: DocsPage, base: string): string {
   let isCode = false;
   const lines = page.markdown.split("\n").map((line) => {

@@ -1,4 +1,4 @@
-/** GET /docs/*, /llms.txt and /llms-full.txt: the documentation as web pages, as Markdown and as one text. Open to all. */
+/** GET /docs/*, /llms.txt and /llms-full.txt: the documentation as web pages, as Markdown and as one text. Needs no credential. */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -13,7 +13,7 @@ import { DocsLibrary, type DocsPage } from "./library.js";
 import { addressOf, DocsRenderer, markdownFor, withAddress } from "./markdown.js";
 import { DocsSearch } from "./search.js";
 
-/** Files of the root that pages link to, as they are in a checkout. */
+/** Files in the root of a checkout that pages link to. */
 const ROOT_FILES = ["README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"];
 
 const PAGE_HEADERS = {
@@ -23,7 +23,7 @@ const PAGE_HEADERS = {
   "cross-origin-opener-policy": "same-origin",
 } as const;
 
-/** A picture is shown as an image, and as a document only without scripts. */
+/** Headers of a picture. A browser shows it as an image; opened as a document, it cannot run scripts. */
 const PICTURE_HEADERS = {
   "x-content-type-options": "nosniff",
   "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; sandbox",
@@ -35,9 +35,9 @@ const HOST = /^[\w.-]+(?::\d{1,5})?$|^\[[\da-f:.]+\](?::\d{1,5})?$/i;
 
 export interface DocsOptions {
   pages: WebPages;
-  /** The service's address if the request does not name one. */
+  /** Address of the service if the request does not name one. */
   baseUrl: string;
-  /** PUBLIC_URL; null: readers see the address that they used. */
+  /** PUBLIC_URL. If null, readers see the address that they used. */
   publicUrl: string | null;
   /** Root of another installation, for tests. */
   root?: string;
@@ -47,7 +47,7 @@ export interface DocsOptions {
 export interface DocsSite {
   library: DocsLibrary;
   search: DocsSearch;
-  /** A page as Markdown with absolute links. */
+  /** Returns a page as Markdown with absolute links. */
   markdown(page: DocsPage, base: string): string;
   /** Returns the address by which this reader reaches the service, without a trailing slash. */
   addressFor(request: FastifyRequest): string;
@@ -68,7 +68,7 @@ function createDocs({ baseUrl, publicUrl, root }: DocsOptions, prefix: string) {
   return { docs, renderer };
 }
 
-/** Index of all pages for language models (llmstxt.org). */
+/** Returns the index of all pages for language models (llmstxt.org). */
 function llmsText({ library }: DocsSite, base: string): string {
   const groups = navigationOf(library).map(({ title, pages }) => {
     const items = pages.map(({ title: name, slug, summary }) => `- [${name}](${base}/docs/${slug}.md): ${summary}`);
@@ -95,7 +95,7 @@ function llmsFullText(docs: DocsSite, base: string): string {
     .join("\n\n");
 }
 
-/** Sends a text with its ETag; 304 if the reader has it. Readers revalidate each time, because an upgrade changes the pages. */
+/** Sends a text with its ETag, or 304 if the reader has the text. Readers revalidate each time, because an upgrade changes the pages. */
 function sendTagged(request: FastifyRequest, reply: FastifyReply, type: string, text: string): FastifyReply {
   const tag = `"${createHash("sha256").update(text).digest("base64url").slice(0, 22)}"`;
   reply.headers({ "cache-control": "no-cache", etag: tag, "x-content-type-options": "nosniff" });

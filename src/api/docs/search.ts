@@ -4,7 +4,7 @@ import MiniSearch from "minisearch";
 import type { DocsLibrary } from "./library.js";
 import { addressOf, type DocsRenderer, type DocsSection } from "./markdown.js";
 
-/** Longer queries are cut: each word costs a walk through the index. */
+/** Maximum length of a query. Longer ones are cut, because each word costs a walk through the index. */
 const QUERY_MAX_CHARACTERS = 200;
 const WORDS_MAX = 12;
 export const RESULTS_MAX = 20;
@@ -43,7 +43,7 @@ interface SearchIndex {
   index: MiniSearch<IndexedSection>;
 }
 
-/** Yields to other work after each page and after every few sections. */
+/** Builds the index. Yields to other work after each page and after every few sections. */
 async function buildIndex(library: DocsLibrary, renderer: DocsRenderer): Promise<SearchIndex> {
   const sections: IndexedSection[] = [];
   for (const page of library.pages) {
@@ -60,7 +60,7 @@ async function buildIndex(library: DocsLibrary, renderer: DocsRenderer): Promise
   return { sections, index };
 }
 
-/** Builds the index at the first search: it takes more processor time (250 ms) than the rest of the API's start. */
+/** Full-text index. The first search builds it, because that takes more processor time (250 ms) than the rest of the API's start. */
 export class DocsSearch {
   readonly #build: () => Promise<SearchIndex>;
   #built: Promise<SearchIndex> | null = null;

@@ -17,13 +17,16 @@ import { IdempotencyKey, keyOf } from "./idempotency.js";
 import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { ActionChangeType } from "./version-types.js";
 
-/** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
+/** Part of the context that the subscription needs, because decorators cannot access the resolver instance. */
 export interface ActionFeedContext extends RequestContext {
   gate: AccessGate;
   actionFeed: ActionFeed;
 }
 
-/** Fields of an action that callers who may not read code do not get: REST leaves them out, GraphQL rejects their selection. */
+/**
+ * Fields of an action that callers without permission to read code do not get. REST leaves them out, GraphQL rejects a document that
+ * selects them.
+ */
 const CODE_FIELDS = ["code", "source"];
 
 function withoutCode(action: Action): Action {

@@ -27,7 +27,7 @@ export class AppResolver {
     private readonly appEditors: Editors,
   ) {}
 
-  /** The caller, and the input with the organization that the caller administers. @throws FORBIDDEN, REQUEST_INVALID */
+  /** Returns the caller, and the input with the organization that the caller administers. @throws ActionError FORBIDDEN, REQUEST_INVALID */
   private async inOrganization(
     context: RequestContext,
     data: Record<string, unknown>,

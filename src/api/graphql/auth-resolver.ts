@@ -28,13 +28,13 @@ import {
 } from "./auth-types.js";
 import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 
-/** Answer of a sign-in (contract, section 7). */
+/** Response to a sign-in (contract, section 7). */
 interface SignInAnswer {
   user: User;
   expiresAt: string;
 }
 
-/** Sets the session as the browser's cookie; no response body contains its token. */
+/** Sets the session as the browser's cookie, because no response body contains its token. */
 function answerOf({ browser }: RequestContext, { user, session }: SignedIn): SignInAnswer {
   browser?.setSession(session);
   return { user, expiresAt: session.expiresAt };
@@ -166,7 +166,7 @@ export class AuthResolver {
     return this.updateAccount(context, (data ?? {}) as Record<string, unknown>);
   }
 
-  /** With the body of a REST request. */
+  /** Updates the account from the body of a REST request. */
   async updateAccount(context: RequestContext, body: Record<string, unknown>): Promise<User> {
     return this.service.accounts.update(this.ownRequest(context), body);
   }

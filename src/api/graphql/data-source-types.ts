@@ -5,7 +5,7 @@ import { Field, Float, ID, InputType, Int, ObjectType } from "type-graphql";
 import { DateTime } from "./leaf-types.js";
 import { PageItems, PageType, REPLACED } from "./page-types.js";
 
-/** A list or an object whose members the rules check. */
+/** Declares a scalar for a list or an object whose members the rules check. */
 const jsonScalar = (name: string, description: string) =>
   new GraphQLScalarType({ ...GraphQLJSON.toConfig(), name, description, specifiedByURL: null });
 

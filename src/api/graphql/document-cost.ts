@@ -1,6 +1,6 @@
 /**
- * Number of values that a GraphQL operation requests, computed before it is executed: a page counts for as many as its `limit` says.
- * Expects valid documents.
+ * Computes the number of values that a GraphQL operation requests, before it is executed. A page counts for as many as its `limit`. Expects
+ * valid documents.
  */
 import {
   type ArgumentNode,
@@ -31,11 +31,14 @@ import {
 import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
 import { FORM_LIMITS } from "./document-form.js";
 
-/** Allows a thousand whole actions: about fifty milliseconds of work, which block all other requests. */
+/** Maximum cost. It allows a thousand whole actions: about fifty milliseconds of work, which block all other requests. */
 export const COST_MAX = 30_000;
-/** Maximum cost of an introspection query, as a multiple of the longest query that graphql-js writes. Tools such as codegen ask for a little more. */
+/**
+ * Maximum cost of an introspection query, as a multiple of the longest query that graphql-js generates. Tools such as codegen request a
+ * little more.
+ */
 const INTROSPECTION_MARGIN = 1.25;
-/** Assumed items of a list within a page, such as an action's triggers: most have one. */
+/** Assumed number of items of a list within a page, such as an action's triggers. Most have one. */
 const INNER_LIST = 1;
 
 export type Variables = Readonly<Record<string, unknown>> | null | undefined;
@@ -154,7 +157,7 @@ class CostEstimate {
     return { cost, levels };
   }
 
-  /** Fields of the operation itself, with those of its fragments: each one is a separate request to the service. */
+  /** Returns the fields of the operation itself, with those of its fragments. Each one is a separate request to the service. */
   roots({ selections }: SelectionSetNode, seen = new Set<string>()): number {
     let count = 0;
     for (const selection of selections) {
@@ -185,7 +188,7 @@ function isIntrospectionOnly({ selectionSet: { selections } }: OperationDefiniti
   return selections.length === 1 && only?.kind === Kind.FIELD && only.name.value === SchemaMetaFieldDef.name;
 }
 
-/** Cost of the longest introspection query that graphql-js writes. It grows with the schema, so the limit does too. */
+/** Returns the cost of the longest introspection query that graphql-js generates. It grows with the schema, so the limit does too. */
 function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>): number {
   const all = { oneOf: true, specifiedByUrl: true, directiveIsRepeatable: true, inputValueDeprecation: true };
   const document = parse(getIntrospectionQuery({ ...all, schemaDescription: true }));
@@ -197,7 +200,10 @@ function introspectionCost(schema: GraphQLSchema, lists: Record<string, number>)
   ).cost;
 }
 
-/** Returns a function that checks an operation of a valid document: it returns an error that names the exceeded limit, or the cost. */
+/**
+ * Returns a function that checks an operation of a valid document. The function returns the cost, or an error that names the exceeded
+ * limit.
+ */
 export function createCostCheck(schema: GraphQLSchema) {
   const lists = introspectionLists(schema);
   const introspectionMax = Math.ceil(INTROSPECTION_MARGIN * introspectionCost(schema, lists));

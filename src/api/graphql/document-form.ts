@@ -12,7 +12,7 @@ import {
 } from "graphql";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 
-/** A hand-written document has a few dozen of each, and GraphiQL's own has 15 levels. */
+/** Limits of a document. A hand-written document has a few dozen of each, and GraphiQL's own introspection has 15 levels. */
 export const FORM_LIMITS = {
   fields: 1_000,
   "levels of fields": 20,
@@ -28,14 +28,17 @@ export const FORM_LIMITS = {
 
 type FormLimit = keyof typeof FORM_LIMITS;
 
-/** Validation walks through a value by recursion, for each rule: deeper values overflow its stack, which takes long. */
+/**
+ * True if a value is nested deeper. For each rule, validation walks through a value by recursion, and deeper values overflow its stack,
+ * which takes long.
+ */
 function nestsDeeper(value: ValueNode, levels: number): boolean {
   if (value.kind === Kind.LIST) return levels === 0 || value.values.some((inner) => nestsDeeper(inner, levels - 1));
   if (value.kind !== Kind.OBJECT) return false;
   return levels === 0 || value.fields.some((field) => nestsDeeper(field.value, levels - 1));
 }
 
-/** Counts, and throws when a limit is exceeded. */
+/** Counts the parts of a document. Throws when a limit is exceeded. */
 class DocumentForm {
   private readonly counts = new Map<FormLimit, number>();
 

@@ -29,7 +29,7 @@ import {
 import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { By, Ref } from "./reference-arguments.js";
 
-/** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
+/** Part of the context that the subscription needs, because decorators cannot access the resolver instance. */
 export interface EntryFeedContext extends RequestContext {
   gate: AccessGate;
   entries: Pick<Entries, "follow">;
@@ -43,7 +43,7 @@ interface FollowArguments {
   since?: string;
 }
 
-/** A query as REST passes it: without absent fields. */
+/** Returns a query as REST passes it: without absent fields. */
 function input(query: EntryQueryInput | null | undefined): object {
   const namedFields = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(
@@ -141,7 +141,7 @@ export class EntryResolver {
     return this.removeMatching(context, appId, ref, { where });
   }
 
-  /** With the response of REST. @param query `{where}` */
+  /** Removes entries for REST, with its form of the response. @param query `{where}` */
   async removeMatching(
     context: RequestContext,
     appId: number,
@@ -152,7 +152,7 @@ export class EntryResolver {
     return this.service.removeWhere(visit, { appId, ref }, query);
   }
 
-  /** With the response of REST. */
+  /** Finds entries for REST, with its form of the response. */
   async find(context: RequestContext, appId: number, ref: EntityReference, query: unknown): Promise<FoundEntries> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.find(visit, { appId, ref }, query, context.answer?.reserve);
@@ -232,13 +232,13 @@ export class EntryResolver {
     return this.service.import(visit, { appId, ref }, { append: append ?? false, rows });
   }
 
-  /** All entries that the caller may see, as REST sends them. */
+  /** Exports all entries that the caller can see, for REST. */
   async exportFile(context: RequestContext, appId: number, ref: EntityReference, wish: ExportWish) {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.export(visit, { appId, ref }, wish);
   }
 
-  /** Imports a file, as REST sends it. */
+  /** Imports a file, for REST. */
   async importFile(
     context: RequestContext,
     appId: number,

@@ -170,7 +170,7 @@ export class RunStatisticsType {
   @Field(() => [RunPeriodType], { description: "Periods with runs or skipped ticks, oldest first." }) periods: Period[];
 }
 
-/** `unknown`: the rules check the values, with the specification's statuses. */
+/** Filters of runs. Their type is `unknown`, because the rules check the values with the specification's statuses. */
 @ArgsType()
 export class RunsArguments {
   @Field(() => Int, {

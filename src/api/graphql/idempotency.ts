@@ -15,10 +15,10 @@ const ARGUMENT = "idempotencyKey";
 const description =
   "Idempotency key of this field: repeats within 24 hours return the first result. Takes precedence over the Idempotency-Key header, which is the default.";
 
-/** The argument of a field that honors an idempotency key. */
+/** Declares the argument of a field that honors an idempotency key. */
 export const IdempotencyKey = () => Arg(ARGUMENT, () => String, { nullable: true, description });
 
-/** Returns the field's own key, else the request's. @throws REQUEST_INVALID for a malformed key */
+/** Returns the field's own key, otherwise that of the request. @throws ActionError REQUEST_INVALID for a malformed key */
 export const keyOf = ({ idempotencyKey }: RequestContext, input: string | null | undefined): string | null =>
   input == null ? idempotencyKey : readIdempotencyKey(input);
 

@@ -1,9 +1,9 @@
-/** Argument with the state on which a change is based. */
+/** Declares the argument with the state on which a change is based. */
 import { Arg } from "type-graphql";
 import type { ExpectedTags } from "../../rules/precondition.js";
 import { DateTime } from "./leaf-types.js";
 
-/** GraphQL's argument, or the entity tags of REST's `If-Match`. */
+/** Precondition of a change: GraphQL's argument, or the entity tags of REST's `If-Match`. */
 export type StatePrecondition = Date | ExpectedTags | null;
 
 const description =

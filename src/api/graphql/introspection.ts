@@ -1,10 +1,10 @@
-/** Responses to the introspection queries of GraphiQL and other tools, built once. Independent of credentials. */
+/** Builds the responses to the introspection queries of GraphiQL and other tools once. The responses do not depend on credentials. */
 import { executeSync, type GraphQLSchema, getIntrospectionQuery, parse } from "graphql";
 
 /** Introspection options of GraphiQL, and the defaults of graphql-js. */
 const INTROSPECTION_OPTIONS = [{ inputValueDeprecation: false, schemaDescription: false }, {}];
 
-/** Longer queries than any of these are not compared. */
+/** Maximum length of a query that is compared with the known ones. */
 export const QUESTION_MAX_CHARACTERS = 8 * 1024;
 
 const squeezeSpaces = (text: string): string => text.replace(/\s+/g, " ").trim();
@@ -15,7 +15,7 @@ interface IntrospectionRequest {
   operationName?: unknown;
 }
 
-/** Returns the JSON text for one of the known introspection queries; null for other queries. */
+/** Function that returns the JSON text for a known introspection query, and null for other queries. */
 export type FindKnownAnswer = (body: unknown) => string | null;
 
 export function createKnownAnswers(schema: GraphQLSchema): FindKnownAnswer {

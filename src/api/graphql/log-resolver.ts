@@ -17,7 +17,7 @@ interface TailArguments {
   after?: number | null;
 }
 
-/** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
+/** Part of the context that the subscription needs, because decorators cannot access the resolver instance. */
 export interface TailContext extends RequestContext {
   gate: AccessGate;
   tail: LogTail;

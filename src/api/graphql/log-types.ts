@@ -8,7 +8,7 @@ import { limitDescription, OFFSET_DESCRIPTION } from "./arguments.js";
 import { DateTime } from "./leaf-types.js";
 import { PageItems, PageType } from "./page-types.js";
 
-/** The parts of an entry's `data` (specification, Execution log entry). */
+/** Parts of an entry's `data` (specification, Execution log entry). */
 interface EntryData {
   mode: string;
   runOn: "server" | "client";
@@ -21,10 +21,10 @@ interface EntryData {
   replayOf?: number;
 }
 
-/** Each entry's text is parsed once, even if a query selects several parts. */
+/** Parsed data of entries, so that each text is parsed once, even if a query selects several parts. */
 const parts = new WeakMap<JsonText, Map<string, string>>();
 
-/** Parts that may be megabytes of any JSON stay text. */
+/** Parts that stay text, because they may be megabytes of any JSON. */
 const AS_TEXT: readonly string[] = ["payload", "result"] satisfies (keyof EntryData)[];
 
 /** Returns one part of an entry's `data`. Only this function depends on how the data is stored. */

@@ -25,7 +25,7 @@ import {
   MediaListingType,
 } from "./media-types.js";
 
-/** Undefined if absent: null is a value, the top folder. */
+/** Returns only the passed fields. An absent field is undefined; null is a value, the top folder. */
 const setFields = (fields: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 
@@ -221,13 +221,13 @@ export class MediaResolver {
     return precondition && [updatedAt];
   }
 
-  /** Only REST returns all files of an app in one list. */
+  /** Returns all files of an app in one list, which only REST does. */
   async allFiles(context: RequestContext, appId: number, limit?: number, offset?: number) {
     const admission = await this.gate.admit(context, "readMedia", appId);
     return this.media.files.list(admission, appId, { limit, offset });
   }
 
-  /** Bodies of REST requests; errors name the fields. */
+  /** Changes a folder from the body of a REST request. Errors name the fields of the body. */
   async changeFolder(
     context: RequestContext,
     appId: number,
@@ -267,7 +267,7 @@ export class MediaResolver {
     return this.media.rules.set(admission, kind, { appId, id, precondition }, body);
   }
 
-  /** Uploads of bytes, which GraphQL does not support. */
+  /** Starts an upload. GraphQL does not support uploads. */
   async beginUpload(context: RequestContext, appId: number, length: number | null): Promise<Upload> {
     return this.media.uploads.begin(await this.gate.admit(context, "writeMedia", appId), appId, length);
   }

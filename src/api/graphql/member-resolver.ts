@@ -237,7 +237,7 @@ export class MemberResolver {
     return (await this.accept(context, { token })).user;
   }
 
-  /** With the body of REST: also for people without an account. */
+  /** Accepts an invitation from the body of a REST request, also for people without an account. */
   async accept(context: RequestContext, body: Record<string, unknown>): Promise<AcceptedInvitation> {
     const { caller, address, browser } = context;
     const acceptedInvitation = await this.service.invitations.accept(

@@ -20,15 +20,15 @@ import {
   PushSubscriptionsType,
 } from "./notification-types.js";
 
-/** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
+/** Part of the context that the subscription needs, because decorators cannot access the resolver instance. */
 export interface NotificationContext extends RequestContext {
   gate: AccessGate;
   notify: Pick<Notify, "feed">;
 }
 
 /**
- * Renames GraphQL's `publishAt` to the name that the operations use; the body of a REST request stays unchanged.
- * @throws REQUEST_INVALID
+ * Renames GraphQL's `publishAt` to the name that the operations use. The body of a REST request stays unchanged.
+ * @throws ActionError REQUEST_INVALID
  */
 function fieldsOf(body: unknown): unknown {
   if (!(body instanceof NotificationInput) || body.publishAt === undefined) return body;

@@ -5,7 +5,7 @@ import { cursorOf } from "../../rules/page.js";
 
 type Types = () => [unknown];
 
-/** Position of a page as the operations return it; each list has some of these fields. */
+/** Position of a page as the operations return it. Each list has some of these fields. */
 interface Position {
   total?: number;
   hasMore?: boolean;
@@ -19,7 +19,7 @@ interface Position {
 /** Page of any list as the operations return it. */
 interface ListedPage {
   pagination?: Position;
-  /** Adjacent pages of a query of entries. */
+  /** Pages before and after this one in a query of entries. */
   cursor?: { isLastPage: boolean; next: string | null };
   entries?: unknown[];
   documents?: unknown[] | null;
@@ -34,7 +34,7 @@ interface ListedPage {
 })
 export abstract class PageType {}
 
-/** The items of a page, under the name that all pages use and under the deprecated earlier name of the list. */
+/** Items of a page, under the name that all pages use and under the deprecated earlier name of the list. */
 export function PageItems(types: Types, description: string): PropertyDecorator {
   const returns = types as () => [() => object];
   return (prototype, name) => {

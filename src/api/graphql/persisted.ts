@@ -10,7 +10,7 @@ import stored from "./persisted-documents.json" with { type: "json" };
 const KNOWN_DOCUMENTS = new Map(Object.entries(stored));
 const PREFIX = "sha256:";
 
-/** The fields of a request that name its document. */
+/** Fields of a request that name its document. */
 export interface DocumentRequest {
   query?: unknown;
   /** `sha256:` and the hash in hexadecimal; ignored if there is a query. */
@@ -19,7 +19,7 @@ export interface DocumentRequest {
 
 const idOf = (query: string): string => PREFIX + createHash("sha256").update(query).digest("hex");
 
-/** Returns the text of the document; null if the request names none; an error if the name is unknown. */
+/** Returns the text of the document, null if the request names none, or an error if the name is unknown. */
 export function textOf({ query, documentId }: DocumentRequest): string | GraphQLError | null {
   if (typeof query === "string" && query !== "") return query;
   if (documentId === undefined || documentId === null) return typeof query === "string" ? query : null;

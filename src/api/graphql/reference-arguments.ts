@@ -14,7 +14,7 @@ registerEnumType(ReferenceKindType, {
 
 const description = "ID or name. Digits only are an ID unless `by` is `name`.";
 
-/** Argument of that name with a reference. A field that has one also has `By`. */
+/** Declares an argument of that name with a reference. A field with such an argument also has `By`. */
 export const Ref = (name: "dataSourceId" | "id" | "nameOrId") =>
   createParameterDecorator(
     ({ args }): EntityReference => referenceOf(args[name] as string, args["by"] as ReferenceKind),
@@ -23,7 +23,7 @@ export const Ref = (name: "dataSourceId" | "id" | "nameOrId") =>
     },
   );
 
-/** Declares the argument; `Ref` reads it. */
+/** Declares the argument `by`, which `Ref` reads. */
 export const By = () =>
   Arg("by", () => ReferenceKindType, {
     nullable: true,

@@ -1,4 +1,4 @@
-/** How GraphQL over HTTP refuses a request: the media type that the client accepts, the HTTP code, the errors.  */
+/** Sends refusals of GraphQL over HTTP: in the media type that the client accepts, with HTTP status and errors. */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { GraphQLFormattedError } from "graphql";
 import Negotiator from "negotiator";
@@ -9,7 +9,7 @@ import type { FormatError } from "../error-reply.js";
 const JSON_TYPE = "application/json";
 const RESPONSE_TYPE = "application/graphql-response+json";
 
-/** The media type that the client prefers; JSON if it accepts neither. */
+/** Returns the media type that the client prefers, or JSON if it accepts neither. */
 function mediaTypeOf({ headers: { accept = "*/*" } }: FastifyRequest): string {
   return new Negotiator({ headers: { accept } }).mediaType([JSON_TYPE, RESPONSE_TYPE]) ?? JSON_TYPE;
 }
@@ -23,9 +23,12 @@ export function sendText(request: FastifyRequest, reply: FastifyReply, text: str
 }
 
 export interface GraphqlRefusals {
-  /** Answers a well-formed request that is not executed: 200 as JSON, the status's own code as a GraphQL response. */
+  /**
+   * Answers a well-formed request that is not executed. The HTTP status is 200 for plain JSON, and that of the error for a GraphQL
+   * response.
+   */
   refuse(request: FastifyRequest, reply: FastifyReply, errors: readonly unknown[]): FastifyReply;
-  /** Answers a request that cannot be read, with the status's own code in both media types. */
+  /** Answers a request that cannot be read. The HTTP status is that of the error in both media types. */
   fail(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply;
 }
 

@@ -42,13 +42,13 @@ const CopyToRun = () =>
       "Draft or live version to run, for people and API tokens that may run it; by default the one that belongs to the credential.",
   });
 
-/** The part of the context that the subscription needs: decorators cannot access the resolver instance. */
+/** Part of the context that the subscription needs, because decorators cannot access the resolver instance. */
 export interface ConsoleContext extends RequestContext {
   gate: AccessGate;
   console: RunConsole;
 }
 
-/** @throws RUN_NOT_FOUND and the errors of the gate, before the first line */
+/** Finds the run whose console the caller follows. @throws RUN_NOT_FOUND and the errors of the gate, before the first line */
 async function followedRun({
   args,
   context,
@@ -112,7 +112,10 @@ export class RunResolver {
     return lines;
   }
 
-  /** Returns the caller, who runs the version of its credential (draft or live) unless the request names one. @throws as `gate.enter` */
+  /**
+   * Returns the caller. The caller runs the version of its credential (draft or live) unless the request names one.
+   * @throws as `gate.enter`
+   */
   private async enter(context: RequestContext, appId: number, copy: Copy | null | undefined): Promise<Caller> {
     if (!copy) return this.gate.enter(context, "runAction", appId);
     return { ...(await this.gate.enter(context, copy === "master" ? "runDraft" : "runLive", appId)), copy };

@@ -88,19 +88,22 @@ const CLASSES = {
 /** One instance of each resolver; the REST facade calls their methods too. */
 export type Resolvers = { [Name in keyof typeof CLASSES]: InstanceType<(typeof CLASSES)[Name]> };
 
-/** Root fields of the schema: its queries, mutations and subscriptions. */
+/** Returns the root fields of the schema: its queries, mutations and subscriptions. */
 export function rootFields(schema: GraphQLSchema): GraphQLField<unknown, unknown>[] {
   const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
   return roots.flatMap((root) => Object.values(root?.getFields() ?? {}));
 }
 
-/** Decorators of parameters run from the last to the first, and type-graphql lists arguments in the order of the calls. */
+/**
+ * Restores the written order of arguments: decorators of parameters run from the last to the first, and type-graphql lists arguments in the
+ * order of these calls.
+ */
 function inWrittenOrder(schema: GraphQLSchema): GraphQLSchema {
   for (const { args } of rootFields(schema)) (args as GraphQLArgument[]).reverse();
   return schema;
 }
 
-/** A failed root field does not remove the results of the others, only its own becomes null (contract, section 5). */
+/** Makes root fields nullable, so that a failed root field does not remove the results of the others (contract, section 5). */
 function withNullableRoots(schema: GraphQLSchema): GraphQLSchema {
   for (const field of rootFields(schema)) field.type = getNullableType(field.type);
   return schema;
@@ -112,7 +115,7 @@ const ROOT_DESCRIPTIONS = {
   Subscription: "Streams of events over WebSocket.",
 } as const;
 
-/** TypeGraphQL has no decorator for the descriptions of the root types. */
+/** Adds the descriptions of the root types, for which TypeGraphQL has no decorator. */
 function withRootDescriptions(schema: GraphQLSchema): GraphQLSchema {
   for (const [name, description] of Object.entries(ROOT_DESCRIPTIONS)) {
     const type = schema.getType(name);
@@ -121,7 +124,9 @@ function withRootDescriptions(schema: GraphQLSchema): GraphQLSchema {
   return schema;
 }
 
-/** Each field of a query or mutation is one part of the response: fields run one after the other and are counted (see `api/answers.ts`). */
+/**
+ * Makes each field of a query or mutation one part of the response: fields run one after the other and are counted (see `api/answers.ts`).
+ */
 function inTurn(schema: GraphQLSchema): GraphQLSchema {
   for (const root of [schema.getQueryType(), schema.getMutationType()]) {
     for (const field of Object.values(root?.getFields() ?? {})) {
@@ -142,12 +147,11 @@ export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema>
   const schema = await buildSchema({
     resolvers: Object.values(CLASSES) as unknown as NonEmptyArray<() => void>,
     container: { get: (resolver) => byClass.get(resolver) },
-    // The rules check inputs, because their statuses are the contract, and class-validator's errors repeat the whole
-    // input.
+    // The rules check inputs, because their statuses are part of the contract, and class-validator's errors repeat the whole input.
     validate: false,
-    // It would introspect the whole schema, two thirds of the build time. test/schema.test.ts validates it instead.
+    // The check would introspect the whole schema, which is two thirds of the build time. test/schema.test.ts validates the schema instead.
     skipCheck: true,
-    // Required, and never used: every subscription has its own source.
+    // TypeGraphQL requires this object. It is never used, because every subscription has its own source.
     pubSub: createPubSub(),
   });
   return inTurn(withRootDescriptions(withNullableRoots(inWrittenOrder(schema))));

@@ -102,7 +102,7 @@ export class SessionResolver {
     return this.verify(context, appId, { email, sms, secondFactor, code });
   }
 
-  /** With the body of REST: without a code it sends one, with a code it opens the session. */
+  /** Verifies an address from the body of a REST request: without a code it sends one, with a code it opens the session. */
   async verify(
     context: RequestContext,
     appId: number,
@@ -113,7 +113,7 @@ export class SessionResolver {
     return verificationAnswer ?? { session: await this.service.session(caller, appId) };
   }
 
-  /** With the body of REST. */
+  /** Signs in from the body of a REST request. */
   async authorize(context: RequestContext, appId: number, body: unknown): Promise<AppSession> {
     const caller = await this.gate.enter(context, "signInAppUser", appId);
     return this.service.authorize(caller, appId, body);

@@ -109,7 +109,7 @@ class SettingsUseType {
   readers: SettingsUse["readers"];
 }
 
-/** The settings; REST sends their state as ETag. */
+/** Returns the settings, with their state for REST's ETag. */
 function toSettings(context: RequestContext, { settings, updatedAt }: TaggedSettings): SettingsView {
   context.updatedAt = updatedAt;
   return settings;
@@ -128,7 +128,7 @@ export class SettingResolver {
   })
   async settings(@Ctx() context: RequestContext, @AppId() appId: number): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "readSettings", appId);
-    // A reader sees what a page sees; only editors see private settings.
+    // A reader sees what a page sees. Only editors see private settings.
     const seesPrivate = mayEnter(caller, "writeSettings", appId);
     return toSettings(context, await (seesPrivate ? this.service.httpAt(appId) : this.service.publicAt(appId)));
   }
@@ -149,7 +149,10 @@ export class SettingResolver {
     return this.service.runtimeEnv(caller, appId);
   }
 
-  /** For REST only: `env.js` on a page of another origin. @throws UNAUTHORIZED unless the app is published */
+  /**
+   * Returns the public values for `env.js` on a page of another origin. Only REST has this route.
+   * @throws ActionError UNAUTHORIZED unless the app is published
+   */
   publicEnv(appId: number): Promise<PublicEnv> {
     return this.service.publicEnv(appId);
   }

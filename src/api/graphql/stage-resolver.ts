@@ -89,7 +89,7 @@ export class StageResolver {
     return this.createStageOf(context, appId, { name, expiresInHours });
   }
 
-  /** The same with the body of a REST request. */
+  /** Creates a stage from the body of a REST request. */
   async createStageOf(context: RequestContext, appId: number, body: unknown): Promise<App> {
     const caller = await this.gate.enter(context, "writeStages", appId);
     return this.service.create(caller, appId, body);

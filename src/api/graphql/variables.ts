@@ -1,9 +1,9 @@
-/** The first reason why the variables of an operation do not fit its types. Executes nothing. */
+/** Finds the first reason why the variables of an operation do not fit its types. Executes nothing. */
 import { type DocumentNode, type GraphQLError, type GraphQLSchema, getOperationAST, getVariableValues } from "graphql";
 
 /**
- * Call it before a valid document is executed. Execution collects fifty errors, and each repeats the whole value: a
- * megabyte of unknown input fields would block all other requests for seconds.
+ * Returns the first fault of the variables. Call it before a valid document is executed. Execution would collect fifty errors, each with
+ * the whole value, and a megabyte of unknown input fields would block all other requests for seconds.
  */
 export function variablesFault(
   schema: GraphQLSchema,

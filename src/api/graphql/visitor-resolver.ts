@@ -9,7 +9,7 @@ import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 
-/** The origins, whose state REST names in the ETag. */
+/** Returns the origins, with their state for REST's ETag. */
 function toOrigins(context: RequestContext, { origins, updatedAt }: ListedOrigins): string[] {
   context.updatedAt = updatedAt;
   return origins;

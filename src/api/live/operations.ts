@@ -1,6 +1,6 @@
 /**
- * Bounds of websockets: the operations in progress on a socket, and the sockets of one address. An operation counts
- * from the message that requests it until its last step has ended, also when the client has completed it.
+ * Limits websockets: the operations in progress on a socket, and the sockets of one address. An operation counts from the message that
+ * requests it until its last step has ended, even if the client has completed it.
  */
 import { IDLE_SOCKETS_PER_ADDRESS, SOCKETS_PER_ADDRESS } from "../../limits.js";
 
@@ -38,7 +38,7 @@ export class Operations {
     return operation;
   }
 
-  /** Handles one message. An operation that `handle` starts before its first await ends with its promise. */
+  /** Handles one message. An operation that `handle` starts before its first await ends when its promise settles. */
   async during(handle: () => Promise<void>): Promise<void> {
     this.latest = null;
     const handledMessage = handle();
@@ -49,12 +49,12 @@ export class Operations {
 
 const SOCKET_LIMITS = { sockets: SOCKETS_PER_ADDRESS, idle: IDLE_SOCKETS_PER_ADDRESS };
 
-/** Bounds the sockets of one address, and those of them without an operation: the oldest idle one is closed for a new one. */
+/** Limits the sockets of one address, and those of them without an operation. For a new idle socket, it closes the oldest idle one. */
 export function createSocketBound<Link extends { operations: Pick<Operations, "count"> }>(
   close: (link: Link) => void,
   most = SOCKET_LIMITS,
 ) {
-  /** In the order in which they opened. */
+  /** Sockets by address, in the order in which they opened. */
   const byAddress = new Map<string, Set<Link>>();
 
   function removeLink(address: string, link: Link): void {

@@ -1,4 +1,4 @@
-/** Messages that one socket has still to send. Disconnects a peer that does not read: the queue is limited in length and in time. */
+/** Queues the messages that one socket has to send. Disconnects a peer that does not read: the queue is limited in length and in time. */
 import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
@@ -9,9 +9,9 @@ import type { WebSocket } from "ws";
 const HANDED_OVER_BYTES = 64 * 1024;
 const WAITING_MESSAGES = 1_000;
 const WAITING_LENGTH = 16 * 1024 * 1024;
-/** A slower reader loses the queued messages when its socket is closed. */
+/** Maximum time in milliseconds to send queued messages before a socket is closed. A slower reader loses them. */
 const WAITED_MS = 1_000;
-/** Below this many queued messages, `whenRoom` does not wait. */
+/** Number of queued messages below which `room` resolves at once. */
 const ROOM_MESSAGES = 100;
 const ROOM_LENGTH = 1024 * 1024;
 /** Time after which a client that reads nothing, while messages are waiting, is disconnected. */
@@ -25,13 +25,13 @@ export interface SocketOutbox {
    * Closes the socket if too much is queued.
    */
   send(...parts: MessagePart[]): void;
-  /** The same; calls `settled` once the text has been sent or never will be. */
+  /** Sends a text like `send`. Calls `settled` once the text has been sent or never will be. */
   sendCounted(settled: () => void, ...parts: MessagePart[]): void;
-  /** Resolves while few messages are queued or the socket is closed: for producers that work at the reader's pace. */
+  /** Resolves when few messages are queued or the socket is closed, so that a producer can work at the reader's pace. */
   room(): Promise<void>;
   /** Calls `act` once all earlier messages have been sent, or after a second. */
   afterWaiting(act: () => void): void;
-  /** Call it at intervals. */
+  /** True if the reader has stopped reading. Call it at intervals. */
   isStalled(now: number): boolean;
 }
 
@@ -42,7 +42,7 @@ interface Message {
 
 const lengthOf = (parts: readonly MessagePart[]): number => parts.reduce((sum, { length }) => sum + length, 0);
 
-/** Outboxes that got messages in this turn of the event loop. */
+/** Outboxes that received messages in this turn of the event loop. */
 let due: (() => void)[] = [];
 
 /** Writes at the end of the turn, so that the messages of many events to one socket share one write, the most expensive step. */
@@ -57,7 +57,7 @@ function atTurnsEnd(handOver: () => void): void {
   due.push(handOver);
 }
 
-/** @param wire the connection under the socket */
+/** @param wire connection under the socket */
 export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void): SocketOutbox {
   const waitingMessages: Message[] = [];
   let length = 0;

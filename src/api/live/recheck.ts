@@ -1,6 +1,6 @@
 /**
- * Resolves the tokens of open sockets again: each token once for all its sockets, and few at a time, so that a thousand sockets leave
- * the database to others. Reads and closes no socket.
+ * Checks the tokens of open sockets again: each token once for all its sockets, and few at a time, so that a thousand sockets leave the
+ * database to others. Reads and closes no socket.
  */
 import { runInBackground } from "../../background.js";
 import type { Credentials } from "../../operations/access/credentials.js";
@@ -13,9 +13,9 @@ export interface HeldConnection {
 }
 
 const AT_ONCE = 4;
-/** A credential that has expired by this clock but not by the database's is resolved again after this time. */
+/** Delay in milliseconds after which a credential is checked again that has expired by this machine's clock but not by the database's. */
 const CLOCKS_APART_MS = 200;
-/** Maximum delay of a timer; a later round sets timers for later times. */
+/** Maximum delay of a timer in milliseconds. A later round sets timers for later times. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export function createRecheck<Holder extends HeldConnection>(options: {
@@ -24,12 +24,12 @@ export function createRecheck<Holder extends HeldConnection>(options: {
   onResolved: (holder: Holder) => void;
 }) {
   const { credentials, onResolved } = options;
-  /** Holders with the timer for the end of each credential. */
+  /** Holders with the timer for the expiry of each credential. */
   const holders = new Map<Holder, NodeJS.Timeout | undefined>();
   let isRunning = false;
   let runsAgain = false;
 
-  /** No notification is sent when a credential expires. */
+  /** Sets a timer for the expiry, because no notification is sent when a credential expires. */
   function watchExpiry(holder: Holder): void {
     clearTimeout(holders.get(holder));
     const expiresAt = holder.caller?.expiresAt ?? Number.POSITIVE_INFINITY;
@@ -46,7 +46,7 @@ export function createRecheck<Holder extends HeldConnection>(options: {
     try {
       caller = await credentials.resolve(token);
     } catch {
-      // If the database is not available the earlier result stays valid: an outage must not end every socket.
+      // If the database is not available, the earlier result stays valid, because an outage must not end every socket.
       return;
     }
     for (const holder of those) {
@@ -68,7 +68,7 @@ export function createRecheck<Holder extends HeldConnection>(options: {
   }
 
   return {
-    /** Resolves the holder's token again whenever credentials change, until `remove`. */
+    /** Checks the holder's token again whenever credentials change, until `remove`. */
     add: watchExpiry,
 
     remove(holder: Holder): void {
@@ -76,16 +76,16 @@ export function createRecheck<Holder extends HeldConnection>(options: {
       holders.delete(holder);
     },
 
-    /** Resolves one holder's token; false if it is revoked or has expired. */
+    /** Checks one holder's token. Returns false if it is revoked or has expired. */
     async holds(holder: Holder): Promise<boolean> {
       await settleHolders(holder.token ?? "", [holder]);
       return holder.caller !== null;
     },
 
-    /** Resolves the tokens of the holders with this credential. */
+    /** Checks the tokens of the holders with this credential. */
     ofCredential: (id: number) => recheckRound([...holders.keys()].filter(({ caller }) => caller?.credentialId === id)),
 
-    /** Resolves the tokens of all holders. A request during a round starts another one when it finishes. */
+    /** Checks the tokens of all holders. A request during a round starts another one when the round finishes. */
     async all(): Promise<void> {
       runsAgain = true;
       if (isRunning) return;

@@ -13,31 +13,34 @@ import { writeJson } from "../../rules/json-text.js";
 import { type Answers, sizeOf } from "../answers.js";
 import { formatGraphqlError } from "../error-reply.js";
 
-/** Subscriptions of one app in one process. */
+/** Maximum number of subscriptions of one app in one process. */
 const SUBSCRIPTIONS_PER_APP = 20_000;
 
-/** From this size, a copy for each socket costs more than sending in parts. */
+/** Number of characters from which a copy for each socket costs more than sending in parts. */
 const LONG_CHARACTERS = 4_096;
 
 /** Data in a subscription's context that this file uses. */
 export interface ResultReceiver {
   /** The socket. Its subscriptions are checked together. */
   owner: object;
-  /** Equal for subscriptions with the same fields and arguments. */
+  /** Key that is equal for subscriptions with the same fields and arguments. */
   shape: string;
-  /** Receives the JSON text of one result. A long one arrives as shared bytes, held until each receiver has called `giveBack`. */
+  /**
+   * Receives the JSON text of one result. A long text arrives as shared bytes, which stay in memory until each receiver has called
+   * `giveBack`.
+   */
   deliver(result: string | Buffer, giveBack: (() => void) | null): void;
-  /** The result could not be written for want of capacity; this connection cannot recover the missed event. */
+  /** Called if the result could not be written because of missing capacity. This connection cannot recover the missed event. */
   miss(): void;
 }
 
 /** The text of one event for all subscribers with the same query. */
 interface Text {
-  /** null if there was no capacity for it. */
+  /** Text, or null if there was no capacity for it. */
   written: Promise<string | Buffer | null>;
-  /** Number of subscribers that have yet to send it. */
+  /** Number of subscribers that have not sent the text yet. */
   claims: number;
-  /** Frees its counted bytes; null for a short text. */
+  /** Frees the counted bytes of the text; null for a short text. */
   giveBack: (() => void) | null;
 }
 
@@ -50,7 +53,7 @@ interface EndlessSource {
   fail: FailSubscription;
 }
 
-/** An iterable without values: the results bypass it. `onEnd` is called when its reader leaves or it fails. */
+/** Returns an iterable without values, because the results bypass it. Calls `onEnd` when its reader leaves or it fails. */
 function createEndlessSource(onEnd: () => void): EndlessSource {
   const endPromise = Promise.withResolvers<IteratorResult<never, void>>();
   // It may reject before a reader awaits it.
@@ -80,13 +83,13 @@ function createEndlessSource(onEnd: () => void): EndlessSource {
   };
 }
 
-/** graphql-ws turns an error of the iterable into the protocol's `error` message, which ends the subscription. */
+/** Returns an iterable that fails. graphql-ws turns its error into the protocol's `error` message, which ends the subscription. */
 function refusedResults(error: Error): AsyncGenerator<never, void, void> {
   const { iterable } = createEndlessSource(() => undefined);
   return Object.assign(iterable, { next: () => Promise.reject(error) });
 }
 
-/** Events of one subscription only. */
+/** Executes the events of one subscription only. */
 const executeEach = (
   source: AsyncIterable<unknown>,
   args: ExecutionArgs,
@@ -134,7 +137,7 @@ function createFailable<T>(
   };
 }
 
-/** Texts of each event by shape. Long texts are counted by `answers`, and are not written if there is no capacity. */
+/** Stores the texts of each event by shape. `answers` counts long texts. A long text is not written if there is no capacity. */
 function createTexts(answers: Pick<Answers, "share">, log: Logger) {
   const texts = new WeakMap<object, Map<string, Text>>();
 
@@ -164,7 +167,7 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
   }
 
   return {
-    /** Returns the text, for one more subscriber. */
+    /** Returns the text for one more subscriber. */
     claim(appId: number, event: object, args: ExecutionArgs, shape: string): Text {
       const byShape = texts.get(event) ?? new Map<string, Text>();
       texts.set(event, byShape);
@@ -180,7 +183,7 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
       return text;
     },
 
-    /** One of the subscribers has sent the text, or never will. */
+    /** Releases the text for a subscriber that has sent it, or never will. */
     leave(text: Text): void {
       text.claims -= 1;
       if (text.claims === 0) text.giveBack?.();
@@ -193,12 +196,12 @@ interface OpenSubscription {
   fail: FailSubscription;
 }
 
-/** Open subscriptions: their number per app, and those of each socket. */
+/** Counts open subscriptions per app, and lists those of each socket. */
 function createOpenSubscriptions() {
   const perApp = new Map<number, number>();
   const perOwner = new Map<object, Set<OpenSubscription>>();
 
-  /** @returns a function that counts it out again @throws OVERLOADED */
+  /** Counts a subscription. @returns a function that undoes this @throws ActionError OVERLOADED */
   function enterApp(appId: number): () => void {
     const count = perApp.get(appId) ?? 0;
     if (count >= SUBSCRIPTIONS_PER_APP) {
@@ -289,7 +292,7 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
     return results;
   }
 
-  /** Replaces GraphQL's own `subscribe`. Its errors are thrown by the iterable, each with its cause. */
+  /** Replaces GraphQL's own `subscribe`. The iterable throws its errors, each with its cause. */
   async function subscribe(
     args: ExecutionArgs,
   ): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult> {
@@ -306,6 +309,6 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
     return refusedResults(error ?? new Error("a subscription without a source"));
   }
 
-  /** `count` is the number of open subscriptions; `recheck`: see createOpenSubscriptions. */
+  /** `count` is the number of open subscriptions. For `recheck` see createOpenSubscriptions. */
   return { subscribe, recheck, count };
 }

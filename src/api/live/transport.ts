@@ -9,11 +9,11 @@ import { SMALL_BODY_BYTES } from "../../limits.js";
 import { Operations } from "./operations.js";
 import { createOutbox, type SocketOutbox } from "./outbox.js";
 
-/** A peer must answer a ping, or send a message, before the next ping. */
+/** Interval of pings in milliseconds. A peer must answer a ping, or send a message, before the next ping. */
 const PING_MS = 10_000;
 const INTERNAL_ERROR = 4500;
 const TRY_AGAIN_LATER = 1013;
-/** Bytes that a peer may send before it has authenticated: a token has about fifty. */
+/** Maximum bytes that a peer can send before it has authenticated. A token has about fifty. */
 const BEFORE_INIT_MAX_BYTES = 16 * 1024;
 
 /** State of each socket. */
@@ -22,13 +22,13 @@ export interface SocketLink {
   request: IncomingMessage;
   outbox: SocketOutbox;
   operations: Operations;
-  /** Call it once the peer is authenticated: until then it can send very little. */
+  /** Removes the limit for unauthenticated peers. Call it once the peer is authenticated. */
   admit(): void;
 }
 
 /** Decides when messages are handled. */
 export interface SocketPace<Held> {
-  /** Counts a message. Returns null if it can be handled now, else a promise that resolves when it can. */
+  /** Counts a message. Returns null if it can be handled now, otherwise a promise that resolves when it can. */
   rate(link: SocketLink & Held): Promise<void> | null;
   /** Handles a large message in the turn of its sender. */
   turn(link: SocketLink & Held, handle: () => void): Promise<void>;

@@ -1,4 +1,6 @@
-/** Origins whose pages may use /mcp, against DNS rebinding: a page of another site that resolves its own name to this machine. */
+/**
+ * Checks which origins may use /mcp. This prevents DNS rebinding, in which a page of another site resolves its own name to this machine.
+ */
 import { isIP } from "node:net";
 
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
@@ -12,8 +14,8 @@ function parseOrigin(origin: string): URL | null {
 }
 
 /**
- * True for requests of programs, which send no `Origin`, and for pages of the service and of this machine. A page that uses the service by
- * a name needs PUBLIC_URL: otherwise a rebound name looks like the service's own.
+ * True for requests of programs, which send no `Origin`, and for pages of the service and of this machine. Pages that use the service by a
+ * host name need PUBLIC_URL, because otherwise a rebound name looks like the service's own.
  */
 export function isAllowedOrigin(
   { origin, host }: { origin?: string | undefined; host?: string | undefined },

@@ -1,4 +1,4 @@
-/** Calls rows of the REST table inside the process, so that a tool has the rights, limits and errors of the same HTTP request. */
+/** Calls rows of the REST table inside the process. A tool therefore has the rights, limits and errors of the same HTTP request. */
 import type { FastifyRequest } from "fastify";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { RequestContext } from "../context.js";
@@ -28,7 +28,7 @@ const toTexts = (values: Record<string, string | number | boolean | undefined>):
 
 /**
  * Returns the function by which the tools of one request call routes. Parameters are path values, never parts of a URL.
- * @param path of the table, with the names of its parameters
+ * @param path path in the table, with the names of its parameters
  */
 export function restCaller(resolvers: Resolvers, context: RequestContext): CallRest {
   const rows = new Map<string, Route>(ROUTES.map((route) => [`${route.method} ${route.path}`, route]));

@@ -35,8 +35,9 @@ function sendUnauthorized(reply: FastifyReply, base: string, isUnknownToken: boo
 }
 
 /**
- * Only a Bearer header counts: a cookie would let any page of the service act, and tokens of people reach more than one app.
- * @throws FORBIDDEN, CROSS_SITE_REQUEST
+ * Checks that the credential is in a Bearer header. A cookie would let any page of the service act, and tokens of people reach more than
+ * one app.
+ * @throws ActionError FORBIDDEN, CROSS_SITE_REQUEST
  */
 function checkSender({ headers, context }: FastifyRequest, publicUrl: string | null): boolean {
   if (!isAllowedOrigin(headers, publicUrl)) {
@@ -85,7 +86,7 @@ export function registerMcp(app: FastifyInstance, options: McpOptions): void {
 
   app.post("/mcp", { onRequest }, async (request, reply) => {
     const { body, headers } = request;
-    // Nothing would count the messages of a batch as requests.
+    // A batch is rejected, because nothing would count its messages as requests.
     if (Array.isArray(body)) throw new ActionError("REQUEST_INVALID", "the body must be one message (got an array)");
     const server = createMcpServer(requestOf(request));
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });

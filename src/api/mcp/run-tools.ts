@@ -7,7 +7,7 @@ const APP = "/v3/apps/:appId";
 const RUN = `${APP}/actions/:nameOrId/run`;
 const UNFINISHED_STATES = ["queued", "running"];
 const POLL_MS = 250;
-/** Below the request timeout of MCP clients, 60 s by default. */
+/** Maximum wait in seconds. MCP clients end a request after 60 s by default. */
 const WAIT_MAX_SECONDS = 50;
 
 const waitSeconds = z.int().min(0).max(WAIT_MAX_SECONDS);
@@ -21,7 +21,7 @@ async function readConsole({ call, appId }: ToolContext, runId: number): Promise
   return (await call("GET", `${APP}/runs/:runId/console`, { params: { appId, runId } })).lines;
 }
 
-/** Returns the run once it has ended; as it is when the time is up or the client has disconnected. */
+/** Returns the run once it has ended. Returns it unfinished when the time is up or the client has disconnected. */
 async function waitForRun(context: ToolContext, runId: number, seconds: number) {
   const end = Date.now() + seconds * 1000;
   let run = await readRun(context, runId);

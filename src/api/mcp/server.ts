@@ -1,4 +1,4 @@
-/** The Model Context Protocol over the tools: lists those that a caller may use, checks arguments, bounds and marks results. */
+/** Serves the tools over the Model Context Protocol: lists those that a caller can use, checks arguments, limits and marks results. */
 import { randomBytes } from "node:crypto";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import {
@@ -19,7 +19,7 @@ import { dataAndReferenceTools } from "./data-tools.js";
 import { runTools } from "./run-tools.js";
 import type { AppTool, ToolContext, ToolResult } from "./tool.js";
 
-/** A result longer than this is cut: it would fill the context of the agent. */
+/** Maximum characters of a result. A longer one is cut, because it would fill the context of the agent. */
 export const RESULT_MAX_CHARACTERS = 60_000;
 const FAULTS_MAX = 10;
 
@@ -92,7 +92,7 @@ function argumentFaults(error: z.ZodError): CallToolResult {
   return failureResult(`REQUEST_INVALID: ${faults.join("; ").slice(0, 2_000)}`);
 }
 
-/** Messages of failures may quote text that a run or a user wrote. */
+/** Returns a failure as a tool's result. Messages of failures may quote text that a run or a user wrote. */
 function toFailure(error: unknown, log: Logger): CallToolResult {
   const { status, error: message, ...details } = errorReply(error, log).body;
   const detailsText = Object.keys(details).length > 0 ? `\n${JSON.stringify(details)}` : "";
@@ -106,7 +106,7 @@ async function callTool(name: string, input: unknown, request: McpRequest): Prom
   try {
     const args = (input ?? {}) as Record<string, unknown>;
     await toolCalls.record(context, tools.appId, name, args, { isRefused: usableTool === null });
-    // One answer for both cases, so that it reveals nothing about rights.
+    // Both cases get the same answer, so that it reveals nothing about rights.
     if (!usableTool)
       return failureResult(`FORBIDDEN: this credential has no tool ${JSON.stringify(name.slice(0, 100))}`);
     const parsedInput = usableTool.input.safeParse(args);
@@ -119,7 +119,7 @@ async function callTool(name: string, input: unknown, request: McpRequest): Prom
 
 const VERSION = serviceVersion();
 
-/** A server for one request: it stores nothing between requests. */
+/** Creates a server for one request. It stores nothing between requests. */
 export function createMcpServer(request: McpRequest): Server {
   const server = new Server(
     { name: "svc-app-actions", title: "Svc App Actions", version: VERSION },

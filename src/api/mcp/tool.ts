@@ -1,4 +1,4 @@
-/** The parts of a tool that agents may call, and its result. Read it before you add a tool. */
+/** Defines the parts of a tool that agents can call, and its result. Read this file before you add a tool. */
 import { z } from "zod";
 import type { Caller, Operation } from "../../rules/access.js";
 import type { DocsSite } from "../docs/routes.js";
@@ -13,7 +13,7 @@ export interface ToolContext {
   base: string;
   /** Reads the declarations of the `Svc` global. */
   readDeclarations: () => Promise<string>;
-  /** Text of the app's svc.d.ts. */
+  /** Returns the text of the app's svc.d.ts. */
   readAppTypes: () => Promise<string>;
   readGraphqlSchema: () => string;
   /** Aborts when the client has disconnected. */
@@ -30,9 +30,9 @@ export interface AppTool {
   name: string;
   title: string;
   description: string;
-  /** Operations that the caller must be allowed; the tool is listed only then. */
+  /** Operations that the caller must have permission for. The tool is listed only then. */
   needs: readonly Operation[];
-  /** False for tools that change nothing: read-only mode has only these. */
+  /** False for tools that change nothing. Read-only mode has only these. */
   changes: boolean;
   /** True if the tool changes the live version of an app. */
   isLive?: boolean;
@@ -40,7 +40,7 @@ export interface AppTool {
   run(args: never, context: ToolContext): Promise<ToolResult>;
 }
 
-/** Ties the arguments of `run` to the schema. Unknown arguments are refused. */
+/** Defines a tool whose `run` has the arguments of the schema. Unknown arguments are refused. */
 export function defineTool<Shape extends z.ZodRawShape>(
   definition: Omit<AppTool, "input" | "run"> & {
     input: Shape;

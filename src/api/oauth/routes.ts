@@ -1,4 +1,4 @@
-/** /oauth/* and its metadata: programs sign in by OAuth 2.1, and people allow them on a page of the service. */
+/** Serves /oauth/* and its metadata: programs sign in by OAuth 2.1, and people allow them on a page of the service. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
@@ -23,7 +23,7 @@ export interface OauthOptions {
 
 type FormFields = Record<string, string | undefined>;
 
-/** Parameters of a form or a query. @throws OauthFailure for one that is given twice (RFC 6749, section 3.1) */
+/** Reads the parameters of a form or a query. @throws OauthFailure if one is given twice (RFC 6749, section 3.1) */
 function parametersOf(text: string): FormFields {
   const input: FormFields = {};
   for (const [name, value] of new URLSearchParams(text)) {
@@ -92,7 +92,7 @@ function registerMetadata(app: FastifyInstance, addressFor: OauthOptions["addres
   }
 }
 
-/** Routes that programs call without a credential, with forms. */
+/** Registers routes that programs call without a credential, with forms. */
 function registerProgramRoutes(app: FastifyInstance, { oauth, addressFor, log }: OauthOptions): void {
   app.register(async (plugin) => {
     plugin.removeAllContentTypeParsers();
@@ -147,7 +147,7 @@ const toRegistration = ({ id, name, redirectUris, grantTypes }: OauthClient) => 
   token_endpoint_auth_method: "none",
 });
 
-/** The person who decides, and the token if it is not a session's. */
+/** Person who decides, with the token if the credential is not a session. */
 type DecidingPerson = Pick<GrantDecision, "personId" | "makerId">;
 
 /** Returns the signed-in person. @throws UNAUTHORIZED, FORBIDDEN if the credential does not belong to a person */

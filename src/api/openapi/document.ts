@@ -1,11 +1,11 @@
-/** The REST table as an OpenAPI 3.1 document. Adds what all routes share: credentials, errors, headers. */
+/** Builds the REST table as an OpenAPI 3.1 document. Adds what all routes share: credentials, errors, headers. */
 import type { GraphQLSchema } from "graphql";
 import { STATUS } from "../../errors.js";
 import type { Route } from "../rest/route.js";
 import { createRecorder, type RouteNotes } from "./recorder.js";
 import { OpenApiSchemas, type Schema } from "./schemas.js";
 
-/** Parameters and statuses belong to the contract: the version of the document is that of the paths. */
+/** Version of the document. Parameters and statuses belong to the contract, so it is that of the paths. */
 const VERSION = "1.0.0";
 
 const ERROR: Schema = {
@@ -27,7 +27,7 @@ const IF_NONE_MATCH = {
 
 type PathItems = Record<string, Record<string, unknown>>;
 
-/** Writes `:name` as `{name}`. One template has one set of names: those of the first route. */
+/** Writes `:name` as `{name}`. Routes with the same pattern share one set of names: that of the first route. */
 class PathTemplates {
   private readonly byShape = new Map<string, readonly string[]>();
 

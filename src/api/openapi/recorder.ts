@@ -1,6 +1,6 @@
 /**
- * Records which inputs a row of the REST table reads and returns: it calls the row once with a request and resolvers
- * that only record. So nothing is described twice.
+ * Records the inputs that a row of the REST table reads, and what it returns. It calls the row once, with a request and resolvers that only
+ * record. So the code describes nothing twice.
  */
 import {
   type GraphQLField,
@@ -16,17 +16,17 @@ import type { RestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
 import type { OpenApiSchemas, Schema } from "./schemas.js";
 
-/** Notes about one route. */
+/** Recorded notes about one route. */
 export interface RouteNotes {
-  /** The operation that it calls first: a field of the GraphQL schema, or a name in its resolver. */
+  /** First operation that the route calls: a field of the GraphQL schema, or a name in its resolver. */
   operation: string | null;
   description: string | null;
   path: Map<string, Schema>;
   query: Map<string, Schema>;
   ifMatch: boolean;
-  /** True if it names the state of its response. */
+  /** True if the route states its response's version for the ETag. */
   tagged: boolean;
-  /** null: it reads no body. */
+  /** Schema of the body; null if the route reads none. */
   body: Schema | null;
   answer: Schema;
 }
@@ -45,7 +45,7 @@ const ANY_NAME = "*";
 class StandIn {
   constructor(readonly schema: Schema) {}
 
-  /** As a property name it stands for any. */
+  /** Text that a template literal shows for a placeholder in place of any property name. */
   toString(): string {
     return ANY_NAME;
   }
@@ -75,7 +75,7 @@ class RequestRecording {
     private readonly bodyField: string | undefined,
   ) {}
 
-  /** The body as an object whose properties are recorded as they are read. */
+  /** Returns the body as an object. Each property is recorded when the row reads it. */
   private readonly object = new Proxy(this.whole, {
     get: (_target, name) => {
       if (typeof name !== "string") return undefined;
@@ -100,7 +100,7 @@ class RequestRecording {
         readBody();
         return whole;
       },
-      // Rows parse them.
+      // The rows parse these texts themselves.
       param: (name) => {
         notes.path.set(name, { type: "string" });
         return name;
@@ -176,7 +176,7 @@ class RequestRecording {
     return new Proxy({}, { get: () => emptyResolvers }) as never;
   }
 
-  /** An object with the type's fields, so that rows can destructure and spread it. */
+  /** Returns an object with the type's fields, so that rows can destructure and spread it. */
   private placeholderFor(type: GraphQLOutputType, depth: number): unknown {
     const nullableType = getNullableType(type);
     const schema = this.schemas.of(type);

@@ -1,4 +1,4 @@
-/** GraphQL types as the JSON Schemas of REST: one definition for both. */
+/** Converts GraphQL types to the JSON Schemas of REST, so that both share one definition. */
 import {
   type GraphQLNamedType,
   type GraphQLObjectType,
@@ -20,14 +20,14 @@ const SCALAR_SCHEMAS: Record<string, Schema> = {
   Float: { type: "number" },
   String: { type: "string" },
   Boolean: { type: "boolean" },
-  // A name or a number.
+  // This is a name or a number.
   ID: { type: ["string", "integer"] },
   DateTime: { type: "string", format: "date-time" },
 };
 
-/** Input types of GraphQL only. */
+/** Input types that only GraphQL has. */
 const GRAPHQL_INPUTS = ["NotificationInput.publishAt"];
-/** Fields of pages that REST has too. */
+/** Fields of pages that REST also has. */
 const REST_TOO = ["LogList.nextCursor"];
 
 /** True for the fields that GraphQL's `Page` adds to what the operations return. */
@@ -38,7 +38,7 @@ function isOfPage(type: GraphQLObjectType, name: string): boolean {
   );
 }
 
-/** Fields that only GraphQL computes: REST returns the stored values. */
+/** Returns the fields that only GraphQL computes. REST returns the stored values. */
 function computedByGraphql(): ReadonlySet<string> {
   const { fieldResolvers, objectTypes } = getMetadataStorage();
   const nameOf = new Map<unknown, string>(objectTypes.map(({ target, name }) => [target, name]));
@@ -67,7 +67,7 @@ export class OpenApiSchemas {
     return toNullable(this.whole(type));
   }
 
-  /** The same without null. */
+  /** Returns the schema without null. */
   whole(type: GraphQLType): Schema {
     if (isNonNullType(type)) return this.whole(type.ofType);
     if (isListType(type)) return { type: "array", items: this.of(type.ofType) };
@@ -90,7 +90,7 @@ export class OpenApiSchemas {
     if (isEnumType(type))
       return { type: "string", ...descriptionField, enum: type.getValues().map(({ name }) => name) };
     if (isInputObjectType(type)) {
-      // Nothing is required: the rules report missing fields one by one.
+      // No field is required, because the rules report missing fields one by one.
       const fields = Object.values(type.getFields())
         .filter(({ name }) => !GRAPHQL_INPUTS.includes(`${type.name}.${name}`))
         .map((field) => [field.name, this.described(field)]);

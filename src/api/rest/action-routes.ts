@@ -7,17 +7,17 @@ import type { Route } from "./route.js";
 
 const ACTIONS = "/v3/apps/:appId/actions";
 
-/** Warnings about settings of the action without an effect; nothing if there are none. */
+/** Returns warnings about settings of the action without an effect; nothing if there are none. */
 export function withWarnings(action: Action): { warnings?: ActionWarning[] } {
   const warnings = actionWarnings(action);
   return warnings.length > 0 ? { warnings } : {};
 }
 
-/** A response with an action. A run does not change its ETag, because it changes nothing that an author wrote. */
+/** Returns a response with an action. A run does not change its ETag, because it changes nothing that an author wrote. */
 const withAction = (q: RestRequest, status: string, action: Action, beside: object = {}) =>
   q.at(action, { status, action, ...beside }, endpointsTag(action));
 
-/** A digest of the addresses, which change with their secret and not with the action. */
+/** Returns a digest of the addresses, which change with their secret and not with the action. */
 const endpointsTag = ({ endpoints = [] }: Action): string | null =>
   endpoints.length === 0 ? null : hash("sha256", JSON.stringify(endpoints), "base64url").slice(0, 22);
 

@@ -8,7 +8,7 @@ const ALERTS = "/v1/apps/:appId/alerts";
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
-/** A response with an alert. Its firing state does not affect the ETag. */
+/** Returns a response with an alert. Its firing state does not affect the ETag. */
 const withAlert = (q: RestRequest, alert: Pick<AlertRule, "updatedAt" | "firing">) =>
   q.at(alert, { alert }, alert.firing.length > 0 ? digestOf(JSON.stringify(alert.firing)) : null);
 

@@ -14,7 +14,7 @@ const ENTRIES = `${SOURCE}/entries`;
 const withSource = (q: RestRequest, dataSource: DataSourceView) => q.at(dataSource, { dataSource });
 const withEntry = (q: RestRequest, entry: Entry) => q.at(entry, entry);
 
-/** Adds the total and the position to the answer, unless the query has no total or turns them off. */
+/** Adds the total and the position to the response, unless the query has no total or turns them off. */
 function withPagination(query: Record<string, unknown>): Record<string, unknown> {
   const { includePagination, aggregate, cursor } = query;
   const hasTotal = (aggregate ?? null) === null && [undefined, null, false].includes(cursor as null);

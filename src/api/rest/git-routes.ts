@@ -9,7 +9,7 @@ const GIT = "/v1/apps/:appId/git";
 
 const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
 
-/** A response with the connection. The last pull does not affect the state that `If-Match` compares. */
+/** Returns a response with the connection. The last pull does not affect the state that `If-Match` compares. */
 const withGit = <T extends object>(q: RestRequest, { updatedAt, lastPull }: GitConnection, answer: T): T =>
   q.at({ updatedAt }, answer, lastPull && digestOf(JSON.stringify(lastPull)));
 

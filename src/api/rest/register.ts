@@ -18,13 +18,13 @@ import { traceRequest } from "../traces.js";
 import { restRequest } from "./request.js";
 import type { Route } from "./route.js";
 
-/** Joins JSON text; a large one is sent in parts. */
+/** Joins JSON texts into a body. A large one is sent in parts. */
 function taggedBody(parts: readonly string[], reply: FastifyReply): string | Readable {
   if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_CHARACTERS) return parts.join("");
   return sliced(parts, () => reply.raw.destroy());
 }
 
-/** The ETag of a response without a state: a digest of its text. */
+/** Returns the ETag of a response without a state: a digest of its text. */
 function digestTag(parts: readonly string[]): string {
   const hash = createHash("sha256");
   for (const part of parts) hash.update(part);
@@ -67,7 +67,7 @@ export function registerRest(
         // For operations that only read and do not report it themselves.
         reportUnknownField(context);
         if (body instanceof Lines) {
-          // The check of the reader adds the eleventh listener: one more than Node takes for normal.
+          // The check of the reader adds the eleventh listener, one more than Node expects.
           reply.raw.setMaxListeners(reply.raw.getMaxListeners() + 1);
           endSlowReader(reply);
           reply.header("Cache-Control", "no-store").type("application/x-ndjson; charset=utf-8");
@@ -77,7 +77,7 @@ export function registerRest(
         if (context.updatedAt !== undefined) tag ??= entityTag(context.updatedAt);
         if (method === "GET") tag ??= digestTag(parts);
         reply.headers(quotaHeaders(context));
-        // Checked before the ETag is sent: a refusal has none.
+        // The check precedes the ETag, because a refusal has none.
         const isKnown = method === "GET" && isKnownTag(request.headers["if-none-match"], tag!);
         if (tag !== null) reply.header("ETag", tag);
         // The response depends on the caller and may hold data that caches must not store.

@@ -1,4 +1,4 @@
-/** A REST request as the routes read it: ids, query, body. Faults are reported after the gate has checked the caller. */
+/** A REST request as the routes read it: IDs, query, body. Faults are reported after the gate has checked the caller. */
 
 import { hash } from "node:crypto";
 import type { FastifyRequest } from "fastify";
@@ -13,37 +13,37 @@ export interface RestRequest {
   context: RequestContext;
   /** The parsed JSON body; undefined when there was none. */
   body: unknown;
-  /** A path parameter as text. */
+  /** Returns a path parameter as text. */
   param(name: string): string;
-  /** A path parameter as names with commas between them; a comma in a name is written %2C. */
+  /** Returns a path parameter as a list of names. They are separated by commas; a comma in a name is written %2C. */
   names(name: string): string[];
-  /** A path parameter as an id; 0, which no row has, if it is not a positive integer. */
+  /** Returns a path parameter as an ID; 0, which no row has, if it is not a positive integer. */
   id(name: string): number;
-  /** A path parameter with an id or a name; always a name with `?by=name`. */
+  /** Returns a path parameter with an ID or a name. With `?by=name` it is always a name. */
   reference(name: string): EntityReference;
-  /** A whole number of the query. */
+  /** Returns a whole number of the query. */
   number(name: string): number | undefined;
-  /** A text of the query. */
+  /** Returns a text of the query. */
   text(name: string): string | undefined;
-  /** `true` or `false` in the query, false when it is absent. */
+  /** Returns `true` or `false` of the query; false if absent. */
   flag(name: string): boolean;
-  /** A JSON array of strings in the query. */
+  /** Returns a JSON array of strings in the query. */
   strings(name: string): string[] | undefined;
   /** Returns the value of a check; a fault that it throws is reported after the gate has checked the caller. */
   check<T>(read: () => T): T | undefined;
-  /** The states that the change may start from, by `If-Match`. */
+  /** Returns the states on which the change may be based, by `If-Match`. */
   ifMatch(): ExpectedTags;
   /**
-   * Sets the state that the response shows, for its `ETag`; without it, the ETag of a read is a digest of its body.
-   * Returns the response.
+   * Sets the state that the response shows, for its `ETag`. Without a state, the ETag of a read is a digest of its body. Returns the
+   * response.
    */
   at<T extends object>(state: { updatedAt: string }, answer: T, answerTag?: string | null): T;
   /** Sets the state of the list that the response shows, which `If-Match` accepts for each of its items. Returns the response. */
   ofList<T extends object>(items: readonly StatedTag[], answer: T): T;
   /**
-   * The body as an object, `{}` when there was none.
-   * @param shape fields that it may have, unless the operation checks them itself: it reports an unknown field after
-   *   all other faults, by `reportUnknownField`
+   * Returns the body as an object, `{}` if there was none.
+   * @param shape fields that the body may have, unless the operation checks them itself: it then reports an unknown field after all other
+   * faults, by `reportUnknownField`
    */
   object(shape?: Shape): Record<string, unknown>;
 }
@@ -53,10 +53,10 @@ export function toId(text: string | undefined): number {
   return Number.isSafeInteger(id) ? id : 0;
 }
 
-/** A segment of the path as it was sent, percent-encoded. */
+/** Returns a segment of the path as it was sent, percent-encoded. */
 function rawSegment({ url, routeOptions }: FastifyRequest, name: string): string {
   const pattern = routeOptions.url!.split("/");
-  // Counted from the end, because the pattern does not contain a path prefix.
+  // Segments are counted from the end, because the pattern does not contain a path prefix.
   return (
     url
       .split("?")[0]!
@@ -84,7 +84,7 @@ export function restRequest(
   const params = request.params as Record<string, string>;
   const query = request.query as Record<string, string | string[]>;
   const { body } = request;
-  /** A fault is reported after the gate has checked the caller, so that REST and GraphQL report faults in the same order. */
+  /** Reads a value. A fault is reported after the gate has checked the caller, so that REST and GraphQL report faults in the same order. */
   function readOrDefer<T, U>(read: () => T, otherwise: U): T | U {
     try {
       return read();

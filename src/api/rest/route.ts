@@ -5,20 +5,20 @@ import type { RestRequest } from "./request.js";
 export interface Route {
   method: "GET" | "POST" | "PUT" | "DELETE";
   path: string;
-  /** 200 unless said. */
+  /** HTTP status of a success; 200 by default. */
   http?: number;
-  /** True: changes something without a state; an `If-Match` is rejected instead of ignored. */
+  /** True if the route changes something without a state. An `If-Match` is rejected instead of ignored. */
   stateless?: true;
-  /** Bytes that the body may have; BODY_MAX_BYTES unless given. */
+  /** Maximum bytes of the body; BODY_MAX_BYTES by default. */
   bodyLimit?: number;
-  /** Field of the body that has the value of the operation's argument; without it the whole body is the value. */
+  /** Field of the body whose value is the operation's argument. Without it, the whole body is the value. */
   bodyField?: string;
-  /** True: a client run report, whose `bodyLimit` holds for visitors too; they otherwise have BODY_MAX_BYTES. */
+  /** True for a report of a client run. Its `bodyLimit` applies to visitors too, who otherwise have BODY_MAX_BYTES. */
   isReport?: true;
-  /** Access rules may allow anonymous callers: the operation rejects those that they do not allow. */
+  /** True if access rules may allow anonymous callers. The operation rejects those that the rules do not allow. */
   open?: true;
-  /** For anonymous callers, who prove their identity by the request. The route is open too. */
+  /** True for a route of anonymous callers, who prove their identity by the request. The route is open too. */
   isForAnonymous?: true;
-  /** Calls the resolver and shapes the body. */
+  /** Calls the resolver and builds the body of the response. */
   answer: (resolvers: Resolvers, request: RestRequest) => Promise<object>;
 }

@@ -10,7 +10,7 @@ const ACTIONS = "/v3/apps/:appId/actions";
 
 const COPY_BY_NAME: Readonly<Record<string, Copy>> = { draft: "master", live: "production" };
 
-/** The last arguments of a run: no idempotency key except the header's, no kind of reference, and the version of `?copy=`. */
+/** Returns the last arguments of a run: no idempotency key besides the header's, no kind of reference, and the version of `?copy=`. */
 function copyToRun(q: RestRequest): [undefined, undefined, Copy | undefined] {
   const text = q.text("copy");
   const copy = text === undefined ? undefined : COPY_BY_NAME[text];

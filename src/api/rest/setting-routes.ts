@@ -5,7 +5,7 @@ import type { Route } from "./route.js";
 
 const SETTINGS = "/v1/apps/:appId/settings";
 
-/** Settings that are set, by key. */
+/** Returns the settings that are set, by key. */
 const detailsOf = (statusList: readonly SettingStatus[]) =>
   Object.fromEntries(
     statusList.filter((one) => one.configured).map(({ key, configured: _, ...details }) => [key, details]),

@@ -4,7 +4,7 @@ import type { Comparison } from "../../operations/actions/comparison.js";
 import { withWarnings } from "./action-routes.js";
 import type { Route } from "./route.js";
 
-/** The differences, without the two whole states. */
+/** Returns the differences without the two whole states. */
 const diffOf = ({ before: _, after: __, ...diff }: Comparison) => diff;
 
 const ACTION = "/v3/apps/:appId/actions/:actionId";
@@ -23,7 +23,7 @@ export const versionRoutes: readonly Route[] = [
         q.number("offset"),
         onlyPublished,
       );
-      // The specification names all fields of a summary; the time of a publish is only in the list that asks for it.
+      // The specification names all fields of a summary. Only the list of published versions also has the time of a publish.
       if (!onlyPublished) for (const version of list.versions) delete version.publishedAt;
       return { status: "VERSIONS_LISTED", ...list };
     },
