@@ -1,6 +1,6 @@
 /**
- * Tokens of an app that people create: api, viewer and live. Created with scopes and expiry, listed with their last
- * use; a warning is logged before they expire.
+ * Tokens of an app that people create: api, viewer and live tokens, with scopes, expiry and time of the last use. Logs a warning before a
+ * token expires.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -25,11 +25,11 @@ export interface TokenSummary {
   kind: CredentialKind;
   name: string | null;
   userId: number | null;
-  /** null: the token has no scopes, so it has all rights of an API token; always null for other kinds. */
+  /** Null if the token has no scopes, and so all rights of an API token. Always null for other kinds. */
   scopes: Scope[] | null;
   createdAt: string;
   expiresAt: string | null;
-  /** To the minute; null if it was never used. */
+  /** Time of the last use, to the minute; null if the token was never used. */
   lastUsedAt: string | null;
   /** Network address of the last use. */
   lastUsedAddress: string | null;
@@ -44,7 +44,7 @@ type TokenRow = Omit<TokenSummary, "createdAt" | "expiresAt" | "lastUsedAt"> & {
 /** A token of an app, with its state. */
 export type StatedToken = TokenSummary & StatedTag;
 
-/** A token never changes, it can only be revoked. */
+/** Adds the state for ETags. A token never changes, it can only be revoked. */
 const withState = (token: TokenSummary): StatedToken => ({ ...token, updatedAt: token.createdAt });
 
 const IS_VALID_TOKEN =
@@ -74,7 +74,7 @@ async function listWhere(db: DataSource, condition: string, appId: number): Prom
   }));
 }
 
-/** The app's tokens, and the sessions of administrators and of all people with a role on the app. */
+/** Returns the app's tokens, and the sessions of administrators and of all people with a role on the app. */
 export const listTokensWithSessions = (db: DataSource, appId: number): Promise<TokenSummary[]> =>
   listWhere(
     db,
@@ -109,7 +109,7 @@ function expiryOf(value: unknown): Date | null {
   refuseField("expiresAt", expected, value);
 }
 
-/** Token to revoke, and from which state. */
+/** Token to revoke, and the state on which the request is based. */
 export interface TokenTarget {
   appId: number;
   id: number;

@@ -5,7 +5,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Credentials } from "./credentials.js";
 
-/** The content of credentials.json. */
+/** Content of credentials.json. */
 export interface FirstCredentials {
   baseUrl: string;
   organizationId: number;
@@ -23,7 +23,7 @@ async function person(executor: Executor, organizationId: number, role: string):
   return insertRow(executor, sql, [organizationId, role, `${role.toLowerCase().replace(" ", ".")}@example.com`]);
 }
 
-/** One organization, one app, its people and their tokens; null when the database is not empty. */
+/** Creates one organization, one app, its people and their tokens. Returns null if the database is not empty. */
 async function makeFirst(db: DataSource, credentials: Credentials): Promise<Omit<FirstCredentials, "baseUrl"> | null> {
   return db.transaction(async (manager) => {
     // If several processes start on one empty database, one of them creates the first app.
@@ -86,7 +86,7 @@ export async function bootstrap(options: {
     const storedCredentials = JSON.parse(readFileSync(path, "utf8")) as FirstCredentials;
     if (storedCredentials.baseUrl !== baseUrl) writeCredentialsFile(path, { ...storedCredentials, baseUrl });
   } catch {
-    // The operator may have removed the file.
+    // The operator may have removed the file, which is no fault.
   }
   return null;
 }

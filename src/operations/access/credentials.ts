@@ -13,10 +13,12 @@ import { addressBlock } from "../../rules/address-block.js";
 import { highestOf, isAbove, ROLES, type Role } from "../../rules/roles.js";
 import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
 
-/** Notification channel: the id of a credential that has ended, or an empty text if any credential or right may have changed. */
+/**
+ * Notification channel. A message is the ID of a credential that has ended, or an empty text if any credential or right may have changed.
+ */
 export const CREDENTIAL_CHANNEL = "svc_credential";
 
-/** A cached result is used at most this long, even if notifications are lost. */
+/** Maximum time for which a cached result is used, even if notifications are lost. */
 const CACHE_MS = 5_000;
 const CACHE_MAX = 10_000;
 
@@ -27,15 +29,15 @@ export interface NewCredential {
   runId?: number | null;
   name?: string | null;
   expiresAt?: Date | null;
-  /** Created by a page of the service (page-sessions.ts) for an action's debug page; ends with the sign-in. */
+  /** True for a credential that a page of the service created (page-sessions.ts) for an action's debug page. It ends with the sign-in. */
   pageSession?: boolean;
   parentId?: number | null;
   actionId?: number | null;
-  /** For a visitor's session: the hashed block of network addresses that it was created for. */
+  /** Hashed block of network addresses that a visitor's session was created for. */
   visitorBlock?: Buffer | null;
   /** Scopes of an API token; null for one without. */
   scopes?: readonly Scope[] | null;
-  /** Initial secret, if it is not to be a new token. */
+  /** Secret to use instead of a new token. */
   secret?: string | undefined;
 }
 
@@ -63,11 +65,11 @@ interface CredentialRow {
   isUseDue: boolean;
 }
 
-/** True for a grant `g` of a program that has not ended. A grant that a token made ends with that token. */
+/** Condition that is true for a grant `g` of a program that has not ended. A grant that a token made ends with that token. */
 export const GRANT_HOLDS = `(g.revoked_at IS NULL AND (g.maker_id IS NULL OR EXISTS (
   SELECT FROM credential m WHERE m.id = g.maker_id AND m.revoked_at IS NULL AND (m.expires_at IS NULL OR m.expires_at > now()))))`;
 
-/* A page's session is valid as long as its origin: a published app, or a sign-in and an editor's right. */
+/* Selects a credential. A page's session is valid as long as its origin: a published app, or a sign-in and an editor's right. */
 const SELECT_CREDENTIAL = `
   SELECT c.id, CASE WHEN person.is_administrator AND NOT session.is_provisional THEN 'admin' ELSE c.kind END AS kind,
          c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId",
@@ -101,9 +103,9 @@ const SELECT_CREDENTIAL = `
                          (SELECT FROM app_role r WHERE r.app_id = c.app_id AND r.person_id = p.person_id AND r.role = ANY ($2))))
        END)`;
 
-/*
- * Extends a session while it is used, up to its maximum lifetime. It waits for no lock on the person: changes of roles
- * lock the person first, then the credential.
+/**
+ * Extends a session while it is used, up to its maximum lifetime. The statement waits for no lock on the person: changes of roles lock the
+ * person first, then the credential.
  */
 const RENEW_CREDENTIAL = `
   WITH used AS (
@@ -129,10 +131,13 @@ const EXPIRE_CREDENTIAL = `
   WITH ended AS (UPDATE credential SET expires_at = now() WHERE id = $1 RETURNING id)
   SELECT pg_notify('${CREDENTIAL_CHANNEL}', id::text) FROM ended`;
 
-/** Called with the id of the credential that has ended; null: any may have ended, or a person's rights have changed. */
+/**
+ * Function that is called with the ID of a credential that has ended. Null means that any credential may have ended, or that a person's
+ * rights have changed.
+ */
 type CredentialWatcher = (id: number | null) => void;
 
-/** Returns the role of a person on each app; two roles on one app count as the higher. */
+/** Returns the role of a person on each app. If a person has two roles on one app, the higher one counts. */
 function highestByApp(roles: readonly [appId: number, role: Role][]): Map<number, Role> {
   const highestRoles = new Map<number, Role>();
   for (const [appId, role] of roles) if (isAbove(role, highestRoles.get(appId) ?? null)) highestRoles.set(appId, role);
@@ -160,7 +165,7 @@ function toCaller(row: CredentialRow): Caller {
 
 const keyOf = (token: string): string => hash("sha256", token, "base64");
 
-/** Rate limiter and cache for unknown tokens: stores them briefly and counts them by the address that sent them. */
+/** Creates the rate limiter and cache for unknown tokens. It stores them briefly and counts them by the address that sent them. */
 function createUnknownTokens() {
   const lately = new LRUCache<string, true>({ max: CACHE_MAX, ttl: CACHE_MS });
   /** Tokens that were valid in this process before: unknown tokens from the same address do not block them. */
@@ -195,8 +200,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
   const callersByHash = new LRUCache<string, Caller>({ max: CACHE_MAX, ttl: CACHE_MS });
   const unknownTokens = createUnknownTokens();
   /**
-   * Tokens of runs that were issued here and have not ended, each with its key in `known`, which is empty until the
-   * token has been resolved.
+   * Tokens of runs that were issued here and have not ended. The value is the key in `known`, or empty until the token has been resolved.
    */
   const ofRuns = new LRUCache<number, string>({ max: CACHE_MAX });
   const watchers = new Set<CredentialWatcher>();
@@ -235,7 +239,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       return () => watchers.delete(watcher);
     },
 
-    /** Creates a credential. The token is only in this return value; the database stores its hash. */
+    /** Creates a credential. Only this return value contains the token; the database stores its hash. */
     async issue(credential: NewCredential, executor: Executor = db): Promise<{ id: number; token: string }> {
       const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
       const { pageSession = false, parentId = null, actionId = null, secret: token = newToken(kind) } = credential;
@@ -249,10 +253,11 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     },
 
     /**
-     * Returns the token's caller; null when the token is unknown, revoked or expired. The database is not queried for a
-     * malformed token, or for one that was unknown a moment ago.
+     * Returns the token's caller, or null if the token is unknown, revoked or expired. Does not query the database for a malformed token,
+     * or for one that was unknown a moment ago.
      * @param address network address of the sender, by which unknown tokens are counted
-     * @throws RATE_LIMIT_EXCEEDED for a token that was never valid here, from an address that sent too many unknown ones
+     * @throws ActionError RATE_LIMIT_EXCEEDED for a token that was never valid in this process, from an address that sent too many unknown
+     * ones
      */
     async resolve(token: string, address?: string): Promise<Caller | null> {
       if (!isWellFormedToken(token)) return null;
@@ -286,7 +291,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       return caller;
     },
 
-    /** Ends a run's token. Only connections that are open for it are notified, because no other process caches it. */
+    /** Ends a run's token. Notifies only connections that are open for the token, because no other process caches it. */
     async expire(id: number): Promise<void> {
       const key = ofRuns.get(id);
       ofRuns.delete(id);
@@ -295,8 +300,8 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     },
 
     /**
-     * Ends a credential at once, in every process. `appId` null: of any app (the command line).
-     * @throws NOT_FOUND
+     * Ends a credential at once, in every process. With `appId` null it may belong to any app (for the command line).
+     * @throws ActionError NOT_FOUND
      */
     async revoke(id: number, appId: number | null): Promise<void> {
       const revokedRows = await rows(

@@ -1,4 +1,4 @@
-/** Checks every operation before it runs: the caller's right, the app's existence, the rate limit. The rules make the decisions. */
+/** Checks every operation before it runs: the caller's right, the app's existence, and the rate limit. The rules make the decisions. */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
@@ -20,10 +20,10 @@ import {
   rateWindowOf,
 } from "../../rules/access.js";
 
-/** The part of a request that the gate reads, and the quota that it sets for the reply's headers. */
+/** Part of a request that the gate reads, and the quota that it sets for the response's headers. */
 export interface Visitor {
   caller: Caller | null;
-  /** The network address of the request. */
+  /** Network address of the request. */
   address?: string;
   quota?: RateAnswer & { limit: number };
   /**
@@ -40,9 +40,9 @@ export function reportDeferred({ deferred }: Pick<Visitor, "deferred">): void {
   if (deferred) throw deferred;
 }
 
-/** A caller of an operation that access rules of the app may allow. */
+/** Request for an operation that access rules of the app may allow. */
 export interface AdmittedRequest {
-  /** null: anonymous. */
+  /** Caller; null for an anonymous one. */
   caller: Caller | null;
   /** True if the access table allows the operation; otherwise the access rules decide. */
   isTrusted: boolean;
@@ -54,7 +54,7 @@ export interface AdmittedRequest {
   unknownField?: ActionError;
 }
 
-/** The caller, with the parts of the request that operations read. */
+/** Returns the caller, with the parts of the request that operations read. */
 const callerOf = (caller: Caller, { address, unknownField }: Visitor): Caller => ({
   ...caller,
   ...(address !== undefined && { address }),
@@ -86,16 +86,16 @@ export interface AccessGate {
   /** Counts a webhook of a git server after its signature was checked. @throws RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk */
   enterGitWebhook(visitor: Visitor, appId: number): Promise<void>;
   /**
-   * Counts a tool call of an agent, in addition to the limits of the operations that the tool uses.
-   * @throws RATE_LIMIT_EXCEEDED
+   * Counts a tool call of an agent, in addition to the requests of the operations that the tool uses.
+   * @throws ActionError RATE_LIMIT_EXCEEDED
    */
   countToolCall(visitor: Visitor, appId: number): Promise<void>;
-  /** Admits to an operation of no single app, for which a person needs no role. */
+  /** Admits the visitor to an operation that concerns no single app, for which a person needs no role. */
   enterService(visitor: Visitor, operation: Operation): Caller;
   /**
-   * Admits to an operation of one organization; null: the caller's first organization in which the operation is
+   * Admits the visitor to an operation of one organization. Null stands for the caller's first organization in which the operation is
    * allowed.
-   * @throws UNAUTHORIZED, FORBIDDEN, NOT_FOUND (only for administrators)
+   * @throws ActionError UNAUTHORIZED, FORBIDDEN, NOT_FOUND (only for administrators)
    */
   enterOrganization(
     visitor: Visitor,
@@ -126,7 +126,7 @@ export function createGate(options: {
   room: DiskSpace;
 }): AccessGate {
   const { db, window, limits, room } = options;
-  /** Apps that existed a moment ago: the service deletes none. */
+  /** Apps that existed a moment ago. The cache cannot be wrong, because the service never deletes an app. */
   const existingApps = new LRUCache<number, true>({ max: EXISTING_MAX, ttl: EXISTING_MS });
 
   /**
@@ -216,7 +216,7 @@ export function createGate(options: {
       const { caller } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayEnter(caller, operation, appId)) throw new ActionError("FORBIDDEN");
-      // Other credentials name apps that exist; an administrator may name any app.
+      // Other credentials name apps that exist. An administrator may name any app.
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
       const rateClass = rateClassOf(operation);
       if (rateClass) await count(visitor, caller, rateClass, appId);

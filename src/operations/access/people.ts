@@ -1,4 +1,4 @@
-/** People and their organizations, found by ID, for callers and runs. Editors of apps are in `members/editors.ts`. */
+/** Finds people and their organizations by ID, for callers and runs. `members/editors.ts` has the editors of apps. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { Person } from "../../data/person.js";
@@ -10,7 +10,7 @@ export interface User extends Person {
   organizationId: number;
 }
 
-/** SQL, true for a person of the app's organization: a member of it, or with a role in it or on the app. */
+/** SQL condition that is true for a person of the app's organization: a member of it, or a person with a role in it or on the app. */
 export const BELONGS_TO_APP = `(person.organization_id = app.organization_id
   OR EXISTS (SELECT FROM app_role WHERE app_role.app_id = app.id AND app_role.person_id = person.id))`;
 
@@ -29,7 +29,7 @@ export function createPeople({ db }: { db: DataSource }) {
     return row.id;
   }
 
-  /** Who a page or a server run works for, as `Svc.Session` reads it (specification, Authentication 3). */
+  /** Returns the person or user for whom a page or a server run works, as `Svc.Session` reads it (specification, Authentication 3). */
   const session: SessionOf = async ({ appId, personId, copy }) => {
     const personRows = personId === null ? [] : await rows<Person>(db, PERSON, [personId]);
     return { appId, user: personRows[0] ?? null, environment: copy };

@@ -1,4 +1,4 @@
-/** Format of every token of the service: creation, recognition and storage. Read it before you add a kind of credential. */
+/** Format of every token of the service: creation, recognition and storage. Read this file before you add a kind of credential. */
 import { hash, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { CredentialKind } from "../../data/credential.js";
@@ -9,10 +9,10 @@ export const TASK_TOKEN_PREFIX = "svc_task_";
 const CHECKSUM_CHARACTERS = 6;
 const BASE62_DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/** Tokens that were created before checksums existed have none. */
+/** Shape of a token. Tokens that were created before checksums existed have none. */
 const TOKEN_SHAPE = /^(svc_(?:editor|admin|api|task|viewer|live)_[\w-]{43})([0-9A-Za-z]{6})?$/;
 
-/** CRC32 of the text before it, as six digits of base62, the most significant first. */
+/** Returns the CRC32 of the text before the checksum, as six digits of base62, the most significant first. */
 function tokenChecksum(text: string): string {
   let remainder = crc32(text);
   let digits = "";
@@ -23,10 +23,13 @@ function tokenChecksum(text: string): string {
   return digits;
 }
 
-/** Returns a new 256-bit secret with a prefix, for codes that are exchanged once. */
+/** Returns a new 256-bit secret with a prefix, for codes that can be exchanged once. */
 export const newSecret = (prefix: string): string => `${prefix}_${randomBytes(SECRET_BYTES).toString("base64url")}`;
 
-/** Returns a new token: the prefix lets secret scanners find it, the checksum lets the service reject a made-up one without a query. */
+/**
+ * Returns a new token. The prefix lets secret scanners find the token. The checksum lets the service reject a made-up token without a
+ * query.
+ */
 export function newToken(kind: CredentialKind): string {
   const text = newSecret(`svc_${kind}`);
   return text + tokenChecksum(text);
@@ -40,7 +43,7 @@ export function isWellFormedToken(token: string): boolean {
   return digits === undefined || digits === tokenChecksum(text!);
 }
 
-/** SHA-256 by which a token is stored and looked up. */
+/** Returns the SHA-256 by which a token is stored and looked up. */
 export function hashToken(token: string): Buffer {
   return hash("sha256", token, "buffer");
 }

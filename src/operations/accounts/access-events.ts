@@ -1,11 +1,11 @@
-/** Audit log of access to the service: sign-ins, failures, roles, invitations, tokens. Entries of one app are in `records/audit.ts`. */
+/** Audit log of access to the service: sign-ins, failures, roles, invitations, tokens. `records/audit.ts` has the entries of one app. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { cursorOf, idOfCursor, page } from "../../rules/page.js";
 
 /** `data` has names and ids, never a secret. */
 export interface AccessEvent {
-  /** For example `person.signIn`, `person.signInFailed`, `person.passkey.create`. */
+  /** Type of the event, such as `person.signIn`, `person.signInFailed` or `person.passkey.create`. */
   type: string;
   organizationId?: number | null;
   /** The person who did it; null if unknown. */
@@ -49,9 +49,9 @@ export interface AccessPage {
   pagination: { hasMore: boolean; nextCursor?: string };
 }
 
-/*
- * $1 the organization, $2 true if the reader administers the service. An organization sees its own entries and those of
- * its members' accounts. Failed sign-ins have no person: only administrators of the service see them.
+/**
+ * Lists entries. $1 is the organization, $2 is true if the reader administers the service. An organization sees its own entries and those
+ * of its members' accounts. Failed sign-ins have no person: only administrators of the service see them.
  */
 const LIST = `
   SELECT id, type, organization_id AS "organizationId", person_id AS "userId", subject_id AS "subjectId", address, data,
@@ -66,7 +66,7 @@ const LIST = `
 export type ListAccess = ReturnType<typeof createAccessList>;
 
 export function createAccessList({ db }: { db: DataSource }) {
-  /** Entries of the organization, most recent first. @throws REQUEST_INVALID */
+  /** Returns the entries of the organization, the most recent first. @throws ActionError REQUEST_INVALID */
   return async (
     organizationId: number,
     isAdministrator: boolean,

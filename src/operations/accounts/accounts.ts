@@ -1,6 +1,6 @@
 /**
- * Accounts of people: the first administrator, sign-in by passphrase, reset. Sessions, links and counted failures are
- * in other files of this folder.
+ * Accounts of people: the first administrator, sign-in by passphrase, reset. Other files of this folder have sessions, links and counted
+ * failures.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -20,18 +20,18 @@ import type { IssuedLink, Links } from "./links.js";
 import type { BegunSession, PersonSessions, SessionOrigin } from "./person-sessions.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
 
-/** A request that signs in: its address, and its previous caller. */
+/** Request that signs in, with its address and its previous caller. */
 export interface SignInRequest extends SessionOrigin {
   caller: Caller | null;
 }
 
-/** A new session, and its person. */
+/** New session, with its person. */
 export interface SignedIn {
   user: User;
   session: BegunSession;
 }
 
-/** How a person has proven their identity. */
+/** Method with which a person has proven their identity. */
 export interface PassphraseProof {
   by: "passphrase" | "passkey" | "openid" | "invitation";
   /** ID of the OpenID provider. */
@@ -49,7 +49,7 @@ const INSERT_PERSON = `
   VALUES ($1, $2, $3, $4, $5, $6) RETURNING ${USER}`;
 const MAKE_OWNER = "INSERT INTO organization_member (organization_id, person_id, role) VALUES ($1, $2, 'owner')";
 const SET_PASSPHRASE = "UPDATE person SET passphrase_hash = $2 WHERE id = $1";
-/* Selects whether any administrator exists, also one who has only used tokens. */
+/* Selects whether any administrator exists, including one who has only used tokens. */
 const HAS_ACCOUNT = "SELECT 1 FROM person WHERE is_administrator LIMIT 1";
 const LOCK_PERSON = "SELECT id FROM person WHERE id = $1 FOR NO KEY UPDATE";
 const RECENT_RESETS = `
@@ -229,8 +229,8 @@ export function createAccounts(options: {
     },
 
     /**
-     * Sends a reset link if the account exists. Returns before it checks that.
-     * @throws REQUEST_INVALID; RATE_LIMIT_EXCEEDED for an address with too many requests
+     * Sends a reset link if the account exists. Returns before it checks this, so that the duration reveals nothing.
+     * @throws ActionError REQUEST_INVALID; RATE_LIMIT_EXCEEDED for an address with too many requests
      */
     requestReset({ address }: SignInRequest, body: Record<string, unknown>): void {
       const email = requiredEmail(body["email"], "email");

@@ -11,7 +11,7 @@ import { revokeInvalidLinks } from "./overtaken-links.js";
 import type { OwnRequest } from "./passkeys.js";
 import { checkSignInMethods, lockSignInMethods } from "./sign-in-methods.js";
 
-/** A person as proven by a provider. */
+/** Person as proven by a provider. */
 export interface ProvenIdentity {
   issuer: string;
   subject: string;
@@ -19,9 +19,9 @@ export interface ProvenIdentity {
   email: string | null;
   firstName: string;
   lastName: string;
-  /** Role from the person's groups; null: no group gives one. */
+  /** Role from the person's groups; null if no group gives one. */
   role: Role | null;
-  /** The organization by claim or domain; null: none is configured. */
+  /** Organization by claim or domain; null if none is configured. */
   organizationId: number | null;
 }
 
@@ -36,7 +36,7 @@ export interface Identity {
   lastUsedAt: string | null;
 }
 
-/* A lock, so that of two concurrent first sign-ins of one identity only one creates the account. */
+/* Takes a lock, so that of two concurrent first sign-ins of one identity only one creates the account. */
 const LOCK_IDENTITY = "SELECT pg_advisory_xact_lock(hashtextextended($1 || ' ' || $2, 7))";
 const OWNER = `
   UPDATE person_identity SET last_used_at = now() WHERE issuer = $1 AND subject = $2
@@ -53,7 +53,7 @@ const SET_ROLE = `
     updated_at = greatest(clock_timestamp(), organization_member.updated_at + interval '1 millisecond') WHERE organization_member.role <> excluded.role
   RETURNING role`;
 const REMOVE_ROLE = "DELETE FROM organization_member WHERE organization_id = $1 AND person_id = $2 RETURNING role";
-/* A separate statement: a statement that waits for the lock would count the owners from before the wait. */
+/* Locks the organization in a separate statement. A statement that waits for the lock would count the owners from before the wait. */
 const LOCK_ORGANIZATION = "SELECT FROM organization WHERE id = $1 FOR NO KEY UPDATE";
 const OTHER_OWNERS = `
   SELECT (SELECT count(*) FROM organization_member WHERE organization_id = $1 AND role = 'owner' AND person_id <> $2) AS count,
@@ -94,7 +94,10 @@ export function createIdentities({ db, credentials }: { db: DataSource; credenti
       await rows(executor, INSERT_IDENTITY, [personId, issuer, subject, provider, managesRoles]);
     },
 
-    /** Creates a person in the identity's organization, else in the first one; null if there is no such organization. */
+    /**
+     * Creates a person in the identity's organization, or in the first one if the identity names none. Returns null if there is no such
+     * organization.
+     */
     async createPerson(executor: Executor, identity: ProvenIdentity): Promise<User | null> {
       const { organizationId, firstName, lastName, email } = identity;
       return (await rows<User>(executor, INSERT_PERSON, [organizationId, firstName, lastName, email]))[0] ?? null;

@@ -1,7 +1,6 @@
 /**
- * One-time links: the token of a set-up, an invitation or a reset, stored as a hash, used once, revocable. Read it
- * before you add a kind of link. The token is in the link's fragment, which browsers do not send, and is exchanged by
- * POST.
+ * One-time links of a set-up, an invitation or a reset. The token is stored as a hash, can be used once, and can be revoked. It is in the
+ * link's fragment, which browsers do not send, and is exchanged by POST. Read this file before you add a kind of link.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -28,18 +27,18 @@ const REVOKE_ALL = `
 
 export interface NewLink {
   kind: LinkKind;
-  /** The person whom the link is about; null if the person does not exist yet. */
+  /** Person whom the link is about; null if the person does not exist yet. */
   personId?: number | null;
-  /** The person who made the link; null for the service itself. */
+  /** Person who made the link; null for the service itself. */
   createdBy?: number | null;
   lifetimeMs: number;
 }
 
 export interface IssuedLink {
   id: number;
-  /** Returned only here. */
+  /** Token, which only this response contains. */
   token: string;
-  /** Address for a person: a page of Studio with the token in its fragment. */
+  /** URL for a person: a page of Studio with the token in its fragment. */
   link: string;
   expiresAt: string;
 }
@@ -57,7 +56,7 @@ function requireLink(row: RedeemedLink | undefined): RedeemedLink {
 
 export type Links = ReturnType<typeof createLinks>;
 
-/** @param baseUrl the address of the service for people; never taken from a request */
+/** @param baseUrl URL of the service for people, never taken from a request */
 export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }) {
   return {
     /** Creates a link. Pass the transaction's executor to create it together with its subject. */
@@ -92,7 +91,7 @@ export function createLinks({ db, baseUrl }: { db: DataSource; baseUrl: string }
       return (await rows(executor, REVOKE_LINKS, [id])).length > 0;
     },
 
-    /** Revokes all unused links of a kind about the person; null: those about no person. */
+    /** Revokes all unused links of a kind about the person. Null stands for the links about no person. */
     async revokeAll(kind: LinkKind, personId: number | null, executor: Executor = db): Promise<void> {
       await executor.query(REVOKE_ALL, [kind, personId]);
     },

@@ -36,7 +36,7 @@ export type OpenIdOutcome =
   | { kind: "linked"; next: string }
   | { kind: "refused"; reason: OpenIdRefusal; next: string };
 
-/** Reasons that Studio's sign-in page shows. */
+/** Reasons of a failed sign-in that Studio's sign-in page shows. */
 export type OpenIdRefusal =
   | "failed"
   | "unavailable"
@@ -47,9 +47,9 @@ export type OpenIdRefusal =
 
 const SCOPE = "openid email profile";
 const DISCOVERY_SECONDS = 10;
-/** The provider's configuration and keys are read again after this time. */
+/** Time after which the provider's configuration and keys are read again. */
 const DISCOVERED_MS = 3_600_000;
-/** Each callback sends a request to the provider and writes an event, and any client can send one. */
+/** Maximum callbacks of one address. Each callback sends a request to the provider and writes an event, and any client can send one. */
 const ANSWERS_PER_ADDRESS = 120;
 const ANSWER_WINDOW_MS = 60_000;
 
@@ -62,7 +62,7 @@ class SignInRefusal extends Error {
 const textOf = (value: unknown): string | null =>
   typeof value === "string" && value.trim() !== "" ? value.trim().slice(0, 255) : null;
 
-/** Values of a claim: a string, or a list of strings. */
+/** Returns the values of a claim, which is a string or a list of strings. */
 const textsOf = (value: unknown): string[] =>
   (Array.isArray(value) ? value : [value]).filter((text): text is string => typeof text === "string").slice(0, 1_000);
 
@@ -208,7 +208,7 @@ export function createOpenId(options: {
   }
 
   return {
-    /** Providers of the sign-in page. */
+    /** Returns the providers of the sign-in page. */
     list: (): { id: string; name: string }[] => providers.map(({ id, name }) => ({ id, name })),
 
     /**
@@ -226,9 +226,9 @@ export function createOpenId(options: {
 
     /**
      * Ends a sign-in at the provider.
-     * @param flow from the browser's cookie; null without one
-     * @param callback the address to which the provider sent the browser
-     * @throws NOT_FOUND; RATE_LIMIT_EXCEEDED for an address that sends too many callbacks
+     * @param flow the secrets in the browser's cookie, or null
+     * @param callback URL to which the provider sent the browser
+     * @throws ActionError NOT_FOUND; RATE_LIMIT_EXCEEDED for an address that sends too many callbacks
      */
     async finish(request: SignInRequest, id: string, flow: OpenIdFlow | null, callback: URL): Promise<OpenIdOutcome> {
       const provider = providerOf(id);
@@ -255,7 +255,7 @@ export function createOpenId(options: {
       }
     },
 
-    /** URL at which a browser also signs out at the provider; null if the provider has none. */
+    /** Returns the URL at which a browser also signs out at the provider, or null if the provider has none. */
     async endSessionUrl(id: string, returnTo: string): Promise<string | null> {
       const provider = providers.find((one) => one.id === id);
       if (!provider) return null;
@@ -272,7 +272,7 @@ function rethrowUnavailable(error: unknown): never {
   throw new ActionError("OVERLOADED", "the OpenID provider does not answer", { retryAfter: 5 });
 }
 
-/** Parses the flow from a cookie's value; null for any other text. */
+/** Parses the flow in a cookie's value. Returns null for any other text. */
 export function readFlow(text: string | undefined): OpenIdFlow | null {
   try {
     const value: unknown = JSON.parse(Buffer.from(text ?? "", "base64url").toString());

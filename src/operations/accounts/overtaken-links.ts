@@ -5,7 +5,7 @@ import { type Executor, rows } from "../../data/database.js";
 export const lockPeople = (executor: Executor, ids: readonly (number | null)[]) =>
   rows(executor, "SELECT FROM person WHERE id = ANY ($1::bigint[]) ORDER BY id FOR NO KEY UPDATE", [ids]);
 
-/* $1 is the person. An invitation stays if the person could still make it. */
+/* Revokes invitations of the person $1, except those that the person could still make. */
 const REVOKE_INVITATIONS = `
   UPDATE one_time_link SET revoked_at = now() FROM invitation
    WHERE link_id = one_time_link.id AND used_at IS NULL AND revoked_at IS NULL AND created_by = $1
@@ -14,7 +14,7 @@ const REVOKE_INVITATIONS = `
        SELECT FROM (SELECT role FROM organization_member m WHERE m.organization_id = invitation.organization_id AND m.person_id = $1
                     UNION ALL SELECT role FROM app_role r WHERE r.app_id = invitation.app_id AND r.person_id = $1) AS own
         WHERE own.role = 'owner' OR own.role = 'admin' AND invitation.role <> 'owner')`;
-/* The creator of such a link outranked the person at that time, which may no longer be true. */
+/* Revokes reset links by or about the person. Their creator outranked the person at that time, which may no longer be true. */
 const REVOKE_RESETS = `
   UPDATE one_time_link SET revoked_at = now()
    WHERE kind = 'reset' AND (created_by = $1 OR person_id = $1) AND used_at IS NULL AND revoked_at IS NULL`;

@@ -41,7 +41,7 @@ export interface Passkey {
   lastUsedAt: string | null;
 }
 
-/** The page that a browser shows. Passkeys belong to the host name of its origin. */
+/** Page that a browser shows. Passkeys belong to the host name of its origin. */
 export interface PasskeyPage {
   origin: string;
 }
@@ -54,7 +54,7 @@ const CHALLENGE_SECONDS = 300;
 const CHALLENGES_PER_ADDRESS = 60;
 const CHALLENGE_WINDOW_MS = 60_000;
 const PASSKEYS_PER_PERSON = 20;
-/** Ed25519, ES256, RS256. The library's default list contains algorithms that Node reports as experimental. */
+/** Algorithms: Ed25519, ES256, RS256. The library's default list contains algorithms that Node reports as experimental. */
 const PASSKEY_ALGORITHMS = [-8, -7, -257];
 const DEFAULT_NAME = "Passkey";
 
@@ -90,7 +90,7 @@ const toPasskey = ({ createdAt, lastUsedAt, ...row }: Row): Passkey => ({
 
 const digest = (challenge: string): Buffer => hash("sha256", challenge, "buffer");
 
-/** JSON of WebAuthn; the library checks the contents. */
+/** Fields of WebAuthn's JSON. The library checks their contents. */
 const CREDENTIAL_FIELDS = flatShape([
   "id",
   "rawId",
@@ -130,7 +130,7 @@ export function createPasskeys(options: {
     await rows(db, INSERT_CHALLENGE, [digest(challenge), sessionId]);
   }
 
-  /** True if the challenge was issued to this session (null: for a sign-in) and not used yet. It is used up by this call. */
+  /** Returns true if the challenge was issued to this session (null: for a sign-in) and was not used yet. This call uses it up. */
   const spendChallengeOf = (sessionId: number | null) => async (challenge: string) =>
     (await rows(db, SPEND_CHALLENGE, [digest(challenge), sessionId])).length > 0;
 

@@ -1,4 +1,4 @@
-/** Creates the parts of people's accounts and connects them. Read it to find what this folder offers. */
+/** Creates the parts of people's accounts and connects them. Read this file to find what the folder offers. */
 import type { DataSource } from "typeorm";
 import type { OpenIdProvider } from "../../config/open-id.js";
 import type { Credentials } from "../access/credentials.js";
@@ -16,7 +16,10 @@ import { createCallerAccess } from "./who-am-i.js";
 
 export type PeopleAccounts = ReturnType<typeof createPeopleAccounts>;
 
-/** WebAuthn rejects IP addresses, and a browser cannot open a wildcard address: links name this machine `localhost`. */
+/**
+ * Returns the base of links. They name this machine `localhost`, because WebAuthn rejects IP addresses and a browser cannot open a wildcard
+ * address.
+ */
 const linkBase = (baseUrl: string): string =>
   baseUrl.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 
@@ -35,7 +38,7 @@ export function createPeopleAccounts(options: {
   people: People;
   /** PUBLIC_URL, or the address at which the service listens. */
   baseUrl: string;
-  /** null: administrators hand over reset links. */
+  /** Null if administrators hand over reset links themselves. */
   mail?: SendServiceMail | null;
   providers?: readonly OpenIdProvider[];
 }) {

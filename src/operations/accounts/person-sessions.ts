@@ -1,6 +1,6 @@
 /**
- * Sessions of people: started by a sign-in, listed with device, address and last use, ended one by one or together. The
- * token of a session is a credential of kind `editor`; `access/credentials.ts` resolves and renews it.
+ * Sessions of people. A sign-in starts a session. People list their sessions with device, address and last use, and end them one by one or
+ * together. The token of a session is a credential of kind `editor`; `access/credentials.ts` resolves and renews it.
  */
 import Bowser from "bowser";
 import type { DataSource } from "typeorm";
@@ -20,7 +20,7 @@ export interface SessionOrigin {
 /** Times are ISO 8601. */
 export interface PersonSession {
   id: number;
-  /** For example `Firefox on Linux`. */
+  /** Browser and system, such as `Firefox on Linux`. */
   device: string;
   /** Network address of the last use; null if unknown. */
   address: string | null;
@@ -35,9 +35,9 @@ export interface PersonSession {
 
 /** Options of a new session. */
 export interface SignInRecord {
-  /** The caller of the sign-in request: their current session ends. */
+  /** Caller of the sign-in request, whose current session ends. */
   replaced?: Caller | null;
-  /** True: the session may only register a passkey. */
+  /** True if the session may only register a passkey. */
   isProvisional?: boolean;
   /** ID of the OpenID provider at which the person signed in. */
   provider?: string | null;
@@ -68,7 +68,7 @@ const LIST = `
    WHERE s.person_id = $1 AND c.revoked_at IS NULL AND c.expires_at > now()
    ORDER BY s.last_used_at DESC, c.id DESC LIMIT 1000`;
 
-/* Ends sessions with the tokens of pages that were opened in them. */
+/* Ends sessions, together with the tokens of pages that were opened in them. */
 const END = `
   WITH ended AS (
     UPDATE credential SET revoked_at = now()
@@ -80,7 +80,7 @@ const END = `
     UPDATE credential SET revoked_at = now() FROM ended WHERE parent_id = ended.id AND page_session AND credential.revoked_at IS NULL)
   SELECT id FROM ended`;
 
-/* Tokens of pages end with their session. */
+/* Ends sessions together with the tokens of their pages. */
 const END_WITH_TOKENS =
   "UPDATE credential SET revoked_at = now() WHERE person_id = $1 AND kind = 'editor' AND revoked_at IS NULL";
 
@@ -91,14 +91,14 @@ const NO_LONGER_PROVISIONAL = "UPDATE person_session SET is_provisional = false 
 export type PersonSessions = ReturnType<typeof createPersonSessions>;
 
 export function createPersonSessions({ db, credentials }: { db: DataSource; credentials: Credentials }) {
-  /** Ends the person's session with the id, or all but one. Returns their number. */
+  /** Ends the person's session with this ID, or all except one. Returns the number of ended sessions. */
   async function end(personId: number, id: number | null, except: number | null, executor: Executor): Promise<number> {
     const endedSessions = await rows(executor, END, [personId, id, except]);
     if (endedSessions.length > 0) await credentials.announce(executor);
     return endedSessions.length;
   }
 
-  /** Returns valid sessions of the person, most recently used first. */
+  /** Returns valid sessions of the person, the most recently used first. */
   async function list(personId: number, currentId: number): Promise<PersonSession[]> {
     type Row = Record<"createdAt" | "lastUsedAt" | "expiresAt", Date> &
       Pick<PersonSession, "id" | "device" | "address">;
@@ -139,7 +139,7 @@ export function createPersonSessions({ db, credentials }: { db: DataSource; cred
 
     list,
 
-    /** ID of the OpenID provider of the session's sign-in; null if there was none. */
+    /** Returns the ID of the OpenID provider of the session's sign-in; null if there was none. */
     async providerOf(id: number): Promise<string | null> {
       const sql = "SELECT provider FROM person_session WHERE credential_id = $1";
       return (await rows<{ provider: string | null }>(db, sql, [id]))[0]?.provider ?? null;

@@ -1,4 +1,6 @@
-/** E-mails of the service itself to its people, by SMTP_URL: reset links, invitations. E-mails of apps are in `communicate`. */
+/**
+ * Sends e-mails of the service itself to its people, by SMTP_URL: reset links, invitations. The folder `communicate` sends e-mails of apps.
+ */
 import { createTransport } from "nodemailer";
 import type { Logger } from "pino";
 import type { Config } from "../../config.js";
@@ -9,7 +11,7 @@ export interface ServiceMailText {
   text: string;
 }
 
-/** Sends an e-mail. A failure is logged and not thrown, because the request has been answered already. */
+/** Function that sends an e-mail. It logs a failure and does not throw, because the request has been answered already. */
 export type SendServiceMail = (mail: ServiceMailText) => Promise<void>;
 
 const GREETING_MS = 20_000;
@@ -49,7 +51,7 @@ export function createServiceMail(
   };
 }
 
-/** The e-mail of an invitation. */
+/** Returns the e-mail of an invitation. */
 export const invitationMail =
   (send: SendServiceMail) =>
   ({ email, role, expiresAt }: { email: string; role: string; expiresAt: string }, link: string): Promise<void> =>

@@ -15,10 +15,7 @@ import {
   withoutAttempt,
 } from "../../rules/sign-in-wait.js";
 
-/*
- * Inserts first, so that the rows exist and their locks serialize concurrent attempts; subjects are sorted to avoid
- * deadlocks.
- */
+/* Inserts the rows first, so that their locks serialize concurrent attempts. The subjects are sorted to avoid deadlocks. */
 const LOCK_FAILURES = `
   INSERT INTO sign_in_failure (subject, failures) SELECT unnest($1::bytea[]), '{}'
   ON CONFLICT (subject) DO UPDATE SET updated_at = now()
@@ -61,7 +58,7 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
     return rows<Row>(manager, LOCK_FAILURES, [[...subjects].sort(Buffer.compare)]);
   }
 
-  /** Returns the time of the attempt. @throws RATE_LIMIT_EXCEEDED */
+  /** Counts an attempt and returns its time. @throws ActionError RATE_LIMIT_EXCEEDED */
   async function countAttempt(subjects: readonly Buffer[]): Promise<number> {
     return db.transaction(async (manager) => {
       const lockedRows = await lockAttempts(manager, subjects);
@@ -76,7 +73,7 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
     });
   }
 
-  /** Removes an attempt; after a success, all attempts of `account`. */
+  /** Removes an attempt. After a success, removes all attempts of `account`. */
   async function takeBack(at: number, ofAddress: Buffer, ofAccount: Buffer, hasSucceeded: boolean): Promise<void> {
     await db.transaction(async (manager) => {
       for (const row of await lockAttempts(manager, [ofAddress, ofAccount])) {
@@ -89,9 +86,9 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
 
   return {
     /**
-     * Runs an attempt to sign in to `account` from `address`, and counts a null result as a failure. An error, for
-     * example because the service is overloaded, does not count.
-     * @throws RATE_LIMIT_EXCEEDED before it runs, during a wait; errors of `attempt`
+     * Runs an attempt to sign in to `account` from `address`. Counts a null result as a failure. An error, for example because the service
+     * is overloaded, does not count.
+     * @throws ActionError RATE_LIMIT_EXCEEDED before the attempt, while the caller must wait; errors of `attempt`
      */
     async counted<T>(
       account: string,

@@ -13,7 +13,7 @@ export async function lockSignInMethods(executor: Executor, personId: number): P
   await rows(executor, LOCK_PERSON, [personId]);
 }
 
-/** Call it after a removal, in its transaction. @throws REQUEST_INVALID if the person could not sign in any more */
+/** Checks that the person can still sign in. Call it after a removal, in its transaction. @throws ActionError REQUEST_INVALID */
 export async function checkSignInMethods(executor: Executor, personId: number): Promise<void> {
   const [row] = await rows<{ remains: boolean }>(executor, SELECT_HAS_SIGN_IN_METHOD, [personId]);
   if (row?.remains) return;

@@ -1,4 +1,7 @@
-/** The person behind a credential, with the organizations and apps that they have a role in (contract, section 7, `GET /v1/auth/session`). */
+/**
+ * Returns the person behind a credential, with the organizations and apps in which they have a role (contract, section 7, `GET
+ * /v1/auth/session`).
+ */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -22,7 +25,7 @@ export interface CallerAccess {
 
 const USER = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
-/* $1: true for all; $2: their ids. */
+/* Selects organizations: all of them if $1 is true, otherwise those with the IDs in $2. */
 const SELECT_ORGANIZATIONS =
   "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
 const SELECT_APPS = "SELECT id, name FROM app WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";
@@ -30,7 +33,7 @@ const SELECT_APPS = "SELECT id, name FROM app WHERE $1 OR id = ANY ($2::bigint[]
 export type ReadCallerAccess = (caller: Caller) => Promise<CallerAccess>;
 
 export function createCallerAccess({ db }: { db: DataSource }): ReadCallerAccess {
-  /** An administrator of the service is the owner of everything. */
+  /** Reads the person's roles. An administrator of the service counts as the owner of everything. */
   async function readMemberships(
     sql: string,
     isAdmin: boolean,

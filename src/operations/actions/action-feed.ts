@@ -33,7 +33,7 @@ interface FoundAction {
   user: Person | null;
 }
 
-/* The change was committed together with its entry in the audit log. */
+/* Selects the changed action with the latest audit entry, which was committed together with the change. */
 const SELECT_CHANGED_ACTION = `
   SELECT master.updated_at AS "updatedAt", entry.type, entry.data, ${personJson("person")} AS "user"
     FROM (VALUES ($1::bigint, $2::bigint)) AS asked (app_id, id)
@@ -97,8 +97,8 @@ export function createActionFeed({
 
   return {
     /**
-     * Yields a `reset` first; from then on no change is missed. Then yields the state of an action after each change;
-     * several changes may share one event.
+     * Follows the app's actions. Yields a `reset` first; from then on no change is missed. Then yields the state of an action after each
+     * change. Several changes may share one event.
      */
     follow: (appId: number): LiveSource<ActionChange> =>
       liveSource<ActionChange>(appId, (listener) => {

@@ -1,4 +1,4 @@
-/** Rows of actions: find, lock, name and show them. Validates no input, and writes only through `uniquelyNamed`. */
+/** Rows of actions: finds, locks, names and shows them. Validates no input, and writes only through `uniquelyNamed`. */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import type {
@@ -19,7 +19,7 @@ import type { AddressAssets } from "../../rules/packages.js";
 import { type ExpectedTags, requireUnchanged } from "../../rules/precondition.js";
 import type { Endpoint } from "../http/endpoints.js";
 
-/** An action as callers see it (specification, Action object). Times are ISO 8601. */
+/** Action as callers see it (specification, Action object). Times are ISO 8601. */
 export interface Action extends RunLimits {
   id: number;
   appId: number;
@@ -40,7 +40,7 @@ export interface Action extends RunLimits {
   lastRunAt: string | null;
   createdAt: string;
   updatedAt: string;
-  /** For callers who may edit the action (operations/http/endpoints.ts). */
+  /** Endpoints for callers who can edit the action (operations/http/endpoints.ts). */
   endpoints?: Endpoint[];
 }
 
@@ -99,7 +99,7 @@ export async function findAction(
   return row;
 }
 
-/** The draft to change, and the states that the change may start from; without a `precondition`, from any state. */
+/** Draft to change, and the states on which the change may be based. Without a `precondition`, any state is allowed. */
 export interface Target {
   appId: number;
   id: number;
@@ -126,8 +126,7 @@ export const createLockMaster =
   };
 
 /**
- * Reads the draft without a lock, for requests to other hosts that precede the transaction; null if the transaction is
- * to reject the id.
+ * Reads the draft without a lock, for requests to other hosts before the transaction. Returns null if the transaction will reject the ID.
  */
 export async function unlockedMaster(db: DataSource, { appId, id }: Target): Promise<ActionRow | null> {
   const where = { id, appId, masterId: IsNull(), actionVersion: "v3" };
@@ -139,7 +138,7 @@ export function productionOf(manager: EntityManager, masterId: number): Promise<
   return manager.findOne(ActionRow, { where: { masterId } });
 }
 
-/** True if another draft of the app than `exceptId` has the name. */
+/** True if a draft of the app other than `exceptId` has the name. */
 export async function isNameTaken(
   manager: EntityManager,
   appId: number,
@@ -151,13 +150,13 @@ export async function isNameTaken(
   return (await rows(manager, sql, [appId, name, exceptId])).length > 0;
 }
 
-/** NAME_ALREADY_EXISTS for drafts. */
+/** Returns NAME_ALREADY_EXISTS for drafts. */
 export const nameTaken = (name: string) =>
   new ActionError("NAME_ALREADY_EXISTS", `name must be unique in the app; another action is named ${name}`);
 
 /**
- * Replaces the database error of a repeated name by NAME_ALREADY_EXISTS. `write` must write one new or locked row, so
- * that the statement can only wait for the index of names.
+ * Replaces the database error for a duplicate name by NAME_ALREADY_EXISTS. `write` must write one new or locked row, so that the statement
+ * can only wait for the index of names.
  */
 export async function uniquelyNamed<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
   try {
@@ -168,8 +167,8 @@ export async function uniquelyNamed<T>(write: Promise<T>, refusal: ActionError):
 }
 
 /**
- * Writes the whole row, new or existing. TypeORM's `save` would merge JSON key by key and lose keys that every object
- * inherits, such as `toString`.
+ * Writes the whole row, new or existing. TypeORM's `save` would merge JSON key by key, and would lose keys that every object inherits, such
+ * as `toString`.
  */
 export async function writeRow(manager: EntityManager, row: ActionRow): Promise<void> {
   if (row.id === undefined) {

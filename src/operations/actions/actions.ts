@@ -28,10 +28,10 @@ export interface PublishedCopy {
   updatedAt: string;
 }
 
-/** Further words of a search are ignored. */
+/** Maximum number of words in a search. Further words are ignored. */
 const SEARCH_WORDS = 10;
 
-/* Drafts of the app with every word in name or description, ignoring case. */
+/* Condition for drafts of the app that have every word in name or description, ignoring case. */
 const IS_DRAFT_OF_APP = `app_id = $1 AND master_id IS NULL AND action_version = 'v3' AND NOT EXISTS (
   SELECT 1 FROM unnest($2::text[]) word WHERE strpos(${foldCaseSql("(name || ' ' || coalesce(description, ''))")}, word) = 0)`;
 
@@ -47,9 +47,9 @@ export function createActions(options: {
   const { db, judgement, masters, show, lockMaster } = options;
   return {
     /**
-     * The app's drafts, newest first, without legacy actions. A page has fewer than `limit` items if they would be
-     * larger than PAGE_MAX_BYTES together; `hasMore` says so. `search`: words that name or description must contain.
-     * @throws REQUEST_INVALID, and errors of `reserve`
+     * Lists the app's drafts, the newest first, without legacy actions. A page has fewer than `limit` items if they would together be
+     * larger than PAGE_MAX_BYTES; `hasMore` is true then. `search` has words that name or description must contain.
+     * @throws ActionError REQUEST_INVALID, and errors of `reserve`
      */
     async list(
       appId: number,
@@ -78,7 +78,7 @@ export function createActions(options: {
       return { actions: actionRows.map(show), pagination: { total, hasMore: offset + actionRows.length < total } };
     },
 
-    /** Live versions of the drafts that have one. */
+    /** Returns the live versions of the drafts that have one. */
     async published(masterIds: readonly number[]): Promise<PublishedCopy[]> {
       const actionRows = await db.getRepository(ActionRow).find({
         select: { id: true, masterId: true, active: true, lastRunAt: true, updatedAt: true },

@@ -1,4 +1,4 @@
-/** Creates and connects the operations on actions that are not runs. */
+/** Creates and connects the operations on actions, apart from runs. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { AddressAssets } from "../../rules/packages.js";
@@ -23,7 +23,7 @@ import { createVersions } from "./versions.js";
 
 export interface Authoring {
   db: DataSource;
-  /** Compiles the code without running it; throws CODE_VALIDATION_FAILED. */
+  /** Compiles the code without running it. @throws ActionError CODE_VALIDATION_FAILED */
   checkCode: (code: string) => Promise<void>;
   packages: Packages;
   addressed: AddressAssets;

@@ -1,4 +1,4 @@
-/** Checks authors' code by the rules and V8, outside the event loop and in turns by app, and caches the results. */
+/** Checks authors' code by the rules and by V8's compiler, outside the event loop and in turns by app. Caches the results. */
 import { createHash } from "node:crypto";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { createThreads } from "../../engine/threads.js";
@@ -12,11 +12,11 @@ export interface CodeVerdict {
   compileFault: ActionError | null;
 }
 
-/** If three apps have megabytes checked, a slot is left for a fourth. */
+/** Maximum number of concurrent checks. If three apps have megabytes checked, a slot is left for a fourth. */
 const READ_AT_ONCE = 4;
-/** Shorter code is checked on the main thread in a few milliseconds; starting a thread takes longer. */
+/** Length up to which code is checked on the main thread. That takes a few milliseconds; starting a thread takes longer. */
 const INLINE_MAX_CHARACTERS = 4_096;
-/** Cached results of some hundred bytes each: more than the actions of one import. */
+/** Maximum number of cached results of some hundred bytes each: more than the actions of one import. */
 const REMEMBERED_READINGS = 5_000;
 
 export type CodeReadings = ReturnType<typeof createCodeReadings>;
@@ -60,18 +60,19 @@ export function createCodeReadings(compile: (code: string) => Promise<void>) {
 
   return {
     /**
-     * @param appId the queue: each app has one code checked at a time
-     * @throws CODE_VALIDATION_FAILED if the check exceeds a limit; any other fault is in the result
+     * Checks code.
+     * @param appId app whose queue is used: each app has one code checked at a time
+     * @throws ActionError CODE_VALIDATION_FAILED if the check exceeds a limit; the result contains any other fault
      */
     async read(appId: number, code: string): Promise<CodeVerdict> {
-      // UTF-16, because code may contain a lone surrogate.
+      // The hash covers UTF-16, because code may contain a lone surrogate.
       const key = createHash("sha256").update(Buffer.from(code, "utf16le")).digest("base64");
       const cachedVerdict = verdictsByHash.get(key);
       if (cachedVerdict) return cachedVerdict;
       const leaveQueue = await line.enter(appId);
       try {
         const verdict = verdictsByHash.get(key) ?? (await judgeCode(code));
-        // V8's refusal may be temporary: a timeout on a busy machine.
+        // V8's refusal is not cached if it may be temporary: a timeout on a busy machine.
         if (verdict.compileFault !== null) return verdict;
         if (verdictsByHash.size >= REMEMBERED_READINGS) verdictsByHash.delete(verdictsByHash.keys().next().value!);
         verdictsByHash.set(key, verdict);

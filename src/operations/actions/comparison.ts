@@ -36,8 +36,8 @@ const scriptsOf = ({ assets }: ActionRow): ComparedScript[] =>
     .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
 
 /**
- * Versions that are older than the field `access` keep the action's current `access` when they are restored, so a
- * comparison shows no difference there.
+ * Returns the version as a restore would apply it. A version from before the field `access` existed keeps the action's current `access`, so
+ * a comparison shows no difference there.
  */
 const asRestored = (version: ActionInput, { access }: ActionInput): ActionInput => ({
   ...version,
@@ -46,9 +46,9 @@ const asRestored = (version: ActionInput, { access }: ActionInput): ActionInput 
 
 const labelOf = (side: ComparedSide): string => (typeof side === "number" ? `version ${side}` : side);
 
-/** Shorter code is compared on the main thread; half a million lines would block it for a second and a half. */
+/** Length up to which code is compared on the main thread. Half a million lines would block it for a second and a half. */
 const INLINE_MAX_CHARACTERS = 8_192;
-/** The same limits as for checking code: in total, and one per app. */
+/** Maximum concurrent comparisons, in total and per app, as for checking code. */
 const AT_ONCE = 4;
 const line = new FairSemaphore(AT_ONCE, 1);
 const threads = createThreads<DiffedActions, ActionDiff>({

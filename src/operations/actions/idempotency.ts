@@ -8,12 +8,12 @@ import type { Caller } from "../../rules/access.js";
 
 const IS_EXPIRED = `created_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`;
 
-/* Deletes a few expired keys of all callers; rows that another process is deleting are skipped. */
+/* Deletes a few expired keys of all callers. Rows that another process is deleting are skipped. */
 const DELETE_EXPIRED_KEYS = `
   DELETE FROM idempotency WHERE ctid IN
     (SELECT ctid FROM idempotency WHERE ${IS_EXPIRED} ORDER BY created_at LIMIT 100 FOR UPDATE SKIP LOCKED)`;
 
-/* Waits for a transaction that is writing the same key. */
+/* Claims a key. The statement waits for a transaction that is writing the same key. */
 const CLAIM_KEY = `
   INSERT INTO idempotency (credential_id, app_id, key, request) VALUES ($1, $2, $3, $4)
   ON CONFLICT (credential_id, app_id, key) DO NOTHING RETURNING key`;

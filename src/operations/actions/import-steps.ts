@@ -1,4 +1,4 @@
-/** Actions of a document, compared with the app's drafts and written by name. Shared by imports and manifests. */
+/** Compares the actions of a document with the app's drafts, and writes them by name. Shared by imports and manifests. */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import type { LimitData, RunLimits, StoredAsset } from "../../data/action-types.js";
@@ -16,8 +16,8 @@ import type { ActionValidation, ValidatedAction } from "./judgement.js";
 import { changedFields, type Masters } from "./masters.js";
 
 /**
- * All fields, so that an import also clears fields. `assets` names the stored scripts exactly; an import uses those same scripts if the
- * service knows them.
+ * Author's fields of an exported action. All are present, so that an import also clears fields. `assets` names the stored scripts exactly;
+ * an import uses these same scripts if the service knows them.
  */
 export type ExportedAction = Omit<ActionInput, keyof RunLimits> &
   LimitData & { assets?: { name: string; version?: string; integrity: string }[] };
@@ -30,10 +30,10 @@ export interface ImportEntry {
 
 /** An action of a document that can be written. */
 export interface ImportStep {
-  /** The draft to replace; null to create one. */
+  /** Draft to replace; null to create one. */
   current: ActionRow | null;
   judged: ValidatedAction;
-  /** Fields that change. */
+  /** Names of the fields that change. */
   fields: string[];
 }
 
@@ -58,7 +58,10 @@ const sameScripts = (one: readonly StoredAsset[], other: readonly StoredAsset[])
 export const nameOf = (data: unknown): string | null =>
   isObject(data) && typeof data["name"] === "string" ? data["name"] : null;
 
-/** Names that an action may have: a text column holds no NUL, and the rules report it. */
+/**
+ * Returns the names that actions can have. A name with a NUL character is left out, because a text column cannot hold it; the rules report
+ * it.
+ */
 export const namesOf = (all: readonly unknown[]): string[] =>
   all.map(nameOf).filter((name): name is string => name !== null && !name.includes("\0"));
 
@@ -73,7 +76,7 @@ export function createImportSteps(options: {
   const { db, judgement, masters, packages } = options;
 
   return {
-    /** The app's drafts, by name. */
+    /** Returns the app's drafts by name. */
     async stored(manager: EntityManager, appId: number): Promise<ActionRow[]> {
       const actionRows = await manager
         .getRepository(ActionRow)
@@ -81,7 +84,7 @@ export function createImportSteps(options: {
       return actionRows.sort((a, b) => (a.name < b.name ? -1 : 1));
     },
 
-    /** The app's drafts with those names, or all, locked until the end of the transaction in a fixed order. */
+    /** Locks the app's drafts with those names, or all drafts, until the end of the transaction and in a fixed order. */
     async lock(manager: EntityManager, appId: number, names: string[] | null): Promise<Map<string, ActionRow>> {
       const actionRows = await manager
         .createQueryBuilder(ActionRow, "action")
@@ -107,8 +110,9 @@ export function createImportSteps(options: {
     },
 
     /**
+     * Validates one action.
      * @param rewrittenIds drafts that the document replaces or removes, whose addresses are free
-     * @throws a status of the validation table, DEPENDENCY_UNRESOLVED, ACTION_NOT_V3
+     * @throws ActionError a status of the validation table, DEPENDENCY_UNRESOLVED, ACTION_NOT_V3
      */
     async step(
       manager: EntityManager,
@@ -133,7 +137,7 @@ export function createImportSteps(options: {
 
     /** @throws NAME_ALREADY_EXISTS, REQUEST_INVALID when the app's actions are too large */
     async apply(manager: EntityManager, caller: Caller, appId: number, steps: readonly ImportStep[]): Promise<void> {
-      // In the order of names: two concurrent imports insert into the index of names in the same order, so they cannot
+      // Writes in the order of names. Two concurrent imports then insert into the index of names in the same order, so they cannot
       // deadlock.
       const sortedSteps = steps.toSorted((a, b) => (a.judged.input.name < b.judged.input.name ? -1 : 1));
       const rewritten = steps.flatMap(({ current: row, fields }) => (row && fields.length > 0 ? [row.id] : []));

@@ -1,6 +1,6 @@
 /**
- * Validates an author's data for an action: the rules, the compile check and the catalogue, in the order of the
- * validation table. Writes nothing.
+ * Validates an author's data for an action: by the rules, the compile check and the catalogue, in the order of the validation table. Writes
+ * nothing.
  */
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
@@ -35,7 +35,7 @@ export interface ValidatedAction {
 
 const isText = (code: unknown): code is string => typeof code === "string";
 
-/** Returns the property as the rules see it: undefined if it is absent. */
+/** Returns the property as the rules see it, or undefined if it is absent. */
 function propertyOf(data: unknown, key: string): unknown {
   return isObject(data) && Object.hasOwn(data, key) ? data[key] : undefined;
 }
@@ -77,7 +77,7 @@ export function createActionValidation(options: {
     return inputBy(current.appId, code, parse, current.code, fault);
   }
 
-  /** Dependencies of data whose code has yet to be built. */
+  /** Resolves dependencies of data whose code has yet to be built. */
   async function resolvedOfSource(
     author: ScriptAuthor,
     data: unknown,
@@ -89,7 +89,7 @@ export function createActionValidation(options: {
     return packages.resolve(author, list, current?.assets ?? [], promised);
   }
 
-  /** Assets are derived from the input; `known` are those that the action has. */
+  /** Adds assets, which are derived from the input. `known` are those that the action already has. */
   const withAssets = (
     input: ActionInput,
     knownAssets: readonly StoredAsset[],
@@ -99,15 +99,15 @@ export function createActionValidation(options: {
     assets: packages.settle(input.dependencies, knownAssets, resolved),
   });
 
-  /** @throws REQUEST_INVALID for unknown fields, last of all faults */
+  /** @throws ActionError REQUEST_INVALID for unknown fields, after all other faults */
   function withoutUnknown(data: unknown, validatedAction: ValidatedAction): ValidatedAction {
     refuseUnknownFields(data, ACTION_SHAPE);
     return validatedAction;
   }
 
   /**
-   * Of several faults, reports the first in the validation table. A name or an address that another action uses comes
-   * early there.
+   * Reports the first of several faults in the order of the validation table. A name or an address that another action uses comes early
+   * there.
    */
   async function withTaken(
     manager: EntityManager,
@@ -121,7 +121,7 @@ export function createActionValidation(options: {
       if (!(error instanceof ActionError)) throw error;
       const isAfter = (status: Status) => validationRow(error.status) > validationRow(status);
       const [name, triggers] = [propertyOf(data, "name"), propertyOf(data, "triggers")];
-      // A fault of the name would have been reported first.
+      // If the name was faulty, this would have been reported first.
       if (isAfter("NAME_ALREADY_EXISTS") && isText(name) && (await isNameTaken(manager, appId, name, exceptId))) {
         throw nameTaken(name);
       }
@@ -137,10 +137,10 @@ export function createActionValidation(options: {
 
   return {
     /**
-     * Parses code and resolves dependencies before a transaction that validates them, so that the transaction waits for
-     * nothing. Faults of the data are reported in the transaction.
-     * @param current the current action, null for a new one
-     * @param promised the resolved dependencies of an imported document
+     * Parses code and resolves dependencies before a transaction that validates them, so that the transaction waits for nothing. The
+     * transaction reports faults of the data.
+     * @param current the current action; null for a new one
+     * @param promised resolved dependencies of an imported document
      */
     async ahead(
       author: ScriptAuthor,
@@ -210,7 +210,7 @@ export function createActionValidation(options: {
       );
     },
 
-    /** Checks the code of a stored snapshot ahead, and looks for missing scripts. @param current the current action */
+    /** Prepares the validation of a stored snapshot: checks its code, and looks for missing scripts. @param current the current action */
     async revivedAhead(author: ScriptAuthor, snapshot: StoredSnapshot, current: ActionRow): Promise<ResolvedPackages> {
       const { code, dependencies, assets } = snapshot;
       if (isText(code)) await codeReadings.read(author.appId, code);
@@ -218,8 +218,7 @@ export function createActionValidation(options: {
     },
 
     /**
-     * Validates a stored snapshot by the current rules, with exactly its scripts; a missing script is replaced by the
-     * action's own.
+     * Validates a stored snapshot by the current rules, with exactly its scripts. A missing script is replaced by that of the action.
      * @throws as `created`, except for names
      */
     async revived(
@@ -230,7 +229,8 @@ export function createActionValidation(options: {
     ): Promise<ValidatedAction> {
       const { appId, id } = current;
       const knownAssets = [...snapshot.assets, ...current.assets];
-      // A version from before the field says nothing about it: restoring such a version must not open an action that was closed since.
+      // A version from before the field `access` existed has no value for it. Restoring such a version must not open an action that was
+      // closed since.
       const wholeSnapshot = { ...snapshot, access: snapshot.access ?? inputOf(current).access };
       const input = await createdInput(appId, { data: wholeSnapshot, fault: null });
       const addressFault = await addressTakenFault(manager, { appId, isDraft: true, except: [id] }, input.triggers);
@@ -238,7 +238,7 @@ export function createActionValidation(options: {
       return withAssets(input, knownAssets, resolved);
     },
 
-    /** Looks for missing scripts of an action before it is published. */
+    /** Looks for missing scripts of an action before its publication. */
     publishedAhead: (author: ScriptAuthor, { dependencies, assets }: ActionRow): Promise<ResolvedPackages> =>
       packages.caughtUp(author, dependencies, assets),
 

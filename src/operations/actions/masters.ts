@@ -23,7 +23,7 @@ export function changedFields(before: ActionInput, after: ActionInput): string[]
   return [...fields].filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
 }
 
-/** Audit facts of scripts that an action did not have before: a package, or another version of one. */
+/** Returns facts for the audit log about scripts that an action did not have before: a package, or another version of one. */
 export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: readonly StoredAsset[]): AuditFact[] {
   const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
   const addedAssets = assets.filter(isKept).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
@@ -33,7 +33,7 @@ export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: read
   }));
 }
 
-/** Assumed size of an action's fields, not counting its code. */
+/** Assumed size of an action's fields in bytes, without its code. */
 const ROW_BYTES = 1_000;
 
 const OTHERS_BYTES = `

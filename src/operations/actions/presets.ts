@@ -68,14 +68,14 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
   }
 
   return {
-    /** The payloads stored with a draft, by name. @throws ACTION_NOT_FOUND */
+    /** Lists the payloads that are stored with a draft, by name. @throws ActionError ACTION_NOT_FOUND */
     async list(appId: number, actionId: number): Promise<PayloadPreset[]> {
       const presetRows = await list(appId, actionId);
       if (presetRows.length > 0 || (await rows(db, SELECT_ACTION, [appId, actionId])).length > 0) return presetRows;
       throw new ActionError("ACTION_NOT_FOUND");
     },
 
-    /** Stores a payload under a name, and replaces an earlier one. @throws ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID */
+    /** Stores a payload under a name. Replaces an earlier one. @throws ActionError ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID */
     async save(
       caller: Caller,
       appId: number,
@@ -87,7 +87,7 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       const title = requiredText(name, "name");
       const text = presetText(payload);
       await db.transaction(async (manager) => {
-        // A lock, so that two concurrent requests cannot exceed the maximum.
+        // The lock prevents that two concurrent requests exceed the maximum.
         if ((await rows(manager, LOCK_ACTION, [appId, actionId])).length === 0)
           throw new ActionError("ACTION_NOT_FOUND");
         await requireUnchangedPreset(manager, { appId, actionId, name: title }, precondition);

@@ -1,15 +1,15 @@
-/** Diagnostics of code while it is written, by the same checks as saving. Stores nothing. */
+/** Finds faults of code while an author writes it, by the same checks as saving. Stores nothing. */
 
 import { BODY_MAX_BYTES } from "../../limits.js";
 import { refuseField } from "../../rules/fields.js";
 import type { CodeReadings } from "./code-readings.js";
 
-/** A diagnostic and its position, counted from 1; without a position it applies to the whole code. */
+/** Fault in code, and its position, counted from 1. Without a position it applies to the whole code. */
 export interface CodeProblem {
   message: string;
   line: number;
   column: number;
-  /** The package whose addition would fix it. */
+  /** Package whose addition to the dependencies would fix the fault. */
   dependency: string | null;
 }
 

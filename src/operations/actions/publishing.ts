@@ -27,7 +27,7 @@ import type { ActionValidation } from "./judgement.js";
 import { type Masters, scriptsAdded } from "./masters.js";
 import { markPublished, wasPublished } from "./versions.js";
 
-/** The draft to publish. `tested`: the caller states that its tests have passed. */
+/** Draft to publish. `tested` is true if the caller states that its tests have passed. */
 export interface Publication extends Target {
   tested: boolean;
 }
@@ -44,7 +44,10 @@ async function lockPublishingApp(manager: EntityManager, appId: number): Promise
   return (await rows<PublishingApp>(manager, LOCK_PUBLISHING_APP, [appId]))[0];
 }
 
-/** A rollback, to a state that was live before, needs no tests. @throws APP_NOT_PUBLISHED, TESTS_REQUIRED */
+/**
+ * Checks that an action can be published. A rollback to a state that was live before needs no tests.
+ * @throws ActionError APP_NOT_PUBLISHED, TESTS_REQUIRED
+ */
 async function requirePublishable(
   manager: EntityManager,
   app: PublishingApp | undefined,
@@ -92,9 +95,9 @@ export function createPublishing(options: {
     const app = await lockPublishingApp(manager, appId);
     const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await requirePublishable(manager, app, target.tested, master);
-    // The draft may be older than a catalogue without its package, with which no run could succeed.
+    // If the draft is older than the current catalogue, a package may be missing, and no run could succeed.
     const publishedAction = judgement.published(master, resolved);
-    // Draft and live version share one script, which is in the history.
+    // Draft and live version share one script, which the history contains.
     if (scriptsAdded(publishedAction, master.assets).length > 0)
       await masters.replace(manager, caller, master, publishedAction);
     const liveVersion = overwriteLiveVersion(await productionOf(manager, id), master);

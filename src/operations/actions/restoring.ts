@@ -22,7 +22,7 @@ import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
 export interface RestoredAction {
   action: Action & { isPublished: boolean };
   restoredFromVersionId: number;
-  /** The snapshot of the state before: restoring it undoes this change. null if it could not be taken. */
+  /** Snapshot of the state before: restoring it undoes this change. Null if no snapshot could be taken. */
   preRestoreVersionId: number | null;
 }
 
@@ -38,9 +38,9 @@ export function createRestoring(options: {
 }) {
   const { db, judgement, masters, log, show, lockMaster } = options;
 
-  /*
-   * Validates the snapshot by today's rules. A package may have left the catalogue since the snapshot was taken; the
-   * error then says so, because the request itself is valid.
+  /**
+   * Validates the snapshot by the current rules. A package may have left the catalogue since the snapshot was taken. The error then names
+   * the package, because the request itself is valid.
    */
   async function validateVersion(
     manager: EntityManager,
@@ -84,16 +84,16 @@ export function createRestoring(options: {
       const { data } = await findVersion(db.manager, id, versionId);
       return judgement.revivedAhead({ caller, appId }, data, row);
     };
-    // Restoring reports the faults of the request or the code.
+    // The restore reports the faults of the request or of the code.
     const resolved = await resolvePackages().catch(() => NOTHING_RESOLVED);
     return db.transaction((manager) => restore(manager, caller, target, versionId, resolved));
   }
 
   return {
     /**
-     * Restores the snapshot's configuration with exactly its scripts; the link between draft and live version stays.
-     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED, VERSION_NOT_FOUND,
-     *   NAME_ALREADY_EXISTS, RESTORE_FAILED also for a snapshot that the current rules reject
+     * Restores the snapshot's configuration with exactly its scripts. The link between draft and live version stays.
+     * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED, VERSION_NOT_FOUND,
+     * NAME_ALREADY_EXISTS; RESTORE_FAILED, also for a snapshot that the current rules reject
      */
     restore: (caller: Caller, target: Target, versionId: number): Promise<RestoredAction> =>
       failingAs("RESTORE_FAILED", log, restoreReadAhead(caller, target, versionId)),

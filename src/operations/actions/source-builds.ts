@@ -1,4 +1,4 @@
-/** Builds the `source` of actions into their code before the rules check it, and caches results. Stores nothing. */
+/** Builds the `source` of actions to code before the rules check it, and caches results. Stores nothing. */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { LRUCache } from "lru-cache";
@@ -37,7 +37,7 @@ function dependenciesIn(data: Record<string, unknown>, current: ActionRow | null
   return Array.isArray(input) ? input.filter((one): one is string => typeof one === "string") : [];
 }
 
-/** The source to build; undefined if the data leaves code and source as they are. */
+/** Returns the source to build, or undefined if the data leaves code and source unchanged. */
 function sourceIn(data: Record<string, unknown>, current: ActionRow | null): unknown {
   const input = propertyOf(data, "source");
   if (input !== undefined) return input;

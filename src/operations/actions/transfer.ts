@@ -27,7 +27,7 @@ import {
 export const TRANSFER_FORMAT = "svc-app-actions/1";
 
 const ACTIONS_MAX = 1_000;
-/** Fields of the actions are checked with each action. */
+/** Fields of the document. The fields of its actions are checked with each action. */
 const DOCUMENT_SHAPE = flatShape(["format", "actions"]);
 
 const EXPORTED_BYTES = `

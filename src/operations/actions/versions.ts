@@ -1,4 +1,4 @@
-/** An action's version history: snapshots taken, listed and retrieved (specification, Version snapshot). Restores nothing. */
+/** Version history of an action: takes, lists and reads snapshots (specification, Version snapshot). Restores nothing. */
 import { createHash } from "node:crypto";
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
@@ -19,19 +19,19 @@ import { findAction, inputOf, isStorableId, productionOf } from "./action-rows.j
 /** The change for which a snapshot was taken. */
 export type SnapshotOccasion = "create" | "update" | "pre-restore";
 
-/** The full configuration of a draft, as stored. */
+/** Full configuration of a draft, as stored. */
 export interface StoredSnapshot extends ActionInput {
   action: SnapshotOccasion;
   functions: [];
   assets: StoredAsset[];
   widgetInstanceIds: [];
-  /** null: only drafts have a history, and a draft has no draft. */
+  /** Null, because only drafts have a history, and a draft belongs to no other draft. */
   masterTaskId: number | null;
   productionTaskId: number | null;
   actionVersion: string;
 }
 
-/** The same as callers see it (specification, Version snapshot: `version.data`). */
+/** Snapshot as callers see it (specification, Version snapshot: `version.data`). */
 export type Snapshot = Omit<StoredSnapshot, "assets"> & { assets: Asset[] };
 
 interface VersionHead {
@@ -40,7 +40,7 @@ interface VersionHead {
   createdAt: string;
   userId: number | null;
   user: Person | null;
-  /** Hash of the git commit that the state came from; absent for other changes. */
+  /** Hash of the git commit that the state was built from; absent for other changes. */
   commit?: string;
 }
 
@@ -76,7 +76,7 @@ function snapshotOf(row: ActionRow, occasion: SnapshotOccasion, productionTaskId
   return { action: occasion, ...inputOf(row), assets, actionVersion, ...links };
 }
 
-/* Stores the scripts that it uses, which stay as long as the snapshot. */
+/* Inserts a snapshot and the scripts that it uses, which stay as long as the snapshot. */
 const INSERT_SNAPSHOT = `
   WITH version AS (
     INSERT INTO action_version (action_id, person_id, summary, data, state, commit_id) VALUES ($1, $2, $3, $4, $6, $7) RETURNING id),
@@ -84,18 +84,18 @@ const INSERT_SNAPSHOT = `
     INSERT INTO kept_script_use (sha256, action_version_id) SELECT sha256, id FROM version, unnest($5::text[]) AS sha256)
   SELECT id FROM version`;
 
-/** Fingerprint of the fields that authors set. A restored draft has the same fingerprint as its version. */
+/** Returns a fingerprint of the fields that authors set. A restored draft has the same fingerprint as its version. */
 const stateOf = (row: ActionRow): Buffer =>
   createHash("sha256")
     .update(JSON.stringify(inputOf(row)))
     .digest();
 
-/* The master's lock, held by every writer, makes the ids of its versions grow in the order of the changes. */
+/* Deletes all but the newest versions. Every writer holds the draft's lock, so the IDs of its versions grow in the order of the changes. */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM action_version WHERE action_id = $1 AND id <=
     (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_KEPT} LIMIT 1)`;
 
-/** The change behind a snapshot, and its author. */
+/** Change that caused a snapshot, and its author. */
 interface Origin extends Pick<Caller, "personId" | "commit"> {
   occasion: SnapshotOccasion;
 }
@@ -134,7 +134,7 @@ export async function recordVersion(
     return await manager.transaction((savepoint) => writeSnapshot(savepoint, row, origin));
   } catch (error) {
     const { occasion } = origin;
-    // Not the error itself: it contains the statement's parameters with the code.
+    // The error itself is not logged, because it contains the statement's parameters with the code.
     log.error(
       { actionId: row.id, occasion, reason: (error as Error).message },
       "a snapshot of an action could not be stored",
@@ -143,12 +143,12 @@ export async function recordVersion(
   }
 }
 
-/* A publish takes no snapshot: the newest version with the draft's state is the one that becomes live. */
+/* Marks the version that becomes live. A publish takes no snapshot, so this is the newest version with the draft's state. */
 const MARK_PUBLISHED = `
   UPDATE action_version SET published_at = clock_timestamp() WHERE id =
     (SELECT id FROM action_version WHERE action_id = $1 AND state = $2 ORDER BY id DESC LIMIT 1)`;
 
-/** Marks the version that a publish makes live. @param manager of a transaction that holds the master's lock */
+/** Marks the version that a publish makes live. @param manager of a transaction that holds the lock of the draft */
 export async function markPublished(manager: EntityManager, master: ActionRow): Promise<void> {
   await rows(manager, MARK_PUBLISHED, [master.id, stateOf(master)]);
 }
@@ -156,7 +156,7 @@ export async function markPublished(manager: EntityManager, master: ActionRow): 
 const WAS_PUBLISHED =
   "SELECT FROM action_version WHERE action_id = $1 AND state = $2 AND published_at IS NOT NULL LIMIT 1";
 
-/** True if a version with the draft's state was live. @param manager of a transaction that holds the master's lock */
+/** True if a version with the draft's state was live. @param manager of a transaction that holds the lock of the draft */
 export async function wasPublished(manager: EntityManager, master: ActionRow): Promise<boolean> {
   return (await rows(manager, WAS_PUBLISHED, [master.id, stateOf(master)])).length > 0;
 }
@@ -176,7 +176,7 @@ const headOf = ({ id, createdAt, userId, user, commitId }: VersionHeadRow): Vers
   ...(commitId !== null && { commit: commitId }),
 });
 
-/** One version of an action. @throws VERSION_NOT_FOUND */
+/** Finds one version of an action. @throws ActionError VERSION_NOT_FOUND */
 export async function findVersion(executor: Executor, actionId: number, versionId: number): Promise<StoredVersion> {
   const sql = `SELECT ${VERSION_HEAD_COLUMNS}, version.data ${FROM_VERSIONS} WHERE version.action_id = $1 AND version.id = $2`;
   const [versionRows] = isStorableId(versionId)
@@ -199,12 +199,13 @@ const PUBLISHED_COLUMNS = [
 
 export type Versions = ReturnType<typeof createVersions>;
 
-/** A live version has no history of its own: its list is empty. */
+/** Operations on versions. A live version has no history of its own: its list is empty. */
 export function createVersions({ db, addressed }: { db: DataSource; addressed: AddressAssets }) {
   return {
     /**
-     * Most recent first, 50 by default, 100 at most. `published`: only versions that were live, last published first.
-     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, REQUEST_INVALID
+     * Lists versions, the most recent first: 50 by default, 100 at most. With `published`, lists only versions that were live, the last
+     * published one first.
+     * @throws ActionError ACTION_NOT_FOUND, ACTION_NOT_V3, REQUEST_INVALID
      */
     async list(
       appId: number,

@@ -1,6 +1,6 @@
 /**
- * `Svc.AI` for server actions: sends requests to the provider of the app's `__ai` setting, within its daily limits, and
- * logs them. Code passes options and gets the answer, never the key.
+ * `Svc.AI` for server actions: sends requests to the provider in the app's `__ai` setting, within its daily limits, and logs them. Code
+ * passes options and gets the answer, but never the key.
  */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
@@ -23,7 +23,10 @@ import type { Settings } from "../settings/settings.js";
 import { CompletionParts } from "./completion-parts.js";
 import { createAiUsage } from "./usage.js";
 
-/** The answer to a package's request: what code gets, or the error that its promise is rejected with. A stream's last line. */
+/**
+ * Reply to a request of the package svc-ai: the value that code gets, or the error with which its promise rejects. Also the last line of a
+ * stream.
+ */
 export type AiReply = { answer: AiAnswer } | { failure: { code: AiCode; message: string } };
 
 export interface AiRequest {
@@ -44,16 +47,16 @@ const EVENT: Record<AiCall, string> = {
 
 const PROVIDER_APIS = { openai: OPENAI_API, anthropic: ANTHROPIC_API };
 
-/** Runs whose requests are counted together (contract, section 9: concurrent, total, and bytes). */
+/** Maximum number of runs whose requests are counted (contract, section 9: concurrent requests, total, and bytes). */
 const RUNS_MAX = 2_000;
 const RUN_LASTS_MS = 10 * 60 * 1000;
 
 const CHARACTERS_PER_TOKEN = 4;
 const ANSWER_TOKENS = 1_024;
-/** Fields of a provider's error that are passed on: names, no sentences, which could repeat the request. */
+/** Names in a provider's error that are passed on. Sentences are not, because they could repeat the request. */
 const ERROR_NAME = /^[a-z][a-z0-9_]{0,60}$/;
 
-/* A run in another environment cannot read settings either (specification, Execution context). */
+/* Selects the environment of a run. A run outside of the server cannot read settings either (specification, Execution context). */
 const SELECT_RUN_ENVIRONMENT = `
   SELECT action.environment FROM run JOIN action ON action.id = run.action_id WHERE run.id = $1 AND run.app_id = $2`;
 
@@ -70,7 +73,7 @@ function expectedTokens(options: AiOptions): number {
   return inputTokens(options) + (options.call === "completions" ? (options.maxTokens ?? ANSWER_TOKENS) : 0);
 }
 
-/** From which run a request is sent, and to which provider. */
+/** Run that sends a request, and the provider. */
 interface ModelRequest {
   appId: number;
   runId: number;
@@ -81,13 +84,13 @@ interface ModelRequest {
 
 const usageOf = (answer: AiAnswer): TokenUsage | null => ("usage" in answer ? answer.usage : null);
 
-/** Tokens that count towards the daily limit: the provider's count, or the expected number if the provider gives none. */
+/** Returns the tokens that count towards the daily limit: the provider's number, or the expected number if the provider states none. */
 function usedTokens(answer: AiAnswer, expected: number): number {
   const { inputTokens = 0, outputTokens = 0 } = usageOf(answer) ?? {};
   return inputTokens + outputTokens || expected;
 }
 
-/** Texts of a call for a log event, if the app enables that. */
+/** Returns the texts of a call for a log event, if the app enables this. */
 function textsOf(options: AiOptions, answer: AiAnswer): object {
   if (options.call === "completions") {
     return { messages: options.messages, answer: "message" in answer ? answer.message.content : "" };
@@ -105,7 +108,7 @@ function refusedBy(response: OutgoingResponse): AiError {
       (one) => typeof one === "string" && ERROR_NAME.test(one),
     );
   } catch {
-    // The status is enough.
+    // The body is not JSON, so the error has only the status.
   }
   const text = `${response.origin} answered ${response.status}${name === undefined ? "" : ` (${name})`}`;
   return new AiError(response.status === 429 ? "LIMIT" : "TRANSPORT", text);
@@ -132,7 +135,7 @@ export function createAi(options: {
     return runBudget;
   }
 
-  /** The run of a server action. @throws AiError INTEGRATION_UNAVAILABLE */
+  /** Returns the run of a server action. @throws AiError INTEGRATION_UNAVAILABLE */
   async function runOf({ runId }: Caller, appId: number): Promise<number> {
     const runRows =
       runId === null ? [] : await rows<{ environment: string }>(db, SELECT_RUN_ENVIRONMENT, [runId, appId]);
@@ -167,7 +170,7 @@ export function createAi(options: {
     return parts ? parts.end() : PROVIDER_APIS[setting.provider].read(requested, model, response.body);
   }
 
-  /** Scan for the secrets of the app: a provider, or a server that imitates it, may send the key back. */
+  /** Returns the scan for the secrets of the app, because a provider, or a server that imitates one, may send the key back. */
   async function scanOf(appId: number): Promise<Scan> {
     const { version, entries } = await settings.secretValues.read(appId);
     const secrets = entries.flatMap(([name, value]) => secretsOfSetting(name, value));
@@ -209,7 +212,7 @@ export function createAi(options: {
       return answer;
     } finally {
       parts?.stop();
-      // A stream that broke off was paid for: the request, and what has been received.
+      // A stream that ended early has been charged: count the request, and what has arrived.
       const receivedCharacters = parts?.characters ?? null;
       const spentTokens =
         receivedCharacters === null ? 0 : inputTokens(requested) + Math.ceil(receivedCharacters / CHARACTERS_PER_TOKEN);
@@ -218,7 +221,7 @@ export function createAi(options: {
   }
 
   return {
-    /** Does not reject for faults of the provider, the setting or the options: code gets the error code and the message. */
+    /** Sends a request. Does not reject for faults of the provider, the setting or the options: code gets their error code and message. */
     async ask(caller: Caller, request: AiRequest): Promise<AiReply> {
       try {
         return { answer: await performCall(caller, request) };

@@ -1,23 +1,23 @@
-/** Reads a streamed completion while it arrives, and passes its text on without secrets. Knows no provider and no transport. */
+/** Reads a streamed completion while it arrives, and passes its text on without secrets. Does not depend on a provider or transport. */
 import { OutgoingError } from "../../engine/outgoing.js";
 import type { Scan } from "../../engine/secret-scan.js";
 import type { AiCompletion, CompletionStream } from "../../rules/ai/answer.js";
 import { AiError } from "../../rules/ai/failure.js";
 import { EventReader } from "../../rules/ai/provider-json.js";
 
-/** A text that waits and is longer is scanned again only when it has doubled, so that all scans together stay linear. */
+/** Length from which a waiting text is scanned again only when it has doubled, so that all scans together stay linear. */
 const SCANNED_AT_ONCE_CHARACTERS = 1_024;
 
 export class CompletionParts {
   private readonly events = new EventReader();
   private text = "";
   private from = 0;
-  /** Length of `text` from which it is scanned. */
+  /** Length of `text` from which the next scan starts. */
   private scannedFrom = 0;
   private hasStarted = false;
   private isStopped = false;
 
-  /** @param passOn receives text that holds no secret and cannot be the beginning of one */
+  /** @param passOn receives text that contains no secret and cannot be the beginning of one */
   constructor(
     private readonly stream: CompletionStream,
     private readonly scan: Pick<Scan, "maskBeginning">,
@@ -42,7 +42,7 @@ export class CompletionParts {
     return this.stream.end();
   }
 
-  /** Passes nothing more on, although a part may still be waiting to be read. */
+  /** Passes nothing more on, even if a part is still waiting to be read. */
   stop(): void {
     this.isStopped = true;
   }

@@ -1,4 +1,4 @@
-/** An app's requests to language models today, counted in the database so that the daily limits hold over all processes. */
+/** Counts an app's requests to language models of the current day in the database, so that the daily limits hold over all processes. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { AiError } from "../../rules/ai/failure.js";
@@ -7,9 +7,10 @@ import { AI_SETTING, type AiSetting } from "../../rules/ai/setting.js";
 const TODAY = "(now() AT TIME ZONE 'UTC')::date";
 const DAYS_KEPT = 31;
 
-/*
- * $1 app, $2 tokens that the call may take, $3 requests a day or null, $4 tokens a day or null. One statement, so that
- * concurrent calls are counted one after the other. No row: a limit is reached. The day's first call removes old days.
+/**
+ * Counts a call. $1 is the app, $2 the tokens that the call may use, $3 and $4 the maximum requests and tokens a day, or null. It is one
+ * statement, so that concurrent calls are counted one after the other. It returns no row if a limit is reached. The day's first call
+ * removes old days.
  */
 const RESERVE_TOKENS = `
   WITH old AS (DELETE FROM ai_usage WHERE app_id = $1 AND day < ${TODAY} - ${DAYS_KEPT})

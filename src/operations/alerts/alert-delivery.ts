@@ -1,6 +1,6 @@
 /**
- * Sends alerts to webhooks and to Slack. Retries each for a day until it is accepted; one may arrive twice with the
- * same id. Uses only public addresses, and stores only the status of a response.
+ * Sends alerts to webhooks and to Slack. Retries each for a day until it is accepted, so that one may arrive twice with the same ID. Uses
+ * only public addresses, and stores only the status of a response.
  */
 
 import type { Logger } from "pino";
@@ -23,9 +23,9 @@ const CLAIM_DURATION = "interval '60 seconds'";
 const FIRST_PAUSE_SECONDS = 15;
 const LONGEST_PAUSE_SECONDS = 3_600;
 
-/*
- * Only the oldest of each rule, so that its messages arrive in order; apps with the fewest in progress first. $1 how many, $2 apps and
- * $3 how many each has in progress.
+/**
+ * Claims deliveries: only the oldest of each rule, so that its messages arrive in order, and first those of apps with the fewest in
+ * progress. $1 is the number, $2 are apps, and $3 is the number that each of them has in progress.
  */
 const CLAIM_DELIVERIES = `
   UPDATE alert_delivery SET due_at = now() + ${CLAIM_DURATION}, attempts = attempts + 1
@@ -116,7 +116,7 @@ export function createAlertDelivery(options: {
     const outcome = await outcomeOf(one);
     const status = outcome.status === "queued" && one.isLast ? "failed" : outcome.status;
     const nextPauseSeconds = Math.min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** Math.min(one.attempts - 1, 10));
-    // When the process stops it releases running deliveries, so that the next process need not wait.
+    // A process that stops releases its running deliveries, so that the next process need not wait for the lease.
     await rows(db, SETTLE_DELIVERY, [one.id, status, outcome.detail, inHand.signal.aborted ? 0 : nextPauseSeconds]);
   }
 
@@ -131,7 +131,7 @@ export function createAlertDelivery(options: {
 
     whenFree: inHand.whenFree,
 
-    /** Starts due deliveries while slots are free. Returns null: the time of the next one is unknown. */
+    /** Starts due deliveries while slots are free. Returns null, because the time of the next one is unknown. */
     async look(): Promise<null> {
       for (let freeSlots = inHand.free(); freeSlots > 0; freeSlots = inHand.free()) {
         const claimedDeliveries = await rows<ClaimedDelivery>(db, CLAIM_DELIVERIES, [freeSlots, ...inHand.byApp()]);

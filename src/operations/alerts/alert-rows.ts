@@ -4,7 +4,7 @@ import type { AlertState } from "../../rules/alert-conditions.js";
 import type { AlertInput } from "../../rules/alert-input.js";
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 
-/** Notification channel: an alert is to be sent. */
+/** Notification channel: a message means that an alert must be sent. */
 export const ALERT_CHANNEL = "svc_alert";
 
 /** State of one action, or of the whole app (`actionId` null), for which the rule fires now. Times are ISO 8601. */
@@ -16,7 +16,7 @@ export interface AlertFiring {
   runId: number | null;
 }
 
-/** `outbox`: an e-mail, whose status is in the outbox. */
+/** Status of a message. `outbox` stands for an e-mail, whose status is in the outbox. */
 export type DeliveryStatus = "queued" | "sent" | "failed" | "outbox";
 
 export interface AlertDelivery {
@@ -38,7 +38,7 @@ export interface AlertRule extends AlertInput {
   updatedAt: string;
 }
 
-/** A rule as the watch reads it. */
+/** Alert rule as the watch reads it. */
 export interface WatchedRule extends AlertInput {
   id: number;
   appId: number;
@@ -49,7 +49,7 @@ export interface WatchedRule extends AlertInput {
 
 export interface StoredRuleState extends AlertState {
   ruleId: number;
-  /** 0: the whole app. */
+  /** ID of the action; 0 for the whole app. */
   actionId: number;
   told: boolean;
   firedAt: Date | null;
@@ -75,7 +75,7 @@ function ruleOf({ createdAt, updatedAt, firing, ...row }: Row): AlertRule {
   };
 }
 
-/** Rules of an app, by name; one rule if `id` is set. */
+/** Reads the rules of an app by name, or one rule if `id` is set. */
 export async function readRules(executor: Executor, appId: number, id: number | null = null): Promise<AlertRule[]> {
   const sql = `SELECT ${FIELDS}, ${FIRING_ACTIONS_JSON}, rule.created_at AS "createdAt", rule.updated_at AS "updatedAt"
     FROM alert_rule AS rule WHERE rule.app_id = $1 AND ($2::bigint IS NULL OR rule.id = $2) ORDER BY rule.name`;
@@ -93,7 +93,7 @@ export async function insertRule(executor: Executor, appId: number, input: Alert
   return (await rows<{ id: number }>(executor, sql, [appId, ...valuesOf(input)]))[0]!.id;
 }
 
-/** Updating a rule resets its state, because the old state was judged by other conditions. */
+/** Updates a rule and resets its state, because the old state follows from other conditions. */
 export async function updateRule(executor: Executor, id: number, input: AlertInput): Promise<void> {
   const sql = `UPDATE alert_rule SET name = $2, condition = $3, action_id = $4, failures = $5, of = $6, minutes = $7, channel = $8,
     recipients = $9, setting = $10, enabled = $11, since = now(), updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`;
@@ -105,7 +105,7 @@ export async function deleteRule(executor: Executor, appId: number, id: number):
   await rows(executor, "DELETE FROM alert_rule WHERE app_id = $1 AND id = $2", [appId, id]);
 }
 
-/** The last messages of a rule, newest first. */
+/** Reads the last messages of a rule, the newest first. */
 export async function readDeliveries(executor: Executor, ruleId: number, limit: number): Promise<AlertDelivery[]> {
   const sql = `SELECT id, status, body->>'text' AS text, detail, attempts, created_at AS "createdAt"
     FROM alert_delivery WHERE rule_id = $1 ORDER BY id DESC LIMIT $2`;

@@ -20,10 +20,10 @@ import {
 import type { SendAlert } from "./alert-tell.js";
 
 const DELIVERIES_SHOWN = 20;
-/** Maximum messages of one app in a minute before tests are rejected. */
+/** Number of messages of one app in a minute from which on tests are rejected. */
 const MESSAGES_PER_MINUTE = 10;
 
-/** The rule to change, and the states that the change may start from. */
+/** Rule to change, and the states on which the change may be based. */
 export interface AlertTarget {
   appId: number;
   id: number;
@@ -54,7 +54,7 @@ export function createAlertRules(options: {
     requireCurrent(rule!, precondition);
   }
 
-  /** Checks that the resources which it names exist. @throws REQUEST_INVALID, ACTION_NOT_FOUND */
+  /** Checks that the resources exist that the rule names. @throws ActionError REQUEST_INVALID, ACTION_NOT_FOUND */
   async function checkReferences(appId: number, { actionId, channel, setting }: AlertInput): Promise<void> {
     if (setting !== null) await delivery.destination(appId, setting, channel);
     if (actionId === null) return;
@@ -84,13 +84,13 @@ export function createAlertRules(options: {
   }
 
   return {
-    /** The app's rules by name, each with the states for which it fires now. */
+    /** Lists the app's rules by name, each with the states for which it fires now. */
     list: (appId: number): Promise<AlertRule[]> => readRules(db, appId),
 
     /** @throws NOT_FOUND */
     find: findRule,
 
-    /** The last messages of a rule, newest first. @throws NOT_FOUND */
+    /** Lists the last messages of a rule, the newest first. @throws ActionError NOT_FOUND */
     async deliveries(appId: number, id: number): Promise<AlertDelivery[]> {
       await findRule(appId, id);
       return readDeliveries(db, id, DELIVERIES_SHOWN);
@@ -101,7 +101,7 @@ export function createAlertRules(options: {
       const input = alertInput(body);
       await checkReferences(appId, input);
       const id = await writeRule(caller, appId, "create", async (manager) => {
-        // A concurrent creation waits for this lock.
+        // This lock makes a concurrent creation wait.
         await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
         if ((await readRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
           throw new ActionError("REQUEST_INVALID", `an app has at most ${ALERT_RULES_PER_APP} alerts`);
@@ -111,7 +111,10 @@ export function createAlertRules(options: {
       return findRule(appId, id);
     },
 
-    /** Absent fields keep their values. Updating a rule resets its state. @throws as `create`, NOT_FOUND, RESOURCE_CHANGED */
+    /**
+     * Changes a rule. Absent fields keep their values. The change resets the rule's state.
+     * @throws as `create`, NOT_FOUND, RESOURCE_CHANGED
+     */
     async update(caller: Caller, { appId, id, precondition }: AlertTarget, body: unknown): Promise<AlertRule> {
       const input = alertInput(body, await findRule(appId, id));
       await checkReferences(appId, input);
@@ -151,7 +154,7 @@ export function createAlertRules(options: {
         const namedRule = { ...rule, appName: app!.name };
         const testFacts = { rule: namedRule, action: null, reason: "", runId: null, at: new Date(now()) };
         await tell(manager, rule, { ...testFacts, state: "test" });
-        // The state at acceptance: it may be sent at once.
+        // The response has the state at acceptance, because the message may be sent at once.
         [delivery] = (await readDeliveries(manager, id, 1)) as [AlertDelivery];
         return id;
       });

@@ -1,4 +1,7 @@
-/** Texts of an alert for people and programs: names, numbers and a URL of Studio; never an error, console output or payload of a run. */
+/**
+ * Texts of an alert for people and programs: they contain names, numbers and a URL of Studio, but never an error, console output or payload
+ * of a run.
+ */
 import type { WatchedRule } from "./alert-rows.js";
 
 /** Facts of an alert. */
@@ -25,7 +28,7 @@ export interface AlertBody {
   at: string;
 }
 
-/** One line: authors choose names, and a subject is one line. */
+/** Joins a text to one line, because authors choose names, and a subject is one line. */
 const line = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
 
 function alertSentence({ rule, state, action, reason }: AlertFacts): string {
@@ -50,7 +53,7 @@ export function alertBody(facts: AlertFacts, baseUrl: string): AlertBody {
   };
 }
 
-/** Slack interprets `&`, `<` and `>`. */
+/** Escapes `&`, `<` and `>`, which Slack interprets. */
 const escapeSlackText = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
@@ -59,7 +62,7 @@ export function slackBody({ text, state, studio }: AlertBody): { text: string } 
   return { text: `${statusEmoji} ${escapeSlackText(text)} <${studio}|Studio>` };
 }
 
-/** The lines of an e-mail. */
+/** Returns the lines of an e-mail. */
 export function mailText({ text, rule, runId, studio, at }: AlertBody): string {
   const run = runId === null ? "" : `\nRun: ${runId}`;
   return `${text}\n\nAlert: ${line(rule.name)}${run}\nAt: ${at}\nStudio: ${studio}\n`;

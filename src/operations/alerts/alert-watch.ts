@@ -1,6 +1,6 @@
 /**
- * Evaluates what happened since the last check. Any process can do it, because the scheduler may be dead. Folds the rules over it, stores
- * their state, and sends messages about changes. Locks one row meanwhile, so that nothing is evaluated twice.
+ * Evaluates the alert rules over everything that happened since the last check. Stores their state, and sends messages about changes. Any
+ * process can do this, because the scheduler may be dead. A check locks one row, so that nothing is evaluated twice.
  */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
@@ -16,23 +16,23 @@ import {
 import { readRuleStates, type StoredRuleState, storeRuleState, type WatchedRule, watchedRules } from "./alert-rows.js";
 import type { SendAlert } from "./alert-tell.js";
 
-/** A due tick that no scheduler has claimed after this time is overdue. */
+/** Time after which a due tick that no scheduler has claimed is overdue. */
 const OVERDUE_AFTER = "interval '60 seconds'";
-/** Runs are evaluated in windows of this width. Runs that ended before the last of these windows are not reported. */
+/** Width of the windows in which ended runs are evaluated. Runs that ended before the last of these windows are not reported. */
 const WATCH_WINDOW = "interval '1 minute'";
 const WINDOWS_MAX = 60;
 /** Maximum messages of one rule in an hour, for rules that change often. */
 const MESSAGES_PER_HOUR = 12;
 const HOUR_MS = 3_600_000;
-/** The app as a whole. */
+/** ID that stands for the app as a whole. */
 const WHOLE_APP = 0;
 
 const TAKE_CURSOR = `
   SELECT FROM alert_cursor WHERE looked_at <= now() - interval '10 seconds' FOR UPDATE SKIP LOCKED`;
 
-/*
- * A run's end has the time at which its transaction began: ends older than every open transaction are complete.
- * Transactions longer than the statement timeout do not end runs.
+/**
+ * Computes the next window. The end of a run has the time at which its transaction began, so ends from before the oldest open transaction
+ * are complete. Transactions longer than the statement timeout do not end runs.
  */
 const NEXT_WINDOW = `
   SELECT start::text AS start, least(start + ${WATCH_WINDOW}, safe)::text AS until, start + ${WATCH_WINDOW} < safe AS more
@@ -43,7 +43,7 @@ const NEXT_WINDOW = `
                           now() - interval '35 seconds') AS safe
             FROM alert_cursor) AS bounds`;
 
-/* Ended runs of live versions, by their drafts. */
+/* Selects ended runs of live versions, by their drafts. */
 const SELECT_ENDED_RUNS = `
   SELECT run.id, action.master_id AS "actionId", run.app_id AS "appId", run.state, run.trigger = 'schedule' AS scheduled, run.reason,
          run.finished_at AS "finishedAt"
@@ -71,7 +71,7 @@ interface ScheduleState {
   oldest: ReadonlyMap<number, number>;
 }
 
-/** A state under evaluation, and when it first fired in this check. */
+/** State under evaluation, with the time at which it first fired in this check. */
 interface AlertCase {
   rule: WatchedRule;
   actionId: number;
@@ -82,7 +82,10 @@ interface AlertCase {
 
 const keyOf = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
 
-/** `failed` and `skipped` apply to each action separately; the others to the named action, or to the app. */
+/**
+ * Returns the subject of a rule. `failed` and `skipped` apply to each action separately, the other conditions to the named action or to the
+ * app.
+ */
 function subjectOf(rule: WatchedRule, actionId: number): number | null {
   if (rule.actionId !== null) return rule.actionId === actionId ? actionId : null;
   return rule.condition === "failed" || rule.condition === "skipped" ? actionId : WHOLE_APP;

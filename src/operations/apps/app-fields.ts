@@ -1,4 +1,4 @@
-/** The app's own fields: their checks and their changes. Settings are in operations/settings. */
+/** Checks and changes the app's own fields. The folder operations/settings has the settings. */
 
 import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
@@ -9,7 +9,7 @@ import { optionalId, refuseField, requiredText } from "../../rules/fields.js";
 import { type ExpectedTags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 
-/** The app to change, and the states that the change may start from. */
+/** App to change, and the states on which the change may be based. */
 export interface AppTarget {
   appId: number;
   precondition?: ExpectedTags;
@@ -44,17 +44,20 @@ const FIELDS: Record<string, Field> = {
   dependencies: readStructure,
   icon: optionalText,
 };
-/** Fields that belong to one app: snapshots and manifests do not have them. */
+/** Fields that belong to one app. Snapshots and manifests do not have them. */
 const OWN_FIELDS: Record<string, Field> = { ...FIELDS, requiresTests: readFlag };
 const ADMIN_FIELDS: Record<string, Field> = { ...OWN_FIELDS, isSystemTemplate: readFlag, isHidden: readFlag };
 
-/** The body of a read; `settings` and fields that only administrators may set are ignored for others. */
+/** Fields of a response that a body may repeat. `settings` and fields that only administrators can set are ignored for others. */
 const READ_ONLY = ["id", "organizationId", "isPublished", "publishedAt", "settings", "createdAt", "updatedAt"];
 const APP_SHAPE = flatShape(Object.keys(ADMIN_FIELDS), READ_ONLY);
 
 export type AppChanges = Partial<AppRow>;
 
-/** Returns the changes of a body; fields that the caller may not change are ignored. @throws REQUEST_INVALID, last for an unknown field */
+/**
+ * Returns the changes in a body. Fields that the caller cannot change are ignored.
+ * @throws ActionError REQUEST_INVALID, last for an unknown field
+ */
 export function changesIn(body: unknown, { asAdmin }: { asAdmin: boolean }): AppChanges {
   if (!isObject(body)) refuseField("the body", "an object", body);
   const changes = changesOf(body, asAdmin);
@@ -67,12 +70,12 @@ function changesOf(body: Record<string, unknown>, asAdmin: boolean): AppChanges 
   return Object.fromEntries(input.map(([name, check]) => [name, check(body[name], name)]));
 }
 
-/** The fields of an app that a snapshot stores. */
+/** Returns the fields of an app that a snapshot stores. */
 export function snapshotFields(app: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(app).filter(([name]) => Object.hasOwn(FIELDS, name)));
 }
 
-/** Writes the changes, only of those fields. */
+/** Writes the changes of these fields only. */
 export async function applyChanges(manager: EntityManager, appId: number, changes: AppChanges): Promise<void> {
   if (Object.keys(changes).length === 0) return;
   await manager.update(AppRow, { id: appId }, { ...changes, updatedAt: () => NEXT_UPDATED_AT } as object);

@@ -1,6 +1,6 @@
 /**
- * Snapshots of an app: its own fields, its public and private settings, never a protected one (specification,
- * Versioning, 4). Encrypted values are copied unchanged; values that are shown are decrypted by operations/settings.
+ * Snapshots of an app: its own fields, its public and private settings, never a protected one (specification, Versioning, 4). Encrypted
+ * values are copied unchanged. The folder operations/settings decrypts values that are shown.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
@@ -30,7 +30,7 @@ export interface AppVersion {
   userId: number | null;
   user: Person | null;
   action: AppVersionAction;
-  /** The app's name at the time. */
+  /** Name of the app at that time. */
   name: string | null;
 }
 
@@ -50,9 +50,9 @@ interface VersionRow extends SummaryRow {
   data: Record<string, unknown>;
 }
 
-/*
- * Prefix of a snapshot's data, as `snapshotFields` writes it. Lists do not read the data, up to a megabyte each, and ->>
- * would fail on \u0000 in it.
+/**
+ * Reads the name from the prefix of a snapshot's data, as `snapshotFields` writes it. Lists do not read the whole data, up to a megabyte
+ * each, and ->> would fail on \u0000 in it.
  */
 const NAME = String.raw`substring(left(v.data::text, 2048) from '^\{"name":("(?:[^"\\]|\\.)*")')`;
 
@@ -61,7 +61,7 @@ const SUMMARY_COLUMNS = `
   ${personJson("p")} AS "user"`;
 const OF_APP = "FROM app_version v LEFT JOIN person p ON p.id = v.person_id WHERE v.app_id = $1";
 
-/** Older snapshots may contain protected settings: they are neither read nor restored. */
+/** Condition for settings that a restore uses. Older snapshots may contain protected settings, which are neither read nor restored. */
 const IS_RESTORED_SETTING = "app_version_id = $1 AND left(key, 2) <> '__'";
 
 const DELETE_SETTINGS = `
@@ -79,7 +79,7 @@ const BRING_BACK = `
       IS DISTINCT FROM (excluded.value, excluded.sealed, excluded.not_secret)
   RETURNING key`;
 
-/* Approximate size of what `snapshotApp` copies. */
+/* Computes the approximate size of what `snapshotApp` copies. */
 const SIZE = `
   SELECT (coalesce(octet_length(hooks::text), 0) + coalesce(octet_length(dependencies::text), 0)
           + coalesce((SELECT sum(octet_length(key) + coalesce(octet_length(value), octet_length(sealed)))
@@ -162,7 +162,7 @@ export function createAppVersions(options: {
   }
 
   return {
-    /** Most recent first. @throws REQUEST_INVALID */
+    /** Lists snapshots, the most recent first. @throws ActionError REQUEST_INVALID */
     async list(
       appId: number,
       options: { limit?: unknown; offset?: unknown },
@@ -207,9 +207,9 @@ export function createAppVersions(options: {
     },
 
     /**
-     * Restores the snapshot's fields and its public and private settings, and removes other public and private ones;
-     * protected settings stay unchanged. The state before is stored in another snapshot.
-     * @throws VERSION_NOT_FOUND, RESOURCE_CHANGED
+     * Restores the snapshot's fields and its public and private settings. Removes other public and private settings. Protected settings
+     * stay unchanged. Stores the previous state in another snapshot.
+     * @throws ActionError VERSION_NOT_FOUND, RESOURCE_CHANGED
      */
     async restore(caller: Caller, { appId, precondition }: AppTarget, versionId: number): Promise<void> {
       const version = await findVersion(appId, versionId);

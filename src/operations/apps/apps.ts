@@ -1,4 +1,4 @@
-/** Apps: create, list, rename, publish. Their settings are in operations/settings. */
+/** Apps: creates, lists, renames and publishes them. The folder operations/settings has their settings. */
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { rows } from "../../data/database.js";
@@ -21,7 +21,7 @@ import { snapshotApp } from "./app-versions.js";
 /** An app without its settings. Times are ISO 8601. */
 export interface App {
   id: number;
-  /** Null for a page's user, as are `hooks` and `dependencies`. */
+  /** ID of the organization. Null for a page's user, as are `hooks` and `dependencies`. */
   organizationId: number | null;
   name: string;
   isPublished: boolean;
@@ -61,7 +61,7 @@ const NEW_APP = flatShape(["name", "organizationId"], ["id", "isPublished", "cre
 /** Returns the app as shown to callers who only run its actions. */
 const toVisitor = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
 
-/** True for callers who may read the app's configuration: readers, and the app's backends. */
+/** True for callers who can read the app's configuration: readers, and the app's backends. */
 const mayReadApp = (caller: Caller, appId: number): boolean => mayEnter(caller, "readDataSources", appId);
 
 export type Apps = ReturnType<typeof createApps>;
@@ -69,7 +69,7 @@ export type Apps = ReturnType<typeof createApps>;
 export function createApps(options: {
   db: DataSource;
   credentials: Pick<Credentials, "announce">;
-  /** Returns the organization of that id; the first one if the id is null. @throws REQUEST_INVALID if there is none */
+  /** Returns the organization with that ID, or the first one if the ID is null. @throws ActionError REQUEST_INVALID if there is none */
   organizationOf: (id: number | null) => Promise<number>;
   settings: Settings;
   logEvents: LogEvents;
@@ -89,7 +89,7 @@ export function createApps(options: {
     if (precondition) requireCurrent(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
   }
 
-  /** Changes fields, after the settings of `keys` have been written: one event reports both. */
+  /** Changes fields after the settings in `keys` have been written, so that one event reports both. */
   async function changeApp(
     manager: EntityManager,
     caller: Caller,
@@ -119,7 +119,7 @@ export function createApps(options: {
       await recordChange(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
       await announcePublication(manager, appId);
     });
-    // Ends the sessions of the app's visitors.
+    // Unpublishing ends the sessions of the app's visitors.
     if (!published) await credentials.announce();
     return toApp(await findApp(appId));
   }
@@ -137,7 +137,7 @@ export function createApps(options: {
       return toApp(await findApp(made!.id));
     },
 
-    /** The apps that the caller's credential reaches. */
+    /** Lists the apps that the caller's credential can access. */
     async list(caller: Caller): Promise<App[]> {
       const ids = caller.kind === "editor" ? [...caller.roles.keys()] : [caller.appId];
       const appRow = await db

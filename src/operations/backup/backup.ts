@@ -1,6 +1,6 @@
 /**
- * A backup: all rows of one moment, the files of apps, and the keys if requested, as one file. The service continues to
- * run; only schema changes, dropping of old partitions and removal of files wait.
+ * Creates a backup: all rows of one moment, the files of apps, and the keys if requested, in one file. The service continues to run; only
+ * schema changes, dropping of old partitions and removal of files wait.
  */
 import type { Client } from "pg";
 import { to as copyTo } from "pg-copy-streams";
@@ -31,12 +31,12 @@ const KEYS_AT_ONCE = 1_000;
 export interface BackupOptions {
   /** Direct connection to the database, without a pooler. */
   url: string;
-  /** The file must not exist yet. */
+  /** Path of the file, which must not exist yet. */
   path: string;
   secret: Secret | null;
-  /** The master keys of the settings; null: they are left out. */
+  /** Master keys of the settings; null to leave them out. */
   keys: readonly Buffer[] | null;
-  /** Opens the store of apps' files, by the database's prefix in it. */
+  /** Opens the store of apps' files by the prefix that the database has in it. */
   openStore: (space: string) => Promise<BlobStore>;
 }
 
@@ -111,7 +111,7 @@ class Snapshot {
     };
   }
 
-  /** The first releases encrypted no settings. */
+  /** Returns the fingerprint of the key of the settings. The first releases encrypted no settings. */
   private async settingsKey(tables: readonly Table[]): Promise<string | null> {
     if (!tables.some(({ name }) => name === "settings_key")) return null;
     const { rows } = await this.client.query<{ fingerprint: string }>("SELECT fingerprint FROM public.settings_key");
@@ -143,7 +143,7 @@ class Snapshot {
     }
   }
 
-  /** Files that no process deletes during the backup. Files of unfinished uploads are not included. */
+  /** Yields files that no process deletes during the backup. Files of unfinished uploads are not included. */
   private async *blobs(): AsyncGenerator<Part> {
     const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
     const store = await this.options.openStore(rows[0]!.space);
@@ -171,7 +171,7 @@ class Snapshot {
     if (keys !== null && keys.length > 0) yield jsonPart(KEYS, { keys: keys.map((key) => key.toString("base64")) });
     for (const table of manifest.tables) yield* this.table(table);
     if (manifest.tables.some(({ name }) => name === "media_store")) yield* this.blobs();
-    // Sequences are not part of the snapshot: read last, they are beyond every row.
+    // Sequences are not part of the snapshot. They are read last, so that they are beyond every row.
     this.summary.sequences = await readSequences(this.client);
     yield jsonPart(SUMMARY_FILE, this.summary);
   }
@@ -182,7 +182,7 @@ export async function createBackup(options: BackupOptions): Promise<BackupReport
   const client = createClient(options.url, "svc-app-actions backup");
   await client.connect();
   try {
-    // Taken before the snapshot: while this session holds the lock, no file of that moment is removed from the store.
+    // The lock is taken before the snapshot. While this session holds it, no file of that moment is removed from the store.
     await client.query("SELECT pg_advisory_lock($1)", [BACKUP_LOCK]);
     const snapshot = new Snapshot(client, options);
     await writeArchive(options.path, snapshot.parts(), options.secret);

@@ -1,6 +1,6 @@
 /**
- * Writes the contents of a backup into a database that has the backup's schema and no rows. If one part fails, nothing
- * is written. Table names come from the database; names in the file only select among them.
+ * Writes the contents of a backup into a database that has the backup's schema and no rows. If one part fails, nothing is written. Table
+ * names come from the database; names in the file only select tables.
  */
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
@@ -34,7 +34,7 @@ export interface LoadOptions {
   warn: (words: string) => void;
 }
 
-/** Consecutive parts of the file with one target: a table or a blob. */
+/** Consecutive parts of the file that belong to one table or one blob. */
 class Run {
   constructor(
     readonly name: string,
@@ -42,7 +42,7 @@ class Run {
     private first: Part | null,
   ) {}
 
-  /** The part after its last one. */
+  /** Part that follows the last one of this run. */
   next: Part | null = null;
 
   async *contents(): AsyncGenerator<Buffer> {
@@ -67,7 +67,10 @@ export class ArchiveLoader {
 
   constructor(private readonly options: LoadOptions) {}
 
-  /** The file's tables must be those of the schema, with the same columns; other tables belong to other programs. */
+  /**
+   * Compares the file's tables with those of the schema: both must have the same columns. Other tables in the database belong to other
+   * programs.
+   */
   private async compare(): Promise<void> {
     const { client, manifest, warn } = this.options;
     const own = await readTables(client);
@@ -129,7 +132,7 @@ export class ArchiveLoader {
       .join(", ");
     const stream = this.options.client.query(copyFrom(`COPY public.${quoteName(table.name)} (${columns}) FROM STDIN`));
     const streamEnd = once(stream, "finish");
-    // Handled where it is awaited; the loop before it may fail first.
+    // The failure is handled where the promise is awaited; the loop before it may fail first.
     streamEnd.catch(() => undefined);
     try {
       for await (const content of run.contents())
@@ -145,7 +148,7 @@ export class ArchiveLoader {
 
   private async openStore(): Promise<BlobStore> {
     const { client, openStore, incoming } = this.options;
-    // A new prefix in the store: two databases with one prefix would remove each other's files.
+    // The database gets a new prefix in the store, because two databases with one prefix would remove each other's files.
     const { rows } = await client.query<{ space: string }>(
       "UPDATE public.media_store SET space = left(replace(gen_random_uuid()::text, '-', ''), 16) RETURNING space",
     );
@@ -211,13 +214,13 @@ export class ArchiveLoader {
       throw foreignArchive(`it does not say where ${missingSequences.join(", ")} stands`);
   }
 
-  /** Writes everything; `beforeCommit` is called when all is written and nothing is visible yet. */
+  /** Writes everything. Calls `beforeCommit` when all is written and nothing is visible yet. */
   async run(parts: AsyncIterator<Part>, beforeCommit: () => Promise<void>): Promise<BackupSummary> {
     const { client } = this.options;
     try {
       await this.prepare();
       const summary = await this.take(parts);
-      // The end of the file is behind its summary: only there it is known to be complete.
+      // The file is complete only if it ends after its summary.
       if (!(await parts.next()).done) throw foreignArchive("something follows its end");
       await this.check(summary);
       for (const { name } of this.tables)
@@ -226,13 +229,13 @@ export class ArchiveLoader {
       await client.query("COMMIT");
       return summary;
     } catch (error) {
-      // On a lost connection the database rolls back by itself.
+      // If the connection is lost, the database rolls back by itself.
       await client.query("ROLLBACK").catch(() => undefined);
       throw error;
     }
   }
 
-  /** Null if the backup has no files. */
+  /** Returns the identity of the store, or null if the backup has no files. */
   async storeIdentity(): Promise<string | null> {
     return (await this.store?.identity()) ?? null;
   }

@@ -1,4 +1,4 @@
-/** The manifest at the beginning of a backup and the summary at its end, and their validation. Reads no file and no database. */
+/** Parses and validates the manifest at the beginning of a backup and the summary at its end. Reads no file and no database. */
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { Part } from "../../engine/archive/tape.js";
 import { isObject } from "../../rules/described.js";
@@ -12,14 +12,14 @@ export const SUMMARY_FILE = "summary.json";
 /** First part of the file. */
 export interface Manifest {
   format: number;
-  /** ISO 8601; time of the snapshot. */
+  /** Time of the snapshot, ISO 8601. */
   madeAt: string;
   service: string;
-  /** Version of the PostgreSQL that was backed up, for people. */
+  /** Version of the PostgreSQL that was backed up, shown to people. */
   postgres: string;
   /** Names of the applied migrations. */
   migrations: string[];
-  /** In the order of the file, which is the order of writing. */
+  /** Tables in the order of the file, which is the order of writing. */
   tables: Table[];
   partitions: Record<string, PartitionBounds[]>;
   /** Fingerprint of the key that encrypts new settings; null if there is none yet. */
@@ -30,7 +30,7 @@ export interface Manifest {
 export interface BackupSummary {
   rows: Record<string, number>;
   sequences: Sequence[];
-  /** Files whose bytes the store had lost before. */
+  /** Files whose bytes were already missing in the store. */
   lostBlobs: string[];
   blobs: number;
 }
@@ -77,7 +77,7 @@ function parsePart({ name, content }: Part): Record<string, unknown> {
     const value: unknown = JSON.parse(content.toString());
     if (isObject(value)) return value;
   } catch {
-    // The same error as for any other file.
+    // A part that is not JSON gets the same error as any other file.
   }
   throw new ArchiveError(`the file is not a backup of this service: its ${name} cannot be read`);
 }
@@ -99,7 +99,7 @@ export function readSummary(part: Part): BackupSummary {
   throw new ArchiveError("the file is not a backup of this service: its summary.json has unexpected content");
 }
 
-/** The master keys of the settings. @throws ArchiveError if the part has none */
+/** Returns the master keys of the settings. @throws ArchiveError if the part has none */
 export function readKeys(part: Part): Buffer[] {
   const { keys } = parsePart(part);
   const keyBytes = isList<string>(keys, isText) ? keys.map((key) => Buffer.from(key, "base64")) : [];

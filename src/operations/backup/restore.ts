@@ -1,6 +1,6 @@
 /**
  * Restores a backup: reads the file to its end, creates the schema of its release, writes its rows and files, and migrates the schema to
- * this release. A failure leaves the database as it was. No other process changes the schema meanwhile.
+ * this release. A failure leaves the database unchanged. No other process changes the schema meanwhile.
  */
 import type { Client } from "pg";
 import { bringCurrentSchema, bringSchema, withSchemaLock } from "../../data/database.js";
@@ -29,7 +29,7 @@ export interface RestoreOptions {
   url: string;
   path: string;
   secret: Secret | null;
-  /** True: drops the contents of the database. */
+  /** True to drop the contents of the database first. */
   replace: boolean;
   /** Stores the backup's keys where this installation reads them. */
   storeKeys: (keys: readonly Buffer[]) => Promise<void>;
@@ -87,7 +87,7 @@ const OWN = `
          (SELECT count(*)::int FROM pg_namespace WHERE nspname = '${REPLACED_SCHEMA}') AS aside,
          to_regclass('public.instance') IS NOT NULL AS "hasInstances"`;
 
-/** @throws StartError if the database cannot be restored into */
+/** Moves the tables of the database to another schema. @throws StartError if the database cannot be restored into */
 async function moveOldTablesAside(client: Client, replace: boolean): Promise<void> {
   const { rows } = await client.query<{ things: number; aside: number; hasInstances: boolean }>(OWN);
   const { things, aside, hasInstances } = rows[0]!;
@@ -111,7 +111,7 @@ async function moveOldTablesAside(client: Client, replace: boolean): Promise<voi
     COMMIT`);
 }
 
-/* Drops what this user created in the schema, except objects of extensions. */
+/* Drops the tables, sequences and functions in the schema, except objects of extensions. */
 const DELETE_INSTANCE_ROWS = `
   DO $$
     DECLARE one record;
@@ -141,7 +141,7 @@ async function loadParts(
 ): Promise<BackupSummary> {
   const parts = readArchive(options.path, options.secret);
   try {
-    // The second reading must return the same content as the first: the file's digest proves it.
+    // The second reading must return the same content as the first one; the file's digest proves this.
     readManifest((await parts.next()).value ?? undefined);
     if (keys !== null) await parts.next();
     return await loader.run(parts, async () => {
@@ -152,7 +152,7 @@ async function loadParts(
   }
 }
 
-/** Returns the prefix of the replaced files in the store; null if there are none. */
+/** Returns the prefix of the replaced files in the store, or null if there are none. */
 async function replacedPrefix(client: Client): Promise<string | null> {
   const { rows } = await client.query<{ isThere: boolean }>(
     `SELECT to_regclass('${REPLACED_SCHEMA}.media_store') IS NOT NULL AS "isThere"`,

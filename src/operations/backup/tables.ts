@@ -12,7 +12,7 @@ export interface Table {
   columns: string[];
 }
 
-/** Ids from `low` up to but not including `high`; null: no bound. */
+/** Bounds of a partition: IDs from `low` up to but not including `high`. Null means no bound. */
 export type PartitionBounds = [low: number | null, high: number | null];
 
 /**
@@ -24,7 +24,7 @@ export const isName = (value: unknown): value is string => typeof value === "str
 
 export const quoteName = pg.escapeIdentifier;
 
-/** Settings that make values read the same in every version, on every machine. */
+/** Session settings that make values have the same text in every version and on every machine. */
 export const PLAIN_VALUES = `
   SET LOCAL client_encoding = 'UTF8'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
   SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;
@@ -57,7 +57,7 @@ function inOrder(tables: readonly Table[], references: readonly { from: string; 
   return [...doneTables];
 }
 
-/** Every table of a backup, referenced tables first. */
+/** Reads every table of a backup. Referenced tables come before the tables that refer to them. */
 export async function readTables(client: Client): Promise<Table[]> {
   const { rows: tables } = await client.query<Table>(TABLES, [LEFT_OUT]);
   const { rows: references } = await client.query<{ from: string; to: string }>(SELECT_REFERENCES);
@@ -89,7 +89,7 @@ export interface Sequence {
   called: boolean;
 }
 
-/** All sequences except that of the migrations; none of the service's exceeds JSON's safe integers. */
+/** Reads all sequences except that of the migrations. No sequence of the service exceeds JSON's safe integers. */
 export async function readSequences(client: Client): Promise<Sequence[]> {
   const { rows } = await client.query<{ name: string }>(
     `SELECT sequencename AS name FROM pg_sequences
@@ -105,7 +105,7 @@ export async function readSequences(client: Client): Promise<Sequence[]> {
   return sequences;
 }
 
-/** Names of the applied migrations; null if the database does not belong to the service. */
+/** Reads the names of the applied migrations. Returns null if the database does not belong to the service. */
 export async function readMigrations(client: Client): Promise<string[] | null> {
   const { rows } = await client.query<{ there: boolean }>(
     "SELECT to_regclass('public.migration') IS NOT NULL AS there",

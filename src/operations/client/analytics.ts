@@ -34,7 +34,7 @@ export type Analytics = ReturnType<typeof createAnalytics>;
 export function createAnalytics(options: {
   logEvents: LogEvents;
   intake: IntakeLimiter;
-  /** Rejects a caller that sends too often. */
+  /** Counts a request. Rejects a caller that sends too often. */
   bound: (caller: Caller) => void;
 }) {
   const { logEvents, intake, bound } = options;
@@ -53,7 +53,7 @@ export function createAnalytics(options: {
       refuseUnknownFields(events, [EVENT_SHAPE], "events");
       reportUnknownField(caller);
       bound(caller);
-      // All of them or none: a client would send a partly rejected batch again as a whole.
+      // All events are accepted or none, because a client would send a partly rejected batch again as a whole.
       const bytes = parsedEvents.reduce((sum, event) => sum + event.bytes, 0);
       intake.take(caller, appId, bytes, parsedEvents.length);
       await Promise.all(parsedEvents.map(({ input }) => logEvents.store(caller, appId, input)));

@@ -1,4 +1,4 @@
-/** Actions that run in a browser, as shown to clients: no server actions, no actions of the other version, no settings. */
+/** Actions that run in a browser, as clients get them: no server actions, no actions of the other version, no settings. */
 import { createHash } from "node:crypto";
 import type { DataSource } from "typeorm";
 import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
@@ -14,7 +14,7 @@ export interface ClientAction {
   id: number;
   /** Subresource integrity of the compiled script: `sha256-` and the hash in base64. */
   integrity: string;
-  /** Only the analytics triggers. */
+  /** Analytics triggers only. */
   triggers: Trigger[];
   assets: Asset[];
 }
@@ -54,7 +54,7 @@ const IS_RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND acti
 
 type AccessRow = Pick<ClientRow, "access" | "triggers">;
 
-/* $3: the caller's version, draft or live. */
+/* Selects the access of an action; $3 is the caller's version, draft or live. */
 const FIND_ACCESS = `SELECT access::text AS access, triggers FROM action
   WHERE app_id = $1 AND id = $2 AND (master_id IS NULL) = ($3 = 'master') AND access IS NOT NULL`;
 
@@ -74,9 +74,8 @@ const isOfClient = (row: ClientRow, copy: Copy): boolean =>
   row.copy === copy && row.active && !row.isPaused && row.environment !== "server";
 
 /**
- * Returns the action whose run in a browser the caller may report: it must be able to run there, on an event or by
- * hand.
- * @throws ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
+ * Returns the action whose run in a browser the caller may report. The action must be able to run there, on an event or by hand.
+ * @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
  */
 export async function findReported(db: Executor, { copy }: Caller, appId: number, id: number): Promise<ClientRow> {
   const row = await rowOf(db, appId, id);
@@ -114,7 +113,7 @@ export function createClientActions(options: { db: DataSource; addressed: Addres
   }
 
   return {
-    /** All actions that a client of that version can start on events, by id. */
+    /** Returns all actions that a client of that version can start on events, by ID. */
     async ofCopy(appId: number, copy: Copy): Promise<ClientAction[]> {
       const sql = `SELECT ${COLUMNS} FROM action WHERE ${IS_RUNNABLE} ORDER BY id`;
       const clientRows = await rows<ClientRow>(db, sql, [appId, copy]);

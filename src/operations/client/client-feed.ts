@@ -21,7 +21,7 @@ export async function announcePublication(executor: Executor, appId: number): Pr
 /** Delay before a failed read is repeated. */
 const RETRY_MS = 1_000;
 
-/** With `reset` the client drops its state; otherwise `actions` and `removed` are the changes. */
+/** Change for clients. With `reset`, the client drops its state first. `actions` and `removed` are the changes. */
 export interface ClientChange {
   reset: boolean;
   actions: ClientAction[];
@@ -36,9 +36,9 @@ interface FeedAudience {
   appId: number;
   copy: Copy;
   listeners: Set<ChangeListener>;
-  /** The current actions; null until they have been read. */
+  /** Current actions; null until they have been read. */
   known: Map<number, ClientAction> | null;
-  /** The first message for new subscribers, one object until something changes. */
+  /** First message for new subscribers. It is one shared object until something changes. */
   snapshot: ClientChange | null;
   /** Serializes reads, so that an older one never overwrites a newer one. */
   order: Promise<void>;

@@ -19,8 +19,8 @@ import { BROWSER_HOLDER, type RunRepository } from "../runs/run-repository.js";
 import { type ClientActions, findReported } from "./client-actions.js";
 
 /**
- * A run in a browser. `body` is `{payload}` at its start, `{payload, result?, duration}` or `{payload, error, duration}` at its end;
- * `duration` in milliseconds.
+ * A run in a browser. At its start, `body` is `{payload}`; at its end, `{payload, result?, duration}` or `{payload, error, duration}`.
+ * `duration` is in milliseconds.
  */
 export interface ClientRunReport {
   appId: number;
@@ -29,7 +29,7 @@ export interface ClientRunReport {
   idempotencyKey: string | null;
 }
 
-/** A run and its log entry. */
+/** Number of rows that one report adds: a run and its log entry. */
 const ROWS_OF_A_RUN = 2;
 
 const REPORT_SHAPE: Shape = {
@@ -71,7 +71,7 @@ function readOutcome(body: Record<string, unknown>): RunOutcome {
   return { ok: false, error: { name: "ResultError", message, stack: `ResultError: ${message}` } };
 }
 
-/** A large report has payload and result as JSON texts. */
+/** Returns the JSON text of a value. A large report already has payload and result as JSON texts. */
 const jsonOf = (value: unknown): string => (value instanceof JsonText ? value.text : JSON.stringify(value));
 
 const isTooDeep = (value: unknown): boolean => !(value instanceof JsonText) && nestsDeeperThan(value, JSON_MAX_DEPTH);
@@ -121,7 +121,7 @@ export function createClientRuns(options: {
 }) {
   const { db, repository, timeoutMs, intake, clientActions, bound } = options;
 
-  /** The time limit applies even if the browser lets an action run on. */
+  /** Replaces the outcome if the time limit has passed, because a browser may let an action run on. */
   function limitOutcome(outcome: RunOutcome, duration: number): RunOutcome {
     if (!outcome.ok || duration <= timeoutMs + CLIENT_LATE_MS) return outcome;
     return timedOut(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);

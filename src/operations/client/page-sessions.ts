@@ -22,7 +22,7 @@ import { createVisitorLimits, visitorBlock } from "./visitors.js";
 const HOUR_MS = 60 * 60 * 1000;
 const PREVIEW_MS = 2 * HOUR_MS;
 
-/** A code is used within one redirect. */
+/** Lifetime of a code in seconds. A code is used within one redirect. */
 const CODE_SECONDS = 60;
 
 export interface PageSession {
@@ -31,19 +31,19 @@ export interface PageSession {
   app: { id: number; name: string };
 }
 
-/** The page of an app that an editor opens: the viewer, or the debug page of an action. */
+/** Page that an editor opens: the viewer of an app, or the debug page of an action. */
 export interface Preview {
   appId: number;
-  /** null: the viewer. */
+  /** ID of the action; null for the viewer. */
   actionId: number | null;
 }
 
-/* Each new session removes a few ended ones. */
+/* Deletes a few ended sessions, whenever a new one starts. */
 const DELETE_OLD_PREVIEWS = `
   DELETE FROM credential WHERE id IN
     (SELECT id FROM credential WHERE page_session AND expires_at < now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
 
-/* One statement, so that a code can be used only once. */
+/* Redeems a code. It is one statement, so that a code can be used only once. */
 const REDEEM_PREVIEW = `
   UPDATE credential SET hash = $2
    WHERE hash = $1 AND page_session AND kind = 'viewer' AND app_id = $3 AND action_id IS NOT DISTINCT FROM $4::bigint
@@ -63,7 +63,10 @@ export function createPageSessions(options: {
   const makeRoomForVisitor = createVisitorLimits();
   const viewBucket = createTokenBucket({ limit: VIEWS_PER_APP, windowMs: RATE_WINDOW_MS });
 
-  /** Records the opening of a page, unless this viewer or all together open more pages than people do: the page is served all the same. */
+  /**
+   * Records the opening of a page. If this viewer or all together open more pages than people do, nothing is recorded, but the page is
+   * served.
+   */
   async function emitView(executor: Executor, emitter: Emitter, appId: number, viewer: string): Promise<void> {
     if (room.level() !== "enough" || viewerBucket.take(`${appId} ${viewer}`) > 0 || viewBucket.take(String(appId)) > 0)
       return;
@@ -81,7 +84,7 @@ export function createPageSessions(options: {
     if (retryAfter > 0) throw tooOften("too many new sessions", retryAfter);
   }
 
-  /** @param viewer the person who opens the page; null: none */
+  /** @param viewer person who opens the page, or null */
   async function mintCredential(
     session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
     viewer: string | null,
@@ -163,7 +166,7 @@ export function createPageSessions(options: {
     },
 
     /**
-     * The same for a page of another origin: returns a code that can be exchanged once, within a minute, and is no
+     * Creates a viewer session for a page of another origin. Returns a code that can be exchanged once, within a minute, and that is no
      * credential itself.
      * @throws as `preview`
      */

@@ -1,6 +1,6 @@
 /**
- * Sessions of visitors: of an app's page on the service, and of pages on the origins that an editor listed. Read it to
- * see their limits: by rate, by address, by app and by time.
+ * Sessions of visitors of an app's page on the service, and of pages on the origins that an editor listed. This file has their limits: by
+ * rate, by address, by app and by time.
  */
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
@@ -15,7 +15,7 @@ import { type ExpectedTags, NEXT_UPDATED_AT, requireCurrent } from "../../rules/
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import { recordChange } from "../records/audit.js";
 
-/** The response for a page (contract, section 7). `expiresAt` is ISO 8601. */
+/** Response to a page (contract, section 7). `expiresAt` is ISO 8601. */
 export interface VisitorSession {
   token: string;
   expiresAt: string;
@@ -27,25 +27,28 @@ export interface VisitorRequest {
   /** `Origin` of the page; undefined if no browser sent one. */
   origin: string | undefined;
   address: string;
-  /** The page's current session with its token, which is renewed. */
+  /** Current session of the page with its token. The request renews it. */
   current: { caller: Caller; token: string } | null;
 }
 
-/** Results for listed origins are cached this long, so that sockets cost few queries. */
+/** Time for which results for listed origins are cached, so that sockets cost few queries. */
 const LISTED_MS = 5_000;
 const LISTED_MAX = 1_000;
 const ORIGIN_MAX_CHARACTERS = 300;
 const SELECT_LISTED_ORIGIN = "SELECT 1 FROM app WHERE origins @> ARRAY[$1::text] LIMIT 1";
 
-/** Old sessions are removed a few at a time, so that no visitor waits for many. */
+/** Number of old sessions that one request removes, so that no visitor waits for many. */
 const REMOVED_AT_ONCE = 100;
-/** Only one of this many new sessions checks the whole app, because that reads an index entry for each session. */
+/** Only one of this many new sessions checks the whole app, because the check reads an index entry for each session. */
 const APP_CHECKED_EVERY = 100;
 
-/* Sessions without a sign-in: their visitors lose nothing and get another session. */
+/* Condition for sessions without a sign-in. Their visitors lose nothing if they get another session. */
 const HAS_NO_SESSION = "NOT EXISTS (SELECT FROM app_user_session AS session WHERE session.credential_id = c.id)";
 
-/* $1 app, $2 address block, $3 how many to return. Returns the number of the block's sessions. */
+/**
+ * Removes sessions of one address block. $1 is the app, $2 the address block, $3 the number of sessions to return. Returns the number of
+ * the block's sessions.
+ */
 const HELD_BY_ADDRESS = `
   SELECT count(*)::int AS count FROM
     (SELECT FROM credential WHERE app_id = $1 AND visitor_block = $2 LIMIT $3) AS held`;
@@ -54,14 +57,17 @@ const REMOVE_OF_ADDRESS = `
     SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block = $2 AND ${HAS_NO_SESSION}
      ORDER BY id LIMIT ${REMOVED_AT_ONCE} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
-/* $1 app, $2 number of sessions to keep. */
+/* Removes sessions of an app. $1 is the app, $2 the number of sessions to keep. */
 const REMOVE_OF_APP = `
   DELETE FROM credential WHERE id IN (
     SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block IS NOT NULL AND ${HAS_NO_SESSION}
        AND id <= (SELECT id FROM credential WHERE app_id = $1 AND visitor_block IS NOT NULL ORDER BY id DESC OFFSET $2 LIMIT 1)
      ORDER BY id LIMIT ${REMOVED_AT_ONCE * APP_CHECKED_EVERY} FOR UPDATE SKIP LOCKED) RETURNING id`;
 
-/* $1 credential, $2 app, $3 milliseconds from now, $4 maximum milliseconds from its creation. */
+/**
+ * Extends a session. $1 is the credential, $2 the app, $3 the lifetime from now in milliseconds, $4 the maximum lifetime from its creation
+ * in milliseconds.
+ */
 const RENEW_VISITOR = `
   UPDATE credential SET expires_at = least(now() + $3::float8 * interval '1 millisecond',
                                             created_at + $4::float8 * interval '1 millisecond')
@@ -76,7 +82,7 @@ export const visitorBlock = (appId: number, address: string): Buffer =>
     .digest()
     .subarray(0, 16);
 
-/** Origins whose pages can start sessions of an app's visitors. `updatedAt` is the app's, ISO 8601. */
+/** Origins whose pages can start sessions of an app's visitors. `updatedAt` is that of the app, ISO 8601. */
 export interface ListedOrigins {
   origins: string[];
   updatedAt: string;

@@ -21,7 +21,7 @@ export interface MessageReceipt {
 
 export type ValidatedMessage = Email | Sms;
 
-/** Purpose of a message: the second part of its log event's type (specification, Log events). */
+/** Purpose of a message, which is the second part of its log event's type (specification, Log events). */
 export type MessagePurpose = "communicate" | "dataSourceHook" | "validate" | "2fa";
 
 const recipientsOf = (message: ValidatedMessage): Recipient[] =>
@@ -33,10 +33,10 @@ function contentOf({ to: _, ...content }: ValidatedMessage): Content {
   return content as Content;
 }
 
-/** False for verification: its subject may contain the code. */
+/** True if a log event may contain the subject. False for verification, because the subject may contain the code. */
 const mayNameSubject = (purpose: MessagePurpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
 
-/** The data source entry that caused a message. */
+/** Data source entry that caused a message. */
 export interface OfEntry {
   appId: number;
   dataSourceId: number;
@@ -64,7 +64,7 @@ export function createAcceptance(options: {
     }
   }
 
-  /** @returns its id, and the data of its log event */
+  /** Writes the message. @returns its ID, and the data of its log event */
   async function writeMessage(
     executor: Executor,
     { personId, runId }: Emitter,
@@ -131,7 +131,7 @@ export function createAcceptance(options: {
       if (status === "queued") await outbox.announce(executor);
     },
 
-    /** Records that a hook has sent nothing, and the reason. */
+    /** Records that a hook has sent nothing, with the reason. */
     refuseHooked: (
       executor: Executor,
       emitter: Emitter,

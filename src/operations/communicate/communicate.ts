@@ -73,7 +73,7 @@ export function createCommunicate(options: {
     notice: createNotice({ outbox, destinations, now }),
     reports: createDeliveryReports({ db, destinations, logEvents }),
     sender,
-    /** Releases messages that are not being sent; those of dead processes only if `mayDeclareDead`. */
+    /** Releases messages that are not being sent. Releases those of dead processes only if `mayDeclareDead`. */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const count = await outbox.letGo(holder, sender.known(), mayDeclareDead);
       if (count > 0) log.warn({ count }, "released messages whose sending process has stopped");

@@ -28,11 +28,11 @@ export interface ReportRequest {
 }
 
 const REPORTS_MAX = 100;
-/** Maximum difference between the time in a signature and now. */
+/** Maximum difference in seconds between the time in a signature and the current time. */
 const SIGNED_WITHIN_SECONDS = 300;
 const DETAIL_MAX_CHARACTERS = 500;
 
-/** Types of reports, and their statuses. */
+/** Statuses of messages by the types of reports. */
 const REPORTED_STATUSES = {
   delivered: "delivered",
   delayed: "delayed",
@@ -43,7 +43,7 @@ const REPORTED_STATUSES = {
   rejected: "rejected",
 } as const;
 
-/** Order of statuses: a report only advances a message. */
+/** Ranks of statuses. A report is stored only if its status has a higher rank. */
 const STATUS_RANKS: Partial<Record<MessageStatus, number>> = {
   sent: 0,
   unknown: 0,
@@ -115,7 +115,7 @@ function parseReports(body: string): Report[] {
   return list.map(parseReport);
 }
 
-/* $3 and $4: the id of this service, or the provider's. */
+/* Selects a message by its ID at this service ($3) or at the provider ($4). */
 const SELECT_MESSAGE = `
   SELECT id, kind, status, recipients, run_id AS "runId", person_id AS "personId" FROM message
    WHERE app_id = $1 AND kind = ANY ($2::text[]) AND (id = $3 OR provider_id = $4) FOR UPDATE`;
@@ -128,7 +128,7 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
   const { db, destinations, logEvents } = options;
   const reportBucket = createTokenBucket({ limit: REPORTS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
 
-  /** The kinds of message whose secret signed the request. @throws UNAUTHORIZED */
+  /** Returns the kinds of message whose secret signed the request. @throws ActionError UNAUTHORIZED */
   async function signedKinds(appId: number, { body, signature: input }: ReportRequest): Promise<MessageKind[]> {
     const [, seconds = ""] = /^t=(\d{1,12}),v1=[0-9a-f]{64}$/.exec(input ?? "") ?? [];
     if (input === null || Math.abs(Date.now() / 1000 - Number(seconds || Number.NaN)) > SIGNED_WITHIN_SECONDS)
@@ -160,7 +160,7 @@ export function createDeliveryReports(options: { db: DataSource; destinations: D
     return type && providerId ? [{ id: null, providerId, type, recipient: null, detail }] : [];
   }
 
-  /** The report with secrets masked in its detail. The scan takes time, so it runs before a transaction holds a connection. */
+  /** Returns the report with secrets masked in its detail. The scan takes time, so it runs before a transaction holds a connection. */
   async function maskReport(appId: number, report: Report): Promise<Report> {
     if (report.detail === null) return report;
     const detail = report.detail.slice(0, DETAIL_MAX_CHARACTERS).toWellFormed();

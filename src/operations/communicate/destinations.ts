@@ -1,6 +1,6 @@
 /**
- * Destinations of an app's messages: from its protected settings, or from the operator's configuration. Also masks the
- * values of those settings in replies of servers and providers. Sends nothing.
+ * Finds the destinations of an app's messages: in its protected settings, or in the operator's configuration. Also masks the values of
+ * those settings in replies of servers and providers. Sends nothing.
  */
 import type { Config } from "../../config.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
@@ -12,10 +12,10 @@ import {
 } from "../../rules/message-destination.js";
 import type { Settings } from "../settings/settings.js";
 
-/** The operator's own server, for apps without one. */
+/** Mail server of the operator, for apps without their own. */
 export interface OperatorMail {
   server: Pick<SmtpDestination, "host" | "port" | "secure" | "user" | "password"> | null;
-  /** The sender's address; null if there is none. */
+  /** Address of the sender; null if there is none. */
   from: string | null;
 }
 
@@ -29,12 +29,12 @@ export function operatorMail({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "ma
   return { server: { ...smtpServer, ...credentials }, from: mailFrom };
 }
 
-/** `ours`: the operator's server, which may have any address. */
+/** Mail server of an app. `ours` is true for the operator's server, which may have any address. */
 export type MailDestination = SmtpDestination & { ours: boolean };
 
 /** Fields of a destination whose values are masked in replies. */
 const SECRET_FIELDS = ["user", "password", "pass", "token", "sid", "secret"] as const;
-/** Shorter values would be found by chance in every reply. */
+/** Minimum length of a masked value. Shorter values would be found by chance in every reply. */
 const SECRET_MIN_CHARACTERS = 4;
 
 export type Destinations = ReturnType<typeof createDestinations>;
@@ -55,7 +55,7 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
   }
 
   return {
-    /** null: no server is configured for the app's e-mail. @throws DestinationFault that names the field of the setting */
+    /** Returns the mail server of the app, or null if none is configured. @throws DestinationFault that names the field of the setting */
     async mail(appId: number): Promise<MailDestination | null> {
       const own = smtpDestination(await setting(appId, "__smtp"), operator.from);
       if (own) return { ...own, ours: false };
@@ -63,12 +63,12 @@ export function createDestinations(options: { settings: Settings; scans: SecretS
       return { ...smtpDestination({ ...operator.server, from: operator.from }, null)!, ours: true };
     },
 
-    /** null: no provider is configured for the app's text messages. @throws as `mail` */
+    /** Returns the provider of the app's text messages, or null if none is configured. @throws as `mail` */
     async sms(appId: number): Promise<SmsDestination | null> {
       return smsDestination(await setting(appId, "__sms"));
     },
 
-    /** Secret with which a provider signs delivery reports; null if the app has none. */
+    /** Returns the secret with which a provider signs delivery reports; null if the app has none. */
     async reportSecret(appId: number, kind: "email" | "sms", field: "secret" | "token"): Promise<string | null> {
       const value = await setting(appId, kind === "email" ? "__smtp" : "__sms");
       const secret = typeof value === "object" && value !== null ? (value as Record<string, unknown>)[field] : null;

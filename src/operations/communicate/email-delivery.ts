@@ -14,7 +14,7 @@ export type DeliveryControl = { mayBegin: () => Promise<boolean>; signal: AbortS
 const addressesOf = (recipients: readonly Recipient[], type: string) =>
   recipients.filter((one) => one.type === type).map(({ name, address }) => ({ name: name ?? "", address }));
 
-/** The composed message. All content is in the message; nothing is read from a file or a URL. */
+/** Composes the message. All content is in the message; nothing is read from a file or a URL. */
 async function composeMail(
   message: ClaimedMessage,
   email: Omit<Email, "to">,
@@ -45,7 +45,7 @@ async function composeMail(
   return composer.compile().build();
 }
 
-/** Each recipient with the outcome of this attempt. */
+/** Returns the recipients, each with the outcome of this attempt. */
 function withOutcome(
   recipients: readonly Recipient[],
   delivery: Delivery,
@@ -92,7 +92,7 @@ export function createEmailDelivery(options: {
   const { smtp, destinations, connections, host } = options;
   const domain = isIP(host.replace(/[[\]]/g, "")) !== 0 ? `[${host.replace(/[[\]]/g, "")}]` : host;
 
-  /** @throws only errors of the database */
+  /** Sends an e-mail. @throws only errors of the database */
   return async function deliverEmail(
     message: ClaimedMessage,
     { mayBegin, signal }: DeliveryControl,

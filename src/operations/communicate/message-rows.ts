@@ -1,4 +1,4 @@
-/** Messages as they are shown: the outbox as a list, and one complete message. Only reads. */
+/** Reads messages as callers get them: the outbox as a list, and one complete message. */
 
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -15,7 +15,7 @@ export interface MessageSummary {
   status: MessageStatus;
   /** null for text messages. */
   subject: string | null;
-  /** The first five recipients in the list. */
+  /** In a list only the first five recipients. */
   to: (Omit<Recipient, "status" | "detail"> & { status: string | null; detail: string | null })[];
   /** Number of recipients. */
   recipients: number;
@@ -94,7 +94,7 @@ export async function listMessages(
     `SELECT count(*) AS total FROM message WHERE ${MATCHING_MESSAGES}`,
     values,
   );
-  // Size of a list row: a subject, five addresses, a server's reply.
+  // The size of a row in the list: a subject, five addresses and a server's reply.
   const messageSizes = await rows<SizedRow>(
     db,
     `SELECT id, 4096 AS bytes FROM message WHERE ${MATCHING_MESSAGES} ORDER BY id DESC LIMIT $4 OFFSET $5`,

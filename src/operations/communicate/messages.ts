@@ -29,7 +29,7 @@ export function createMessages(options: {
 }) {
   const { db, outbox, acceptance, now } = options;
 
-  /** Stores all of them or none, each with its event. */
+  /** Stores all messages or none, each with its event. */
   async function acceptMessage(
     caller: Caller,
     appId: number,
@@ -48,7 +48,7 @@ export function createMessages(options: {
       return (await acceptMessage(caller, appId, [parseEmail(body)], key))[0]!;
     },
 
-    /** The same for each of `[{options, data}]`: all or none. */
+    /** Stores one message for each item of `[{options, data}]`, or none. */
     async sendEmails(caller: Caller, appId: number, body: unknown, key: string | null): Promise<MessageReceipt[]> {
       return acceptMessage(caller, appId, parseBatch(body, parseEmail), key);
     },

@@ -1,4 +1,4 @@
-/** E-mails of the service about an app, sent by the app's destination: rows of its outbox. Their acceptance starts no action. */
+/** Sends e-mails of the service about an app through the app's destination: they are rows of its outbox. Storing one starts no action. */
 import { randomUUID } from "node:crypto";
 import type { Executor } from "../../data/database.js";
 import { DestinationFault } from "../../rules/message-destination.js";
@@ -15,7 +15,7 @@ export type SendNotice = (
 export function createNotice(options: { outbox: Outbox; destinations: Destinations; now: () => number }): SendNotice {
   const { outbox, destinations, now } = options;
 
-  /** A faulty setting keeps the message in the outbox, where Studio shows it; the fault is shown with the setting. */
+  /** A faulty setting keeps the message in the outbox, where Studio shows it. Studio shows the fault with the setting. */
   async function statusFor(appId: number): Promise<"kept" | "queued"> {
     try {
       return (await destinations.mail(appId)) ? "queued" : "kept";

@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Email, Sms } from "../../rules/message-input.js";
 
-/** Notification channel: messages are waiting to be sent. */
+/** Notification channel: a message means that messages are waiting to be sent. */
 export const MESSAGE_CHANNEL = "svc_message";
 
 export const MESSAGE_STATUSES = [
@@ -23,7 +23,7 @@ export const MESSAGE_STATUSES = [
 export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
 export type MessageKind = "email" | "sms";
 
-/** A recipient and the outcome; without a status the message has yet to be sent to it. */
+/** Recipient and outcome. Without a status, the message has not been sent to this recipient yet. */
 export interface Recipient {
   /** An e-mail address or a phone number. */
   address: string;
@@ -38,7 +38,7 @@ export type Content = Omit<Email, "to"> | Omit<Sms, "to">;
 
 export interface NewMessage {
   appId: number;
-  /** `kept`: stored only, because no provider is configured that could send the message. */
+  /** Status. `kept` means that the message is only stored, because no provider is configured that could send it. */
   status: "kept" | "queued";
   content: Content;
   recipients: readonly Recipient[];
@@ -68,7 +68,7 @@ export type Settlement = { recipients: readonly Recipient[]; detail: string } & 
   | { status: "queued"; dueAt: Date }
 );
 
-/** Attempts end this long after acceptance. */
+/** Time after acceptance at which attempts end. */
 const TRY_FOR = "interval '24 hours'";
 
 const INSERT_MESSAGE = `
@@ -78,9 +78,9 @@ const INSERT_MESSAGE = `
          $9::timestamptz + ${TRY_FOR}
   RETURNING id`;
 
-/*
- * Claims due messages of the apps with the fewest in progress here; $2 and $3 are the apps and their numbers, $4 the
- * limit of one app, $5 the total, $6 the time.
+/**
+ * Claims due messages of the apps with the fewest in progress in this process. $2 and $3 are the apps and their numbers, $4 the limit of
+ * one app, $5 the total limit, $6 the time.
  */
 const CLAIM_MESSAGES = `
   WITH RECURSIVE waiting (app_id) AS (
@@ -106,14 +106,14 @@ const CLAIM_MESSAGES = `
             message.created_at AS "createdAt", delayed_at IS NOT NULL AS "wasDelayed", run_id AS "runId",
             person_id AS "personId"`;
 
-/* Only while the lease is valid: afterwards another process decides the outcome. */
+/* Marks the message as being sent. Works only while the lease is valid: afterwards, another process decides the outcome. */
 const HAND_OVER = `
   UPDATE message SET handed_at = now()
    WHERE id = $1 AND holder = $2 AND EXISTS (SELECT FROM instance WHERE id = $2 AND lease_until >= now()) RETURNING id`;
 
-/*
- * $1 message, $2 holder, $3 status, $4 recipients, $5 detail, $6 due, $7 provider's id. If a provider gives two
- * messages one id, the first keeps it.
+/**
+ * Stores an outcome. $1 is the message, $2 the holder, $3 the status, $4 the recipients, $5 the detail, $6 the time of the next attempt, $7
+ * the provider's ID. If a provider gives two messages one ID, the first keeps it.
  */
 const SETTLE_MESSAGE = `
   UPDATE message SET status = $3, recipients = $4, detail = $5, due_at = $6,
@@ -124,7 +124,7 @@ const SETTLE_MESSAGE = `
          delayed_at = CASE WHEN $3 = 'queued' THEN coalesce(delayed_at, now()) ELSE delayed_at END
    WHERE id = $1 AND holder = $2 RETURNING id`;
 
-/* Messages whose lease has expired: sent again if certainly no part was sent, otherwise a person decides. */
+/* Releases messages whose lease has expired. A message is sent again if certainly no part of it was sent; otherwise a person decides. */
 const LET_GO = `
   UPDATE message
      SET status = CASE WHEN handed_at IS NULL THEN 'queued' ELSE 'unknown' END, holder = NULL,
@@ -134,14 +134,14 @@ const LET_GO = `
 const RELEASE_LOST_MESSAGES = `
   ${LET_GO} WHERE holder IS NOT NULL
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = message.holder AND lease_until >= now()) RETURNING id`;
-/*
- * Releases claimed messages that the process $1 does not know, because the response to its claim was lost. $2 are the
- * messages that it knows.
+/**
+ * Releases claimed messages that the process $1 does not know of, because the response to its claim was lost. $2 are the messages that it
+ * knows.
  */
 const RELEASE_ORPHAN_MESSAGES = `
   ${LET_GO} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
 
-/* Stores a person's decision. $1 app, $2 message, $3 status, $4 the time. */
+/* Stores a person's decision. $1 is the app, $2 the message, $3 the status, $4 the time. */
 const DECIDE_MESSAGE = `
   UPDATE message SET status = $3, updated_at = now(), handed_at = NULL,
          due_at = CASE WHEN $3 = 'queued' THEN $4::timestamptz END,
@@ -154,7 +154,7 @@ export type Outbox = ReturnType<typeof createOutbox>;
 
 export function createOutbox(db: DataSource) {
   return {
-    /** Writes the message's row. @param now the time from which it is sent */
+    /** Writes the message's row. @param now time from which the message is sent */
     async accept(executor: Executor, message: NewMessage, now: Date): Promise<number> {
       const { appId, status, content, recipients, reference, runId, personId } = message;
       const jsonTexts = [JSON.stringify(content), JSON.stringify(recipients)];
@@ -181,7 +181,7 @@ export function createOutbox(db: DataSource) {
       return rows(db, CLAIM_MESSAGES, [holder, ...held, share, count, now]);
     },
 
-    /** Records that the content is being sent now. Returns false if another process holds the message: then nothing may be sent. */
+    /** Records that the content is being sent now. Returns false if another process holds the message; then nothing may be sent. */
     async handOver(holder: string, id: number): Promise<boolean> {
       return (await rows(db, HAND_OVER, [id, holder])).length > 0;
     },
@@ -196,8 +196,8 @@ export function createOutbox(db: DataSource) {
     },
 
     /**
-     * Releases messages that the database gave to `holder` without its knowledge and, if `mayDeclareDead`, messages of
-     * dead processes. Returns their number.
+     * Releases messages that the database assigned to `holder` without its knowledge and, if `mayDeclareDead`, messages of dead processes.
+     * Returns their number.
      */
     async letGo(holder: string, known: readonly number[], mayDeclareDead: boolean): Promise<number> {
       const lostMessages = mayDeclareDead ? await rows(db, RELEASE_LOST_MESSAGES) : [];
@@ -216,7 +216,7 @@ export function createOutbox(db: DataSource) {
       return (await rows(executor, DECIDE_MESSAGE, [appId, id, status, now])).length > 0;
     },
 
-    /** Time at which the next message is due; null if none waits. */
+    /** Returns the time at which the next message is due; null if none waits. */
     async nextDue(): Promise<Date | null> {
       return (await rows<{ next: Date | null }>(db, NEXT_DUE))[0]!.next;
     },

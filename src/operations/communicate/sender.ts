@@ -15,13 +15,15 @@ const SENDER_SLOTS = 100;
 const APP_SHARE = 1 / 10;
 const FIRST_PAUSE_MS = 30_000;
 const LONGEST_PAUSE_MS = 3_600_000;
-/** Time for which writing a status is retried; afterwards the status counts as unknown. */
+/** Number of attempts to write a status. Afterwards the status counts as unknown. */
 const SETTLE_ATTEMPTS = 60;
 const SETTLE_AGAIN_MS = 500;
 
 type DeliverMessage = (message: ClaimedMessage, handing: DeliveryControl) => Promise<TryOutcome>;
 
-/** Doubles each time, up to an hour, with a random quarter, so that retries are spread out. */
+/**
+ * Returns the pause before the next attempt. It doubles each time, up to an hour, with a random quarter, so that retries are spread out.
+ */
 function pauseAfter(attempts: number): number {
   const longestPauseMs = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** Math.min(attempts - 1, 10));
   return longestPauseMs * (0.75 + Math.random() / 4);
@@ -68,7 +70,7 @@ export function createSender(options: {
     }
   }
 
-  /** One attempt. Every message gets an outcome: otherwise a message whose attempt failed unexpectedly would stay claimed. */
+  /** Makes one attempt. Every message gets an outcome: otherwise a message whose attempt failed unexpectedly would stay claimed. */
   async function attemptDelivery(message: ClaimedMessage): Promise<TryOutcome> {
     let hasBegun = false;
     const mayBegin = async () => {
@@ -91,14 +93,14 @@ export function createSender(options: {
   }
 
   function startSending(message: ClaimedMessage): void {
-    // No outcome is written: when the lease expires, the message is released according to its stored state.
+    // No outcome is written. When the lease expires, the message is released according to its stored state.
     const logUnsettled = (err: unknown) =>
       log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
     inHand.take(message, sendMessage(message).catch(logUnsettled));
   }
 
   return {
-    /** Messages that this process knows that it holds. */
+    /** IDs of the messages that this process holds to its knowledge. */
     known: inHand.ids,
     whenFree: inHand.whenFree,
 

@@ -10,18 +10,18 @@ import { failedOutcome, type TryOutcome } from "./try-outcome.js";
 
 const DETAIL_MAX_CHARACTERS = 500;
 const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
-/** Certainly not accepted, and worth another attempt. */
+/** Statuses of a response that certainly did not accept the message, and that are worth another attempt. */
 const REFUSED_FOR_NOW = [408, 425, 429, 503];
 
 interface PreparedSms {
   url: URL;
   headers: Record<string, string>;
   body: string;
-  /** Field of a JSON response with the provider's id of the message. */
+  /** Name of the field in a JSON response that has the provider's ID of the message. */
   idField: "sid" | "id";
 }
 
-/** `t=<Unix seconds>,v1=<hex>`: HMAC-SHA256 of `<t>.<body>`. */
+/** Returns the signature `t=<Unix seconds>,v1=<hex>`: the HMAC-SHA256 of `<t>.<body>`. */
 export function signBody(secret: string, body: string, seconds: number): string {
   return `t=${seconds},v1=${createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex")}`;
 }

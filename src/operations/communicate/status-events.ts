@@ -6,8 +6,8 @@ import type { ClaimedMessage, MessageStatus, Recipient, Settlement } from "./out
 const NAMED_RECIPIENTS = 10;
 
 /**
- * Emitter of a status event. The event has the same cause as the message, so that the limit on chains of runs also
- * counts runs that messages start.
+ * Returns the emitter of a status event. The event has the same cause as the message, so that the limit on chains of runs also counts runs
+ * that messages start.
  */
 export const emitterOf = ({ runId, personId }: Pick<ClaimedMessage, "runId" | "personId">): Emitter => ({
   kind: "api",
@@ -16,7 +16,7 @@ export const emitterOf = ({ runId, personId }: Pick<ClaimedMessage, "runId" | "p
   runId,
 });
 
-/** Event type by the new status of the message. */
+/** Type of the event by the new status of the message. */
 export const EVENT_BY_STATUS: Partial<Record<MessageStatus | "delayed", string>> = {
   delivered: "email.delivered",
   delayed: "email.delayed",
@@ -30,7 +30,7 @@ export function eventData(messageId: number | null, recipients: readonly Recipie
   return { messageId, to, recipients: recipients.length, detail };
 }
 
-/** Event data of an attempt: the first temporary refusal, or recipients refused permanently. */
+/** Emits the event of an attempt: the first temporary refusal, or recipients that were refused permanently. */
 export async function emitStatus(
   logEvents: LogEvents,
   executor: Executor,

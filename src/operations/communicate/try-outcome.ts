@@ -9,12 +9,12 @@ export type TryOutcome =
       detail: string;
       providerId?: string | null;
     }
-  /** Certainly refused, temporarily. */
+  /** Certainly refused, but only temporarily. */
   | { kind: "later"; recipients: Recipient[]; detail: string }
-  /** Another process holds the message; nothing was sent. */
+  /** Not sent, because another process holds the message. */
   | { kind: "fenced" };
 
-/** Outcome of a message that cannot be sent with the current settings. */
+/** Returns the outcome of a message that cannot be sent with the current settings. */
 export function failedOutcome({ recipients }: ClaimedMessage, detail: string): TryOutcome {
   return { kind: "done", status: "failed", recipients, detail };
 }

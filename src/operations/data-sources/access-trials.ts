@@ -23,22 +23,22 @@ import type { EntrySearches } from "./entry-searches.js";
 /** Maximum entries in the result. */
 const EXAMPLE_ENTRIES = 20;
 
-/** Decision of the rules about one verb. */
+/** Decision of the rules about one operation. */
 export interface TriedVerb {
   verb: EntryVerb;
   allowed: boolean;
-  /** Index of the deciding rule, from 0; null if none matches. */
+  /** Index of the rule that decides, from 0; null if none matches. */
   rule: number | null;
   /** Known columns of the data source that may be read or written. */
   columns: string[];
   /** Columns that must be in the where or the data. */
   required: readonly string[];
-  /** Reason why it is not allowed although a rule matches; otherwise null. */
+  /** Reason why the operation is not allowed although a rule matches; otherwise null. */
   reason: string | null;
 }
 
 export interface AccessTrial {
-  /** The user without hashed columns; null for an anonymous visitor. */
+  /** User without hashed columns; null for an anonymous visitor. */
   user: UserData | null;
   verbs: TriedVerb[];
   /** The first matching entries; null if reading is not allowed. */
@@ -121,8 +121,10 @@ export function createAccessTrials(options: {
 
   return {
     /**
-     * @param body `{user, accessRules, where}`; defaults: an anonymous visitor, the stored rules, and what the rules require
-     * @throws REQUEST_INVALID naming the field, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
+     * Tests access rules.
+     * @param body `{user, accessRules, where}`; the defaults are an anonymous visitor, the stored rules, and the where that the rules
+     * require
+     * @throws ActionError REQUEST_INVALID that names the field, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
      */
     async try({ appId, ref }: DataSourceTarget, body: unknown, reserve?: ReserveBytes): Promise<AccessTrial> {
       const { user: whom, accessRules, where: testedWhere } = isObject(body) ? body : {};

@@ -1,6 +1,6 @@
 /**
- * Users of an app: entries of a data source with a hashed column, as which a page signs in. The sign-in belongs to the page's credential
- * and lasts while the entry has the values that proved it. Creates no credential.
+ * Users of an app. A page signs in as an entry of a data source with a hashed column. The sign-in belongs to the page's credential. It is
+ * valid while the entry has the values that proved it. Creates no credential.
  */
 import type { DataSource as Database } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
@@ -33,9 +33,9 @@ export interface AddressProof {
   by: VerifiedBy;
 }
 
-/*
- * Only these data sources have users: those with `isUsers`, and for a proven address the one in the verification
- * setting. Sign-ins at other data sources, from an earlier release, do not count.
+/**
+ * Condition for data sources with users: those with `isUsers`, and for a proven address the one in the verification setting. Sign-ins at
+ * other data sources, from an earlier release, do not count.
  */
 const HOLDS_USERS = "(source.is_users OR session.verified <> '{}')";
 
@@ -48,9 +48,9 @@ const SELECT_APP_USER = `
       ON entry.app_id = session.app_id AND entry.id = session.entry_id AND entry.data_source_id = session.data_source_id
    WHERE session.credential_id = $1 AND session.app_id = $2 AND ${HOLDS_USERS}`;
 
-/*
- * Takes the oldest entry, so that a later entry with the same address does not take over. Searches all matches, so that
- * a missing entry takes as long.
+/**
+ * Selects the oldest matching entry, so that a later entry with the same address does not take over. Searches all matches, so that a
+ * missing entry takes as long.
  */
 const SELECT_CANDIDATE = `
   WITH found AS MATERIALIZED (
@@ -65,17 +65,18 @@ const SIGN_IN = `
     SET data_source_id = excluded.data_source_id, entry_id = excluded.entry_id, columns = excluded.columns,
         proof = excluded.proof, verified = excluded.verified, pending = excluded.pending, created_at = clock_timestamp()`;
 
-/*
- * $1 credential, $2 app, $3 data source, $4 entry, $5 the proof. The code belonged to the user who was signed in then.
+/**
+ * Adds a proof. $1 is the credential, $2 the app, $3 the data source, $4 the entry, $5 the proof. It applies only if the user who requested
+ * the code is still signed in.
  */
 const ADD_PROOF = `
   UPDATE app_user_session SET verified = verified || $5::jsonb, pending = false
    WHERE credential_id = $1 AND app_id = $2 AND data_source_id = $3 AND entry_id = $4 RETURNING credential_id`;
 
-/* $1 app, $2 data source, $3 entry. */
+/* Selects an entry. $1 is the app, $2 the data source, $3 the entry. */
 const ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
-/** Proof over the entry's values; it changes when they change. */
+/** Returns a digest of the entry's values, which changes when they change. */
 const proofOf = (data: EntryData, columns: readonly string[]): Buffer =>
   digest(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
 
@@ -102,7 +103,7 @@ export function createAppUsers(options: {
 }) {
   const { db, attempts, needsSecondFactor } = options;
 
-  /** True if every secret matches the entry. All are computed, also for a missing entry, so that both take as long. */
+  /** True if every secret matches the entry. All hashes are computed, even for a missing entry, so that both take as long. */
   async function provesIdentity(secrets: EntryData, found: EntryData | undefined, turn: HashTurn): Promise<boolean> {
     let isProven = found !== undefined;
     for (const [column, value] of Object.entries(secrets)) {
@@ -113,8 +114,8 @@ export function createAppUsers(options: {
   }
 
   /**
-   * User who is signed in to the page of that credential. null if there is none, or if the entry or its password has
-   * changed. `pending`: the second factor is missing, and the page has no user yet.
+   * Returns the user who is signed in to the page of that credential; null if there is none, or if the entry or its password has changed.
+   * With `pending` the second factor is missing, and the page has no user yet.
    */
   async function signedIn(
     credentialId: number | null,
@@ -134,7 +135,7 @@ export function createAppUsers(options: {
     };
   }
 
-  /** The page's user. */
+  /** Returns the user of the page with that credential. */
   async function userOfCredential(credentialId: number | null, appId: number): Promise<AppUser | null> {
     const found = await signedIn(credentialId, appId);
     if (!found || found.pending) return null;
@@ -160,7 +161,7 @@ export function createAppUsers(options: {
     signedIn,
     userOfCredential,
 
-    /** The page's user; null for callers that are not pages. */
+    /** Returns the page's user; null for callers that are not pages. */
     async userOf(caller: Caller | null): Promise<AppUser | null> {
       if (caller?.appId == null || (caller.kind !== "viewer" && caller.kind !== "live")) return null;
       return userOfCredential(caller.credentialId, caller.appId);

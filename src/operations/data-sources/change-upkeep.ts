@@ -1,14 +1,17 @@
-/** Removes changes that no subscriber can resume from, and expired failed sign-ins, in small batches. */
+/** Removes changes that are too old for a subscriber to resume from, and expired failed sign-ins, in small batches. */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 
 const EVERY_MS = 60_000;
 const BATCH = 1_000;
-/** Longer than a position is valid (entry-positions.ts). */
+/** Time for which changes are stored; longer than a position is valid (entry-positions.ts). */
 const CHANGES_KEPT_FOR = "15 minutes";
 
-/* Stores the position first up to which changes are removed: subscriptions cannot resume from earlier positions. */
+/**
+ * Removes old changes. It first stores the position up to which they are removed, because subscriptions cannot resume from earlier
+ * positions.
+ */
 const FORGET_CHANGES = `
   WITH old AS (
     SELECT id, app_id, data_source_id FROM data_source_change WHERE created_at < now() - interval '${CHANGES_KEPT_FOR}'
@@ -33,7 +36,7 @@ export function createChangeUpkeep({ db }: { db: Database }) {
   }
 
   return {
-    /** Returns the Unix time in milliseconds of the next call. */
+    /** Removes old rows. Returns the Unix time in milliseconds of the next call. */
     async clean(): Promise<number> {
       await dropAll(FORGET_CHANGES);
       await dropAll(FORGET_FAILURES);

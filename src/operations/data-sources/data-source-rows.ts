@@ -9,10 +9,10 @@ import { type ExpectedTags, requireCurrent } from "../../rules/precondition.js";
 import { type EntityReference, referenceKey, referenceParameters } from "../../rules/reference.js";
 import type { IndexWish } from "./index-definitions.js";
 
-/** Notification channel with `appId`: a data source was changed or removed. */
+/** Notification channel with `appId`: a message means that a data source was changed or removed. */
 export const DATA_SOURCE_CHANNEL = "svc_data_source";
 
-/** A cached result is used at most this long, even if notifications are lost. */
+/** Maximum time for which a cached result is used, even if notifications are lost. */
 const KNOWN_MS = 5_000;
 const KNOWN_MAX = 5_000;
 
@@ -21,20 +21,20 @@ export interface StoredDataSource {
   appId: number;
   organizationId: number;
   name: string;
-  /** In the order in which they first appeared. */
+  /** Columns in the order in which they first appeared. */
   columns: string[];
   accessRules: AccessRule[];
   hooks: EntryHook[];
   /** Columns that are or were hashed: no caller can read them. */
   hashedColumns: string[];
   indexes: IndexWish[];
-  /** True if pages can sign in by its entries. */
+  /** True if pages can sign in with its entries. */
   isUsers: boolean;
   createdAt: Date;
   updatedAt: Date;
 }
 
-/** A data source as callers see it (contract, packages). Times are ISO 8601. */
+/** Data source as callers see it (contract, packages). Times are ISO 8601. */
 export type DataSourceView = Omit<StoredDataSource, "createdAt" | "updatedAt" | "hashedColumns"> & {
   createdAt: string;
   updatedAt: string;
@@ -66,7 +66,7 @@ const BY_ID = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND id = $2`;
 const WHOLE_KEY = "hashtextextended('svc_data_source:' || $1::bigint || ':' || $2::bigint, 0)";
 
 /**
- * Serializes removals and restores of all entries until the transaction ends. Acquired before every row lock: both lock
+ * Serializes removals and restores of all entries until the transaction ends. This lock precedes every row lock: both operations lock
  * entries before the data source, as an update of an entry does, so that none of them deadlocks.
  */
 export async function lockWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
@@ -74,10 +74,9 @@ export async function lockWholeSource(executor: Executor, appId: number, id: num
 }
 
 /**
- * Blocks removals and restores of the whole data source until the transaction ends. Changes that refer to the data
- * source (new entries or a snapshot, whose foreign keys lock its row) acquire it before they lock entries, because they
- * lock in the other order.
- * @throws DATA_SOURCE_NOT_FOUND if a removal was first
+ * Blocks removals and restores of the whole data source until the transaction ends. Changes with a foreign key to the data source (new
+ * entries or a snapshot) lock its row before entries, which is the other order. So they need this lock first.
+ * @throws ActionError DATA_SOURCE_NOT_FOUND if a removal came first
  */
 export async function shareWholeSource(executor: Executor, appId: number, id: number): Promise<void> {
   await rows(executor, `SELECT pg_advisory_xact_lock_shared(${WHOLE_KEY})`, [appId, id]);

@@ -38,13 +38,13 @@ const SIZE = `
 
 const UNRESTRICTED_GRANT = { mayTouch: () => true, required: [], tests: {}, fingerprint: "everything" };
 
-/** A duplicate name as the error that callers get; other errors unchanged. */
+/** Translates the error for a duplicate name; returns other errors unchanged. */
 export function nameTaken(error: unknown): unknown {
   if (!isDuplicate(error)) return error;
   return new ActionError("NAME_ALREADY_EXISTS", "another data source of this app has that name");
 }
 
-/** The data source to change, and the states that the change may start from. */
+/** Data source to change, and the states on which the change may be based. */
 export interface DataSourceTarget {
   appId: number;
   ref: EntityReference;
@@ -82,7 +82,7 @@ export function createDataSources(options: {
   }
 
   return {
-    /** @throws errors of `reserve`, which is called before they are read */
+    /** Lists data sources. @throws errors of `reserve`, which is called before the data sources are read */
     async list(appId: number, reserve?: ReserveBytes): Promise<DataSourceView[]> {
       const [held] = await rows<{ bytes: number }>(db, SIZE, [appId]);
       await reserve?.(held!.bytes);
@@ -156,15 +156,16 @@ export function createDataSources(options: {
       return this.get(appId, { id });
     },
 
-    /** Removes it with its entries and snapshots. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
+    /** Removes the data source with its entries and snapshots. @throws ActionError DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
     async remove(caller: Caller, { appId, ref, precondition }: DataSourceTarget): Promise<void> {
       const source = await sources.find(appId, ref);
       await db.transaction(async (manager) => {
         await lockWholeSource(manager, appId, source.id);
         await checkSource(manager, appId, source.id, precondition);
-        // In batches: one statement for millions of entries would exceed the statement timeout.
+        // Entries are removed in batches, because one statement for millions of entries would exceed the statement timeout.
         await removeOthers(manager, source, [], { entries: -1, bytes: 0 });
-        // Last, because an update of an entry also locks the entry before the data source: the other order deadlocks.
+        // The data source comes last, because an update of an entry also locks the entry before the data source. The other order would
+        // deadlock.
         await deleteSource(manager, appId, source.id, precondition);
         await recordChange(manager, caller, {
           appId,

@@ -69,8 +69,9 @@ export function createEntries(options: {
   const { db, sources, changes, writes, commits, imports, versions, searches, recent, exports, feed } = options;
 
   /**
-   * Callers without any of the rights do not learn whether the data source exists, nor about faults of their request.
-   * @param verbs the rules must grant at least one of them; trusted callers have all
+   * Finds the data source and the caller's rights. Callers without any of the rights learn neither whether the data source exists nor about
+   * faults of their request.
+   * @param verbs operations of which the rules must grant at least one; trusted callers have all
    */
   async function openSource(visit: AdmittedRequest, { appId, ref }: DataSourceTarget, ...verbs: EntryVerb[]) {
     const rights = await options.rights.of(visit);
@@ -99,7 +100,7 @@ export function createEntries(options: {
       return one(rights, source, id);
     },
 
-    /** A page of entries, or the result of an aggregate. @throws as `get`; REQUEST_INVALID */
+    /** Returns a page of entries, or the result of an aggregate. @throws as `get`; REQUEST_INVALID */
     async find(
       visit: AdmittedRequest,
       place: DataSourceTarget,
@@ -119,7 +120,7 @@ export function createEntries(options: {
       return searches.distinct(rights, source, columns);
     },
 
-    /** Name of the data source, and the texts of all entries that the caller can see. @throws as `get` */
+    /** Returns the name of the data source, and the texts of all entries that the caller can see. @throws as `get` */
     async export(visit: AdmittedRequest, place: DataSourceTarget, wish: ExportWish) {
       const { rights, source } = await openSource(visit, place, "select");
       const scope = rights.scope(source, null);
@@ -195,7 +196,7 @@ export function createEntries(options: {
       return versions.list(await sources.find(appId, ref));
     },
 
-    /** Kinds of recent queries, with the indexes that serve them. */
+    /** Lists kinds of recent queries, with the indexes that serve them. */
     async listQueries({ appId, ref }: DataSourceTarget): Promise<RecentQuery[]> {
       return recent.list(await sources.find(appId, ref));
     },

@@ -27,7 +27,7 @@ import { isUniqueName, uniqueColumns } from "./index-definitions.js";
 /** Notification channel with `appId:dataSourceId`: entries have changed. */
 export const ENTRY_CHANNEL = "svc_entry";
 
-/** Maximum of one change that is stored entry by entry for followers; a larger one resets them. */
+/** Maximum number of entries of one change that are stored one by one for subscribers. A larger change resets them. */
 export const LISTED_ENTRIES = 10_000;
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
 
@@ -37,10 +37,10 @@ const NEW_COLUMNS = `
      WHERE NOT columns @> jsonb_build_array(name))
    WHERE app_id = $1 AND id = $2 AND NOT columns @> $3::jsonb`;
 
-/*
- * $1 app, $2 data source, $3 added entries, $4 added bytes, $5 bulk, $6 inserted ids, $7 replaced entries, $8 audit
- * entry, null for none, $9 the person, $10 the credential. The row with the counts is locked before the change gets its
- * number. A reader that sees one change therefore also sees all changes with lower numbers.
+/**
+ * Updates the counts of a data source. $1 is the app, $2 the data source, $3 and $4 the added entries and bytes, $5 true for a bulk change,
+ * $6 the inserted IDs, $7 the replaced entries, $8 the audit entry or null, $9 the person, $10 the credential. The row with the counts is
+ * locked before the change gets its number. So a reader that sees one change also sees all changes with lower numbers.
  */
 const UPDATE_SOURCE_SIZE = `
   WITH tally AS (
@@ -59,7 +59,7 @@ const UPDATE_SOURCE_SIZE = `
            WHERE app_id = $1 AND data_source_id <> $2)::float8 + bytes AS bytes
     FROM tally`;
 
-/** The writer: the emitter of its events, and the page's user. */
+/** Writer: the emitter of its events, and the page's user. */
 export interface EntryWriter {
   emitter: Emitter;
   userEmail: string | null;
@@ -81,7 +81,7 @@ export class EntryChange {
   /** Earlier states of entries, each as JSON. */
   readonly replaced: string[] = [];
   private replacedBytes = 0;
-  /** Set for a change that is reported as one event, however few entries it has. */
+  /** Name of a change that is reported as one event, however few entries it has. */
   operation: string | null = null;
   counts = { inserted: 0, updated: 0, deleted: 0 };
   bytes = 0;
@@ -152,18 +152,18 @@ export class EntryChange {
     }
   }
 
-  /** Counts entries that were inserted together. @param ids null if they exceed `room` */
+  /** Counts entries that were inserted together. @param ids null if there is no room for them */
   addMade(ids: readonly number[] | null, counts: { count: number; bytes: number }): void {
     this.addCounted({ inserted: counts.count }, counts.bytes);
     this.addIds(ids);
   }
 
-  /** IDs of entries that are counted already. */
+  /** Adds IDs of entries that are counted already. */
   addIds(ids: readonly number[] | null): void {
     for (const id of ids ?? []) this.inserted.push(id);
   }
 
-  /** Only counts entries of a bulk change. */
+  /** Counts entries of a bulk change without their IDs. */
   addCounted(counts: Partial<typeof this.counts>, bytes: number): void {
     for (const [name, count] of Object.entries(counts)) this.counts[name as keyof typeof this.counts] += count;
     this.bytes += bytes;
@@ -178,8 +178,7 @@ export class EntryChange {
 }
 
 /**
- * Error for a repeated value of a unique index. The message has no values, and only those columns that the writer may
- * access.
+ * Returns the error for a repeated value of a unique index. The message has no values, and only those columns that the writer can access.
  */
 function duplicateOf(source: StoredDataSource, { mayName }: EntryWriter, index: string | undefined): ActionError {
   const columns = uniqueColumns(source, source.indexes, index);
@@ -199,7 +198,7 @@ function refusalOf(error: unknown, source: StoredDataSource, writer: EntryWriter
 
 export type EntryChanges = ReturnType<typeof createEntryChanges>;
 
-/** @param quotaBytes total size of one app's entries; 0 is unlimited */
+/** @param quotaBytes maximum total size of one app's entries; 0 means unlimited */
 export function createEntryChanges(options: {
   db: Database;
   logEvents: LogEvents;
@@ -285,7 +284,7 @@ export function createEntryChanges(options: {
   };
 }
 
-/** Sets the counts of a new data source; its first entries emit no event of their own. */
+/** Sets the counts of a new data source, whose first entries emit no event of their own. */
 export async function finishNew(
   executor: Executor,
   { appId, id }: StoredDataSource,

@@ -28,11 +28,11 @@ import { replacementData, requireUnchangedEntry, viewFor } from "./entry-writes.
 /** Response to a commit: the written entries, or their number. */
 export type CommitResult = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
 
-/** Bytes that are validated before other work may run: some milliseconds. */
+/** Number of bytes that are validated before other work can run. They take some milliseconds. */
 const JUDGED_AT_ONCE_BYTES = 256 * 1024;
 const nextEventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Maximum JSON of entries in the response to a commit; larger ones are not returned. */
+/** Maximum JSON bytes of entries in the response to a commit. If they are larger, the response has only their number. */
 const RETURNED_MAX_BYTES = 8 * 1024 * 1024;
 
 interface CommitGrants {
@@ -55,12 +55,15 @@ function grantsOf(rights: Rights, source: StoredDataSource, commit: CommitInput)
   return commitGrants;
 }
 
-/** Without a where, columns that the rule requires are not named, and a removal of all other entries exceeds the rule. */
+/**
+ * Without a where, a removal would not name the columns that the rule requires, and would remove entries that the rule does not grant.
+ * @throws ActionError DATA_SOURCE_ACCESS_DENIED
+ */
 function refuseUnnamed(grant: EntryGrant, append: boolean): void {
   if (!mayNameById(grant) || (!append && Object.keys(grant.tests).length > 0)) throw accessDenied();
 }
 
-/** The error is the same for missing ids and for ids that the rule hides from the caller. */
+/** Throws the same error for missing IDs and for IDs that the rule hides from the caller. */
 function requireAllFound(lockedEntries: ReadonlyMap<number, LockedEntry>, ids: readonly number[]): void {
   const missingId = ids.find((id) => !lockedEntries.has(id));
   if (missingId !== undefined) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${missingId}`);
@@ -125,7 +128,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
         const wholeData = commit.extend
           ? { ...before.data, ...writtenData }
           : replacementData(source, before.data, writtenData);
-        // Columns that the caller cannot see are kept.
+        // Columns that the caller cannot see keep their values.
         const mergedData = commit.extend ? wholeData : { ...hiddenFrom(grant, before.data), ...wholeData };
         const { data, text } = ready(mergedData, `entry ${before.id}`);
         const done = (updatedAt: Date) => {
@@ -180,7 +183,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     if (!commit.append) {
       await shareWholeSource(executor, source.appId, source.id);
       await versions.snapshot(change, rights.writer, "commit");
-      // Locks the named ones too, so that all entries are locked in the order of their ids.
+      // This also locks the named entries, so that all entries are locked in the order of their IDs.
       change.addGone(await removeOthers(executor, source, namedIds, change.room));
     }
     const lockedEntries = await lockEntries(executor, source, namedIds);
@@ -253,7 +256,7 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
   };
 }
 
-/** Operations whose hooks send messages: the requested ones among those of the commit. */
+/** Returns the operations whose hooks send messages: the requested ones among those of the commit. */
 function sendsOf({ inserts: insertedEntries, updates, runHooks }: CommitInput): HookVerb[] {
   const done = { insert: insertedEntries.length > 0, update: updates.length > 0 };
   return runHooks.filter((verb) => done[verb]);
@@ -267,7 +270,7 @@ interface ValidatedCommit {
   bytes: number;
 }
 
-/** Columns that the writer's rule hides from it. */
+/** Returns the columns that the writer's rule hides from the writer. */
 function hiddenFrom(grant: EntryGrant, data: EntryData): EntryData {
   return Object.fromEntries(Object.entries(data).filter(([column]) => !grant.mayTouch(column)));
 }

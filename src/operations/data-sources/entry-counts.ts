@@ -1,4 +1,4 @@
-/** Number of matching entries: exact if that is cheap, else estimated from a sample. */
+/** Counts matching entries: exactly if that is cheap, otherwise estimated from a sample. */
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import { type DataSourceKey, entriesOf } from "./entry-rows.js";
@@ -15,14 +15,14 @@ interface CountFilter {
   ids?: readonly number[] | undefined;
 }
 
-/** In the planner's cost units: some 40 ms of a core. */
+/** Maximum cost of an exact count in the planner's units: some 40 ms of a core. */
 const EXACT_COST_MAX = 5_000;
-/** Positions in the order from which samples are read, and entries per sample. */
+/** Number of positions in the order at which samples are read, and number of entries in a sample. */
 const SAMPLE_PLACES = 400;
 const SAMPLE_RUN = 5;
-/** Larger entries would be decompressed only for an estimate. */
+/** Maximum size of a sampled entry. Larger ones would be decompressed only for an estimate. */
 const SAMPLED_MAX_BYTES = 64 * 1024;
-/** Its multiples are evenly spread, and not in step with patterns in the entries. */
+/** Multiples of this number are evenly spread, and not in step with patterns in the entries. */
 const GOLDEN_RATIO = "0.6180339887498949";
 
 interface QueryPlan {
@@ -55,7 +55,7 @@ export function createEntryCounts(read: ReadRows) {
   }
 
   return {
-    /** @param further further conditions on `e` */
+    /** @param further additional conditions on `e` */
     async count(
       key: DataSourceKey,
       which: CountFilter,

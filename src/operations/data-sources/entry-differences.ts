@@ -10,7 +10,7 @@ import type { StoredDataSource } from "./data-source-rows.js";
 import { type EntryView, type RawRow, sourceOf, viewOf } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
-/** Maximum number of entries in one message, counted after the follower's rights and `where`. */
+/** Maximum number of entries in one message, counted after the subscriber's rights and `where`. */
 const TOLD_ENTRIES = 1_000;
 
 /** An entry as it was before a change. */
@@ -39,7 +39,7 @@ export interface EntryDifferences {
 
 type Row = RawRow & { was: boolean; is: boolean; changed: string[] | null };
 
-/** Entries in the changes, each with its state before the first of them; null for a new one. */
+/** Returns the entries in the changes, each with its state before the first of them; null for a new entry. */
 function touchedEntries(changes: readonly StoredChange[]): Map<number, EntryImage | null> {
   const imagesById = new Map<number, EntryImage | null>();
   for (const { inserted, replaced } of changes) {
@@ -59,7 +59,7 @@ function matchCondition(
   return `${filter} AND ${compileWhere(where, sourceOf(alias, scope.sees), statement)}`;
 }
 
-/** Top-level columns that differ, in the database's own comparison. */
+/** Selects the top-level columns that differ, in the database's own comparison. */
 const SELECT_CHANGED_ENTRIES = `
   ARRAY(SELECT key FROM jsonb_each(b.doc) AS old (key, was) FULL JOIN jsonb_each(e.doc) AS new (key, is_now) USING (key)
          WHERE old.was IS DISTINCT FROM new.is_now)`;
@@ -82,7 +82,7 @@ export async function readDifferences(
     source.id,
   );
   const columns = ["id", '"order"', "created_at", "updated_at"].map((column) => `e.${column}`).join(", ");
-  // json keeps the order of keys in the images; a where is evaluated on jsonb.
+  // json keeps the order of keys in the earlier states; a where needs jsonb.
   const sql = `
     WITH b AS MATERIALIZED (
       SELECT (one ->> 'id')::bigint AS id, (one -> 'data')::jsonb AS doc, one ->> 'data' AS text, (one ->> 'order')::float8 AS "order",

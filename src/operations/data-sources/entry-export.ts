@@ -9,14 +9,14 @@ import type { ReadRows } from "./read-pool.js";
 
 export interface ExportWish {
   format: ExportFormat;
-  /** For CSV: no cell can be a formula for a spreadsheet. */
+  /** For CSV: prevents that a spreadsheet runs a cell as a formula. */
   spreadsheet: boolean;
 }
 
 export const EXPORT_FORMATS = ["csv", "json", "jsonl"] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-/** Maximum entries of one statement, besides 8 MB. */
+/** Maximum number of entries that one statement reads, in addition to the limit of 8 MB. */
 const ENTRIES_AT_ONCE = 1_000;
 
 /** @throws REQUEST_INVALID */
@@ -26,7 +26,7 @@ export function exportFormat(value: unknown): ExportFormat {
   refuseField("format", "csv, json or jsonl", value);
 }
 
-/** A cell: strings unchanged, missing values and null empty, all else as JSON. */
+/** Returns a cell: strings stay unchanged, missing values and null become empty, and all else becomes JSON. */
 function toCell(value: unknown): unknown {
   if (value === undefined || value === null) return "";
   return typeof value === "object" ? JSON.stringify(value) : value;
@@ -34,15 +34,15 @@ function toCell(value: unknown): unknown {
 
 interface RowWriter {
   begin: string;
-  /** @param data JSON texts, at least one */
+  /** @param data JSON texts; at least one */
   some(data: readonly string[], first: boolean): string;
   end: string;
 }
 
-/** Papa Parse's own expression misses formulas of several lines. */
+/** Matches the start of a formula. Papa Parse's own expression misses formulas of several lines. */
 const FORMULA_START = /^[=+\-@\t\r]/;
 
-/** @param spreadsheet true: texts and names of columns that a spreadsheet would run as formulas get a leading `'` */
+/** @param spreadsheet true to put a `'` before texts and names of columns that a spreadsheet would run as formulas */
 function csv(columns: readonly string[], spreadsheet: boolean): RowWriter {
   const line = (cells: readonly unknown[]) => {
     const text = Papa.unparse([[...cells]], { escapeFormulae: spreadsheet && FORMULA_START });
@@ -72,7 +72,7 @@ const JSON_LINES: RowWriter = { begin: "", some: (data) => `${data.join("\n")}\n
 export type EntryExport = ReturnType<typeof createEntryExport>;
 
 export function createEntryExport({ read }: { read: ReadRows }) {
-  /** Data of the entries in their order, in pages, including entries that are appended meanwhile. */
+  /** Yields the data of the entries in order, in pages, including entries that are appended meanwhile. */
   async function* pages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {
     let last: RawRow | undefined;
     for (;;) {

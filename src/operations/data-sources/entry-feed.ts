@@ -20,12 +20,15 @@ import type { EntryRights, Rights } from "./entry-rights.js";
 import { createEntryUserWatch } from "./entry-user-watch.js";
 import type { ReadRows } from "./read-pool.js";
 
-/** Maximum changes per message: each may hold 2 MB of earlier states. */
+/** Maximum number of changes in a message, because each may hold 2 MB of earlier states. */
 const SUBSCRIBERS_TOGETHER = 10;
 /** Delay before a failed read is repeated. */
 const RETRY_MS = 1_000;
 
-/** With `reset` more has changed than is listed, or the position is too old: read the entries again. */
+/**
+ * News for a subscriber. With `reset`, more has changed than is listed, or the position is too old: the subscriber must read the entries
+ * again.
+ */
 export interface EntryNews extends EntryDifferences {
   reset: boolean;
   /** Position from which a later subscription can resume. */
@@ -43,11 +46,11 @@ const SINCE = `
 interface FeedSubscriber {
   visit: AdmittedRequest;
   where: unknown;
-  /** Position up to which it has received changes; null until its first message. */
+  /** Position up to which the subscriber has received changes; null until its first message. */
   position: number | null;
-  /** Position from which it resumes; null: from now. */
+  /** Position from which the subscriber resumes; null: from now. */
   since: Position | null;
-  /** Fingerprint of its visible columns and entries. */
+  /** Fingerprint of the columns and entries that the subscriber can see. */
   shown: string;
   push: (groupNews: EntryNews) => void;
   end: (reason: ActionError) => void;
@@ -78,7 +81,7 @@ const isEmpty = ({ inserted, updated, deleted }: EntryDifferences): boolean =>
 const visibilityKeyOf = (rights: Rights, source: StoredDataSource): string =>
   JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
 
-/** The error of a lost right that ends a subscription; null for other errors. */
+/** Returns the error if it is a lost right that ends a subscription; otherwise null. */
 function refusalIn(error: unknown): ActionError {
   const isRefusal =
     error instanceof ActionError && ["DATA_SOURCE_ACCESS_DENIED", "UNAUTHORIZED"].includes(error.status);
@@ -172,7 +175,7 @@ export function createEntryFeed(options: {
     for (const follower of [...room.followers]) if (follower.position === null) await startSubscriber(room, follower);
   }
 
-  /** Subscribers with the same current rights, the same where and the same position. */
+  /** Groups subscribers with the same current rights, the same where and the same position. */
   async function groups(followers: readonly FeedSubscriber[]): Promise<Iterable<Group>> {
     const found = new Map<string, Group>();
     for (const follower of followers) {
@@ -186,7 +189,7 @@ export function createEntryFeed(options: {
     return found.values();
   }
 
-  /** Returns the changes as the group sees them; null: the group must read again. @throws as `scope` */
+  /** Returns the changes as the group sees them. Null means that the group must read again. @throws as `scope` */
   async function differencesFor(source: StoredDataSource, group: Group, changes: readonly StoredChange[]) {
     const { rights, position, where } = group;
     const laterChanges = changes.filter(({ id }) => id > position);
@@ -210,7 +213,7 @@ export function createEntryFeed(options: {
       const followers = group.followers.filter((follower) => room.followers.has(follower));
       for (const follower of followers) follower.position = changes.at(-1)!.id;
       if (followers.length === 0 || (found && isEmpty(found))) return;
-      // One object for all, so that it is serialized once.
+      // All subscribers of the group get one object, so that it is serialized once.
       const groupNews = newsOf(room, followers[0]!, found);
       for (const follower of followers) follower.push(groupNews);
     } catch (error) {
@@ -277,7 +280,7 @@ export function createEntryFeed(options: {
     for (const room of feedsBySource.values()) checkSubscribers(room);
   });
 
-  /** Runs at intervals, whether or not anything changes, so that it reveals nothing. */
+  /** Renews the positions of all subscribers at intervals, whether or not anything changes, so that a new position reveals nothing. */
   function renewPositions(room: SourceFeed): void {
     inOrder(room, async () => {
       const sameVisits = Map.groupBy(startedFollowers(room), ({ position, visit }) => `${position} ${visit.isTrusted}`);
