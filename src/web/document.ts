@@ -1,4 +1,4 @@
-/** The text of a GraphQL operation that knows the types of its answer and its variables. */
+/** Type of a GraphQL operation's text. The type also holds the types of the operation's result and variables. */
 
-/** A string, and nothing else, once it runs. */
+/** A plain string at run time. Its type carries the types of the result and the variables. */
 export type Document<Answer, Variables> = string & { readonly types?: (variables: Variables) => Answer };

@@ -1,4 +1,4 @@
-/** Tells Monaco where its workers are, before Monaco loads. The build puts their hashed names in WORKER_FILES. */
+/** Tells Monaco the URLs of its workers. Import this before Monaco. The build inserts the hashed file names as WORKER_FILES. */
 import { serviceAddress } from "./service-address.js";
 
 declare const WORKER_FILES: { editor: string; json: string; graphql: string; javascript: string };

@@ -1,4 +1,7 @@
-/** Where the service is for its own pages: one folder above their scripts, whatever stands before it in the address. */
+/**
+ * Returns URLs of the service for its own pages. The scripts of these pages are in a folder below the service's URL, which may have a path
+ * prefix.
+ */
 
-/** @param path of the service, such as "/graphql" */
+/** @param path path within the service, such as "/graphql" */
 export const serviceAddress = (path: string): URL => new URL(`..${path}`, import.meta.url);

@@ -1,2 +1,2 @@
-/** Style sheets are imported for the bundler alone. */
+/** Lets TypeScript accept imports of style sheets, which the bundler processes. */
 declare module "*.css";

@@ -1,4 +1,4 @@
-/** `/client/app-page.js`: the page of an app that has no page of its own yet. Uses the client library like any app. */
+/** Script `/client/app-page.js`: the default page of an app that has no page of its own. It uses the client library as any app does. */
 import { pageData } from "../runtime/page-data.js";
 
 interface Screen {
@@ -33,7 +33,7 @@ function element<Name extends keyof HTMLElementTagNameMap>(
   return Object.assign(document.createElement(tag), properties);
 }
 
-/** Client actions may write into it, as the one in the guide does. */
+/** Client actions can write into this element, as the action in the guide does. */
 const greeting = element("output", { id: "greeting" });
 const events = element("output", { id: "events" });
 const result = element("output", { id: "result" });
@@ -91,7 +91,7 @@ document.querySelector("main")?.append(
   }),
   greeting,
   navigation(),
-  // Only editors run actions by name: a visitor's page shows what its author built.
+  // Only editors see the form that runs actions by name. Visitors see only what the author's actions show.
   ...(isViewer ? [element("h2", { textContent: "Run an action" }), runner(), result] : []),
   element("h2", { textContent: "Analytics events of this page" }),
   events,

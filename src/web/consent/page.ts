@@ -11,7 +11,7 @@ interface App {
 
 interface Asked {
   client: string;
-  /** Next URL of the browser; null for a device. */
+  /** URL to which the browser is redirected; null if a device shows the code. */
   to: string | null;
   scopes: string[];
   appId?: number | null;
@@ -57,7 +57,7 @@ async function request(path: string, body?: object): Promise<Record<string, unkn
 const problem = (error: unknown) =>
   element("p", { role: "alert", className: "problem" }, error instanceof Error ? error.message : String(error));
 
-/** The form with the app and the scopes. It preselects only what the program requested. */
+/** Returns the form with the app and the scopes. Only the requested scopes are preselected. */
 function decisionForm(requested: Asked, decide: (decision: object) => Promise<void>): HTMLElement {
   const select = element(
     "select",
@@ -162,7 +162,7 @@ interface Grant {
   lastUsedAt: string | null;
 }
 
-/** Programs that this person has authorized, each with a button that ends its access. */
+/** Lists the programs that this person has authorized, each with a button that revokes its access. */
 async function listPrograms(): Promise<void> {
   const { grants } = (await request("/oauth/grants")) as unknown as { grants: Grant[] };
   const items = grants.map(({ id, client, appId, scopes, lastUsedAt }) => {

@@ -1,4 +1,4 @@
-/** Button that copies a block of code of the documentation. For the documentation pages and for Studio's panel. */
+/** Adds copy buttons to code blocks, for the documentation pages and for Studio's documentation panel. */
 const SHOWN_MS = 2_000;
 
 export function copyButton(code: HTMLElement): HTMLButtonElement {
@@ -12,7 +12,7 @@ export function copyButton(code: HTMLElement): HTMLButtonElement {
       await navigator.clipboard.writeText(code.textContent ?? "");
       label("Copied");
     } catch {
-      // Browsers refuse the clipboard on pages without https: the selected text can be copied by keyboard.
+      // Browsers block the clipboard on pages without https. The text is selected, so that the reader can copy it by keyboard.
       getSelection()?.selectAllChildren(code);
       label("Selected");
     }
@@ -21,7 +21,7 @@ export function copyButton(code: HTMLElement): HTMLButtonElement {
   return button;
 }
 
-/** Puts each block of code below the element into a frame with a copy button. */
+/** Wraps each code block below the element in a frame with a copy button. */
 export function addCopyButtons(root: ParentNode): void {
   for (const pre of root.querySelectorAll<HTMLPreElement>("pre")) {
     const code = pre.querySelector("code");

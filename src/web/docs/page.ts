@@ -1,6 +1,6 @@
 /**
- * Documentation page in the browser: adds a copy button to each block of code, and fields that put the reader's app and token into
- * examples. The page works without it.
+ * Script of the documentation pages: adds copy buttons to code blocks, and fields that insert the reader's app and token into examples. The
+ * pages also work without this script.
  */
 import { addCopyButtons } from "./copy-button.js";
 import "./docs.css";
@@ -8,11 +8,11 @@ import "./docs.css";
 const main = document.querySelector("main");
 if (main) addCopyButtons(main);
 
-/** The token that the reader exported, if there is one. */
+/** Shell expression for the token: the exported SVC_TOKEN, or a placeholder. */
 const NO_TOKEN = `\${SVC_TOKEN:-your token}`;
 const APP_AND_TOKEN = `SVC_APP=1 SVC_TOKEN="${NO_TOKEN}"`;
 
-/** Fields before an example that names an app and a token. The token stays in this page: it is neither stored nor sent. */
+/** Adds two fields above an example that contains an app and a token. The token stays in the page; it is neither stored nor sent. */
 function addFields(frame: Element, code: HTMLElement): void {
   const form = Object.assign(document.createElement("form"), { className: "values" });
   const field = (name: string, value: string) => {
@@ -25,7 +25,7 @@ function addFields(frame: Element, code: HTMLElement): void {
   const [app, token] = [field("App ID", "1"), field("Token", "")];
   const text = code.textContent ?? "";
   form.addEventListener("input", () => {
-    // Any other text could be a command of the shell into which the example is pasted.
+    // Other texts are rejected: they could be shell commands when the example is pasted.
     const id = app.value.replaceAll(/\D/g, "") || "1";
     const safe = token.value.replaceAll(/[^\w-]/g, "") || NO_TOKEN;
     code.textContent = text.replace(APP_AND_TOKEN, `SVC_APP=${id} SVC_TOKEN="${safe}"`);

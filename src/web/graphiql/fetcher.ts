@@ -4,26 +4,26 @@ import { createClient } from "graphql-ws";
 
 type Headers = Record<string, unknown>;
 
-/** Removes empty headers of the Headers editor: without a credential the cookie counts. */
+/** Removes empty headers that the person left in the Headers editor. Without a credential in them, the cookie is used. */
 function filledHeaders(headers: Headers = {}): Record<string, string> {
   const filled = Object.entries(headers).filter(([, value]) => typeof value === "string" && value.trim() !== "");
   return Object.fromEntries(filled) as Record<string, string>;
 }
 
-/** A browser's websocket cannot have headers, so the credential is in the connection's parameters. */
+/** Browsers cannot send headers with a WebSocket, so the credential is sent in the connection parameters. */
 export function connectionParams(headers: Record<string, string>): { authToken?: string } {
   const byName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value.trim()]));
   const authToken = byName.get("auth-token") ?? byName.get("authorization")?.replace(/^Bearer\s+/i, "");
   return authToken ? { authToken } : {};
 }
 
-/** @param url path of POST and the websocket, on this page's own origin */
+/** @param url URL on this page's origin that accepts POST requests and WebSockets */
 export function createFetcher(url: URL): Fetcher {
   const socketUrl = new URL(url);
   socketUrl.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   return (params, options) => {
     const headers = filledHeaders(options?.headers);
-    // Lazy: the socket opens with a subscription, with the current headers, and closes after it.
+    // The socket opens with the first subscription, so that it has the current headers, and closes after the last one.
     const wsClient = createClient({
       url: socketUrl.href,
       connectionParams: connectionParams(headers),

@@ -1,6 +1,6 @@
-/** GraphiQL's content on a first visit: queries from creating an action to reading its log. */
+/** Queries that GraphiQL shows on a first visit. They lead from creating an action to reading its log. */
 
-/** Run one operation after the other with the play button. */
+/** Operations to run one after the other with the play button. */
 export const FIRST_QUERY = `# 1. Paste a token into Headers, below.
 # 2. Press play and take the operations in turn.
 #

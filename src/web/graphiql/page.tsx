@@ -1,4 +1,4 @@
-/** The GraphiQL page: its editors and plugins. Requests are in fetcher.ts. */
+/** The GraphiQL page with its editors and plugins. fetcher.ts sends the requests. */
 import "../monaco-workers.js";
 import "graphiql/style.css";
 import "./page.css";

@@ -1,6 +1,6 @@
-/** GraphiQL's storage between visits, without headers: a token must not outlive its tab. */
+/** Stores GraphiQL's content between visits, but without headers, because a token must not stay after its tab is closed. */
 
-/** GraphiQL can leave headers out of its tabs, but not out of its history. */
+/** Removes the headers from a stored value. GraphiQL's own option covers its tabs but not its history. */
 function withoutHeaders(value: string): string {
   try {
     return JSON.stringify(JSON.parse(value), (key, inner: unknown) => (key === "headers" ? undefined : inner));
@@ -9,7 +9,7 @@ function withoutHeaders(value: string): string {
   }
 }
 
-/** @param storage the browser storage to write to, usually localStorage */
+/** @param storage browser storage for the content, usually localStorage */
 export function headerlessStorage(storage: Storage) {
   return {
     getItem: (key: string) => storage.getItem(key),

@@ -1,13 +1,11 @@
-/**
- * Replaces the global `atob` in packages that decode texts while they load, because a realm of the language has none. Accepts base64 only.
- */
+/** Replaces the global `atob` in packages that decode base64 while they load, because a language isolate has no `atob`. */
 
 const CHUNK_BYTES = 8_192;
 
-/** @returns one character per byte */
+/** @returns the decoded bytes, one character per byte */
 export function atob(text: string): string {
   const { fromBase64 } = Uint8Array as { fromBase64?: (text: string) => Uint8Array };
-  // Browsers from before 2025 only have the global.
+  // Browsers released before 2025 have no Uint8Array.fromBase64, but all of them have the global `atob`.
   if (!fromBase64) return globalThis.atob(text);
   const bytes = fromBase64.call(Uint8Array, text);
   let characters = "";

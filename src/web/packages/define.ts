@@ -1,4 +1,4 @@
-/** Defines a package's namespace where actions look for it, before or after svc.js loads. The first definition of a name stays. */
+/** Defines the global namespace of a package, before or after svc.js loads. If a name is defined twice, the first definition stays. */
 
 export function define(namespace: string, members: object): void {
   const page = globalThis as unknown as { Svc?: Record<string, unknown> };

@@ -1,4 +1,4 @@
-/** Calls of notifications that two packages share. */
+/** Calls for notifications that svc-communicate and svc-notifications share. */
 import type { Notification, NotificationOptions } from "../runtime/message-types.js";
 import { connection } from "./connection.js";
 

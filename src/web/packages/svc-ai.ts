@@ -1,4 +1,4 @@
-/** `Svc.AI`: language models, requested through the service, which has the key. In server actions only. */
+/** Package `Svc.AI`: sends requests to language models through the service, which adds the key. Available only in server actions. */
 import type { AI, AiCompletion, AiCompletionOptions, AiFile, AiPart } from "../runtime/ai-types.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";
@@ -14,7 +14,7 @@ function failed({ code, message }: { code: string; message: string }): Error {
 
 function notSent(error: unknown): Error {
   const { status, message } = error as { status?: string; message: string };
-  // Pages have no right to it.
+  // Pages are not allowed to use language models.
   if (status === "FORBIDDEN" || status === "UNAUTHORIZED")
     return failed({ code: "INTEGRATION_UNAVAILABLE", message: "Svc.AI is available in server actions only" });
   return failed({ code: status === "PAYLOAD_TOO_LARGE" ? "LIMIT" : "TRANSPORT", message });
@@ -35,7 +35,7 @@ async function ask(call: string, options: unknown): Promise<unknown> {
   return answerOf(reply);
 }
 
-/** Parts of the text when they arrive, then the whole. Stops reading when the caller leaves early. */
+/** Yields the parts of the text when they arrive, then the complete answer. Stops the request when the caller stops reading. */
 async function* streamed(options: unknown): AsyncGenerator<AiPart, void, void> {
   const { appId, lines } = connection();
   const received = lines("POST", pathOf(appId, "completions"), options)[Symbol.asyncIterator]();

@@ -1,17 +1,17 @@
-/** `Svc.Audio`: plays, decodes and generates sound by Web Audio. Records nothing. */
+/** Package `Svc.Audio`: plays, decodes and generates sound by Web Audio. It cannot record. */
 import { define } from "./define.js";
 
-/** Time for which the browser may block sound before the call fails. */
+/** Maximum wait while the browser blocks sound. After that, the call fails. */
 const SOUND_WAIT_MS = 2_000;
 
-/** Sample rate of decoded sound, the same on every machine. */
+/** Sample rate of decoded sound in hertz, the same on every machine. */
 const DECODED_RATE = 48_000;
 
 type Source = string | ArrayBuffer;
 
 let context: AudioContext | null = null;
 
-/** One for the page, because browsers allow few. */
+/** Returns the page's shared audio context, because browsers allow only a few contexts. */
 function audioContext(): AudioContext {
   if (typeof AudioContext === "undefined") throw new Error("this browser has no Web Audio");
   context ??= new AudioContext();
@@ -25,19 +25,19 @@ async function bytesOf(source: Source): Promise<ArrayBuffer> {
   return response.arrayBuffer();
 }
 
-/** Opens no audio device, unlike an AudioContext, whose opening takes longer than decoding a short sound. */
+/** Decodes a sound offline. Opening an audio device would take longer than decoding a short sound. */
 async function decoded(source: Source): Promise<AudioBuffer> {
   return new OfflineAudioContext(1, 1, DECODED_RATE).decodeAudioData(await bytesOf(source));
 }
 
-/** Facts of a sound: seconds, sample rate, and the samples of each channel between -1 and 1. */
+/** Returns the duration, the sample rate, and the samples of each channel between -1 and 1. */
 async function decode(source: Source) {
   const buffer = await decoded(source);
   const channels = Array.from({ length: buffer.numberOfChannels }, (_, index) => buffer.getChannelData(index));
   return { duration: buffer.duration, sampleRate: buffer.sampleRate, channels };
 }
 
-/** A browser may block sound until the user has interacted with the page, and its promise waits until then. */
+/** Waits until the browser allows sound. Browsers block sound until the user has interacted with the page. */
 async function resume(output: AudioContext): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_resolve, reject) => {
@@ -62,12 +62,12 @@ async function untilEnded(node: AudioScheduledSourceNode, volume: number, second
   gain.disconnect();
 }
 
-/** Resolves when the sound has been played. */
+/** Plays a sound and resolves at its end. */
 async function play(source: Source, { volume = 1 }: { volume?: number } = {}): Promise<void> {
   await untilEnded(new AudioBufferSourceNode(audioContext(), { buffer: await decoded(source) }), volume);
 }
 
-/** A tone of a frequency in hertz; resolves at its end. */
+/** Plays a tone of a frequency in hertz and resolves at its end. */
 async function tone({ frequency = 440, seconds = 0.2, volume = 0.2, type = "sine" as OscillatorType } = {}) {
   await untilEnded(new OscillatorNode(audioContext(), { frequency, type }), volume, seconds);
 }

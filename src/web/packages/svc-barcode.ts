@@ -1,4 +1,4 @@
-/** `Svc.Barcode`: draws barcodes of over a hundred kinds, by bwip-js. Reads none. */
+/** Package `Svc.Barcode`: draws more than a hundred kinds of barcodes by bwip-js. It cannot read barcodes. */
 import { type RenderOptions, toCanvas, toSVG } from "bwip-js/browser";
 import { define } from "./define.js";
 
@@ -7,7 +7,7 @@ export type BarcodeOptions = RenderOptions;
 
 const svg = (options: BarcodeOptions): string => toSVG(options);
 
-/** A `data:image/png` URL, for an `<img>` or an e-mail. */
+/** Returns a `data:image/png` URL for an `<img>` or an e-mail. */
 function png(options: BarcodeOptions): string {
   const canvas = document.createElement("canvas");
   toCanvas(canvas, options);
@@ -17,6 +17,6 @@ function png(options: BarcodeOptions): string {
 define("Barcode", {
   svg,
   png,
-  /** A QR code as SVG. */
+  /** Returns a QR code as SVG. */
   qr: (text: string, options: Partial<BarcodeOptions> = {}) => svg({ ...options, bcid: "qrcode", text }),
 });

@@ -1,4 +1,7 @@
-/** `Svc.Communicate`: e-mails, text messages and push notifications by the service; in a page also functions of the browser. */
+/**
+ * Package `Svc.Communicate`: sends e-mails, text messages and push notifications through the service. In a page it also offers functions of
+ * the browser.
+ */
 import type {
   BatchedEmail,
   Communicate,
@@ -22,14 +25,14 @@ async function sendAll(rest: string, body: unknown): Promise<MessageReceipt[]> {
   return ((await send(rest, body)) as { messages: MessageReceipt[] }).messages;
 }
 
-/** @throws Error if there is no page with a user */
+/** @throws Error if the code does not run in a page with a user */
 function mustBePage(name: string): void {
   if (location.protocol === "about:" || !("share" in navigator || "clipboard" in navigator)) {
     throw new Error(`Svc.Communicate.${name} works only in a page with a user`);
   }
 }
 
-/** Opens the user's mail program with an unsent message. */
+/** Opens the user's mail program with a new message that is not sent yet. */
 async function composeEmail({ to = [], subject = "", text = "" }: Partial<EmailOptions> = {}): Promise<void> {
   mustBePage("composeEmail");
   const of = (type: string) =>
@@ -44,7 +47,7 @@ async function composeEmail({ to = [], subject = "", text = "" }: Partial<EmailO
   window.open(`mailto:${of("to").join(",")}${query.length > 0 ? `?${query.join("&")}` : ""}`, "_self");
 }
 
-/** Shares a URL with the user's other programs; copies it if the browser cannot share. */
+/** Shares a URL with other programs of the user. Copies the URL if the browser cannot share. */
 async function shareURL({
   url = location.href,
   title = document.title,

@@ -1,4 +1,4 @@
-/** `Svc.CSV`: converts text to rows and rows to text, by Papa Parse. Reads no file and no URL. */
+/** Package `Svc.CSV`: converts text to rows and rows to text by Papa Parse. It does not read files or URLs. */
 import Papa from "papaparse";
 import { define } from "./define.js";
 
@@ -21,7 +21,7 @@ export interface StringifyOptions {
   escapeFormulae?: boolean;
 }
 
-/** Papa Parse's own expression misses formulas of several lines. */
+/** Start of a cell that a spreadsheet would treat as a formula. Papa Parse's own expression does not match formulas of several lines. */
 const FORMULA = /^[=+\-@\t\r]/;
 
 function parse(text: string, { header = true, delimiter = "", dynamicTyping = false }: ParseOptions = {}): unknown[] {

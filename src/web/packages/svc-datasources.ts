@@ -1,5 +1,5 @@
 /**
- * `Svc.DataSources`: an app's data sources and their entries over the service's REST routes, with subscriptions over its websocket. Stores
+ * Package `Svc.DataSources`: reads and changes data sources and their entries by REST, and subscribes to changes by WebSocket. It stores
  * nothing.
  */
 import type {
@@ -46,10 +46,10 @@ async function ask<Answer>(
 const ifMatch = (ifUpdatedAt: string | undefined): Record<string, string> =>
   ifUpdatedAt === undefined ? {} : { "If-Match": `"${ifUpdatedAt}"` };
 
-/** A page of entries with links to its neighbours; otherwise an array like any other. */
+/** Returns a page of entries: an array with functions that read the next and the previous page. */
 function pageOf({ entries, cursor }: Found, at: (cursor: string) => Promise<EntryPage>): EntryPage {
   const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
-  // Beyond either end there are no pages, but the way back remains.
+  // There is no page beyond the first and the last one, but the way back still works.
   const beyond = (isLast: boolean): Promise<EntryPage> =>
     Promise.resolve(
       withNeighbours([], {
@@ -76,7 +76,7 @@ function withNeighbours(
   return Object.defineProperties(entries, Object.fromEntries(hidden)) as EntryPage;
 }
 
-/** Resumes from the last received position, so that nothing is lost during a pause or a disconnection. */
+/** Subscribes to changes. After a pause or a lost connection, the subscription resumes after the last received change. */
 function follow({ ref, by }: SourceRef, where: unknown, callback: (news: EntryNews) => void): EntrySubscription {
   let status: ReturnType<EntrySubscription["status"]> = "connecting";
   let since: string | undefined;
@@ -116,7 +116,7 @@ function follow({ ref, by }: SourceRef, where: unknown, callback: (news: EntryNe
   };
 }
 
-/** Input of an import: rows, the text of a CSV or of a JSON array, a file, or a form with one. */
+/** Sends the input of an import: rows, the text of a CSV or of a JSON array, a file, or a form with a file. */
 async function send(path: string, input: string | unknown[] | FormData | Blob): Promise<{ inserted: number }> {
   if (Array.isArray(input)) {
     const { inserted } = await ask<{ inserted: number }>("POST", path, input);
@@ -133,7 +133,7 @@ async function send(path: string, input: string | unknown[] | FormData | Blob): 
   return { inserted };
 }
 
-/** A connection's reference to its data source. By name, digits are a name too. */
+/** Reference to a data source by ID or by name. A name can consist of digits. */
 interface SourceRef {
   ref: string | number;
   by?: "name";

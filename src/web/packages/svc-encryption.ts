@@ -1,4 +1,4 @@
-/** `Svc.Encryption`: WebCrypto with safe defaults: AES-256-GCM, SHA-2, HMAC, PBKDF2. Stores no key. */
+/** Package `Svc.Encryption`: WebCrypto with safe defaults: AES-256-GCM, SHA-2, HMAC and PBKDF2. It stores no keys. */
 import { define } from "./define.js";
 
 type Hash = "SHA-256" | "SHA-512";
@@ -34,10 +34,10 @@ function aesKey(key: string): Promise<CryptoKey> {
 
 const randomBytes = (count: number) => crypto.getRandomValues(new Uint8Array(count));
 
-/** A new key for encrypt and decrypt: 32 bytes in base64. */
+/** Returns a new key for `encrypt` and `decrypt`: 32 random bytes in base64. */
 const generateKey = async () => toBase64(randomBytes(KEY_BYTES));
 
-/** A key from a password; the salt is base64 of at least 16 bytes, such as randomBytes(16) gives. */
+/** Derives a key from a password. `salt` is base64 of at least 16 bytes, for example from `randomBytes(16)`. */
 async function deriveKey(password: string, salt: string): Promise<string> {
   const saltBytes = fromBase64(salt, "salt");
   if (saltBytes.length < 16) throw new Error("salt must be at least 16 bytes in base64");
@@ -46,7 +46,7 @@ async function deriveKey(password: string, salt: string): Promise<string> {
   return toBase64(new Uint8Array(await crypto.subtle.deriveBits(parameters, material, KEY_BYTES * 8)));
 }
 
-/** Base64 of a new initialization vector, the ciphertext and its tag. */
+/** Encrypts a text. Returns a new initialization vector, the ciphertext and its tag, together in base64. */
 async function encrypt(text: string, key: string): Promise<string> {
   const iv = randomBytes(IV_BYTES);
   const sealed = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, await aesKey(key), encoder.encode(text));
@@ -56,7 +56,7 @@ async function encrypt(text: string, key: string): Promise<string> {
   return toBase64(joined);
 }
 
-/** @throws Error if the key differs or the text was changed */
+/** @throws Error if the key is wrong or the encrypted text was changed */
 async function decrypt(encrypted: string, key: string): Promise<string> {
   const bytes = fromBase64(encrypted, "the encrypted text");
   const algorithm = { name: "AES-GCM", iv: bytes.slice(0, IV_BYTES) };
@@ -66,7 +66,7 @@ async function decrypt(encrypted: string, key: string): Promise<string> {
   return new TextDecoder().decode(opened);
 }
 
-/** Hexadecimal. */
+/** Returns the hash of a text in hexadecimal. */
 async function hash(text: string, algorithm: Hash = "SHA-256"): Promise<string> {
   return toHex(await crypto.subtle.digest(algorithm, encoder.encode(text)));
 }
@@ -78,12 +78,12 @@ function hmacKey(secret: string, algorithm: Hash): Promise<CryptoKey> {
   ]);
 }
 
-/** Hexadecimal. */
+/** Returns the HMAC of a text in hexadecimal. */
 async function hmac(text: string, secret: string, algorithm: Hash = "SHA-256"): Promise<string> {
   return toHex(await crypto.subtle.sign("HMAC", await hmacKey(secret, algorithm), encoder.encode(text)));
 }
 
-/** Compares in constant time. */
+/** Compares the signature with the HMAC in constant time. */
 async function verifyHmac(text: string, secret: string, signature: string, algorithm: Hash = "SHA-256") {
   if (!/^([0-9a-f]{2})+$/i.test(signature)) return false;
   const bytes = Uint8Array.from(signature.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
@@ -99,6 +99,6 @@ define("Encryption", {
   hmac,
   verifyHmac,
   randomUUID: () => crypto.randomUUID(),
-  /** Base64. */
+  /** Returns random bytes in base64. */
   randomBytes: (count: number) => toBase64(randomBytes(count)),
 });

@@ -1,4 +1,4 @@
-/** `Svc.Media`: an app's folders and files over the service's REST routes. Stores nothing. */
+/** Package `Svc.Media`: manages an app's folders and files by REST. It stores nothing. */
 
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { Media, MediaFiles, MediaFolders, MediaListing } from "../runtime/public-types.js";
@@ -6,7 +6,7 @@ import { idSegment, rejecting } from "./calls.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";
 
-/** Maximum page size of the service. */
+/** Maximum number of files that the service returns in one page. */
 const PAGE = 1_000;
 
 const root = () => `/v1/apps/${connection().appId()}/media`;
@@ -14,7 +14,7 @@ const root = () => `/v1/apps/${connection().appId()}/media`;
 const file = (id: number, verb = "") => `${root()}/files/${idSegment(id, "FILE_NOT_FOUND", "a file's id")}${verb}`;
 const folder = (id: number) => `${root()}/folders/${idSegment(id, "FOLDER_NOT_FOUND", "a folder's id")}`;
 
-/** The set fields as a query. */
+/** Returns the defined fields as a query string. */
 function query(fields: Record<string, unknown>): string {
   const input = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
   return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, value]) => [name, String(value)]))}`;
@@ -40,7 +40,7 @@ const Folders: MediaFolders = {
 
 type UploadOptions = Parameters<MediaFiles["upload"]>[0];
 
-/** A form with the passed file: fields are in the URL, so that the order of the form does not matter. */
+/** Returns a form with the file. Other fields are in the URL, so that the order of the form's parts does not matter. */
 function formOf({ file: input, data, name }: UploadOptions): FormData {
   if (data instanceof FormData) return data;
   if (!(input instanceof Blob)) throw new TypeError("Svc.Media.Files.upload takes a file, or data that is a FormData");

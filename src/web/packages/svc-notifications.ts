@@ -1,4 +1,6 @@
-/** `Svc.Notifications`: an app's notifications, written by its backend and read by its users, live and by Web Push. */
+/**
+ * Package `Svc.Notifications`: an app's backend publishes notifications; its users read them, receive them live, or get them by Web Push.
+ */
 import { NotificationAdded, type NotificationAddedSubscription } from "../runtime/documents.js";
 import type { Notification, NotificationOptions, Notifications } from "../runtime/message-types.js";
 import { idSegment, rejecting } from "./calls.js";
@@ -11,13 +13,13 @@ function query(options: object): string {
   return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, value]) => [name, String(value)]))}`;
 }
 
-/** Bytes of a key in base64url. */
+/** Decodes a base64url key into bytes. */
 function bytesOf(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
-/** The page's service worker. @throws Error that names what is missing */
+/** Returns the page's service worker. @throws Error that says what is missing */
 async function workerOf(address: string): Promise<ServiceWorkerRegistration> {
   if (location.origin === "null" || !("serviceWorker" in navigator) || !("PushManager" in globalThis)) {
     throw new Error("Web Push needs a page with an origin of its own, over https, in a browser that has it");
@@ -27,7 +29,10 @@ async function workerOf(address: string): Promise<ServiceWorkerRegistration> {
   return (await navigator.serviceWorker.getRegistration(scope))!;
 }
 
-/** The worker's file is on the page's own origin and contains only `importScripts("<service>/client/push-worker.js")`. */
+/**
+ * Subscribes the browser to Web Push. The worker's file must be on the page's own origin and contain
+ * `importScripts("<service>/client/push-worker.js")`.
+ */
 async function subscribe({ worker = "/svc-push-worker.js" }: { worker?: string } = {}): Promise<{ id: number }> {
   const registration = await workerOf(worker);
   if ((await globalThis.Notification.requestPermission()) !== "granted")
@@ -47,7 +52,7 @@ async function unsubscribe(): Promise<boolean> {
   return subscription.unsubscribe();
 }
 
-/** Calls back once per notification; after a disconnection the service resumes after the last one. */
+/** Calls the function once per notification. After a lost connection, the service resumes after the last notification. */
 function stream(callback: (one: Notification) => void): () => void {
   const { appId, follow } = connection();
   let after: number | null = null;

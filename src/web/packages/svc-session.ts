@@ -1,10 +1,10 @@
-/** `Svc.Session`: describes the user that the code runs for. A session in this file is no credential. */
+/** Package `Svc.Session`: describes the user for whom the code runs. This file never uses the session as a credential. */
 import type { AppSession, Session } from "../runtime/public-types.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";
 
 const page = globalThis as unknown as {
-  /** Session of a server run (specification, Authentication 3). */
+  /** Session that a server run receives; undefined in a page. */
   __svcSession?: AppSession | null;
   ENV?: { session?: AppSession };
   Svc?: { session?(): Promise<AppSession | null> };
@@ -16,7 +16,10 @@ const { parse, stringify } = JSON;
 const ofRun = page.__svcSession === undefined ? undefined : stringify(page.__svcSession);
 delete page.__svcSession;
 
-/** A copy for each call, so that code cannot change what other code reads. Uses only the language, because most runs have nothing else. */
+/**
+ * Returns a copy for each caller, so that code cannot change what other code reads. Uses only the language itself, because most runs have
+ * nothing else.
+ */
 const copyOf = (session: AppSession | null): AppSession | null => parse(stringify(session));
 
 async function get(): Promise<AppSession | null> {
@@ -24,7 +27,7 @@ async function get(): Promise<AppSession | null> {
   return copyOf(page.ENV?.session ?? (await page.Svc?.session?.()) ?? null);
 }
 
-/** The page itself forgets its cached session, which belongs to another user from now on. */
+/** Changes the page's session and discards the cached one, which may belong to another user now. */
 async function change(method: "POST" | "PUT" | "DELETE", body?: unknown): Promise<AppSession> {
   const { appId, request, forgetSession } = connection();
   const { session } = await request(method, `/v1/apps/${appId()}/session`, body);

@@ -1,10 +1,10 @@
-/** The ten operations of the specification, and `response`, of `Svc.App.V3.Actions` over the service's REST routes. */
+/** Creates `Svc.App.V3.Actions`: the operations of actions by REST, and `response`. */
 import type { Connection } from "./connection.js";
 import { failure } from "./failure.js";
 import type { Action, Actions, LogEntry } from "./public-types.js";
 import { createResponse } from "./response.js";
 
-/** One segment of a path: "." and ".." would leave the path, "" would select the list. */
+/** Encodes a name or ID as one segment of a path. Rejects ".", ".." and "", which would lead to another path. */
 function segment(nameOrId: string | number): string {
   const text = String(nameOrId ?? "");
   if (/^\.{0,2}$/.test(text)) throw failure("ACTION_NOT_FOUND", "an action's name or id is required");
@@ -20,7 +20,7 @@ function query(options: { limit?: number; offset?: number } | null): string {
 export function createActions({ appId, request }: Pick<Connection, "appId" | "request">): Omit<Actions, "request"> {
   const list = () => `/v3/apps/${appId()}/actions`;
   const one = (id: number, verb = "") => `${list()}/${segment(id)}${verb}`;
-  /** A string is a name even if it consists of digits. */
+  /** Returns the path of an action. A string is always a name, even if it consists of digits. */
   const named = (nameOrId: string | number, verb: string) =>
     `${list()}/${segment(nameOrId)}${verb}${typeof nameOrId === "string" ? "?by=name" : ""}`;
 

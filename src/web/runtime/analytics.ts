@@ -1,4 +1,4 @@
-/** `Svc.App.Analytics`: creates events, passes each to the triggers at once, and sends them to the service in batches. */
+/** Creates `Svc.App.Analytics`: records events, starts the actions that they trigger, and sends the events to the service in batches. */
 import { EVENT_MAX_BYTES } from "../../limits.js";
 import type { Connection } from "./connection.js";
 import { createIdentity, operatingSystem } from "./identity.js";
@@ -7,7 +7,7 @@ import { scope } from "./scope.js";
 
 const BATCH_WAIT_MS = 1_000;
 const BATCH_EVENTS = 20;
-/** Maximum events that wait while the service is not available; older ones are dropped. */
+/** Maximum number of unsent events while the service is not available. The oldest ones are dropped first. */
 const WAITING_EVENTS = 500;
 
 interface Sender {
@@ -27,7 +27,7 @@ function createSender({ appId, address, request, token }: Connection): Sender {
     try {
       await request("POST", path(), { events }, { keepalive: true });
     } catch (error) {
-      // Only events that never arrived are sent again, so that none counts twice.
+      // Only events that did not reach the service are sent again, so that none is counted twice.
       const { status, answered } = error as Partial<SvcError>;
       if (status === "NETWORK_ERROR" && !answered) {
         waiting = [...events, ...waiting].slice(-WAITING_EVENTS);
@@ -38,7 +38,7 @@ function createSender({ appId, address, request, token }: Connection): Sender {
     if (waiting.length > 0) await flush();
   }
 
-  /** The page may be closed before a normal request is sent. A beacon cannot have a token, only the cookie. */
+  /** Sends the remaining events when the page may be closing. A beacon cannot carry a token, only the cookie. */
   function flushAtLast(): void {
     clearTimeout(timer);
     timer = undefined;
@@ -46,7 +46,7 @@ function createSender({ appId, address, request, token }: Connection): Sender {
     if (events.length === 0) return;
     const body = new Blob([JSON.stringify({ events })], { type: "application/json" });
     const sent = token() === null && navigator.sendBeacon(address(path()), body);
-    // Analytics never cause an error in the page.
+    // An analytics error must never become an error of the page.
     if (!sent) request("POST", path(), { events }, { keepalive: true }).catch(() => {});
   }
 
@@ -57,7 +57,7 @@ function createSender({ appId, address, request, token }: Connection): Sender {
 
   return {
     add(event) {
-      // The service would reject it together with the other events of its batch.
+      // The service would reject this event, and with it the other events of the batch.
       if (new TextEncoder().encode(JSON.stringify(event)).length > EVENT_MAX_BYTES) {
         console.warn(`an analytics event of more than ${EVENT_MAX_BYTES} bytes is not recorded`);
         return;
@@ -69,14 +69,14 @@ function createSender({ appId, address, request, token }: Connection): Sender {
   };
 }
 
-/** @param onEvent called with each event when it happens (specification, Payload by trigger) */
+/** @param onEvent receives each event when it is recorded */
 export function createAnalytics(connection: Connection, onEvent: (event: AnalyticsEvent) => void): Analytics {
   const identity = createIdentity();
   const sender = createSender(connection);
 
   function record(type: AnalyticsEvent["type"], data: Record<string, unknown>): AnalyticsEvent {
     const known = { _platform: "web", _os: operatingSystem(scope.navigator?.userAgent ?? ""), ...identity() };
-    // A copy in the form that the service gets: the page may change its own object.
+    // Copies the event as the service will receive it, because the page may change its own object.
     const copied = JSON.parse(JSON.stringify({ ...data, ...known })) as AnalyticsEvent["data"];
     const event: AnalyticsEvent = { createdAt: Date.now(), type, data: copied };
     sender.add(event);

@@ -1,4 +1,4 @@
-/** Runs client actions in this page; announces each run to the service and reports its end. */
+/** Runs client actions in the page. Reports the start and the end of each run to the service. */
 import { RESULT_MAX_BYTES } from "../../limits.js";
 import type { Connection } from "./connection.js";
 import type { ActionScript, Execute } from "./scripts.js";
@@ -8,24 +8,24 @@ type Outcome = { result: unknown } | { error: { name: string; message: string; s
 export interface ClientRunsOptions {
   connection: Pick<Connection, "appId" | "request">;
   load(action: ActionScript): Promise<Execute>;
-  /** Milliseconds (specification, Limits: client action execution time). */
+  /** Time limit of a client action in milliseconds. */
   timeoutMs: number;
 }
 
 const REPORT_ATTEMPTS = 5;
 const REPORT_WAIT_MS = 1_000;
 const LEFT = "the page was closed or left before the run ended";
-/** The service truncates longer texts to these lengths. */
+/** Maximum length of the texts in a report. The service would truncate longer texts. */
 const MESSAGE_CHARACTERS = 10_000;
 const STACK_CHARACTERS = 50_000;
 
-/** The part of an error that the log stores. */
+/** Returns the fields of an error that the log stores. */
 function describe(thrown: unknown): { error: { name: string; message: string; stack: string } } {
   const { name, message, stack = "" } = thrown instanceof Error ? thrown : { name: "Error", message: String(thrown) };
   return { error: { name, message: message.slice(0, MESSAGE_CHARACTERS), stack: stack.slice(0, STACK_CHARACTERS) } };
 }
 
-/** The value as JSON, as the log stores it; a value that JSON cannot contain fails the run. */
+/** Returns the value as JSON data for the log. @throws Error if JSON cannot represent the value */
 function asJson(value: unknown): unknown {
   const text = JSON.stringify(value);
   if (text && new Blob([text]).size > RESULT_MAX_BYTES) {
@@ -34,7 +34,7 @@ function asJson(value: unknown): unknown {
   return text === undefined ? undefined : JSON.parse(text);
 }
 
-/** The code shares the page's thread, so it cannot be stopped; for the log and the caller the run has ended. */
+/** Returns a promise that rejects at the time limit. The code itself cannot be stopped, because it shares the page's thread. */
 function expiry(timeoutMs: number): { passed: Promise<never>; clear(): void } {
   let clear = () => {};
   const passed = new Promise<never>((_resolve, reject) => {
@@ -48,15 +48,15 @@ function expiry(timeoutMs: number): { passed: Promise<never>; clear(): void } {
   return { passed, clear };
 }
 
-/** A run that has not ended yet. */
+/** A run that has started and not ended. */
 interface OpenRun {
   action: ActionScript;
-  /** Idempotency key of its announcement and its report. */
+  /** Idempotency key of the start message and of the report. */
   key: string;
   started: number;
 }
 
-/** @returns `run`, which resolves when the run has ended and its report has been sent; it never rejects */
+/** @returns `run`, which resolves when the run has ended and its report is sent. It never rejects. */
 export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOptions) {
   const prepared = new Map<string, Promise<Execute>>();
   const openRuns = new Set<OpenRun>();
@@ -81,7 +81,7 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
     }
   }
 
-  /** Repeated only if no response arrived; the key prevents a second entry if the report had arrived. */
+  /** Sends the report, and sends it again if no response arrived. The key prevents a second log entry. */
   async function report({ action: { id }, key }: OpenRun, body: object): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -96,19 +96,19 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
     }
   }
 
-  /** As keepalive requests, which outlive the page if they are small. */
+  /** Sends the request with `keepalive`: small requests are still sent when the page closes. */
   async function send(id: number, verb: string, key: string, body: object): Promise<void> {
     const path = `/v3/apps/${connection.appId()}/actions/${id}/clientRuns${verb}`;
     await connection.request("POST", path, body, { headers: { "Idempotency-Key": key }, keepalive: true });
   }
 
-  // A page that is hidden for a while may come back, and its runs with it.
+  // A hidden page may become visible again, so its runs continue.
   globalThis.addEventListener?.("pagehide", ({ persisted }) => {
     if (persisted) return;
     const { error } = describe(Object.assign(new Error(LEFT), { name: "PageClosedError" }));
     for (const { action, key, started } of openRuns) {
       const duration = Math.round(performance.now() - started);
-      // The page is closing. The service ends the run when its time limit has passed.
+      // The page is closing. The service ends the run after its time limit.
       send(action.id, "", key, { error, duration }).catch(() => undefined);
     }
   });
@@ -116,9 +116,9 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
   async function run(action: ActionScript, payload: object): Promise<void> {
     const openRun: OpenRun = { action, key: crypto.randomUUID(), started: performance.now() };
     openRuns.add(openRun);
-    // The report at the end repeats the data if this request is lost.
+    // If this request is lost, the report at the end contains the same data.
     send(action.id, "/started", openRun.key, { payload }).catch(() => undefined);
-    // Sent before the code runs, which may block the thread forever.
+    // Sent before the code runs, because the code may block the thread forever.
     await new Promise((resolve) => setTimeout(resolve));
     const outcome = await execute(action, payload);
     openRuns.delete(openRun);

@@ -1,4 +1,4 @@
-/** Assembles the client library. Independent of how it was loaded and of its global name. */
+/** Assembles the client library `Svc`. It does not depend on how the library was loaded or on its global name. */
 import { CLIENT_TIMEOUT_MS } from "../../limits.js";
 import { createActions } from "./actions.js";
 import { createAnalytics } from "./analytics.js";
@@ -15,15 +15,15 @@ import { createSocket } from "./socket.js";
 import { createTriggers } from "./triggers.js";
 import { createVisitor } from "./visitor.js";
 
-/** How the page loaded the library. */
+/** How the page loaded the library, and how the library reaches the service. */
 export interface Loading {
-  /** URL of the library. */
+  /** URL from which the library was loaded. */
   from?: string;
-  /** Nonce of the script element, if the page's policy needs one. */
+  /** Nonce of the script element, if the page's content security policy requires one. */
   nonce?: string;
-  /** Transport to the service other than `fetch`. */
+  /** Function that sends requests to the service instead of `fetch`. */
   send?: SendToService | undefined;
-  /** Transport to other services. */
+  /** Function that sends requests to other services. */
   outgoing?: OutgoingWay | undefined;
 }
 
@@ -41,7 +41,7 @@ export function createSvc({ from, nonce, send, outgoing }: Loading): Client {
   );
   const analytics = createAnalytics(connection, handle);
   const { session, forget } = createSession(connection);
-  // The service's bootstrap script names the environment; a page without it may only need the operations.
+  // The script env.js sets the environment. A page without it may only use the operations.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
   function changed(): void {
     forget();
@@ -74,6 +74,6 @@ export function createSvc({ from, nonce, send, outgoing }: Loading): Client {
     follow: socket.follow,
     forgetSession: forget,
   };
-  // Object.assign copies it with the other members.
+  // An enumerable property, so that Object.assign copies the connection to an existing `window.Svc`.
   return Object.assign(client, { [CONNECTION]: Object.freeze(ofPackages) });
 }

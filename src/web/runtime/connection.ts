@@ -1,4 +1,4 @@
-/** The service's URL and the caller: the only holder of the token. */
+/** Connection of the client library to the service: sends requests with the caller's credential. Only this module holds the token. */
 import { failure, failureFrom } from "./failure.js";
 import { linesOf } from "./lines.js";
 import type { Configuration, Env } from "./public-types.js";
@@ -7,28 +7,28 @@ import type { Reply, SendToService } from "./service-way.js";
 
 export interface Connection {
   configure(configuration: Configuration): void;
-  /** The configured app's id. @throws SvcError if there is none */
+  /** Returns the ID of the configured app. @throws SvcError if no app is configured */
   appId(): number;
-  /** A URL of the service. @throws SvcError for one of any other origin */
+  /** Returns a URL of the service. @throws SvcError if the path leads to another origin */
   address(path: string): URL;
-  /** Sends a request to the service and returns the body of its response. @throws SvcError */
+  /** Sends a request with JSON and returns the body of the response. @throws SvcError */
   request(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<Body>;
-  /** Sends to the service and yields each line of its answer when it arrives, parsed. @throws SvcError */
+  /** Sends a request and yields each line of the response, parsed, when it arrives. @throws SvcError */
   lines(method: string, path: string, body: unknown): AsyncIterable<unknown>;
-  /** The same for bodies that are not JSON: a form to send, bytes to read. The caller reads the response's body. @throws SvcError */
+  /** Sends a request whose body or response is not JSON. The caller reads the response. @throws SvcError */
   exchange(method: string, path: string, body?: FormData): Promise<Response>;
-  /** Reads a script's source with the token, for pages that have no cookie. @throws SvcError */
+  /** Reads the source of a script with the token, for pages without a cookie. @throws SvcError */
   source(url: URL, integrity: string): Promise<string>;
   token(): string | null;
-  /** Sets `renew`, which requests another token after a 401; the request is repeated if it resolves to true. */
+  /** Sets the function that requests a new token after a response with 401. If it resolves to true, the request is repeated. */
   onUnauthorized(renew: () => Promise<boolean>): void;
 }
 
 export interface RequestOptions {
-  /** The request may outlive the page if its body is small enough. */
+  /** True if the browser should send the request even when the page closes. Only small bodies are supported. */
   keepalive?: boolean;
   headers?: Record<string, string>;
-  /** A 401 is final: this request itself asks for a session. */
+  /** True if the request must not be repeated after a 401, because it requests the session itself. */
   once?: boolean;
 }
 
@@ -39,12 +39,12 @@ interface TextRequest {
   keepalive?: boolean;
 }
 
-/** Browsers limit requests that outlive their page to 64 KB in total. */
+/** Maximum body of a keepalive request. Browsers limit all keepalive requests of a page to 64 KB in total. */
 const KEEPALIVE_MAX_CHARACTERS = 20_000;
 
 export type Body = Record<string, unknown>;
 
-/** Origin and path, with a trailing slash. */
+/** Returns origin and path of the API, with a trailing slash. */
 function apiBase(apiUrl: string): string {
   const url = URL.parse(apiUrl, scope.location?.href);
   const usable = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
@@ -56,7 +56,7 @@ function apiBase(apiUrl: string): string {
 
 const noAnswer = (from: string, answered = false) => failure("NETWORK_ERROR", `no answer from ${from}`, { answered });
 
-/** @throws SvcError if the value cannot be JSON */
+/** @throws SvcError if JSON cannot represent the value */
 function jsonOf(body: unknown): string {
   try {
     return JSON.stringify(body);
@@ -65,7 +65,7 @@ function jsonOf(body: unknown): string {
   }
 }
 
-/** The service from which a library was loaded. */
+/** Returns the URL of the service that served the library. */
 const servedBy = (library: string): string => library.split(/[?#]/, 1)[0]!.replace(/\/client\/svc\.m?js$/, "");
 
 async function answer(response: Reply, { origin }: URL): Promise<Body> {
@@ -76,7 +76,7 @@ async function answer(response: Reply, { origin }: URL): Promise<Body> {
   try {
     body = text === "" ? {} : JSON.parse(text);
   } catch {
-    // Not an error of the service: a proxy's page, for example.
+    // The response is not from the service; it may be a proxy's error page.
   }
   if (!response.ok || typeof body !== "object" || body === null) {
     const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
@@ -86,9 +86,9 @@ async function answer(response: Reply, { origin }: URL): Promise<Body> {
 }
 
 /**
- * @param env read once: a later change of window.ENV cannot send the token elsewhere
- * @param loadedFrom URL of the library, whose origin is the API unless `env` names another
- * @param sendToService used instead of `fetch` for the requests that it supports
+ * @param env values of window.ENV, read once, so that a later change cannot redirect the token
+ * @param loadedFrom URL of the library; its origin is the API unless `env` names another one
+ * @param sendToService function that replaces `fetch` for the requests that it supports
  */
 export function createConnection(env: Env, loadedFrom?: string, sendToService?: SendToService): Connection {
   const known = env.apiUrl ?? (loadedFrom ? servedBy(loadedFrom) : (scope.location?.origin ?? "null"));
@@ -97,7 +97,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
   let app = env.appId;
   let token: string | null = env.token ?? null;
   let renew: (() => Promise<boolean>) | null = null;
-  // Removed, so that other code that reads or prints the page's ENV does not get it.
+  // Removes the token, so that code that reads or prints the page's ENV does not get it.
   Reflect.deleteProperty(env, "token");
 
   function address(path: string): URL {
@@ -108,7 +108,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     return url;
   }
 
-  /** A redirect could leak the credential, so none is followed. */
+  /** Sends a request that follows no redirect, because a redirect could send the credential to another host. */
   async function send(url: URL, init: RequestInit): Promise<Response> {
     const headers = token === null ? init.headers : { ...init.headers, "Auth-token": token };
     const credentials = token === null ? "same-origin" : "omit";
@@ -119,7 +119,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     }
   }
 
-  /** Texts in both directions can use the shorter transport, with only the token. */
+  /** Sends a request whose body and response are texts. Such requests can use `sendToService`. */
   async function ask(url: URL, init: TextRequest): Promise<Reply> {
     const { method, headers, body = null } = init;
     const sent =
@@ -131,7 +131,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
     );
   }
 
-  /** Repeats the request with another token if the first one is rejected: a rejected request has changed nothing. */
+  /** Sends a request again with a new token if the first response is 401. The first request has changed nothing. */
   async function authorized<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();

@@ -1,6 +1,6 @@
 /**
- * `/client/debug.js`, for the debug page after svc.js: loads the page's action and runs it in this page, so that breakpoints work. The
- * service runs all other actions (specification, Debug page).
+ * Script `/client/debug.js` of the debug page, loaded after svc.js. Runs the page's action in this page, so that breakpoints work. All
+ * other actions run in the service.
  */
 import { type CompiledAction, REGISTRY_NAME } from "../../rules/compile-script.js";
 import { pageData } from "./page-data.js";

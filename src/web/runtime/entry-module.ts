@@ -1,6 +1,6 @@
 /**
- * `/client/svc.mjs`: exports `Svc` with the packages that call the service, and defines `window.Svc` for packages and actions that look for
- * it there.
+ * Module `/client/svc.mjs`: exports `Svc` with the packages that call the service. It also sets `window.Svc` for packages and actions that
+ * expect the global.
  */
 import "../packages/svc-communicate.js";
 import "../packages/svc-datasources.js";

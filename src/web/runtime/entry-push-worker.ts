@@ -1,5 +1,5 @@
 /**
- * `/client/push-worker.js`, imported by a service worker of the page's own origin: shows Web Push messages, and opens the page that a
+ * Script `/client/push-worker.js` for a service worker of the page's own origin. Shows Web Push messages, and opens the page that a
  * notification links to.
  */
 
@@ -22,7 +22,7 @@ function messageOf({ data }: PushEvent): Record<string, unknown> {
     const message: unknown = data?.json();
     return typeof message === "object" && message !== null ? (message as Record<string, unknown>) : {};
   } catch {
-    // Not a message of the service.
+    // This message was not sent by the service.
     return {};
   }
 }

@@ -1,6 +1,6 @@
 /**
- * `/client/svc-requests.js`: the two functions of `Svc` that need neither a token nor the rest of the library, for server runs whose code
- * names no others.
+ * Script `/client/svc-requests.js`: `request` and `Settings.get`, without the rest of the library. Server runs load it if their code uses
+ * no other function of `Svc`.
  */
 import { createRequests } from "./requests.js";
 import { scope } from "./scope.js";

@@ -1,4 +1,4 @@
-/** `/client/svc-response.js`: adds `Svc.App.V3.Actions.response` to a server run, with or without the client library. */
+/** Script `/client/svc-response.js`: adds `Svc.App.V3.Actions.response` to a server run, with or without the client library. */
 import { createResponse } from "./response.js";
 
 interface Root {

@@ -1,4 +1,4 @@
-/** `/client/svc-run.js`: defines `Svc` in a server run, without packages: an action has those that it lists. */
+/** Script `/client/svc-run.js`: defines `Svc` in a server run, without packages. The run loads the packages that the action lists. */
 import { createSvc } from "./client.js";
 import { scope } from "./scope.js";
 import { takeServiceWay } from "./service-way.js";

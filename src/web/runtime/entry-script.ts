@@ -1,5 +1,6 @@
 /**
- * `/client/svc.js`: defines `window.Svc` for pages, with the packages that call the service, and keeps packages that were defined before.
+ * Script `/client/svc.js`: defines `window.Svc` for pages, with the packages that call the service. Packages that were loaded before stay
+ * defined.
  */
 import "../packages/svc-communicate.js";
 import "../packages/svc-datasources.js";

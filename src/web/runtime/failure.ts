@@ -1,4 +1,4 @@
-/** Errors with which the client library rejects. They contain only what the service sends for callers. */
+/** Creates the errors with which the client library rejects. They contain only the fields that the service sends to callers. */
 import type { Action, Entry, SvcError } from "./public-types.js";
 
 type Details = Pick<
@@ -19,7 +19,7 @@ export function failure(status: string, error: string, details: Details = {}): S
   return Object.assign(failed, { status, error }, nextValidRequestDate === undefined ? {} : { nextValidRequestDate });
 }
 
-/** Copies the known properties one by one: a body is untrusted data, which must not be spread over an object. */
+/** Creates an error from a response's body. Copies known fields only, because the body is untrusted data. */
 export function failureFrom(body: unknown, httpStatus: number): SvcError {
   const fields = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
   const status = typeof fields["status"] === "string" ? fields["status"] : "INTERNAL_ERROR";

@@ -1,6 +1,8 @@
-/** The two random ids of analytics: one for this device, one for this session. They identify no person. */
+/** Random IDs of analytics: one for the device, one for the session. They do not identify a person. */
 
-/** Storage may be blocked (private windows, sandboxed frames): the id then lasts as long as the page. */
+/**
+ * Returns the stored ID, or a new one. If the browser blocks storage (private windows, sandboxed frames), the ID lasts as long as the page.
+ */
 function remembered(open: () => Storage, key: string): string {
   try {
     const storage = open();

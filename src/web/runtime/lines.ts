@@ -1,10 +1,10 @@
-/** Reads an answer of the service line by line, each when it arrives. Sends nothing. */
+/** Reads a response of the service line by line, each line when it arrives. */
 import type { Reply } from "./service-way.js";
 
 interface TextReader {
-  /** Reads the next part of an answer's text; null at its end. */
+  /** Returns the next part of the text, or null at its end. */
   next(): Promise<string | null>;
-  /** Stops reading, which ends the request. */
+  /** Stops reading, which cancels the request. */
   cancel?(): Promise<void>;
 }
 
@@ -17,7 +17,7 @@ function readerOf(reply: Reply): TextReader {
       const { value, done } = await reader.read();
       return done ? null : decoder.decode(value, { stream: true });
     };
-    // An answer that broke off rejects: its request has ended already.
+    // An interrupted response rejects here; its request has already ended.
     return { next, cancel: () => reader.cancel().catch(() => undefined) };
   }
   let isRead = false;
@@ -30,8 +30,8 @@ function readerOf(reply: Reply): TextReader {
 }
 
 /**
- * JSON values of the lines. Rejects if the answer breaks off, or if a line is not JSON. Leaving early ends the request;
- * the request of a network isolate ends with its run.
+ * Yields the JSON value of each line. Rejects if the response is interrupted or a line is not JSON. If the caller stops reading, the
+ * request is cancelled; in a language isolate it ends with the run.
  */
 export async function* linesOf(reply: Reply): AsyncGenerator<unknown, void, void> {
   const reader = readerOf(reply);

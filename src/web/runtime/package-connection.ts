@@ -1,6 +1,6 @@
 /**
- * The part of the library that packages use, which they find on `window.Svc` under a key: calls as the page's caller, without access to the
- * token.
+ * Functions of the library that packages use. Packages find them on `window.Svc` under a symbol. Calls use the page's credential, but
+ * packages cannot read the token.
  */
 import type { Connection } from "./connection.js";
 import type { Socket } from "./socket.js";
@@ -9,6 +9,6 @@ export const CONNECTION = Symbol.for("svc.connection");
 
 export interface PackageConnection extends Pick<Connection, "appId" | "request" | "lines" | "exchange"> {
   follow: Socket["follow"];
-  /** The page's user changes now. */
+  /** Discards the cached session, because the page's user changes. */
   forgetSession(): void;
 }

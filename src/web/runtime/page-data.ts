@@ -1,4 +1,4 @@
-/** Data that the service passes to its own pages that run actions, besides `window.ENV` (api/author-document.ts). */
+/** Reads the data that the service puts into its own pages that run actions, in addition to `window.ENV`. */
 
 export function pageData(): Record<string, string | undefined> {
   return JSON.parse(document.getElementById("svc-page")?.textContent ?? "{}");

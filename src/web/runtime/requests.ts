@@ -1,9 +1,11 @@
-/** `Svc.App.V3.Actions.request` and `Svc.App.Settings.get`, over the way that a server run gives its library. Sends nothing itself. */
+/**
+ * Creates `Svc.App.V3.Actions.request` and `Svc.App.Settings.get` for server runs. Requests are sent by a function that the run provides.
+ */
 import type { RequestError, RequestOptions, RequestResponse, SendRequest, SettingsReader } from "./request-types.js";
 
-/** What the harness of a server run provides. */
+/** Functions and data that a server run provides. */
 export interface OutgoingWay {
-  /** Sends the JSON of a request's options; rejects where the run's page lost its service. */
+  /** Sends a request, described by the JSON of its options. Rejects if the run's page has lost its connection to the service. */
   request(options: string): Promise<{ head: unknown[]; text(): Promise<string> }>;
   /** JSON text of `context.settings`. */
   settings: string;
@@ -11,7 +13,7 @@ export interface OutgoingWay {
 
 const UNAVAILABLE = "is available in server actions only";
 
-// Taken before the author's code, which may replace them.
+// Stored before the author's code runs, because that code may replace the globals.
 const { parse, stringify } = JSON;
 // biome-ignore lint/suspicious/noExplicitAny: newer than the library's types
 const Bytes = Uint8Array as any;
@@ -19,7 +21,7 @@ const Bytes = Uint8Array as any;
 const failed = (code: RequestError["code"], message: string): RequestError =>
   Object.assign(new Error(message), { code });
 
-/** An object of names and values, from URLSearchParams, Headers and Map too; a repeated name has an array. */
+/** Returns names and values as a plain object, also from URLSearchParams, Headers and Map. A repeated name gets an array. */
 function plain(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const iterable = value as { [Symbol.iterator]?(): Iterator<[string, unknown]> };
@@ -40,7 +42,7 @@ function bodyOf(body: unknown): unknown {
   return { base64: new Bytes(body.buffer, body.byteOffset, body.byteLength).toBase64() };
 }
 
-/** The options as the service reads them. @throws RequestError POLICY for what JSON cannot hold */
+/** Returns the options as JSON for the service. @throws RequestError POLICY if JSON cannot represent them */
 function textOf(options: unknown): string {
   if (typeof options !== "object" || options === null) return stringify(options) ?? "null";
   const { url, headers, query, form, body, json, ...rest } = options as RequestOptions;
@@ -52,7 +54,7 @@ function textOf(options: unknown): string {
       query: plain(query),
       form: plain(form),
       body: bodyOf(body),
-      // As text, so that the service sends the very JSON that it was given.
+      // Passed as a text, so that the service sends exactly this JSON.
       json: json === undefined ? undefined : stringify(json),
     });
   } catch (error) {

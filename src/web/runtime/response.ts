@@ -1,10 +1,13 @@
-/** `Svc.App.V3.Actions.response`: an answer of an HTTP trigger, as a run returns it. Uses nothing but the language: it runs in an isolate. */
+/**
+ * Creates `Svc.App.V3.Actions.response`, the response of an HTTP trigger that a run returns. Uses only the language itself, because it also
+ * runs in a language isolate.
+ */
 import { responseFault } from "../../rules/http/response.js";
 import type { ResponseOptions } from "./request-types.js";
 
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/** `btoa` is missing in an isolate. */
+/** Encodes bytes in base64. A language isolate has no `btoa`. */
 function base64Of(bytes: Uint8Array): string {
   const parts: string[] = [];
   for (let at = 0; at < bytes.length; at += 3) {
@@ -25,7 +28,7 @@ function bytesIn(body: unknown): Uint8Array | null {
   return ArrayBuffer.isView(body) ? new Uint8Array(body.buffer, body.byteOffset, body.byteLength) : null;
 }
 
-/** @param mark property under which the options are returned; null: the options themselves, where nothing sends them */
+/** @param mark property under which the options are returned; null to return the options themselves, in places where no response is sent */
 export function createResponse(mark: string | null) {
   return (options: ResponseOptions = {}): object => {
     const fault = responseFault(options);

@@ -1,9 +1,9 @@
-/** Brings scripts into the page without eval: dependencies once, an action's code with its hash. */
+/** Loads scripts into the page without eval: dependencies once, and an action's code with its integrity hash. */
 
 import { type CompiledAction, REGISTRY_NAME } from "../../rules/compile-script.js";
 import type { Connection } from "./connection.js";
 
-/** A script that comes before an action's; with its integrity where the service keeps it. */
+/** Script that is loaded before an action's code. `integrity` is set if the service stores a copy of the script. */
 interface Dependency {
   url: string;
   integrity?: string | null;
@@ -34,7 +34,7 @@ function loadScript(src: string, attributes: ScriptAttributes): Promise<void> {
   return loaded.finally(() => script.remove());
 }
 
-/** The same for a text that has no address. The page's policy must allow blob:, or the nonce. */
+/** Loads a script from its text. The page's content security policy must allow blob: URLs or the nonce. */
 export function loadText(source: string, attributes: ScriptAttributes): Promise<void> {
   const blob = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   return loadScript(blob, attributes).finally(() => URL.revokeObjectURL(blob));
@@ -47,23 +47,23 @@ function registered(id: number): CompiledAction | undefined {
   return registry?.get(id);
 }
 
-/** @param nonce the one of the page's own script, for pages whose policy asks for it */
+/** @param nonce nonce of the page's own script, for pages whose content security policy requires one */
 export function createScripts({ appId, address, source, token }: Connection, nonce: string | undefined) {
   const dependencies = new Map<string, Promise<void>>();
   const withNonce = nonce ? { nonce } : {};
 
   function dependency({ url, integrity }: Dependency): Promise<void> {
     const src = new URL(url, address("/")).href;
-    // What is read at other origins is checked only where they allow it, as this service does for what it keeps.
+    // Browsers can check scripts of other origins only if these allow CORS, as this service does for stored scripts.
     const checked = integrity ? ({ integrity, crossOrigin: "anonymous" } as const) : {};
     const loading = dependencies.get(src) ?? loadScript(src, { ...checked, ...withNonce });
     dependencies.set(src, loading);
-    // A failure is not remembered: the next run tries again.
+    // A failed script is removed from the cache, so that the next run loads it again.
     loading.catch(() => dependencies.delete(src));
     return loading;
   }
 
-  /** A script element cannot carry a token: then the source is fetched. */
+  /** Loads an action's code. A script element cannot send a token, so the source is fetched if there is one. */
   async function actionCode(id: number, integrity: string): Promise<void> {
     const url = address(`/v3/apps/${appId()}/actions/${id}/compile?v=${encodeURIComponent(integrity)}`);
     if (token() === null) {
@@ -73,7 +73,7 @@ export function createScripts({ appId, address, source, token }: Connection, non
     return loadText(await source(url, integrity), withNonce);
   }
 
-  /** In the order given: a package may build on the one before. */
+  /** Loads the scripts in the given order, because a package may need the one before it. Returns the action's function. */
   async function load({ id, integrity, assets }: ActionScript): Promise<Execute> {
     for (const asset of assets) await dependency(asset);
     await actionCode(id, integrity);

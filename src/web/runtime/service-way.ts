@@ -1,12 +1,15 @@
-/** The way of a server run's library to its service, past the browser's network: taken off the global scope before any author's code. */
+/**
+ * Transport of a server run's library to its service, without the browser's network. Removes the transport from the global scope before the
+ * author's code runs.
+ */
 import type { OutgoingWay } from "./requests.js";
 import { scope } from "./scope.js";
 
-/** What the library reads of an answer, whichever way it came. */
+/** The parts of a response that the library reads. Both transports return them. */
 export interface Reply extends Pick<Response, "ok" | "status"> {
   headers: Pick<Headers, "get">;
   text(): Promise<string>;
-  /** Text that has arrived since the last call, null at the end. Without it the body is a stream of the browser. */
+  /** Returns text that has arrived since the last call, or null at the end. Without this function, `body` is a stream of the browser. */
   next?(): Promise<string | null>;
   body?: Response["body"];
 }
@@ -18,7 +21,7 @@ export interface ServiceCall {
   body: string | null;
 }
 
-/** Answers null for what has to go by `fetch`; rejects as `fetch` does. */
+/** Sends a request. Returns null for requests that must use `fetch`. Rejects in the same cases as `fetch`. */
 export type SendToService = (call: ServiceCall) => Promise<Reply> | null;
 
 interface Answer {
@@ -43,7 +46,7 @@ const replyOf = ({ status, headers, text, next }: Answer): Reply => ({
   next,
 });
 
-/** Takes the ways that a run has: to its own service, and to others. */
+/** Reads and removes the transports of the run: to its own service, and to other services. */
 export function takeServiceWay(): { send?: SendToService; outgoing?: OutgoingWay } {
   const holder = scope as unknown as Record<string, ServiceWay | undefined>;
   const way = holder[NAME];

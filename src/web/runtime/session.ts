@@ -1,4 +1,4 @@
-/** Who the configured token stands for, for pages whose `window.ENV` does not say it. Keeps nothing but the last answer. */
+/** Reads the session of the configured token, for pages whose `window.ENV` does not contain it. Caches only the last response. */
 import type { Connection } from "./connection.js";
 import type { AppSession } from "./public-types.js";
 import { scope } from "./scope.js";
@@ -23,7 +23,7 @@ export function createSession({ appId, request }: Pick<Connection, "appId" | "re
   }
 
   return {
-    /** null where the service knows nobody; rejects where no answer came. */
+    /** Resolves to null if the token is not valid. Rejects if there is no response. */
     session(): Promise<AppSession | null> {
       const answer = requested ?? ask();
       requested = answer;
@@ -35,7 +35,7 @@ export function createSession({ appId, request }: Pick<Connection, "appId" | "re
         return null;
       });
     },
-    /** With another credential it is another's. */
+    /** Discards the cached session, because another credential has another session. */
     forget(): void {
       requested = null;
       Reflect.deleteProperty(scope.ENV ?? {}, "session");

@@ -1,11 +1,11 @@
-/** The page's one websocket, opened by the first subscription, which comes back by itself. */
+/** The page's single WebSocket. It opens with the first subscription and reconnects automatically. */
 import { createClient, type Client as SocketClient } from "graphql-ws";
 import type { Connection } from "./connection.js";
 
 const RECONNECT_MAX_MS = 30_000;
 const PING_EVERY_MS = 15_000;
 const PONG_WITHIN_MS = 5_000;
-/** Trying again with the same credential and the same library would change nothing. */
+/** Close codes after which reconnecting with the same credential and library is useless. */
 const REFUSING_CLOSE_CODES = [4400, 4401, 4403, 4406];
 const REFUSING_STATUSES = [
   "UNAUTHORIZED",
@@ -16,14 +16,17 @@ const REFUSING_STATUSES = [
   "DATA_SOURCE_ACCESS_DENIED",
 ];
 
-/** What ends a subscription: a close that graphql-ws takes for final, or the errors of the operation. */
+/** True if the cause ends a subscription for good: a final close code, or an error of the operation. */
 function isRefusal(cause: unknown): boolean {
   if (cause instanceof CloseEvent) return REFUSING_CLOSE_CODES.includes(cause.code);
   const errors = Array.isArray(cause) ? (cause as { extensions?: { status?: string } }[]) : [];
   return errors.some(({ extensions }) => REFUSING_STATUSES.includes(extensions?.status ?? ""));
 }
 
-/** Longer each time, spread so that a restarted service is not met by all clients at once; at once when online again. */
+/**
+ * Returns the delay before the next attempt. Delays grow and are random, so that clients do not reconnect to a restarted service at the
+ * same moment. The delay ends early when the browser is online again.
+ */
 function reconnectDelay(retries: number): Promise<void> {
   const longest = Math.min(RECONNECT_MAX_MS, 500 * 2 ** retries);
   return new Promise((resolve) => {
@@ -32,7 +35,7 @@ function reconnectDelay(retries: number): Promise<void> {
   });
 }
 
-/** A network that fails in silence closes nothing: a ping without an answer does. */
+/** Opens the socket and sends pings. A ping without a pong closes the socket, because some networks fail without closing connections. */
 function openSocket({ address, token }: Connection): SocketClient {
   let silence: ReturnType<typeof setTimeout> | undefined;
   const client = createClient({
@@ -59,23 +62,23 @@ function openSocket({ address, token }: Connection): SocketClient {
 
 export interface Follower<Data> {
   next(data: Data): void;
-  /** The service does not deliver to this caller; nothing more will come. */
+  /** Called if the service rejects this caller. No more data follows. */
   refused(cause: unknown): void;
 }
 
 export interface Socket {
   /**
-   * Subscribes, and again after each loss of the connection, with the variables as they are then.
-   * @returns what ends it, for good
+   * Subscribes, and subscribes again after each lost connection with the current variables.
+   * @returns function that ends the subscription
    */
   follow<Data>(query: string, variables: () => Record<string, unknown>, follower: Follower<Data>): () => void;
-  /** Comes back as whoever the connection's token stands for now. */
+  /** Reconnects with the connection's current token. */
   restart(): void;
 }
 
 export function createSocket(connection: Connection): Socket {
   let client: SocketClient | null = null;
-  /** What each subscription does on another client. */
+  /** Functions that move each subscription to a new client. */
   const moves = new Set<() => void>();
 
   return {
@@ -92,7 +95,7 @@ export function createSocket(connection: Connection): Socket {
         client ??= openSocket(connection);
         const own = client;
         const isOver = () => own !== client || !moves.has(subscribe);
-        // Read by graphql-ws each time that it sends the subscription anew.
+        // graphql-ws reads this getter each time it sends the subscription.
         const request = {
           query,
           get variables() {
@@ -109,7 +112,7 @@ export function createSocket(connection: Connection): Socket {
             if (isRefusal(cause)) follower.refused(cause);
             else void again();
           },
-          // The service ends a subscription when it shuts down; its successor takes the next one.
+          // The service ends subscriptions when it shuts down; the subscription starts again on the restarted service.
           complete: () => void (isOver() || again()),
         });
       }

@@ -1,4 +1,4 @@
-/** Types of the packages that do not call the service, for svc.d.ts. */
+/** Public types of the packages that do not call the service; part of svc.d.ts. */
 
 /** `Svc.CSV`, of the package svc-csv. */
 export interface CSV {

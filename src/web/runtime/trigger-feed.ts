@@ -3,19 +3,19 @@ import type { Connection } from "./connection.js";
 import { ClientTriggers, type ClientTriggersSubscription } from "./documents.js";
 import type { Socket } from "./socket.js";
 
-/** The first of a subscription has `reset`: forget what you know. Later ones hold what changed. */
+/** Change of the app's client actions. The first one has `reset`: it contains all actions. Later ones contain only changes. */
 export type Change = ClientTriggersSubscription["clientTriggers"];
 
-/** An active `client` or `any` action of this client's copy, less its code. */
+/** Active `client` or `any` action that the page can run, without its code. */
 export type ClientAction = Change["actions"][number];
 
 export interface FeedListener {
   change(change: Change): void;
-  /** The service does not deliver to this caller; nothing more will come. */
+  /** Called if the service rejects this caller. No more changes follow. */
   refused(cause: unknown): void;
 }
 
-/** @returns what ends it */
+/** @returns function that ends the subscription */
 export function followClientTriggers(
   socket: Socket,
   { appId }: Pick<Connection, "appId">,

@@ -1,11 +1,11 @@
-/** Knows the app's client actions as they are now and starts those that an event matches. */
+/** Keeps a current list of the app's client actions, and starts the actions whose trigger matches an event. */
 import { matchesAnalytics } from "../../rules/trigger-match.js";
 import type { Connection } from "./connection.js";
 import type { AnalyticsEvent, Triggers } from "./public-types.js";
 import type { Socket } from "./socket.js";
 import { type Change, type ClientAction, followClientTriggers } from "./trigger-feed.js";
 
-/** Events before the first answer wait for it: the first page view comes before any socket is open. */
+/** Maximum number of events that wait for the list of actions. The first page view happens before the socket is open. */
 const EARLY_EVENTS = 100;
 
 /** @param start runs an action with an event as its payload */
@@ -15,14 +15,14 @@ export function createTriggers(
   start: (action: ClientAction, event: AnalyticsEvent) => void,
 ) {
   let close: (() => void) | null = null;
-  /** Another credential may be heard where this one was not; the next event with this one would not. */
+  /** True after the service has rejected the credential. Events do not open the socket again until the credential changes. */
   let wasRefused = false;
   let early: AnalyticsEvent[] | null = [];
   const actions = new Map<number, ClientAction>();
 
   function dispatch(event: AnalyticsEvent): void {
     for (const action of actions.values()) {
-      // Started once, however many of its triggers match.
+      // An action starts once per event, even if several of its triggers match.
       if (
         action.triggers.some((one) => one.trigger === "analytics" && one.where && matchesAnalytics(one.where, event))
       ) {
@@ -60,7 +60,7 @@ export function createTriggers(
 
   return {
     triggers: { start: begin, stop } satisfies Triggers,
-    /** With another credential it may be told of other actions. Events that wait go on waiting. */
+    /** Reads the list again, because another credential may see other actions. Waiting events stay. */
     restart(): void {
       if (!close && !wasRefused) return;
       const waiting = early;
@@ -68,7 +68,7 @@ export function createTriggers(
       early = waiting ?? [];
       begin();
     },
-    /** Takes an event as it happens; the first one opens the socket. */
+    /** Starts the actions for an event. The first event opens the socket. */
     handle(event: AnalyticsEvent): void {
       if (wasRefused) return;
       begin();

@@ -1,13 +1,13 @@
 /**
- * `Svc.init`: the session of a visitor of a page on another origin. Begins it, keeps it in the page's own storage, renews it, and replaces
- * it once the service does not accept it any more.
+ * Implements `Svc.init`: the session of a visitor of a page on another origin. Starts the session, stores it in the page's storage, renews
+ * it, and replaces it when the service no longer accepts it.
  */
 import type { Connection } from "./connection.js";
 import { failure } from "./failure.js";
 import type { Client } from "./public-types.js";
 import { scope } from "./scope.js";
 
-/** As the page's storage has it. Times are Unix time in milliseconds by the page's clock. */
+/** Session in the page's storage. Times are Unix time in milliseconds by the page's clock. */
 interface Stored {
   token: string;
   expiresAt: number;
@@ -19,14 +19,14 @@ interface Answer {
   expiresAt: string;
 }
 
-/** Shortest time between two renewals, however wrong the page's clock is. */
+/** Minimum time between two renewals, even if the page's clock is wrong. */
 const RENEW_MIN_MS = 60_000;
-/** Longest delay of a timer of browsers. */
+/** Maximum delay of a browser's timer. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
-/** Answers after which asking again changes nothing. */
+/** Error statuses after which another attempt is useless. */
 const FINAL: readonly unknown[] = ["FORBIDDEN", "APP_NOT_PUBLISHED"];
 
-/** Storage may be refused, as in private windows: the session then lasts as long as the page. */
+/** Reads the stored session. If the browser blocks storage (private windows), the session lasts as long as the page. */
 function readStored(key: string): Stored | null {
   try {
     const stored = JSON.parse(localStorage.getItem(key) ?? "null") as Stored | null;
@@ -41,19 +41,19 @@ function writeStored(key: string, stored: Stored): void {
   try {
     localStorage.setItem(key, JSON.stringify(stored));
   } catch {
-    // See above.
+    // Storage is blocked: see readStored.
   }
 }
 
-/** One page of an origin at a time: the others find the session that it began. */
+/** Lets one page of the origin work at a time, so that the other pages find the session that it has started. */
 async function inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
   const locks = scope.navigator?.locks;
   return locks ? await locks.request(key, work) : await work();
 }
 
 /**
- * @param changed is called when the connection has a token for another session
- * @param prolonged is called when its token lives longer
+ * @param changed called when the connection has the token of another session
+ * @param prolonged called when the current token has a later expiry
  */
 export function createVisitor(connection: Connection, { changed, prolonged }: { changed(): void; prolonged(): void }) {
   let key: string | null = null;
@@ -77,7 +77,7 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
     const { token, expiresAt } = (await connection.request("POST", path, undefined, {
       once: true,
     })) as unknown as Answer;
-    // Another configuration came meanwhile.
+    // The page was configured with another app meanwhile.
     if (key !== of) return false;
     const end = Date.parse(expiresAt);
     const stored = { token, expiresAt: end, renewAt: Date.now() + (end - Date.now()) / 2 };
@@ -85,7 +85,7 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
     return take(stored);
   }
 
-  /** Resolves to true if the connection has another session now. */
+  /** Requests the session again. Resolves to true if the connection has another token now. */
   function refresh(): Promise<boolean> {
     const of = key;
     if (of === null) return Promise.resolve(false);
@@ -110,7 +110,7 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
     clearTimeout(timer);
   }
 
-  // A wrong password is 401 too: the service says whether it still accepts the session.
+  // A 401 can also mean a wrong password, so this asks the service whether the session is still valid.
   connection.onUnauthorized(async () => {
     const isOther = key !== null && (await refresh().catch(() => false));
     if (isOther) changed();

@@ -1,4 +1,4 @@
-/** The page that asks for a token where a person's session is needed, and reloads as that person. Keeps nothing. */
+/** Page that asks for a token if a page requires a signed-in person. Then reloads the page. Stores nothing. */
 
 import { serviceAddress } from "../service-address.js";
 
@@ -18,7 +18,7 @@ form.append(input, button);
 form.onsubmit = async (event) => {
   event.preventDefault();
   problem.textContent = "";
-  // A failed connection is reported below.
+  // A failed connection is reported below, like the other errors.
   const response = await fetch(serviceAddress("/v1/session"), {
     method: "POST",
     headers: { "content-type": "application/json" },

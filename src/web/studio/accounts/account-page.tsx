@@ -1,4 +1,4 @@
-/** The own account: name, passphrase, passkeys, OpenID providers, sessions. */
+/** Page of the signed-in person's own account: name, passphrase, passkeys, OpenID providers and sessions. */
 import { type FormEvent, useCallback, useState } from "react";
 import { serviceAddress } from "../../service-address.js";
 import { ago } from "../shared/format.js";
@@ -10,11 +10,11 @@ import { hasPasskeys, registerPasskey } from "./passkeys.js";
 
 interface Account {
   user: Person;
-  /** null: the browser is signed in with a token, which manages no account. */
+  /** Data of the account; null if the browser is signed in with a token, which cannot manage an account. */
   own: { sessions: PersonSession[]; passkeys: Passkey[]; identities: Identity[]; providers: Provider[] } | null;
 }
 
-/** @param isToken true if the browser is signed in with a token */
+/** Reads the account's data. @param isToken true if the browser is signed in with a token */
 async function readAccount(isToken: boolean): Promise<Account> {
   const { user } = await auth<{ user: Person }>("GET", "session");
   if (isToken) return { user, own: null };

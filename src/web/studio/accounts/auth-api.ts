@@ -1,4 +1,4 @@
-/** Requests of signing in and of the own account (`/v1/auth`). They carry no session that could have expired, or begin one. */
+/** Requests of sign-in and of the own account (`/v1/auth`). They work without a session, so they do not wait for a new sign-in. */
 import { serviceAddress } from "../../service-address.js";
 import { ApiError } from "../shared/api.js";
 
@@ -41,7 +41,7 @@ export interface Provider {
   name: string;
 }
 
-/** @throws ApiError in the service's words; status OFFLINE if nothing answered */
+/** Sends a request. @throws ApiError with the service's message, or with status OFFLINE if there is no response */
 export async function auth<Answer>(
   method: "GET" | "POST" | "PUT" | "DELETE",
   path: string,
@@ -57,14 +57,14 @@ export async function auth<Answer>(
   throw new ApiError(answer.status, answer.error, retryAfter === undefined ? {} : { retryAfter });
 }
 
-/** Address at which a sign-in at a provider begins; the browser comes back to `next`. */
+/** Returns the URL that starts a sign-in at an OpenID provider. The provider then redirects the browser to `next`. */
 export function providerAddress(id: string, next: string): string {
   const address = serviceAddress(`/v1/auth/oidc/${encodeURIComponent(id)}/start`);
   address.searchParams.set("next", next);
   return address.href;
 }
 
-/** A refused sign-in in words for the person. */
+/** Returns the error of a failed sign-in as a message for the person. */
 export function signInFault({ status, message, details }: ApiError): string {
   if (status === "SIGN_IN_FAILED") return "The e-mail address or the passphrase is wrong.";
   if (status === "RATE_LIMIT_EXCEEDED" && details.retryAfter !== undefined) {
@@ -74,7 +74,7 @@ export function signInFault({ status, message, details }: ApiError): string {
   return message;
 }
 
-/** Outcomes of a sign-in at a provider (`?sign-in=…`), in words for the person. */
+/** Messages for the results of a sign-in at a provider, by the value of `?sign-in=`. */
 export const PROVIDER_FAULTS: Readonly<Record<string, string>> = {
   failed: "The sign-in at the provider did not succeed. Try again.",
   unavailable: "The provider does not answer. Try again later.",

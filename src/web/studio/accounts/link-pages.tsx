@@ -1,4 +1,7 @@
-/** Pages that one-time links open: the first administrator, an invitation, a new passphrase. The token is read from the fragment. */
+/**
+ * Pages that one-time links open: for the first administrator, an invitation, and a new passphrase. The link's token is in the URL's
+ * fragment.
+ */
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { serviceAddress } from "../../service-address.js";
 import type { ApiError } from "../shared/api.js";
@@ -14,7 +17,7 @@ const words = ({ status, message }: ApiError): string => (status === "LINK_EXPIR
 const SIGN_IN_FIRST = "This address has an account. Sign in to it in another tab of this browser, then accept here.";
 const invitationWords = (error: ApiError): string => (error.status === "UNAUTHORIZED" ? SIGN_IN_FIRST : words(error));
 
-/** Takes the token out of the address, so that it stays neither in the history nor on the screen. */
+/** Returns the token and removes it from the URL, so that it stays neither in the browser's history nor on the screen. */
 function takeToken(): string {
   const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? "";
   history.replaceState(null, "", location.pathname);
@@ -22,7 +25,7 @@ function takeToken(): string {
 }
 
 let taken: string | null = null;
-/** React may render twice; the token is in the address once. */
+/** Returns the link's token. It is cached, because React may render twice but the URL contains the token only once. */
 const linkToken = (): string => (taken ??= takeToken());
 
 const toStudio = () => location.replace(serviceAddress("/studio"));
@@ -44,7 +47,7 @@ function Frame({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-/** For a session that may do nothing else: a passkey or a passphrase gives it its rights. */
+/** Page for a session that has no rights until the person adds a passkey or a passphrase. */
 export function FinishAccount() {
   const [passphrase, setPassphrase] = useState("");
   const { busy, fault, attempt } = useAttempt(words);
@@ -81,7 +84,7 @@ export function FinishAccount() {
 interface NewAccountProps {
   title: string;
   text: string;
-  /** Route below `/v1/auth` that exchanges the token. */
+  /** Path below `/v1/auth` that exchanges the token for a session. */
   route: "setup" | "invitations/accept";
   asksEmail: boolean;
 }
@@ -95,7 +98,7 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
   const [isMade, setMade] = useState(false);
   const isInvitation = route === "invitations/accept";
   const { busy, fault, attempt } = useAttempt(isInvitation ? invitationWords : words, token === "" ? EXPIRED : null);
-  /** For a person whose account has the invited address, by the session of this browser. */
+  /** Accepts the invitation for the account that is signed in, if it has the invited e-mail address. */
   const acceptWithAccount = () =>
     void attempt(async () => {
       await auth("POST", route, { token });
@@ -121,14 +124,14 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
   const byPasskey = () =>
     void attempt(async () => {
       await make(null);
-      // The link is used up: a cancelled dialog leads to the page that finishes the account.
+      // The link cannot be used again, so closing the dialog leads to the page that finishes the account.
       await registerPasskey("First passkey").then(toStudio, () => setMade(true));
     });
   if (isMade) return <FinishAccount />;
   const field = (name: keyof typeof NOBODY) => ({
     name,
     value: person[name],
-    // The service's words begin with the field that is at fault.
+    // The service's message begins with the name of the wrong field.
     fault: fault?.startsWith(name) ? fault : null,
     onChange: (value: string) => setPerson({ ...person, [name]: value }),
   });
@@ -195,7 +198,7 @@ function ResetPage() {
   );
 }
 
-/** The page that the address names; null for Studio itself. */
+/** Returns the page for a path, or null for the paths of Studio itself. */
 export function linkPageOf(path: string): LinkPageName | null {
   const [name] = /(?:setup|invitation|reset)\/?$/.exec(path.slice(path.lastIndexOf("/studio/") + 8)) ?? [];
   const known = name?.replace("/", "");

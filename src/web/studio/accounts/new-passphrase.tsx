@@ -1,4 +1,4 @@
-/** Fields of a new passphrase. The service judges it; the page only counts its characters. */
+/** Fields for a new passphrase. The page only counts its characters; the service checks its strength. */
 import { Entry } from "./sign-in-forms.js";
 
 const MIN_CHARACTERS = 12;

@@ -1,4 +1,4 @@
-/** Passkeys in the browser: makes one for the signed-in person, and signs in with one. */
+/** Passkeys in the browser: registers one for the signed-in person, and signs in with one. */
 import type {
   PublicKeyCredentialCreationOptionsJSON,
   PublicKeyCredentialRequestOptionsJSON,
@@ -6,7 +6,7 @@ import type {
 import { ApiError } from "../shared/api.js";
 import { auth, type Passkey, type SignedIn } from "./auth-api.js";
 
-/** False in a browser without passkeys, and at an IP address, where browsers reject them. */
+/** False if the browser does not support passkeys, or if Studio's URL has an IP address, where browsers reject them. */
 export const hasPasskeys = (): boolean =>
   typeof PublicKeyCredential === "function" && isSecureContext && !/^[\d.]+$|:/.test(location.hostname);
 
@@ -16,7 +16,7 @@ async function browser() {
   return import("@simplewebauthn/browser");
 }
 
-/** The person closed the browser's dialog, or no passkey fits. */
+/** Throws the error for a cancelled dialog. The browser reports a missing passkey in the same way. */
 function cancelled(error: unknown): never {
   if (error instanceof ApiError) throw error;
   throw new ApiError(
@@ -27,7 +27,7 @@ function cancelled(error: unknown): never {
   );
 }
 
-/** @throws ApiError */
+/** Registers a passkey. @throws ApiError */
 export async function registerPasskey(name: string): Promise<Passkey> {
   const optionsJSON = await auth<PublicKeyCredentialCreationOptionsJSON>("POST", "passkeys/registration-options");
   const { startRegistration } = await browser();
@@ -35,7 +35,7 @@ export async function registerPasskey(name: string): Promise<Passkey> {
   return (await auth<{ passkey: Passkey }>("POST", "passkeys", { ...made, name })).passkey;
 }
 
-/** @throws ApiError */
+/** Signs in with a passkey. @throws ApiError */
 export async function signInByPasskey(): Promise<SignedIn> {
   const optionsJSON = await auth<PublicKeyCredentialRequestOptionsJSON>("POST", "passkeys/authentication-options");
   const { startAuthentication } = await browser();

@@ -1,13 +1,13 @@
 /**
- * Waits for the person to sign in again when the session has expired. Requests that were rejected with 401 wait here and are sent again; the
- * page stays as it is meanwhile.
+ * Pauses requests while the session has expired. Requests that were rejected with 401 are sent again after the person has signed in. The
+ * page stays unchanged meanwhile.
  */
 type Listener = (isExpired: boolean) => void;
 
 let pending: PromiseWithResolvers<void> | null = null;
-/** Number of times that the person has signed in again. */
+/** Number of new sign-ins since the page was loaded. */
 let renewals = 0;
-/** False while no person is signed in to Studio: its sign-in page has requests of its own. */
+/** True while a person is signed in to Studio. The sign-in page handles its own errors. */
 let isOn = false;
 const listeners = new Set<Listener>();
 
@@ -15,21 +15,21 @@ const tell = (isExpired: boolean) => {
   for (const listener of listeners) listener(isExpired);
 };
 
-/** Switches the waiting on and off. */
+/** Turns the pausing of requests on or off. */
 export function watchSession(isSignedIn: boolean): void {
   isOn = isSignedIn;
   if (!isSignedIn) resume();
 }
 
-/** True if a request that was rejected with 401 should wait. */
+/** True if a request that was rejected with 401 should wait for a new sign-in. */
 export const isRenewable = (): boolean => isOn;
 
-/** State of the session before a request; pass it to `renewed` if the request is rejected. */
+/** Returns the number of sign-ins before a request. Pass it to `renewed` if the request is rejected. */
 export const renewalCount = (): number => renewals;
 
 /**
- * Resolves once the person has signed in again: at once if that happened after the request was sent.
- * @param before `renewalCount` before the request
+ * Resolves after the person has signed in again; immediately if that happened after the request was sent.
+ * @param before value of `renewalCount` before the request
  */
 export function renewed(before: number): Promise<void> {
   if (before !== renewals) return Promise.resolve();
@@ -40,7 +40,7 @@ export function renewed(before: number): Promise<void> {
   return pending.promise;
 }
 
-/** Resumes all waiting requests after the person has signed in again. */
+/** Resumes all waiting requests. Call this after the person has signed in again. */
 export function resume(): void {
   const before = pending;
   if (before) renewals += 1;
@@ -49,14 +49,14 @@ export function resume(): void {
   before?.resolve();
 }
 
-/** @returns what ends it */
+/** @returns function that removes the listener */
 export function onExpiry(listener: Listener): () => void {
   listeners.add(listener);
   listener(pending !== null);
   return () => void listeners.delete(listener);
 }
 
-/** `fetch` that waits for a new sign-in when the session has expired, and then sends the same request again. */
+/** Calls `fetch`. If the session has expired, waits for a new sign-in and sends the request again. */
 export async function fetchSignedIn(input: URL, init?: RequestInit): Promise<Response> {
   for (;;) {
     const before = renewals;

@@ -1,4 +1,4 @@
-/** Sign-in over the page when the session has expired: nothing that is unsaved is lost, and the interrupted request is sent again. */
+/** Sign-in dialog over the current page when the session has expired. Unsaved changes stay, and the interrupted request is sent again. */
 import { useEffect, useState } from "react";
 import { ApiError } from "../shared/api.js";
 import { Modal } from "../shared/modal.js";
@@ -7,11 +7,11 @@ import { onExpiry, resume } from "./renewal.js";
 import { SignInForms } from "./sign-in-forms.js";
 
 async function resumeIfSignedIn(email: string): Promise<void> {
-  // While the service does not answer, the dialog stays open.
+  // The dialog stays open while the service does not respond.
   if ((await presentEmail().catch(() => null)) === email) resume();
 }
 
-/** Resumes requests only for the person who started them. @throws ApiError for another person */
+/** Resumes the waiting requests if the same person has signed in. @throws ApiError for another person */
 async function resumeAs(email: string): Promise<void> {
   const present = await presentEmail();
   if (present === email) return resume();
@@ -23,13 +23,13 @@ async function resumeAs(email: string): Promise<void> {
   );
 }
 
-/** @param email of the person who was signed in, to begin with */
+/** @param email address of the person who was signed in; fills the field */
 export function SessionDialog({ email }: { email: string }) {
   const [isExpired, setExpired] = useState(false);
   useEffect(() => onExpiry(setExpired), []);
   useEffect(() => {
     if (!isExpired) return undefined;
-    // After a sign-in in another tab.
+    // The person may have signed in in another tab.
     const look = () => void resumeIfSignedIn(email);
     addEventListener("focus", look);
     return () => removeEventListener("focus", look);
@@ -39,7 +39,7 @@ export function SessionDialog({ email }: { email: string }) {
     <Modal
       className="sign-in-dialog"
       aria-label="Sign in again"
-      // Esc would leave the page without a session.
+      // Escape must not close the dialog, because the page would have no session.
       onCancel={(event) => event.preventDefault()}
     >
       <SignInForms heading="Your session has ended" isOverPage email={email} onSignedIn={() => resumeAs(email)} />

@@ -1,4 +1,4 @@
-/** Ways to sign in: e-mail address and passphrase, passkey, OpenID provider, token; and the request for a reset link. */
+/** Sign-in forms: e-mail address and passphrase, passkey, OpenID provider, token; and the request for a reset link. */
 import { type FormEvent, type ReactNode, useEffect, useId, useState } from "react";
 import { type ApiError, asApiError } from "../shared/api.js";
 import { signInByToken } from "../shell/session.js";
@@ -6,13 +6,13 @@ import { auth, type Provider, providerAddress, type SignedIn, signInFault } from
 import { hasPasskeys, signInByPasskey } from "./passkeys.js";
 
 interface FormsProps {
-  /** The browser is signed in. @returns once the page has taken it over; a rejection is shown */
+  /** Called after the sign-in. The form shows an error if the promise rejects. */
   onSignedIn: () => Promise<void>;
-  /** E-mail address to begin with. */
+  /** Initial value of the e-mail field. */
   email?: string;
-  /** Sign-in over a page that must stay: a provider opens in another tab. */
+  /** True if the form is shown over another page, which must stay. Providers then open in another tab. */
   isOverPage?: boolean;
-  /** A fault from before. */
+  /** Error to show at first, from an earlier attempt. */
   fault?: string | null;
   heading: ReactNode;
 }
@@ -30,7 +30,7 @@ interface FieldProps {
   autoFocus?: boolean;
 }
 
-/** A field of these forms; its refusal is announced by the form. */
+/** Field of a sign-in form. The form announces its error to screen readers. */
 export function Entry({ label, name, type, autoComplete, value, onChange, fault, autoFocus = false }: FieldProps) {
   return (
     <label>
@@ -48,7 +48,7 @@ export function Entry({ label, name, type, autoComplete, value, onChange, fault,
   );
 }
 
-/** Runs one attempt at a time and shows why it failed. */
+/** Runs one attempt at a time, and provides the error of the last one. */
 export function useAttempt(words: (error: ApiError) => string, before: string | null = null) {
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<string | null>(before);
@@ -71,7 +71,7 @@ function useProviders(): Provider[] {
   useEffect(() => {
     auth<{ providers: Provider[] }>("GET", "providers").then(
       (answer) => setProviders(answer.providers),
-      // The other ways stay.
+      // If providers cannot be read, the other ways to sign in still work.
       () => undefined,
     );
   }, []);

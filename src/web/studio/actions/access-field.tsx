@@ -1,4 +1,4 @@
-/** Who may run the action on demand from a page. */
+/** Form field that sets who can run the action on demand from a page. */
 
 import { Field } from "../shared/field.js";
 import { accessSentence, WHO_LABELS } from "./access-text.js";

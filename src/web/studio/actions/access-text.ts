@@ -1,4 +1,4 @@
-/** Sentences that say which pages can run an action by its name. Read it to change a wording; it knows no form and no service. */
+/** Sentences that describe which pages can run an action by its name. */
 import type { ActionAccess, TriggerType } from "../../../data/action-types.js";
 
 type Who = "everyone" | "signedIn" | "editors" | "user";
@@ -28,7 +28,7 @@ interface Published {
   triggers: readonly { trigger: TriggerType }[];
 }
 
-/** Says who can run the live version once this state of the action is published. */
+/** Describes who will be able to run the live version after this draft is published. */
 export function publishedSentence({ access, environment, triggers }: Published): string {
   if (environment === "client") return "It runs in the pages of visitors. The service never runs it.";
   if (!triggers.some(({ trigger }) => trigger === "manual"))

@@ -1,4 +1,4 @@
-/** The list of actions: found by search, walked by arrow keys, each with its state at a glance. */
+/** List of actions with their states. Supports search, and navigation by arrow keys. */
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { ago, exact } from "../shared/format.js";
 import type { ActionSummary, PublishedCopy } from "../shared/model.js";
@@ -6,7 +6,7 @@ import type { Navigation } from "../shell/place.js";
 import { Changes } from "../shell/role.js";
 import type { Actions } from "./use-actions.js";
 
-/** A person has stopped typing. */
+/** Delay after the last key press before the search starts. */
 const TYPED_MS = 250;
 
 function matches({ name, description, environment, triggers }: ActionSummary, words: string[]): boolean {
@@ -50,7 +50,7 @@ function Row({ action, copy, hasFailed, current, open }: RowProps) {
   const kinds = [...new Set(triggers.map(({ trigger }) => trigger))].join(" · ");
   const row = useRef<HTMLLIElement>(null);
   useEffect(() => {
-    // Opened by its address it may be far down.
+    // The selected action may be far down in the list when the page opens with its URL.
     if (current) row.current?.scrollIntoView({ block: "nearest" });
   }, [current]);
   return (
@@ -76,7 +76,7 @@ function Row({ action, copy, hasFailed, current, open }: RowProps) {
   );
 }
 
-/** Moves the focus among the rows, and between them and the search box. */
+/** Moves the focus between the rows and the search box by the arrow keys. */
 function walk(event: KeyboardEvent<HTMLElement>): void {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step === undefined) return;
@@ -96,14 +96,14 @@ interface ActionListProps {
   go: Navigation["go"];
 }
 
-/** Of a list that is longer than what is here: found by the service. */
+/** Searches in the service if the page has loaded only a part of the list. Returns null while the loaded list is complete. */
 function useFound({ find }: Actions, search: string): ActionSummary[] | null {
   const [found, setFound] = useState<{ of: string; actions: ActionSummary[] | null } | null>(null);
   useEffect(() => {
     let over = false;
     const timer = setTimeout(() => {
       const asked = find(search.trim()) ?? Promise.resolve(null);
-      // null shows that the search failed.
+      // null also shows that the search has failed.
       void asked.catch(() => null).then((actions) => over || setFound({ of: search, actions }));
     }, TYPED_MS);
     return () => {
@@ -111,7 +111,7 @@ function useFound({ find }: Actions, search: string): ActionSummary[] | null {
       clearTimeout(timer);
     };
   }, [find, search]);
-  // What another search has found is no answer to this one.
+  // Ignores the results of an earlier search.
   return found?.of === search ? found.actions : null;
 }
 

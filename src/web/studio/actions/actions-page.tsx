@@ -1,4 +1,4 @@
-/** The app's actions: the list, and the one that is open in its workspace. */
+/** Page of the app's actions: the list, and the workspace of the open action. */
 import { type ReactNode, useCallback, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf, idOf, type Navigation, type Place } from "../shell/place.js";
@@ -39,7 +39,10 @@ function Welcome({ appId, none }: { appId: number; none: boolean }) {
   );
 }
 
-/** Tells workspaces apart. One that has just created its action keeps its key, and with it its run and its panels. */
+/**
+ * Returns a React key for each workspace. The workspace of a new action keeps its key after the first save, so that its run and its panels
+ * stay.
+ */
 function useWorkspaceKey({ item, query }: Place, go: Navigation["go"]) {
   const [made, setMade] = useState<{ item: string; key: string } | null>(null);
   const [turn, setTurn] = useState(0);
@@ -59,7 +62,7 @@ interface ChosenProps extends Pick<PageProps, "app" | "place" | "actions" | "go"
   children?: ReactNode;
 }
 
-/** The list beside the page of the chosen action, for people who may not edit. */
+/** Shows the list beside the chosen action, for people who may not edit. */
 function Chosen({ app, place, actions, go, children }: ChosenProps) {
   return (
     <div className={children ? "actions-view" : "actions-view choosing"}>

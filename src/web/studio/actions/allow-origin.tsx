@@ -1,12 +1,12 @@
-/** Fixes for an action that does not list an origin: one adds it to the saved draft, the other to the draft in the editor. */
+/** Buttons that allow an origin which an action needs: one changes the saved draft, the other changes the draft in the editor. */
 import { useState } from "react";
 import { GetAction, UpdateAction } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 
-/** As the service's message for POLICY begins. */
+/** Beginning of the service's message for the code POLICY. */
 const REFUSED = /(https?:\/\/[^\s/]+) is not allowed for this action/;
 
-/** The origin that a failed run would have needed; null if it failed for another reason. */
+/** Returns the origin that a failed run was not allowed to call. Returns null if the run failed for another reason. */
 export const refusedOrigin = (message: string): string | null => REFUSED.exec(message)?.[1] ?? null;
 
 interface AllowOriginProps {
@@ -18,7 +18,7 @@ interface AllowOriginProps {
   message: string;
 }
 
-/** For a run's page: changes the saved draft. */
+/** Button for the page of a run. It changes the saved draft. */
 export function AllowOrigin({ api, appId, actionId, message }: AllowOriginProps) {
   const origin = refusedOrigin(message);
   const [said, setSaid] = useState<string | null>(null);
@@ -52,7 +52,7 @@ interface AllowInDraftProps {
   allow: (origin: string) => void;
 }
 
-/** For the editor: changes the draft there, which is saved with the next run. */
+/** Button for the editor. It changes the draft in the editor, which the next run saves. */
 export function AllowInDraft({ origin, origins, allow }: AllowInDraftProps) {
   if (origin === null) return null;
   if (origins.includes(origin)) return <p className="hint">The draft allows {origin} now. Run it again.</p>;

@@ -1,4 +1,4 @@
-/** How other programs call the action: its addresses with their secret, requests to copy, and the last requests that came. */
+/** Panel that shows how other programs call the action: its URLs with their secrets, examples to copy, and the latest requests. */
 import { useCallback, useEffect, useState } from "react";
 import { serviceAddress } from "../../service-address.js";
 import { ReadCalls, RotateTriggerSecret } from "../documents.js";
@@ -18,10 +18,10 @@ interface CallPanelProps {
   ask: Ask;
   saved: Action;
   actions: Actions;
-  /** The draft and the live version. */
+  /** IDs of the draft and of the live version. */
   ids: number[];
   payload: string;
-  /** Shows a payload in the panel Run. */
+  /** Puts a payload into the Run panel. */
   takePayload: (text: string) => void;
 }
 
@@ -29,7 +29,7 @@ type Trigger = Action["triggers"][number];
 
 const isHttp = ({ trigger }: Trigger): boolean => trigger === "http";
 
-/** Addresses and refusals, read again after each save, and when a request has come. */
+/** Reads the URLs and the rejected requests after each save and after each new request. */
 function useCalls(api: Api, appId: number, { id, updatedAt }: Action, newest: number | undefined) {
   const [calls, setCalls] = useState<Calls | null>(null);
   const [fault, setFault] = useState<ApiError | null>(null);
@@ -41,7 +41,7 @@ function useCalls(api: Api, appId: number, { id, updatedAt }: Action, newest: nu
       setFault(asApiError(error));
     }
   }, [api, appId, id]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a save changes addresses, a request refusals
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a save changes the URLs, and a request changes the list of rejected requests
   useEffect(() => void load(), [load, updatedAt, newest]);
   return { calls, fault, load };
 }
@@ -138,7 +138,7 @@ function Refusals({ refused }: { refused: Calls["refused"] }) {
 
 const GIST_CHARACTERS = 200;
 
-/** Request of an HTTP trigger, or the payload of a call with a token; null for runs of schedules and log triggers. */
+/** Returns the request of an HTTP trigger, or the payload of a call with a token. Returns null for runs of schedules and log triggers. */
 function callIn({ mode, payload }: LogEntry): string | null {
   if (mode !== "on-demand") return null;
   const { trigger, request } = (payload ?? {}) as { trigger?: string; request?: { method: string; path: string } };

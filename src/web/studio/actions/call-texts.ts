@@ -1,8 +1,8 @@
-/** Requests to an action as texts that a person copies: for curl, and in JavaScript. */
+/** Examples of requests to an action that a person copies: for curl and in JavaScript. */
 import type { Endpoint } from "../shared/model.js";
 
 export interface CallExample {
-  /** What it calls. */
+  /** Name of the called endpoint. */
   name: string;
   curl: string;
   javascript: string;
@@ -10,7 +10,7 @@ export interface CallExample {
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Proofs that a person has to fill in, as headers. */
+/** Headers with placeholders for the credentials that the person must insert. */
 const PROOFS: Record<string, [name: string, value: string]> = {
   bearer: ["Authorization", "Bearer $TOKEN"],
   basic: ["Authorization", "Basic $LOGIN"],
@@ -40,14 +40,14 @@ function example(
   return { name, curl, javascript: `await fetch(${JSON.stringify(url)}, {\n  ${options},\n});` };
 }
 
-/** The live address of an HTTP trigger. */
+/** Returns examples for the live URL of an HTTP trigger. */
 export function endpointExample({ method, url }: Endpoint, authType: string, payload: string): CallExample {
   const proof = PROOFS[authType];
   const used = method ?? "POST";
   return example(`${method ?? "Any method"} ${new URL(url).pathname}`, used, url, proof ? [proof] : [], payload);
 }
 
-/** `run` and `runWithResult`, with a token. */
+/** Returns examples for `run` and `runWithResult`, with a token. */
 export function runExamples(base: string, appId: number, name: string, payload: string): CallExample[] {
   return ["runWithResult", "run"].map((verb) => {
     const url = `${base}/v3/apps/${appId}/actions/${encodeURIComponent(name)}/${verb}?by=name`;

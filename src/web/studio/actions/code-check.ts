@@ -1,4 +1,4 @@
-/** TypeScript in Monaco for actions: what it knows of the code, and what it finds wrong. Asks no service. */
+/** Configures Monaco's TypeScript for actions, and reads its diagnostics. Sends no requests. */
 import "monaco-editor/esm/vs/language/typescript/monaco.contribution.js";
 import { type Finding, isFault, textOf } from "./code-findings.js";
 import { type ActionTypes, COMPILER_OPTIONS } from "./code-types.js";
@@ -7,7 +7,7 @@ import * as monaco from "./editor-features.js";
 const { javascriptDefaults, getJavaScriptWorker } = monaco.languages.typescript;
 
 javascriptDefaults.setCompilerOptions(COMPILER_OPTIONS);
-// Faults are asked for below, where the service's word is known too; Prettier formats; what leads elsewhere has nowhere to lead.
+// Turns off Monaco's own diagnostics, because findFaults reads them. Prettier formats the code. There is no other file to navigate to.
 javascriptDefaults.setModeConfiguration({
   completionItems: true,
   hovers: true,
@@ -17,7 +17,7 @@ javascriptDefaults.setModeConfiguration({
   rename: true,
 });
 
-/** What TypeScript knows from now on. @param declarations of the client library */
+/** Replaces the types that TypeScript knows. @param declarations types of the client library */
 export function setTypes(declarations: string, { text, packages }: ActionTypes): void {
   javascriptDefaults.setExtraLibs([
     { content: declarations, filePath: "file:///svc.d.ts" },
@@ -26,7 +26,7 @@ export function setTypes(declarations: string, { text, packages }: ActionTypes):
   ]);
 }
 
-/** What is wrong by the types; nothing while the code cannot be read at all, which the service says better. */
+/** Returns the type errors of the code. Returns none if the code has a syntax error, because the service reports it better. */
 export async function findFaults(
   model: monaco.editor.ITextModel,
   types: Pick<ActionTypes, "hasUnknownNames">,

@@ -1,4 +1,4 @@
-/** Lines in which two versions of a code differ. */
+/** Shows the lines in which two versions of code differ. */
 import { createTwoFilesPatch } from "diff";
 import { PatchLines } from "./diff-view.js";
 

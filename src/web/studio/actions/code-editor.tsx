@@ -1,4 +1,4 @@
-/** The code in Monaco: JavaScript coloured, the refused place marked. Knows no action. */
+/** Monaco editor for code. It marks the place of an error that the service reports. */
 import "../../monaco-workers.js";
 import { conf, language } from "monaco-editor/esm/vs/basic-languages/javascript/javascript.js";
 import { type RefObject, useEffect, useRef, useState } from "react";
@@ -15,16 +15,16 @@ interface CodeEditorProps {
   code: string;
   onChange: (code: string) => void;
   fault: { message: string; at: { line: number; column: number } | null } | null;
-  /** What a save would be refused for, found while one types. */
+  /** Errors for which the service would reject a save. They are read while the person types. */
   problems: readonly CodeProblem[];
   types: CodeTypes;
-  /** A place to go to; each object once. */
+  /** Position to move the cursor to. Each object moves it once. */
   at: PlaceInCode | null;
-  /** The selection of the plain text area that this editor replaces; null unless it had the focus. */
+  /** Selection in the plain text area that this editor replaces; null if the text area did not have the focus. */
   caret: RefObject<Caret | null>;
 }
 
-// Monaco's own registration imports the language when the first code is shown, which is one more round trip.
+// Registers JavaScript's syntax directly. Monaco's own registration loads it when the first code is shown, which costs a round trip.
 monaco.languages.register({ id: "javascript", extensions: [".js"], aliases: ["JavaScript"] });
 monaco.languages.setLanguageConfiguration("javascript", conf);
 monaco.languages.setMonarchTokensProvider("javascript", language);
@@ -52,7 +52,7 @@ const wear = () => monaco.editor.setTheme(dark.matches ? "studio-dark" : "studio
 dark.addEventListener("change", wear);
 wear();
 
-// Monaco rejects its pending work when an editor is disposed, after its last listener is gone.
+// Ignores the rejections of Monaco's pending work, which happen when an editor is disposed.
 addEventListener("unhandledrejection", (event) => {
   if (event.reason instanceof Error && event.reason.name === "Canceled") event.preventDefault();
 });
@@ -69,7 +69,7 @@ const OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
   hideCursorInOverviewRuler: true,
   padding: { top: 10, bottom: 10 },
   lineNumbersMinChars: 3,
-  // Dimmed, as it is otherwise, the last number is too faint to read.
+  // The theme's dimmed color makes the number of the last line too faint to read.
   renderFinalNewline: "on",
   renderLineHighlight: "line",
   scrollBeyondLastLine: false,
@@ -81,10 +81,13 @@ const OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
 const MARKS = "service";
 const PROBLEMS = "problems";
 const PAUSE_MS = 400;
-/** Delay of TypeScript's diagnostics while nothing is typed: its start takes a second of processor time, which clicks need first. */
+/**
+ * Delay of TypeScript's diagnostics after the last key press. TypeScript takes a second of processor time to start, and clicks must be
+ * handled first.
+ */
 const LOOKING_MS = 2_000;
 
-/** From there to the end of its line. */
+/** Marks the text from a position to the end of its line. */
 function markAt(
   model: monaco.editor.ITextModel,
   { line, column }: PlaceInCode,
@@ -101,7 +104,7 @@ function goTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line, column
   editor?.setPosition({ lineNumber: line, column });
 }
 
-/** What TypeScript finds, once the code and the types have stood still. */
+/** Reads TypeScript's diagnostics after the code and the types have not changed for a while. */
 function useFaults(editor: RefObject<monaco.editor.IStandaloneCodeEditor | null>, code: string, types: CodeTypes) {
   const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
   const [isDue, setDue] = useState(false);
@@ -114,7 +117,7 @@ function useFaults(editor: RefObject<monaco.editor.IStandaloneCodeEditor | null>
       focused?.dispose();
     };
   }, [editor]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the model holds the code
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the model contains the code
   useEffect(() => {
     if (!isDue) return;
     let isOver = false;
@@ -123,7 +126,7 @@ function useFaults(editor: RefObject<monaco.editor.IStandaloneCodeEditor | null>
       if (!judged) return;
       findFaults(judged, types).then(
         (found) => isOver || setFaults(found),
-        // The editor has gone, and its worker with it.
+        // The editor and its worker may have been disposed.
         () => undefined,
       );
     }, PAUSE_MS);
@@ -135,7 +138,7 @@ function useFaults(editor: RefObject<monaco.editor.IStandaloneCodeEditor | null>
   return faults;
 }
 
-/** Replaces the text of the editor. Undo restores the text before. */
+/** Replaces the text of the editor. Undo restores the previous text. */
 function replaceText(model: monaco.editor.ITextModel, code: string): void {
   if (model.getValue() === "") model.setValue(code);
   else {
@@ -144,7 +147,7 @@ function replaceText(model: monaco.editor.ITextModel, code: string): void {
   }
 }
 
-/** Continues where the person was typing before Monaco was loaded. */
+/** Restores the selection that the person had in the text area before Monaco was loaded. */
 function continueAt(editor: monaco.editor.IStandaloneCodeEditor, { start, end }: Caret): void {
   const model = editor.getModel();
   if (!model) return;
@@ -157,7 +160,7 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, caret }
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
   const changed = useRef(onChange);
   changed.current = onChange;
-  /** Texts that have not come back yet. */
+  /** Texts that the editor has reported and that have not returned as its `code` yet. */
   const reported = useRef<string[]>([]);
   useEffect(() => {
     if (!host.current) return;
@@ -179,7 +182,8 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, caret }
 
   useEffect(() => {
     const model = editor.current?.getModel();
-    // What the editor reported itself comes back, perhaps when more has been typed; only a loaded or restored text replaces it.
+    // A text that the editor has reported itself comes back later, perhaps after more typing. Only a loaded or restored text replaces the
+    // editor's text.
     const place = reported.current.indexOf(code);
     if (place >= 0) reported.current.splice(0, place + 1);
     if (model && place < 0 && model.getValue() !== code) {
@@ -202,7 +206,7 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, caret }
     const model = editor.current?.getModel();
     if (!model) return;
     const refused = problems.map((one) => markAt(model, one, one.message));
-    // Of a line that a save would be refused for, the service's word is enough.
+    // On a line with an error of the service, TypeScript's errors are not shown.
     const others = faults.filter((one) => !problems.some(({ line }) => line === one.startLineNumber));
     monaco.editor.setModelMarkers(model, PROBLEMS, [...refused, ...others]);
   }, [problems, faults]);

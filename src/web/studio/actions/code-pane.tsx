@@ -1,4 +1,4 @@
-/** The code with what is said of it: the service's refusal, how to leave the editor, and the button that formats it. */
+/** Pane with the code editor, the error of the last save, the keyboard help, and the button that formats the code. */
 import { useCallback, useMemo, useState } from "react";
 import type { CodeProblem } from "../shared/model.js";
 import { useCommands } from "../shell/commands.js";
@@ -13,12 +13,12 @@ interface CodePaneProps {
   code: string;
   onChange: (code: string) => void;
   fault: FieldFault | null;
-  /** What a save would be refused for, found while one types. */
+  /** Errors for which the service would reject a save. They are read while the person types. */
   problems: readonly CodeProblem[];
   types: CodeTypes;
   /** Adds a package to the draft's dependencies. */
   addDependency: (name: string) => void;
-  /** A place to go to. */
+  /** Position to move the cursor to. */
   at: PlaceInCode | null;
 }
 
@@ -30,7 +30,7 @@ export function CodePane({ code, onChange, fault, problems, types, addDependency
       setRefusal(null);
       if (formatted !== code) onChange(formatted);
     } catch (error) {
-      // The first line says where; the others draw the code around it.
+      // Only the first line of the message is shown; the other lines repeat the code.
       setRefusal(`It cannot be formatted: ${(error as Error).message.split("\n")[0]}`);
     }
   }, [code, onChange]);

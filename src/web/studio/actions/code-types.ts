@@ -1,25 +1,24 @@
 /**
- * What TypeScript is to know of an action's code, as declarations: `context` by the app's settings and past payloads, `Svc` with the
- * packages that are listed, and npm's by their global names, as they declare themselves. Reads values and names; knows no editor and asks
- * nobody.
+ * Generates the type declarations that TypeScript uses for an action's code: `context` by the app's settings and past payloads, `Svc` with
+ * the listed packages, and the globals of npm packages.
  */
 
-/** A package and the name that it has under `Svc`. */
+/** Package of the service and its property name in `Svc`. */
 export interface Package {
   name: string;
   namespace: string;
 }
 
-/** What a dependency became when the action was saved. */
+/** Installed version of a dependency, as resolved when the action was saved. */
 export interface Installed {
   name: string;
   version?: string | null | undefined;
-  /** The name under which code finds it. */
+  /** Global name of the package in the action's code. */
   global?: string | null | undefined;
   integrity?: string | null | undefined;
 }
 
-/** A file of types, at its place beside the others. */
+/** File with type declarations, with its path. */
 export interface TypesFile {
   path: string;
   text: string;
@@ -34,26 +33,29 @@ interface Known {
   environment: string;
   /** Payloads of past runs. */
   payloads: readonly unknown[];
-  /** What npm's packages declare, by the integrity of their scripts: files that name each other by number. */
+  /** Declaration files of npm packages, by the integrity of their scripts. The files refer to each other by number. */
   declarations?: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface ActionTypes {
-  /** Declarations for the global scope. They import svc.d.ts from beside them, and files of `packages`. */
+  /** Declarations for the global scope. They import svc.d.ts and files of `packages`. */
   text: string;
   packages: TypesFile[];
-  /** What a dependency defines is not known (a script at an address, or one not saved yet): an unknown name may be right. */
+  /**
+   * True if the globals of a dependency are unknown, such as a script from a URL or an unsaved dependency. Unknown names are then no
+   * errors.
+   */
   hasUnknownNames: boolean;
 }
 
-/** What the code's parameter is declared as. */
+/** Name of the type of the parameter of `execute`. */
 export const CONTEXT_TYPE = "ActionContext";
 
 const LEVELS_MAX = 5;
 const KEYS_MAX = 60;
 const KEY_CHARACTERS_MAX = 100;
 const CHARACTERS_MAX = 20_000;
-/** What came in no run may come in the next. */
+/** Allows keys that no past run had, because future payloads may have them. */
 const OTHERS = "[key: string]: any";
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
@@ -61,7 +63,7 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 
 const comment = (text: string) => `/** ${text.replaceAll("*/", "* /")} */`;
 
-/** The keys that were seen in any of the values, each with the type that it had. */
+/** Returns an object type with all keys of the values, each with the type of its values. */
 function shapeOf(values: readonly Record<string, unknown>[], levels: number): string {
   const byKey = new Map<string, unknown[]>();
   for (const [key, inner] of values.flatMap(Object.entries)) {
@@ -73,7 +75,7 @@ function shapeOf(values: readonly Record<string, unknown>[], levels: number): st
   return `{ ${[...members, OTHERS].join("; ")} }`;
 }
 
-/** `any` where they were of several kinds: what is done with each is decided by code that asks first. */
+/** Returns the common type of the values, or `any` if they have different types, because the code then checks the type itself. */
 function typeOf(values: readonly unknown[], levels: number): string {
   const seen = values.filter((value) => value !== null && value !== undefined);
   const [first] = seen;
@@ -83,7 +85,7 @@ function typeOf(values: readonly unknown[], levels: number): string {
   return typeof first !== "object" && seen.every((value) => typeof value === typeof first) ? typeof first : "any";
 }
 
-/** The type of payloads like these, as deep as it can be said in few words. */
+/** Returns a type for the payloads. Its depth is reduced until the text is short enough. */
 function payloadType(payloads: readonly unknown[]): string {
   const seen = payloads.filter(isRecord);
   for (let levels = LEVELS_MAX; ; levels -= 1) {
@@ -112,13 +114,13 @@ function contextType({ settings, environment, payloads }: Known): string {
 
 const NAME = /^[A-Za-z_$][\w$]*$/;
 
-/** The folder of a package's declarations: base64 as addresses have it. */
+/** Returns the folder of a package's declarations. The base64 of the integrity is made safe for URLs. */
 const folderOf = (integrity: string): string => `npm/${integrity.replaceAll("+", "-").replaceAll("/", "_")}`;
 
 type Declarations = NonNullable<Known["declarations"]>;
 
 function globalsOf(installed: readonly Installed[], declarations: Declarations): string[] {
-  // Of two with one name the later is the one that code finds.
+  // If two packages have the same global name, the code gets the later one.
   const byName = new Map(installed.map((one) => [one.global ?? "", one]));
   return [...byName]
     .filter(([name]) => NAME.test(name))
@@ -135,7 +137,7 @@ function filesOf(installed: readonly Installed[], declarations: Declarations): T
   );
 }
 
-/** What JavaScript adds to at any time, and TypeScript would refuse. */
+/** Interfaces that JavaScript code extends with properties of its own, which TypeScript would reject. */
 const OPEN = ["Window", "Error"].map((name) => `interface ${name} { ${OTHERS} }`);
 
 export function actionTypes(known: Known): ActionTypes {
@@ -160,21 +162,21 @@ export function actionTypes(known: Known): ActionTypes {
   };
 }
 
-/** svc.d.ts for code without types of its own: what may be anything can be used as anything. */
+/** Replaces `unknown` by `any` in svc.d.ts, because action code has no types to narrow a value with. */
 export const loosened = (declarations: string): string => declarations.replace(/\bunknown\b/g, "any");
 
-/** As numbers of the compiler's: the newest language and its modules, each file one; JavaScript, judged without strictness. */
+/** Compiler options as numbers of TypeScript's enums: newest language and modules, each file a module, JavaScript without strict checks. */
 export const COMPILER_OPTIONS = {
   target: 99,
   module: 99,
   moduleResolution: 2,
-  // Two codes that are open are no one program.
+  // Each open file is a module of its own, so that two files do not share their globals.
   moduleDetection: 3,
   allowJs: true,
   checkJs: true,
   allowNonTsExtensions: true,
   noEmit: true,
-  // As the script was made that packages became.
+  // The same option as when the service bundles packages.
   esModuleInterop: true,
   strict: false,
 };

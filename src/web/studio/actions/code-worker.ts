@@ -1,10 +1,10 @@
-/** The editor's worker: TypeScript as Monaco brings it, which knows what an action is given. */
+/** Worker of the code editor: Monaco's TypeScript worker, extended with the type of the action's `context`. */
 import { initialize, TypeScriptWorker } from "monaco-editor/esm/vs/language/typescript/ts.worker.js";
 import { type Compiler, withTypedContext } from "./typed-code.js";
 
-// Monaco exposes the compiler there for extensions of its worker.
+// Monaco stores the compiler in this global for extensions of its worker.
 const { ts } = globalThis as unknown as { ts: Compiler };
 const ActionWorker = withTypedContext(TypeScriptWorker, ts);
 
-// The first message is Monaco's own, and says nothing.
+// Monaco's first message only starts the worker; its content is not needed.
 self.onmessage = () => initialize((context, data) => new ActionWorker(context, data));

@@ -1,6 +1,6 @@
 /**
- * Packages and addresses that an action's code needs, added one at a time, and what each became at the last save. Whether they exist is
- * the service's to say.
+ * Form fields for the packages and script URLs that an action's code needs, with the version that each had at the last save. The service
+ * checks whether they exist.
  */
 import { type KeyboardEvent, useState } from "react";
 import packages from "../../../rules/packages.json";
@@ -8,15 +8,15 @@ import { Field } from "../shared/field.js";
 import { sized } from "../shared/format.js";
 import type { FieldsProps } from "./fields-props.js";
 
-/** A name with nothing behind it is none to offer. */
+/** Packages of the service that have a script. The others are not suggested. */
 const OFFERED = packages.filter((entry) => "path" in entry);
 
-/** Packages of npm that many use, to choose from; any other is typed. */
+/** Popular npm packages to choose from. Any other name can be typed. */
 const POPULAR =
   "axios bignumber.js crypto-js date-fns dayjs decimal.js diff ejs exceljs fast-xml-parser fuse.js handlebars joi jose js-yaml jspdf " +
   "lodash luxon marked mathjs mustache papaparse pdf-lib qs slugify uuid validator xlsx yaml zod";
 
-/** In the words of a line under the dependency; "" where there is nothing to tell. */
+/** Returns the text of the line below a dependency, or "" if there is nothing to show. */
 function stateText({
   version,
   licence,
@@ -45,7 +45,7 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) add(text.trim());
   };
-  // A choice from the list arrives as input like any other; a whole name of ours needs no Enter.
+  // Choosing an option causes an input event like typing. The complete name of a package of the service is added without Enter.
   const onText = (value: string) => (OFFERED.some(({ name }) => name === value) ? add(value) : setText(value));
 
   return (

@@ -1,10 +1,10 @@
-/** A difference between two states of an action: fields before and after, then the code line by line. */
+/** Shows the difference between two states of an action: changed fields before and after, then the code line by line. */
 import { shown } from "../shared/format.js";
 import type { Diff } from "../shared/model.js";
 
 const KINDS: Record<string, string> = { "+": "added", "-": "removed", "@": "hunk", "\\": "note" };
 
-/** A field as an author wrote it: GraphQL has null for what a trigger does not use. */
+/** Removes the nulls with which GraphQL fills unused fields of a trigger. */
 function plain(value: Diff["before"][keyof Diff["before"]]): unknown {
   if (!Array.isArray(value)) return value;
   return value.map((item) => {
@@ -14,18 +14,18 @@ function plain(value: Diff["before"][keyof Diff["before"]]): unknown {
   });
 }
 
-/** The lines of a unified diff below its two headings. */
+/** Returns the lines of a unified diff without its two header lines. */
 function linesOf(patch: string): string[] {
   const lines = patch.replace(/\n$/, "").split("\n");
   return lines.slice(lines.findIndex((line) => line.startsWith("@@")));
 }
 
-/** Lines of a unified diff: added, removed, or unchanged around them. */
+/** Lines of a unified diff: added, removed and unchanged lines. */
 export function PatchLines({ patch }: { patch: string }) {
   return (
     <pre>
       {linesOf(patch).map((line, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: the lines of one diff never move
+        // biome-ignore lint/suspicious/noArrayIndexKey: the lines of a diff do not move
         <span key={index} className={KINDS[line[0] ?? ""] ?? ""}>
           {`${line}\n`}
         </span>

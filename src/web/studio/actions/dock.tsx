@@ -1,4 +1,7 @@
-/** Below the code: run, test, call, log, publish, versions, one at a time. Owns the runs, so that they continue while another panel is open. */
+/**
+ * Dock below the code with one open panel: run, test, call, log, publish or versions. It owns the runs, so that they continue while another
+ * panel is open.
+ */
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";
 import type { CodeProblem, Preset } from "../shared/model.js";
@@ -20,7 +23,7 @@ import type { WorkspaceProps } from "./workspace-props.js";
 const TABS = ["Run", "Test", "Call", "Log", "Publish", "Versions"] as const;
 type Tab = (typeof TABS)[number];
 
-/** Ctrl+Enter, before Monaco makes a line of it. */
+/** Starts a run by Ctrl+Enter, before Monaco inserts a line. */
 function useRunKey(start: () => void): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -34,16 +37,16 @@ function useRunKey(start: () => void): void {
   }, [start]);
 }
 
-/** Readers look at the log and the versions; nothing of theirs runs or is published. */
+/** Panels for readers, who cannot run or publish anything. */
 const READ_TABS: readonly Tab[] = ["Log", "Versions"];
 
 const DOCK = "dock";
 
-/** Shows a panel of the dock, brings it into view and focuses its tab. @param press presses its main button */
+/** Opens a panel of the dock, scrolls it into view and focuses its tab. @param press true to also click the panel's main button */
 export function goToPanel(name: Tab, press = false): void {
-  // A tab is selected when it receives the focus.
+  // Tabs are selected when they receive the focus.
   document.querySelector<HTMLElement>(`#${DOCK} [data-tab="${name}"]`)?.focus({ preventScroll: true });
-  // The panel is there with the next frame: the panel before it may be shorter.
+  // The panel is rendered in the next frame, and its height may differ from the previous panel's.
   requestAnimationFrame(() => {
     const dock = document.getElementById(DOCK);
     dock?.scrollIntoView({ block: "start" });
@@ -51,7 +54,7 @@ export function goToPanel(name: Tab, press = false): void {
   });
 }
 
-/** Place of a run's error in the action's code, as a mark of the editor; null if the stack names none. */
+/** Returns the position of a run's error in the action's code as a mark of the editor. Returns null if the stack does not contain one. */
 function markOf(error: Run["error"], name: string | undefined): CodeProblem | null {
   if (!error || !("stack" in error) || name === undefined) return null;
   const place = error.stack.split(`${name}.js:`)[1];
@@ -62,7 +65,7 @@ function markOf(error: Run["error"], name: string | undefined): CodeProblem | nu
 interface DockProps extends WorkspaceProps {
   editor: Editor;
   draft: Draft;
-  /** Receives the place where the shown run failed, null if it did not or the code has changed since. */
+  /** Receives the position where the shown run failed, or null if it did not fail or the code has changed since. */
   onFailure: (mark: CodeProblem | null) => void;
 }
 
@@ -74,7 +77,7 @@ export function Dock(props: DockProps) {
   const tab = tabs.includes(chosen) ? chosen : tabs[0]!;
   const [payload, setPayload] = useState("{}");
   const [payloadFault, setPayloadFault] = useState<string | null>(null);
-  // What the outcome on the screen is of.
+  // Code and payload of the run whose result is on the screen.
   const [ran, setRan] = useState<string | null>(null);
   const runner = useRun(api, appId);
   const running = runner.run?.state === "running";

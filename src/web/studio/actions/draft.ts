@@ -1,4 +1,7 @@
-/** An action as its form holds it: texts as typed, sent as they are where they make no sense, so that the service judges alone. */
+/**
+ * Draft of an action as the form's texts, and its conversion to the service's input. Invalid texts are sent unchanged, so that only the
+ * service validates them.
+ */
 import type {
   ActionAccess,
   ConcurrencyPolicy,
@@ -10,9 +13,9 @@ import type { CreateActionInput, TriggerInput } from "../documents.js";
 import type { Action } from "../shared/model.js";
 import { type HttpDraft, httpDraft, httpWhereOf, type TriggerWhere } from "./http-draft.js";
 
-/** One trigger's row. `data` is JSON text, `dataSourceId` digits; both empty for none. */
+/** Row of a trigger. `data` is a JSON text and `dataSourceId` digits; both are empty if unused. */
 export interface TriggerDraft {
-  /** Tells rows apart while they are edited. */
+  /** React key of the row while it is edited. */
   key: number;
   trigger: TriggerType;
   type: string;
@@ -31,16 +34,16 @@ export interface Draft {
   dependencies: string[];
   frequency: string;
   timezone: string;
-  /** `user` is JSON text of the columns' tests. */
+  /** `user` is a JSON text with tests of the app user's columns. */
   access: { who: "everyone" | "signedIn" | "editors" | "user"; user: string };
-  /** Without a policy there is none. Numbers as they are typed, here and below. */
+  /** Without a policy there is no concurrency limit. Numbers are stored as typed, here and below. */
   concurrency: { policy: ConcurrencyPolicy | ""; limit: string; key: string };
-  /** Without a delay there is none. */
+  /** Without a delay there is no debounce. */
   debounce: { delayMs: string; maxWaitMs: string; manual: boolean };
   timeoutMs: string;
   jitterSeconds: string;
   integrationOrigins: string[];
-  /** Files that the code is built from; null if the code itself is edited. */
+  /** Source files from which the code is built; null if the person edits the code itself. */
   source: Source | null;
 }
 
@@ -137,7 +140,7 @@ function limitsOf({ concurrency, debounce, timeoutMs, jitterSeconds }: Action): 
   };
 }
 
-/** JSON, or the text itself where it is none. */
+/** Parses JSON. Returns the text itself if it is not JSON. */
 function lenient(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -184,7 +187,7 @@ export function dataOf(draft: Draft): CreateActionInput {
   } = draft;
   return {
     ...same,
-    // Code alone would clear the source.
+    // `source` is sent too, because sending only the code would delete the source files.
     ...(source ? { source } : { code }),
     access: access.who === "user" ? { user: lenient(access.user) } : access.who,
     ...limitInputs({ concurrency, debounce, timeoutMs, jitterSeconds }),
@@ -194,7 +197,7 @@ export function dataOf(draft: Draft): CreateActionInput {
   };
 }
 
-/** Whether two drafts would be sent alike. */
+/** True if two drafts would send the same input. */
 export function same(a: Draft, b: Draft): boolean {
   return JSON.stringify(dataOf(a)) === JSON.stringify(dataOf(b));
 }

@@ -1,6 +1,6 @@
 /**
- * Monaco with the features that Studio uses. `edcore.main.js` has all of them and is a third larger. A feature for which JavaScript has no
- * provider here (colors, code lenses, inlay hints, inline completions, definitions, references, formatting) does nothing, and is left out.
+ * Imports the features of Monaco that Studio uses. `edcore.main.js` imports all of them and is a third larger. Features without a provider
+ * for JavaScript (colors, code lenses, inlay hints, inline completions, definitions, references, formatting) would do nothing.
  */
 import "monaco-editor/esm/vs/editor/browser/coreCommands.js";
 import "monaco-editor/esm/vs/editor/browser/widget/codeEditor/codeEditorWidget.js";

@@ -1,15 +1,15 @@
-/** Which field a refusal is about: its status says so. Knows no form. */
+/** Finds the form field that a rejected save is about, by the status of the error. */
 import type { ApiError } from "../shared/api.js";
 import type { Draft } from "./draft.js";
 
 export type Field = keyof Draft;
 
 export interface FieldFault {
-  /** null: it is about no single field. */
+  /** The field; null if the error is not about a single field. */
   field: Field | null;
   status: string;
   message: string;
-  /** Where in the code, both from 1. */
+  /** Position in the code, with line and column counted from 1. */
   at: { line: number; column: number } | null;
 }
 
@@ -26,7 +26,7 @@ const FIELDS: [prefix: string, field: Field][] = [
   ["ACCESS_", "access"],
 ];
 
-/** Fields without a status of their own: their refusals begin with their names. */
+/** Fields without a status of their own. The messages about them begin with the field's name. */
 const NAMED: readonly Field[] = ["concurrency", "debounce", "timeoutMs", "jitterSeconds"];
 
 export function fieldFault({ status, message }: ApiError): FieldFault {

@@ -1,4 +1,4 @@
-/** What each group of an action's fields is given. */
+/** Props that all groups of an action's fields receive. */
 import type { Api } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
 import type { Draft } from "./draft.js";
@@ -8,7 +8,7 @@ export interface FieldsProps {
   api: Api;
   appId: number;
   draft: Draft;
-  /** What the dependencies of the saved action became. */
+  /** Resolved dependencies of the saved action. */
   assets: Action["assets"];
   fault: FieldFault | null;
   change: (change: Partial<Draft>) => void;

@@ -1,4 +1,4 @@
-/** The fields of an action beside its code. Judges nothing: the service's refusals are shown at their fields. */
+/** Form fields of an action beside its code. The form validates nothing itself: it shows the service's errors at their fields. */
 import { useEffect } from "react";
 import type { Environment } from "../../../data/action-types.js";
 import { Field } from "../shared/field.js";
@@ -21,7 +21,7 @@ const SETTINGS_HINT: Record<string, string> = {
   server: "Sees _private and __protected settings in context.settings.",
 };
 
-/** A refused save leads to the field that it was refused for, wherever that has been scrolled to. */
+/** Scrolls to the field for which the service has rejected a save. */
 function useFaultInSight(fault: FieldFault | null): void {
   useEffect(() => {
     if (fault === null || fault.field === null) return;

@@ -1,6 +1,6 @@
-/** Formats code with Prettier. Its parser is loaded on first use. */
+/** Formats code with Prettier, which is loaded at the first use. */
 
-/** @throws SyntaxError for what is no JavaScript */
+/** @throws SyntaxError if the code is not valid JavaScript */
 export async function formatCode(code: string): Promise<string> {
   const [{ format }, babel, estree] = await Promise.all([
     import("prettier/standalone"),

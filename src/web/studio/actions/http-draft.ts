@@ -1,9 +1,12 @@
-/** An HTTP trigger as its form holds it. Texts are sent as typed where they make no sense, so that the service judges them. */
+/**
+ * Draft of an HTTP trigger as the form's texts, and its conversion to the service's input. Invalid texts are sent unchanged, so that the
+ * service validates them.
+ */
 import type { HttpAuth } from "../../../data/action-types.js";
 import type { TriggerWhereInput } from "../documents.js";
 import type { Action } from "../shared/model.js";
 
-/** Numbers and lists as they are typed. */
+/** Form values of an HTTP trigger. Numbers and lists are stored as typed. */
 export interface HttpDraft {
   method: string;
   path: string;
@@ -16,13 +19,13 @@ export interface HttpDraft {
   encoding: string;
   prefix: string;
   timestampHeader: string;
-  /** Separated by spaces or commas. */
+  /** Origins, separated by spaces or commas. */
   origins: string;
   respond: string;
   idempotencyHeader: string;
 }
 
-/** A filter as it was read, or parts of one. */
+/** Filter of a trigger as the service returns it, or a part of it. */
 export type TriggerWhere = Partial<NonNullable<Action["triggers"][number]["where"]>> | null;
 
 export function httpDraft(where?: TriggerWhere): HttpDraft {

@@ -1,4 +1,4 @@
-/** What an HTTP trigger answers, and what proof it asks for. */
+/** Form fields of an HTTP trigger: its responses, and the credential that it requires. */
 import type { HttpAuth, HttpMethod, SignatureScheme } from "../../../data/action-types.js";
 import type { HttpDraft } from "./http-draft.js";
 

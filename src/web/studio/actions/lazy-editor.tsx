@@ -1,4 +1,4 @@
-/** The editor of a code: a plain text area until Monaco is loaded, then Monaco. The text area stays if Monaco fails. */
+/** Code editor that shows a plain text area until Monaco is loaded. If Monaco cannot be loaded, the text area stays. */
 import { Component, type ComponentProps, lazy, type ReactNode, Suspense, useRef } from "react";
 import { LoadError } from "../shell/load-error.js";
 import { loadEditor } from "./load-editor.js";
@@ -6,7 +6,7 @@ import { type Caret, PlainCode } from "./plain-code.js";
 
 const LazyEditor = lazy(async () => ({ default: (await loadEditor()).CodeEditor }));
 
-/** Error boundary of Monaco: without it, the page's boundary removes the draft with the page. */
+/** Error boundary around Monaco. Without it, an error would remove the whole page and its unsaved draft. */
 class EditorBoundary extends Component<{ plain: ReactNode; children: ReactNode }, { fault: unknown }> {
   override state: { fault: unknown } = { fault: null };
 

@@ -1,4 +1,4 @@
-/** How many runs of an action at once, what becomes of starts that follow each other closely, and for how long a run may take. */
+/** Form fields for the limits of an action: concurrent runs, debounce of starts, and maximum run time. */
 import type { ConcurrencyPolicy } from "../../../data/action-types.js";
 import { Field, type Tied } from "../shared/field.js";
 import type { FieldsProps } from "./fields-props.js";
@@ -116,7 +116,7 @@ function DebounceField({ draft: { debounce }, fault, change }: FieldsProps) {
   );
 }
 
-/** Shown where the service runs the action, or something is set that it will refuse. */
+/** Fields that are shown for server actions, and for other actions if a value is set that the service will reject. */
 export function LimitFields(props: FieldsProps) {
   const { draft, fault, change } = props;
   const { environment, concurrency, debounce, timeoutMs } = draft;

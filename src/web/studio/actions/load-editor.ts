@@ -1,11 +1,11 @@
-/** Loads Monaco: its code and its style sheet are four times the rest of Studio. */
+/** Loads Monaco on demand: its code and style sheet are four times as large as the rest of Studio. */
 import { serviceAddress } from "../../service-address.js";
 import { loading } from "../shell/load-error.js";
 import { preloadPart } from "../shell/parts.js";
 import type * as editors from "./code-editor.js";
 import { setEditorReady } from "./editor-ready.js";
 
-/** The build puts the hashed name here. */
+/** Hashed name of the style sheet, which the build inserts. */
 declare const MONACO_STYLE: string;
 
 function loadStyle(): Promise<void> {

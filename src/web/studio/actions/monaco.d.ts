@@ -1,4 +1,4 @@
-/** The parts of Monaco that Studio bundles have no declarations of their own. */
+/** Declares the modules of Monaco that Studio imports and that have no type declarations. */
 declare module "monaco-editor/esm/vs/base/*";
 declare module "monaco-editor/esm/vs/editor/browser/*";
 declare module "monaco-editor/esm/vs/editor/common/*";

@@ -1,4 +1,6 @@
-/** An action as an operator sees it: its state and a run with a payload, without code and fields. Runs the live version if there is one. */
+/**
+ * View of an action for operators: its state, and a run with a payload, without code and fields. It runs the live version if there is one.
+ */
 import { useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";
 import type { ActionSummary } from "../shared/model.js";

@@ -1,4 +1,4 @@
-/** Edits the origins that an action may send requests to, and shows the bindings for each. The service validates them. */
+/** Form field for the origins that an action may call, with the secret bindings of each. The service validates the origins. */
 import { type KeyboardEvent, useEffect, useState } from "react";
 import { ReadBindingKeys, type ReadBindingKeysQuery } from "../documents.js";
 import type { Api } from "../shared/api.js";
@@ -10,7 +10,7 @@ import { requestedOrigins } from "./requested-origins.js";
 
 type Bindings = ReadBindingKeysQuery["connections"]["bindings"];
 
-/** Bindings of the app; none while no origin is listed, and for readers, who may not see them. */
+/** Reads the app's secret bindings. Returns none while no origin is listed, and for readers, who may not see them. */
 function useBindings(api: Api, appId: number, isNeeded: boolean): Bindings {
   const [bindings, setBindings] = useState<Bindings>([]);
   useEffect(() => {
@@ -27,7 +27,7 @@ function useBindings(api: Api, appId: number, isNeeded: boolean): Bindings {
   return bindings;
 }
 
-/** Shown for server actions, and where an origin would be rejected. */
+/** Field that is shown for server actions, and for other actions if an origin is set that the service will reject. */
 export function OriginFields({ api, appId, draft, fault, change }: FieldsProps) {
   const { environment, integrationOrigins, code } = draft;
   const [text, setText] = useState("");

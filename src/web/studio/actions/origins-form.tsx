@@ -1,4 +1,4 @@
-/** Origins of an app's pages on other sites: one a line. */
+/** Form for the origins of the app's pages on other sites, one origin per line. */
 import { type FormEvent, useEffect, useState } from "react";
 import { ReadOrigins, SetOrigins } from "../documents.js";
 import { type Api, refusalText } from "../shared/api.js";

@@ -1,4 +1,4 @@
-/** Another person's version of an action and the one in this page: shown side by side, to choose between. */
+/** Banner that shows another person's version of an action beside the version in this page, and lets the person choose one. */
 import { useCallback, useState } from "react";
 import { shown } from "../shared/format.js";
 import { Modal } from "../shared/modal.js";
@@ -7,7 +7,7 @@ import { type Draft, dataOf, draftOf } from "./draft.js";
 import type { Editor } from "./use-editor.js";
 import type { Theirs } from "./use-others.js";
 
-/** The fields but the code in which both differ, as they would be sent. */
+/** Compares the fields in which the versions differ, except for the code. */
 function FieldsCompare({ theirs, mine }: { theirs: Draft; mine: Draft }) {
   const [before, after] = [dataOf(theirs), dataOf(mine)] as Record<string, unknown>[];
   const fields = Object.keys(after!).filter((field) => shown(before![field]) !== shown(after![field]));

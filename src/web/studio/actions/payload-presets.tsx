@@ -1,4 +1,4 @@
-/** Fills the payload from a sample payload or from a past run, and saves the current one as a sample under a name. */
+/** Buttons that load a payload from a preset or from a past run, and save the current payload as a preset. */
 import { useState } from "react";
 import { DeletePreset, FindRuns, ReadRun, SavePreset } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -13,7 +13,7 @@ const PAST_RUNS = 10;
 interface PayloadPresetsProps {
   api: Api;
   appId: number;
-  /** The master. */
+  /** ID of the action's draft. */
   actionId: number;
   payload: string;
   setPayload: (text: string) => void;
@@ -32,7 +32,7 @@ function SaveAs({ save, close }: { save: (name: string) => Promise<boolean>; clo
       }}
     >
       <input
-        // biome-ignore lint/a11y/noAutofocus: the person has asked to type here
+        // biome-ignore lint/a11y/noAutofocus: the person has opened this field in order to type
         autoFocus
         aria-label="Name of this payload"
         placeholder="a name for it"
@@ -59,7 +59,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const lookBack = () =>
     api.ask(FindRuns, { appId, actionId, limit: PAST_RUNS }).then(
       ({ found }) => setPast(found.runs.filter(({ finishedAt, state }) => finishedAt !== null && state !== "skipped")),
-      // Sample payloads can still be chosen.
+      // If past runs cannot be read, presets can still be chosen.
       () => undefined,
     );
   const fill = async (value: string) => {

@@ -1,4 +1,4 @@
-/** A payload as a person types it. */
+/** Parses a payload that a person has typed, and describes what is wrong with it. */
 export function parsedPayload(text: string): { payload: unknown } | { fault: string } {
   try {
     return { payload: text.trim() === "" ? {} : JSON.parse(text) };

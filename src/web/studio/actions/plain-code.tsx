@@ -1,4 +1,4 @@
-/** Code as plain text that can be changed, shown until Monaco is loaded, or instead of it. */
+/** Plain text area for code, shown until Monaco is loaded, or if Monaco cannot be loaded. */
 import { type RefObject, useLayoutEffect, useRef } from "react";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
@@ -12,7 +12,7 @@ export interface Caret {
 interface PlainCodeProps {
   code: string;
   onChange: (code: string) => void;
-  /** Receives the selection when this text area leaves the page with the focus in it. The next one continues there. */
+  /** Receives the selection when this text area is removed while it has the focus. The editor that replaces it restores the selection. */
   caret: RefObject<Caret | null>;
 }
 

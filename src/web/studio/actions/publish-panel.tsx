@@ -1,4 +1,4 @@
-/** Publication of one action: what would change, and the two buttons. */
+/** Panel that publishes an action: shows the changes, and has the buttons to publish and unpublish. */
 import { useCallback, useEffect, useState } from "react";
 import { CompareCopies, PublishAction, PublishApp, UnpublishAction } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
@@ -21,12 +21,12 @@ interface PublishPanelProps {
   onAppPublished: () => Promise<void>;
 }
 
-/** What publishing would change; null while unknown or while there is nothing to compare with. */
+/** Reads the changes that publishing would make. Returns null while they are unknown or if there is no live version to compare with. */
 function useCopiesDiff({ api, appId, saved, copy }: PublishPanelProps): Diff | null {
   const [diff, setDiff] = useState<Diff | null>(null);
   const { id, updatedAt } = saved;
   const publishedAt = copy?.updatedAt;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each save and each publication makes another difference
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each save and each publication changes the difference
   useEffect(() => {
     let over = false;
     setDiff(null);

@@ -1,4 +1,4 @@
-/** Shows the payload of a run on the left and its result on the right. Starts no run by itself. */
+/** Panel with the payload of a run on the left and its result on the right. The dock starts the run. */
 import type { ReactNode } from "react";
 import { ConsoleLines } from "../runs/console-lines.js";
 import { ResultView } from "../runs/result-view.js";
@@ -12,7 +12,7 @@ import type { Draft } from "./draft.js";
 import { PayloadPresets } from "./payload-presets.js";
 import type { Run, Runner } from "./use-run.js";
 
-/** Why the service would reject a run on demand, in words. */
+/** Returns why the service would reject a run on demand, or null. */
 export function obstacle({ active, environment, triggers }: Draft): string | null {
   if (environment === "client") return "A client action runs in the user's browser only, not from here.";
   if (!active) return "The action is inactive: switch it on to run it.";
@@ -24,7 +24,7 @@ const STATES = { running: "Running…", completed: "Completed", failed: "Failed"
 
 interface Where {
   appId: number;
-  /** As it is saved; null of one that never was. */
+  /** The saved action; null if it was never saved. */
   saved: Action | null;
 }
 
@@ -51,7 +51,7 @@ function Failure({ error, appId, saved }: Where & { error: NonNullable<Run["erro
 interface OutcomeProps extends Where {
   run: Run;
   isOld: boolean;
-  /** Below an error: what could be done about it. */
+  /** Content below an error, such as a button that fixes its cause. */
   children?: ReactNode;
 }
 
@@ -82,11 +82,11 @@ interface RunPanelProps extends Where {
   payloadFault: string | null;
   setPayload: (text: string) => void;
   start: () => void;
-  /** Another person's version is newer. Nothing is saved or run before the person has chosen. */
+  /** True if another person has saved a newer version. The person must choose a version before anything is saved or run. */
   blocked: boolean;
-  /** Code or payload are others now than those of the run that is shown. */
+  /** True if code or payload have changed since the shown run. */
   isOld: boolean;
-  /** Adds an origin to the draft's list. */
+  /** Adds an origin to the draft's list of allowed origins. */
   allowOrigin: (origin: string) => void;
 }
 

@@ -1,4 +1,4 @@
-/** Builder of a schedule: "every weekday at 9:00" in fields, which writes the cron expression. */
+/** Form that builds a schedule, such as "every weekday at 9:00", and writes the cron expression. */
 import {
   cronOf,
   FIRST_PLAN,
@@ -27,7 +27,7 @@ function Time({ plan: { hour, minute }, put }: PartProps) {
         aria-label="Time of day"
         value={`${twoDigits(hour)}:${twoDigits(minute)}`}
         onChange={({ target: { value } }) => {
-          // Empty while it is typed.
+          // The field can be empty while the person types.
           if (value !== "") put({ hour: Number(value.slice(0, 2)), minute: Number(value.slice(3, 5)) });
         }}
       />
@@ -37,7 +37,7 @@ function Time({ plan: { hour, minute }, put }: PartProps) {
 
 interface NumberChoiceProps extends PartProps {
   label: string;
-  /** The number of the plan that is chosen. */
+  /** Field of the plan that this number changes. */
   of: "every" | "minute" | "dayOfMonth";
   options: readonly number[];
   before: string;
@@ -66,7 +66,7 @@ const DAYS = Array.from({ length: 31 }, (_, day) => day + 1);
 function Weekdays({ plan: { weekdays }, put }: PartProps) {
   const toggle = (day: number, isOn: boolean) => {
     const next = isOn ? [...weekdays, day] : weekdays.filter((one) => one !== day);
-    // A schedule has at least one day.
+    // The last selected day cannot be removed.
     if (next.length > 0) put({ weekdays: next });
   };
   return (

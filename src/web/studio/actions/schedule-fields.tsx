@@ -1,4 +1,7 @@
-/** Schedule of an action: builder, cron expression with its next runs, and time zone. Shown if the action has a schedule. */
+/**
+ * Form fields of a schedule: the builder, the cron expression with its next runs, and the time zone. They are shown if the action has a
+ * schedule.
+ */
 import { useEffect, useState } from "react";
 import { PreviewSchedule, type PreviewScheduleQuery } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -9,12 +12,12 @@ import type { FieldsProps } from "./fields-props.js";
 import { ScheduleBuilder } from "./schedule-builder.js";
 
 const ZONES = Intl.supportedValuesOf("timeZone");
-/** A person has stopped typing. */
+/** Delay after the last key press before the preview is read. */
 const TYPED_MS = 300;
 
 type Preview = PreviewScheduleQuery["preview"];
 
-/** The service's own reading of what is typed: its next five ticks, or its refusal. */
+/** Reads the next five times of the typed schedule from the service, or the service's error. */
 function usePreview(api: Api, appId: number, frequency: string, timezone: string) {
   const [preview, setPreview] = useState<Preview | null>(null);
   const [fault, setFault] = useState<FieldFault | null>(null);

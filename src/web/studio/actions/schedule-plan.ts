@@ -1,4 +1,4 @@
-/** Common schedules in plain terms and the cron expressions that they stand for. Pure; the builder of a schedule uses it. */
+/** Converts common schedules between cron expressions and the plans of the schedule builder. Pure functions. */
 
 export const REPEATS = [
   ["minutes", "Every few minutes"],
@@ -13,17 +13,17 @@ export type Repeat = (typeof REPEATS)[number][0];
 
 export interface SchedulePlan {
   repeat: Repeat;
-  /** Minutes between two runs, for "minutes". */
+  /** Interval between two runs in minutes, for the kind "minutes". */
   every: number;
-  /** Minute of the hour. */
+  /** Minute of the hour at which the run starts. */
   minute: number;
   hour: number;
-  /** Days of the week, Sunday is 0. */
+  /** Days of the week; 0 is Sunday. */
   weekdays: readonly number[];
   dayOfMonth: number;
 }
 
-/** Divisors of an hour, so that the runs are evenly spread. The service rejects a run every minute. */
+/** Selectable intervals in minutes. They divide an hour, so that runs are evenly spread. The service rejects a run every minute. */
 export const MINUTE_STEPS = [2, 3, 4, 5, 6, 10, 12, 15, 20, 30] as const;
 
 export const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
@@ -54,7 +54,7 @@ function weekdaysOf(text: string): number[] | null {
   return days.every((day) => day !== null) ? days : null;
 }
 
-/** Returns the plan of a cron expression; null if the builder cannot show it. */
+/** Returns the plan for a cron expression, or null if the builder cannot show it. */
 export function planOf(cron: string): SchedulePlan | null {
   const [minutes = "", hours = "", days = "", months = "", weekdays = "", ...more] = cron.trim().split(/\s+/);
   if (more.length > 0 || months !== "*") return null;

@@ -1,4 +1,4 @@
-/** The files of an action that is written as modules: one file at a time, and the fault of the last save. */
+/** Pane with the source files of an action that is written as modules. Shows one file at a time, and the error of the last save. */
 import { useId, useState } from "react";
 import type { Source } from "./draft.js";
 import type { FieldFault } from "./field-fault.js";

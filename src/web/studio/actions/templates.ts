@@ -1,4 +1,4 @@
-/** Beginnings for an action: each can be saved and run as it is. */
+/** Templates for new actions. Each can be saved and run unchanged. */
 import { type Draft, newDraft, triggerDraft } from "./draft.js";
 
 export interface Template {
@@ -40,7 +40,7 @@ async function execute({ payload }) {
 }
 `;
 
-/** Access of templates that do work which no visitor should start. */
+/** Access for templates that visitors should not be able to start. */
 const EDITORS: Draft["access"] = { who: "editors", user: "" };
 
 export const TEMPLATES: Record<string, Template> = {
@@ -78,7 +78,7 @@ export const TEMPLATES: Record<string, Template> = {
   },
 };
 
-/** The draft of that template; of none that is known, the usual beginning. */
+/** Returns a draft with the code of the template, or the default draft if there is no such template. */
 export function draftFrom(template: string | undefined): Draft {
   const known = template !== undefined && Object.hasOwn(TEMPLATES, template) ? TEMPLATES[template]!.draft : {};
   return { ...newDraft(), ...known };

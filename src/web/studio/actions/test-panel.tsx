@@ -1,4 +1,4 @@
-/** Tests an action: runs the draft with its sample payloads, and says how to run tests that are files. */
+/** Panel that runs the draft with each of its presets, and says how to run tests that are files. */
 import { serviceAddress } from "../../service-address.js";
 import type { Api } from "../shared/api.js";
 import { counted, lasted } from "../shared/format.js";
@@ -18,11 +18,11 @@ interface TestPanelProps {
   draft: Draft;
   dirty: boolean;
   runner: PayloadTests;
-  /** Saves the draft if it has changed, and runs it. */
+  /** Saves the draft if it has changed, and runs it with the presets. */
   start: (presets: readonly Preset[]) => void;
-  /** Another person's version is newer. Nothing is saved or run before the person has chosen. */
+  /** True if another person has saved a newer version. The person must choose a version before anything is saved or run. */
   blocked: boolean;
-  /** Opens the panel in which payloads are written. */
+  /** Opens the Run panel, in which the person writes payloads. */
   writePayload: () => void;
 }
 

@@ -1,4 +1,4 @@
-/** What starts an action: one row a trigger, with the filter that its kind needs. */
+/** Form fields for the triggers of an action: one row per trigger, with the filter that its kind needs. */
 import { useEffect, useRef } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import { ANALYTICS_EVENT_TYPES, LOG_EVENT_TYPES } from "../../../rules/trigger-match.js";
@@ -10,18 +10,18 @@ import { HttpFields } from "./http-fields.js";
 
 type Kind = [trigger: TriggerType, label: string];
 
-/** The specification's kinds. */
+/** Trigger kinds of the original specification. */
 const SPECIFIED_KINDS: readonly Kind[] = [
   ["manual", "On demand"],
   ["schedule", "On schedule"],
   ["log", "On a log event"],
   ["analytics", "On an analytics event"],
 ];
-/** The kinds that this service adds. */
+/** Trigger kinds that this service adds. */
 const ADDED_KINDS: readonly Kind[] = [["http", "On an HTTP request"]];
 const KINDS = [...SPECIFIED_KINDS, ...ADDED_KINDS];
 
-/** Kinds of which an action may have several. */
+/** Kinds of which an action can have several triggers. */
 const REPEATABLE: readonly TriggerType[] = ["log", "analytics", "http"];
 
 const optionOf = ([kind, label]: Kind) => (
@@ -89,7 +89,7 @@ function AnalyticsWhere({ row, change }: WhereProps) {
   );
 }
 
-/** Shows what was added, wherever the panel has been scrolled to. A schedule is set in a field of its own. */
+/** Scrolls to a trigger that was added, unless it is a schedule, which has a field of its own. */
 function useAddedInSight(triggers: readonly TriggerDraft[]) {
   const rows = useRef<HTMLDivElement>(null);
   const count = useRef(triggers.length);
@@ -107,7 +107,7 @@ function useAddedInSight(triggers: readonly TriggerDraft[]) {
   return rows;
 }
 
-/** The time zone of a new schedule is the browser's. */
+/** Time zone of the browser, which a new schedule gets. */
 const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export function TriggerFields({ draft: { triggers, access, frequency, timezone }, fault, change }: FieldsProps) {

@@ -1,12 +1,12 @@
 /**
- * TypeScript's view of an action's code: as it is written, with the type of `execute`'s parameter put before it. Whatever is asked and
- * answered in positions is moved by the length of that. Knows the compiler as it is given, and no editor.
+ * Lets TypeScript check an action's code with a type for the parameter of `execute`. It inserts a type comment into the compiler's copy of
+ * the code, and corrects all positions by the comment's length.
  */
 import { CONTEXT_TYPE } from "./code-types.js";
 
 const INSERTED = `/** @type {${CONTEXT_TYPE}} */ `;
 
-/** What is used of a node of the compiler's tree. */
+/** The parts of a syntax tree node that this module uses. */
 interface Node {
   kind: number;
   name?: { text?: string };
@@ -15,7 +15,7 @@ interface Node {
   getStart(): number;
 }
 
-/** What is used of the compiler. */
+/** The parts of the compiler that this module uses. */
 export interface Compiler {
   createSourceFile(
     name: string,
@@ -30,13 +30,13 @@ export interface Compiler {
   ScriptKind: { JS: number };
 }
 
-/** What is used of Monaco's worker. */
+/** The parts of Monaco's worker that this module uses. */
 interface Worker {
   _getScriptText(file: string): string | undefined;
   _getModel(file: string): { version: number; getValue(): string } | null;
 }
 
-/** Where `execute`'s parameter begins; null where there is none, or its author has said what it is. */
+/** Returns the position of the parameter of `execute`. Returns null if there is none, or if the author has typed it. */
 function parameterOf(ts: Compiler, code: string): number | null {
   const { statements } = ts.createSourceFile("code.js", code, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS);
   const functions = statements.flatMap((statement) => [
@@ -48,13 +48,13 @@ function parameterOf(ts: Compiler, code: string): number | null {
   const parameter = functions.find((one) => ts.isFunctionLike(one))?.parameters?.[0];
   if (!parameter || ts.getJSDocType(parameter)) return null;
   const start = parameter.getStart();
-  // Without a parenthesis before it a type has no place.
+  // A type comment is only valid after a parenthesis.
   return /\(\s*$/.test(code.slice(0, start)) ? start : null;
 }
 
 type Move = (offset: number) => number;
 
-/** An answer with its positions as the author's text has them; those of other files stay. */
+/** Returns a result of the compiler with its positions corrected for the author's code. Positions in other files do not change. */
 function moved(answer: unknown, file: string, move: Move): unknown {
   if (Array.isArray(answer)) return answer.map((one) => moved(one, file, move));
   if (typeof answer !== "object" || answer === null) return answer;
@@ -76,7 +76,7 @@ function moved(answer: unknown, file: string, move: Move): unknown {
   return { ...inner, start: move(start), length: move(start + length) - move(start) };
 }
 
-/** What the editor asks by a file's name, and perhaps a position in it. */
+/** Methods of the worker that receive a file name and perhaps a position. */
 const ASKED = [
   "getSyntacticDiagnostics",
   "getSemanticDiagnostics",
@@ -92,7 +92,7 @@ const ASKED = [
 
 type Ask = (file: string, ...rest: unknown[]) => Promise<unknown>;
 
-/** Monaco's worker for actions. @param Base its class, of which each method of ASKED is one */
+/** Returns Monaco's worker class with the corrected methods. @param Base Monaco's class, which has all methods of this list */
 export function withTypedContext<Base extends new (...given: never[]) => object>(Base: Base, ts: Compiler): Base {
   const seen = new Map<string, { version: number; at: number | null }>();
   const base = Base.prototype as Worker & Record<string, Ask>;

@@ -1,24 +1,27 @@
-/** The app's list of actions and the tail of its log, which says when each ran last. Holds no code of theirs. */
+/**
+ * Hooks that load the app's list of actions and follow its execution log, which contains the last run of each action. They do not load
+ * code.
+ */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { FollowActions, FollowLog, ListActions, ListLiveFailures } from "../documents.js";
 import { isFailed } from "../runs/log-entry.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { ActionChange, ActionList, ActionSummary, LogEntry, PublishedCopy } from "../shared/model.js";
 
-/** The app's execution log as it is written, one subscription for the whole page. */
+/** Subscription to the app's execution log, shared by the whole page. */
 export interface Tail {
   live: boolean;
-  /** @returns what ends it */
+  /** @returns function that removes the listener */
   onEntry(listener: (entry: LogEntry) => void): () => void;
 }
 
-/** Changes of the app's actions as they are made, by anyone. */
+/** Subscription to changes of the app's actions by any person. */
 export interface Changes {
-  /** @returns what ends it */
+  /** @returns function that removes the listener */
   onChange(listener: (change: ActionChange) => void): () => void;
 }
 
-/** The action that a copy is of: its master. */
+/** The draft to which a draft or live version belongs. */
 export interface Owner {
   id: number;
   name: string;
@@ -26,22 +29,22 @@ export interface Owner {
 }
 
 export interface Actions {
-  /** null while it is loaded for the first time. */
+  /** The list; null while it is loaded for the first time. */
   list: ActionList | null;
   fault: ApiError | null;
   reload(): Promise<void>;
-  /** Those that hold every word, where the list here is not all of them; null where it is. @throws ApiError */
+  /** Searches actions by words in the service if the page has loaded only a part of the list; otherwise returns null. @throws ApiError */
   find(search: string): Promise<ActionSummary[]> | null;
   copyOf(masterId: number): PublishedCopy | undefined;
-  /** True if the last run of the action's live version failed. */
+  /** True if the last run of the action's live version has failed. */
   hasFailed(masterId: number): boolean;
-  /** The name behind a log entry's `taskId`, which names either copy. */
+  /** Returns the action of a log entry's `taskId`, which is the ID of a draft or of a live version. */
   whose(taskId: number): Owner | null;
   tail: Tail;
   changes: Changes;
 }
 
-/** A list that many changes at once make old is read once. */
+/** Delay that combines many changes at once into one read of the list. */
 const RELOAD_MS = 300;
 
 function useChanges(api: Api, appId: number | null, reload: () => Promise<void>): Changes {
@@ -92,21 +95,21 @@ function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => voi
   return useMemo(() => ({ live, onEntry }), [live, onEntry]);
 }
 
-/** IDs of live versions whose last run failed, among the newest failures of the app; a run that ends changes them. */
+/** Returns the IDs of live versions whose last run has failed, from the newest failures of the app. A finished run updates them. */
 function useLiveFailures(api: Api, appId: number | null, list: ActionList | null) {
   const [failures, setFailures] = useState<ReadonlyMap<number, string>>(new Map());
   const isLoaded = list !== null;
   useEffect(() => {
-    // After the list, which is waited for.
+    // Read after the list, because the page waits for the list.
     if (appId === null || !isLoaded) return;
     let isOver = false;
     api.ask(ListLiveFailures, { appId }).then(
       ({ failures: { runs } }) => {
-        // Newest first: the newest of each action is set last.
+        // The entries are sorted newest first, so the newest entry of each action is set last.
         const ends = runs.toReversed().map(({ actionId, finishedAt }) => [actionId, finishedAt ?? ""] as const);
         if (!isOver) setFailures((old) => new Map([...ends, ...old]));
       },
-      // The list shows no failures until they can be read.
+      // If the failures cannot be read, the list shows none.
       () => undefined,
     );
     return () => {

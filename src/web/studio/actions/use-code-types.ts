@@ -1,4 +1,4 @@
-/** What the editor can say of an action's code: its app's settings, what past runs were given, and the packages. Draws nothing. */
+/** Hook that loads the types for an action's code: keys of the app's settings, payloads of past runs, and declarations of packages. */
 import { useEffect, useMemo, useState } from "react";
 import packages from "../../../rules/packages.json";
 import { serviceAddress } from "../../service-address.js";
@@ -12,7 +12,7 @@ const PAYLOADS_LEARNED = 10;
 
 let types: Promise<string> | undefined;
 
-/** Returns the declarations of the client library, read once after the editor is loaded. "" if the service does not return them. */
+/** Reads the declarations of the client library, once, after the editor is loaded. Returns "" if that fails. */
 function readTypes(): Promise<string> {
   types ??= editorReady
     .then(() => fetch(serviceAddress("/client/svc.d.ts")))
@@ -23,7 +23,7 @@ function readTypes(): Promise<string> {
 
 type Declarations = ReadonlyMap<string, readonly string[]>;
 
-/** By app and integrity. A script's never change: what was read stays read. */
+/** Cache of declarations by app and integrity. The declarations of a script never change. */
 const read = new Map<string, Promise<readonly string[] | null>>();
 
 function readDeclarations(api: Api, appId: number, integrity: string): Promise<readonly string[] | null> {
@@ -33,7 +33,7 @@ function readDeclarations(api: Api, appId: number, integrity: string): Promise<r
   const asked = api.ask(ReadDeclarations, { appId, integrity }).then(
     ({ files }) => files ?? null,
     () => {
-      // It may be had the next time.
+      // A failed read is removed from the cache, so that it is repeated later.
       read.delete(key);
       return null;
     },
@@ -42,7 +42,7 @@ function readDeclarations(api: Api, appId: number, integrity: string): Promise<r
   return asked;
 }
 
-/** What npm's packages declare, of those that declare anything. */
+/** Reads the type declarations of the installed npm packages that have some. */
 function useDeclarations(api: Api, appId: number, installed: readonly Installed[]): Declarations {
   const [declarations, setDeclarations] = useState<Declarations>(new Map());
   const wanted = JSON.stringify(installed.flatMap(({ version, integrity }) => (version && integrity ? integrity : [])));
@@ -68,14 +68,14 @@ interface Learned {
 
 const NOTHING: Learned = { types: "", settings: [], payloads: [] };
 
-/** What is known for the editor: of the client library, and of this action. */
+/** Types for the editor: those of the client library, and those of the action. */
 export interface CodeTypes extends ActionTypes {
   library: string;
 }
 
 /**
- * @param ids the action's copies; none of a new one
- * @param installed what its dependencies became when it was saved
+ * @param ids IDs of the draft and the live version; none for a new action
+ * @param installed dependencies as resolved when the action was saved
  */
 export function useCodeTypes(
   api: Api,
@@ -103,7 +103,7 @@ export function useCodeTypes(
         payloads: pages.flatMap(({ page }) => page.logs.map(({ payload }) => payload)),
       };
     };
-    // Without them one writes as in any editor.
+    // Without these types, the editor works as for any JavaScript.
     void learn().then(
       (all) => isOver || setLearned(all),
       () => undefined,

@@ -1,4 +1,4 @@
-/** One action being edited: loaded, changed, saved, with the refusal of the last save. Draws nothing. */
+/** Hook for one action in the editor: loads it, changes it and saves it, and provides the error of the last save. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { CreateAction, GetAction, UpdateAction } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -11,23 +11,23 @@ import type { Changes } from "./use-actions.js";
 import { type Others, useOthers } from "./use-others.js";
 
 export interface Editor {
-  /** null while the action is loaded. */
+  /** The edited draft; null while the action is loaded. */
   draft: Draft | null;
-  /** The master as the service has it; null for a new one. */
+  /** The draft as the service has stored it; null for a new action. */
   saved: Action | null;
   dirty: boolean;
   busy: boolean;
   fault: FieldFault | null;
   change(change: Partial<Draft>): void;
-  /** @returns the action as it is now, null when it was refused */
+  /** Saves the draft. @returns the saved action, or null if the service has rejected it */
   save(): Promise<Action | null>;
   reload(): Promise<void>;
   others: Others;
-  /** Another's version in the place of the draft. */
+  /** Replaces the draft by another person's version. */
   takeTheirs(): void;
-  /** The draft stays, and what it is saved over is another's version. */
+  /** Keeps the draft. The next save overwrites another person's version. */
   keepMine(): void;
-  /** The action is gone: the next save makes a new one of the draft. */
+  /** Called if the action was deleted: the next save creates a new action from the draft. */
   detach(): void;
 }
 
@@ -35,7 +35,7 @@ interface Options {
   api: Api;
   appId: number;
   id: number | "new";
-  /** Of a new action: the template that it begins as, or the action that it begins as a copy of. */
+  /** For a new action: the template or the existing action from which its draft starts. */
   beginning: { template?: string; copyOf?: string };
   changes: Changes;
   onSaved: (action: Action, isNew: boolean) => void;
@@ -52,9 +52,9 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
   const [draft, setDrawn] = useState<Draft | null>(() =>
     id === "new" && copyOf === null ? draftFrom(template) : null,
   );
-  // What an action that is not stored yet is compared with.
+  // A new action is compared with this draft to find unsaved changes.
   const [begun, setBegun] = useState(draft);
-  // What is drawn may lag behind what was typed; a save that follows at once takes what was typed.
+  // The rendered state can be older than the typed text. A save right after a key press uses this value.
   const latest = useRef(draft);
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<FieldFault | null>(null);
@@ -107,7 +107,7 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
       const answer = saved
         ? await api.ask(UpdateAction, { appId, id: saved.id, data, ifUpdatedAt: saved.updatedAt })
         : await api.ask(CreateAction, { appId, data });
-      // What was typed while it was being saved stays, unsaved.
+      // Text that was typed during the save stays as an unsaved change.
       if (latest.current === current) take(answer.saved);
       else setSaved(answer.saved);
       known.current = { saved: answer.saved, dirty: latest.current !== current };
@@ -122,7 +122,7 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
     if (saved && before && same(current, before)) return saved;
     setBusy(true);
     const sending = send(current);
-    // The failure is shown where `sending` is awaited.
+    // The caller that awaits `sending` shows the error.
     saving.current = sending.catch(() => undefined);
     try {
       const action = await sending;

@@ -1,24 +1,27 @@
-/** What others do to the action that is open here: heard as it happens, and taken at once where nothing of ours would be lost. */
+/**
+ * Hook that receives other people's changes of the open action. Applies a change immediately if the page has no unsaved changes; otherwise
+ * the person must choose.
+ */
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { GetAction } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { Action, ActionChange } from "../shared/model.js";
 import type { Changes } from "./use-actions.js";
 
-/** Another's change that this page's draft has not seen. */
+/** Change by another person that conflicts with the draft in this page. */
 export interface Theirs {
-  /** null: it was deleted. */
+  /** The changed action; null if it was deleted. */
   action: Action | null;
-  /** Who, as far as it is known. */
+  /** Name of the other person, or "Another person". */
   who: string;
 }
 
 export interface Others {
-  /** null while nothing of theirs stands against what is here. */
+  /** The conflicting change; null if there is none. */
   theirs: Theirs | null;
-  /** What was taken over by itself, in a sentence; null where there is nothing to say. */
+  /** Sentence about a change that was applied automatically; null if there is none. */
   news: string | null;
-  /** A save was refused because another person saved in between. */
+  /** Called after a save was rejected because another person had saved in between. */
   refused(): Promise<void>;
   settle(): void;
 }
@@ -27,9 +30,9 @@ interface Options {
   api: Api;
   appId: number;
   changes: Changes;
-  /** The action as this page knows it, and whether something is unsaved; read when a change is heard. */
+  /** The saved action in this page, and whether the draft has unsaved changes. Read when a change arrives. */
   known: RefObject<{ saved: Action | null; dirty: boolean }>;
-  /** Ends when the save that is under way has its answer: our own change is heard too. */
+  /** Promise of the current save. Changes are handled after it, because the page also receives its own changes. */
   saving: RefObject<Promise<unknown>>;
   take(action: Action): void;
 }
@@ -55,7 +58,7 @@ export function useOthers({ api, appId, changes, known, saving, take }: Options)
       if (change?.removed) return setTheirs({ action: null, who: nameOf(change) });
       if (change?.updatedAt === saved.updatedAt) return;
       const { action } = await api.ask(GetAction, { appId, id: saved.id });
-      // Asked for again, for time has passed.
+      // Read again, because the page may have changed during the request.
       const now = known.current;
       if (now.saved?.id !== action.id || now.saved.updatedAt >= action.updatedAt) return;
       const about = change?.reset ? null : change;
@@ -70,14 +73,14 @@ export function useOthers({ api, appId, changes, known, saving, take }: Options)
     () =>
       changes.onChange((change) => {
         if (change.id === known.current.saved?.id) latest.current = change;
-        // The next change, or the next save, looks again.
+        // A failed read is repeated at the next change or the next save.
         look(change).catch(() => undefined);
       }),
     [changes, known, look],
   );
 
   const refused = useCallback(async () => {
-    // Who it was has been heard as a rule; the reading alone says what stands.
+    // Usually the subscription has already named the other person; the service's state decides.
     const heard = latest.current;
     await look(heard && heard.updatedAt !== known.current.saved?.updatedAt ? heard : null);
   }, [known, look]);

@@ -1,4 +1,4 @@
-/** Runs an action's draft with its sample payloads, one after the other, and holds the last outcome of each. Draws nothing. */
+/** Hook that runs an action's draft with its presets, one after the other, and stores the last result of each. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { CancelRun, RunAction } from "../documents.js";
 import { afterRateLimit } from "../shared/after-rate-limit.js";
@@ -9,30 +9,30 @@ import { endOf } from "./use-run.js";
 
 export interface PayloadTest {
   state: "running" | "completed" | "failed" | "cancelled";
-  /** null until the service has accepted the run. */
+  /** ID of the run; null until the service has accepted it. */
   runId: number | null;
-  /** Beginning of the result or the error; "" until the run has ended. */
+  /** Beginning of the result or of the error; "" until the run has ended. */
   text: string;
-  /** Milliseconds that the run took. */
+  /** Duration of the run in milliseconds. */
   took: number | null;
   /** True if the previous test with this payload ended with another result or error. */
   isChanged: boolean;
-  /** Code and payload of the run, to find out if they have changed since. */
+  /** Code and payload of the run, to detect later changes. */
   input: string;
 }
 
 export interface PayloadTests {
-  /** By the name of the payload. */
+  /** Tests by the name of the preset. */
   tests: ReadonlyMap<string, PayloadTest>;
   isBusy: boolean;
-  /** Message about a request that failed; the other payloads are not run. */
+  /** Message about a failed request; null if there is none. The remaining presets are not run then. */
   fault: string | null;
   start(action: Action, presets: readonly Preset[]): Promise<void>;
-  /** Cancels the run in progress and starts no others. */
+  /** Cancels the current run and starts no more runs. */
   stop(): void;
 }
 
-/** Characters of a result that are compared and stored. */
+/** Number of characters of a result that are compared and stored. */
 const TEXT_CHARACTERS = 20_000;
 
 export const inputOf = (code: string, { payload }: Preset): string => `${code}\n${JSON.stringify(payload)}`;
@@ -76,7 +76,7 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
       const before = stored.current.get(name);
       let test: PayloadTest = { ...NEW_TEST, input: inputOf(code, preset) };
       put(name, test);
-      // After a stop, another run with this payload may have been started.
+      // Another run with this preset may have been started after a stop.
       const write = (next: PayloadTest) => {
         if (stored.current.get(name) !== test) return;
         test = next;
@@ -99,7 +99,7 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
         end(await outcomeOf(api, appId, runId, signal));
         signal.removeEventListener("abort", cancel);
       } catch (error) {
-        // It is not the action's: the test has no outcome.
+        // The error is not the action's error, so the test has no result.
         end({ state: "cancelled", text: "", took: null });
         if (!signal.aborted) throw error;
       }

@@ -1,4 +1,7 @@
-/** The line that the address leads to, such as a stack's: gone to once, and then no part of the address. */
+/**
+ * Hook that returns the code position in the URL, such as one from a stack trace. It removes the position from the URL, so that the editor
+ * jumps to it once.
+ */
 import { useEffect, useState } from "react";
 import type { Navigation, Place } from "../shell/place.js";
 

@@ -1,10 +1,10 @@
-/** Sample payloads of an action, which the service stores by name. Draws nothing. */
+/** Hook that loads and changes the presets of an action: payloads that the service stores by name. */
 import { useCallback, useEffect, useState } from "react";
 import { ListPresets } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { Preset } from "../shared/model.js";
 
-/** @param actionId ID of the draft */
+/** @param actionId ID of the action's draft */
 export function usePresets(api: Api, appId: number, actionId: number) {
   const [presets, setPresets] = useState<Preset[] | null>(null);
   const [fault, setFault] = useState<string | null>(null);

@@ -1,4 +1,4 @@
-/** What a save of the code would be refused for, asked of the service as one pauses. Draws nothing. */
+/** Hook that asks the service, in pauses of typing, for which errors it would reject a save of the code. */
 import { useEffect, useState } from "react";
 import { FindProblems } from "../documents.js";
 import type { Api } from "../shared/api.js";
@@ -6,7 +6,7 @@ import type { CodeProblem } from "../shared/model.js";
 import type { Draft } from "./draft.js";
 
 const PAUSE_MS = 600;
-/** Longer code is judged when it is saved. */
+/** Maximum length of the code that is checked while typing. Longer code is checked by the save. */
 const CHARACTERS_MAX = 200_000;
 
 export function useProblems(api: Api, appId: number, draft: Draft | null): CodeProblem[] {
@@ -23,7 +23,7 @@ export function useProblems(api: Api, appId: number, draft: Draft | null): CodeP
       const dependencies = JSON.parse(packages) as string[];
       api.ask(FindProblems, { appId, code, dependencies }).then(
         (answer) => isOver || setProblems(answer.problems),
-        // The save reports the error.
+        // The save reports this error.
         () => isOver || setProblems([]),
       );
     }, PAUSE_MS);

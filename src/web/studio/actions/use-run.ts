@@ -1,4 +1,4 @@
-/** One run after the other of an action: what it prints as it prints it, then its result or its failure. Draws nothing. */
+/** Hook for the runs of an action: starts a run, receives its console lines while it runs, then its result or error. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { CancelRun, GetRun, RunAction } from "../documents.js";
 import { followConsole } from "../runs/follow-console.js";
@@ -7,19 +7,19 @@ import type { ConsoleLine, ScriptError } from "../shared/model.js";
 
 export interface Run {
   state: "running" | "completed" | "failed" | "cancelled";
-  /** null until the service has accepted it. */
+  /** ID of the run; null until the service has accepted it. */
   runId: number | null;
   lines: ConsoleLine[];
   result?: unknown;
-  /** A refusal has the service's status; a script's failure its name and stack. */
+  /** Error of the service with its status, or error of the code with its name and stack. */
   error?: { status: string; message: string } | ScriptError;
-  /** Milliseconds that it ran. */
+  /** Duration of the run in milliseconds. */
   took?: number;
 }
 
 export interface Runner {
   run: Run | null;
-  /** @param copy the draft unless named */
+  /** @param copy version to run; the draft by default */
   start(id: number, payload: unknown, copy?: "master" | "production"): Promise<void>;
   cancel(): Promise<void>;
 }
@@ -27,10 +27,10 @@ export interface Runner {
 /** Interval of the requests that wait for the end of a run. */
 const POLL_MS = 1_000;
 
-/** Maximum number of requests in a row without an answer. */
+/** Maximum number of consecutive requests without a response. */
 const LOST_MAX = 5;
 
-/** Waits for the end of a run and returns it; null if `signal` is aborted first. @throws ApiError */
+/** Waits for the end of a run and returns the run. Returns null if `signal` is aborted first. @throws ApiError */
 export async function endOf(api: Api, appId: number, runId: number, signal: AbortSignal): Promise<Partial<Run> | null> {
   let lost = 0;
   for (;;) {
@@ -70,7 +70,7 @@ export function useRun(api: Api, appId: number): Runner {
         const { runId } = (await api.ask(RunAction, { appId, id, payload, copy })).run;
         if (signal.aborted) return;
         change({ runId });
-        // The console ends with the run.
+        // The end of the run also ends its console.
         await new Promise<void>((resolve) => {
           const end = () => resolve();
           const leave = followConsole(api, { appId, runId }, { add, end });
@@ -91,7 +91,7 @@ export function useRun(api: Api, appId: number): Runner {
 
   const runId = run?.runId ?? null;
   const cancel = useCallback(async () => {
-    // A run that has ended meanwhile cannot be cancelled, and shows its own end.
+    // A run that has ended meanwhile cannot be cancelled; the page shows its result.
     if (runId !== null) await api.ask(CancelRun, { appId, runId }).catch(() => undefined);
   }, [api, appId, runId]);
 

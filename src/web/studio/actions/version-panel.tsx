@@ -1,4 +1,4 @@
-/** The version history of one action: each version against the draft as it is, and the way back to it. */
+/** Panel with the version history of an action. Compares each version with the draft, and restores a version. */
 import { useCallback, useEffect, useState } from "react";
 import { CompareVersion, ListVersions, RestoreVersion } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
@@ -35,14 +35,14 @@ function useHistory({ api, appId, saved: { id, updatedAt } }: VersionPanelProps)
     },
     [api, appId, id],
   );
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each save makes another version
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each save creates a version
   useEffect(() => void load(0), [load, updatedAt]);
   return { versions, more, fault, setFault, load };
 }
 
 function useVersionDiff({ api, appId, saved: { id, updatedAt } }: VersionPanelProps, versionId: number | null) {
   const [diff, setDiff] = useState<Diff | null>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the other side is the draft, which each save changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the version is compared with the draft, which each save changes
   useEffect(() => {
     let over = false;
     setDiff(null);

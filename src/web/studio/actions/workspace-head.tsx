@@ -1,4 +1,4 @@
-/** Head of an action's workspace: name and state on the left; Run, Publish and Save on the right. */
+/** Header of an action's workspace: name and state on the left, the buttons Run, Publish and Save on the right. */
 import CloudUpload from "lucide-react/icons/cloud-upload";
 import PanelRight from "lucide-react/icons/panel-right";
 import Play from "lucide-react/icons/play";

@@ -1,4 +1,4 @@
-/** What a workspace is given, and hands on to its dock. */
+/** Props of an action's workspace, which it passes on to its dock. */
 import type { PageProps } from "../shell/page-props.js";
 
 export interface WorkspaceProps extends PageProps {

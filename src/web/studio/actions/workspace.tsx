@@ -1,4 +1,4 @@
-/** One action's place of work: code, fields, and below them what can be done with it. */
+/** Workspace of one action: its code, its fields, and the dock with panels below them. */
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { RemoveAction } from "../documents.js";
 import type { Action, CodeProblem } from "../shared/model.js";
@@ -18,7 +18,7 @@ import { useProblems } from "./use-problems.js";
 import { WorkspaceHead } from "./workspace-head.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
-/** Ctrl+S, for whatever has the focus: Monaco and the browser have meanings of their own for it. */
+/** Saves by Ctrl+S wherever the focus is. Overrides the meaning of this shortcut in Monaco and in the browser. */
 function useSaveKey(save: () => void): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
@@ -32,7 +32,7 @@ function useSaveKey(save: () => void): void {
   }, [save]);
 }
 
-/** An action that is not there, or not any longer: on a phone the list is not beside it. */
+/** Message for an action that does not exist or was deleted, with a link back to the list for phones. */
 function NotThere({ text, back }: { text: string; back: () => void }) {
   return (
     <>
@@ -59,7 +59,7 @@ export function Workspace(props: WorkspaceProps) {
   const editor = useEditor({ api, appId, id, beginning: place.query, changes: actions.changes, onSaved });
   const { draft, saved, dirty, fault, change, save } = editor;
   const isEditor = mayEdit(useRole());
-  // The service checks code only for people who may change it.
+  // The service checks code only for people who may edit it.
   const problems = useProblems(api, appId, isEditor ? draft : null);
   const copy = saved && actions.copyOf(saved.id);
   const types = useCodeTypes(
