@@ -1,11 +1,9 @@
-/**
- * Scrolls through a hundred thousand rows, and through ten thousand console lines of a run, in a browser. Measures how long the page
- * blocks.
- */
+/** Longest tasks of Studio with 100,000 rows, and with 10,000 console lines of a run. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "../web/chromium.js";
+import { longestTaskDuring } from "../web/main-thread-tasks.js";
 import { type StudioPage, studioPage } from "../web/studio-page.js";
 
 const ROWS = 100_000;
@@ -20,7 +18,7 @@ const PRINT = `async function execute() {
 }`;
 
 describe("Studio with a hundred thousand rows", function () {
-  this.timeout(120_000);
+  this.timeout(600_000);
   let service: TestService;
   let browser: Browser;
   let page: Page;
@@ -63,16 +61,9 @@ describe("Studio with a hundred thousand rows", function () {
     await service?.stop();
   });
 
-  /** Records each task of the page of 50 ms or more from now on. */
-  const watchTasks = () =>
-    page.evaluate(`{
-      globalThis.longTasks = [];
-      new PerformanceObserver((list) => longTasks.push(...list.getEntries().map(({ duration }) => duration)))
-        .observe({ type: "longtask" });
-    }`);
-  const longest = async () => {
-    const ms = (await page.evaluate("Math.max(0, ...longTasks)")) as number;
-    console.log(`    the longest task took ${Math.round(ms)} ms`);
+  const longestDuring = async (act: () => Promise<unknown>) => {
+    const ms = await longestTaskDuring(page, act);
+    console.log(`    the longest task took ${Math.round(ms)} ms of processor time`);
     return ms;
   };
 
@@ -92,45 +83,48 @@ describe("Studio with a hundred thousand rows", function () {
     await studio.open(`${service.appId}/data/${sourceId}`);
     await page.waitForSelector(studio.withText("button", "User 2"));
     expect(await studio.textOf(".entries-panel [role=status]")).to.equal("100,000 entries");
-    await watchTasks();
-    await scroll(".grid-box");
-    await page.$eval(".grid-box", (box) => {
-      box.scrollTop = box.scrollHeight;
+    const ms = await longestDuring(async () => {
+      await scroll(".grid-box");
+      await page.$eval(".grid-box", (box) => {
+        box.scrollTop = box.scrollHeight;
+      });
+      await page.waitForSelector(studio.withText("button", `User ${ROWS}`));
     });
-    await page.waitForSelector(studio.withText("button", `User ${ROWS}`));
-    expect(await longest()).to.be.at.most(TASK_MAX_MS);
+    expect(ms).to.be.at.most(TASK_MAX_MS);
   });
 
   it(`scrolls the newest 10,000 of ${ROWS} runs, page after page, without a task over ${TASK_MAX_MS} ms`, async () => {
     await studio.open(`${service.appId}/runs`);
     await page.waitForSelector(".runs-chart canvas");
     await page.waitForSelector(".runs-box .run-link");
-    await watchTasks();
     const height = () => page.$eval(".run-rows", (list) => list.clientHeight);
     const rows = 10_000;
-    while ((await height()) < rows * 34) {
-      const before = await height();
-      await page.$eval(".runs-box", (box) => {
-        box.scrollTop = box.scrollHeight;
-      });
-      await page.waitForFunction(`document.querySelector(".run-rows").clientHeight > ${before}`);
-    }
-    await scroll(".runs-box");
-    expect(await longest()).to.be.at.most(TASK_MAX_MS);
+    const ms = await longestDuring(async () => {
+      while ((await height()) < rows * 34) {
+        const before = await height();
+        await page.$eval(".runs-box", (box) => {
+          box.scrollTop = box.scrollHeight;
+        });
+        await page.waitForFunction(`document.querySelector(".run-rows").clientHeight > ${before}`);
+      }
+      await scroll(".runs-box");
+    });
+    expect(ms).to.be.at.most(TASK_MAX_MS);
   });
 
   it("stays live while a run prints ten thousand lines: the last one is visible, and no task takes longer", async () => {
     await studio.open(`${service.appId}/actions/${actionId}`);
     await page.waitForSelector(".code-editor .view-line");
     await page.waitForSelector(".payload .primary:enabled");
-    await watchTasks();
-    await studio.run();
-    await page.waitForSelector(".console li");
-    await page.waitForSelector('.outcome[data-state="completed"]');
-    await page.waitForFunction(
-      '/line 9999 of 10000/.test(document.querySelector(".console li:last-child")?.textContent)',
-    );
+    const ms = await longestDuring(async () => {
+      await studio.run();
+      await page.waitForSelector(".console li");
+      await page.waitForSelector('.outcome[data-state="completed"]');
+      await page.waitForFunction(
+        '/line 9999 of 10000/.test(document.querySelector(".console li:last-child")?.textContent)',
+      );
+    });
     expect(await studio.textOf(".result")).to.equal('"printed"');
-    expect(await longest()).to.be.at.most(TASK_MAX_MS);
+    expect(ms).to.be.at.most(TASK_MAX_MS);
   });
 });
