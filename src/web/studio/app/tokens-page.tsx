@@ -1,4 +1,4 @@
-/** The app's tokens: what each is for, making one, ending one. A token's secret is seen once. */
+/** Tokens of the app: lists, creates and revokes them. The secret of a new token is shown once. */
 import { type FormEvent, useCallback, useState } from "react";
 import { CreateToken, type CreateTokenInput, ListTokens, RevokeToken } from "../documents.js";
 import { useNames } from "../people/people.js";
@@ -135,25 +135,7 @@ export function TokensPage({ api, appId, ask }: PageProps) {
         {tokens?.map(({ id, kind, name, userId, scopes, createdAt, expiresAt, lastUsedAt, lastUsedAddress }) => (
           <li key={id}>
             <span className="chip">{kind}</span>
-            <b className="grow">{name ?? `token ${id}`}</b>
-            {userId !== null && <span className="hint">used by {nameOf(userId)}</span>}
-            <span className="hint" title={exact(createdAt)}>
-              made {ago(createdAt)}
-            </span>
-            {scopes?.map((scope) => (
-              <span key={scope} className="chip">
-                {scope}
-              </span>
-            ))}
-            <span className="hint" title={lastUsedAt ? exact(lastUsedAt) : undefined}>
-              {lastUsedAt ? `used ${ago(lastUsedAt)} from ${lastUsedAddress ?? "an unknown address"}` : "never used"}
-            </span>
-            {expiresAt && (
-              <span className={expiresSoon(expiresAt) ? "chip behind" : "hint"}>
-                {expiresSoon(expiresAt) ? "expires soon: " : "expires "}
-                {exact(expiresAt)}
-              </span>
-            )}
+            <b>{name ?? `token ${id}`}</b>
             <button
               type="button"
               className="quiet danger-text"
@@ -162,6 +144,26 @@ export function TokensPage({ api, appId, ask }: PageProps) {
             >
               Revoke
             </button>
+            <span className="token-facts">
+              {userId !== null && <span className="hint">used by {nameOf(userId)}</span>}
+              <span className="hint" title={exact(createdAt)}>
+                created {ago(createdAt)}
+              </span>
+              {scopes?.map((scope) => (
+                <span key={scope} className="chip">
+                  {scope}
+                </span>
+              ))}
+              <span className="hint" title={lastUsedAt ? exact(lastUsedAt) : undefined}>
+                {lastUsedAt ? `used ${ago(lastUsedAt)} from ${lastUsedAddress ?? "an unknown address"}` : "never used"}
+              </span>
+              {expiresAt && (
+                <span className={expiresSoon(expiresAt) ? "chip behind" : "hint"}>
+                  {expiresSoon(expiresAt) ? "expires soon: " : "expires "}
+                  {exact(expiresAt)}
+                </span>
+              )}
+            </span>
           </li>
         ))}
       </ul>
