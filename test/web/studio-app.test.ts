@@ -14,6 +14,7 @@ import { dataOf } from "../../src/web/studio/actions/draft.js";
 import { draftFrom, TEMPLATES } from "../../src/web/studio/actions/templates.js";
 import { type GitServer, startGitServer } from "../harness/git-server.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
@@ -327,6 +328,21 @@ describe("Studio's pages of an app", () => {
     await studio.button("Save the connection");
     await page.waitForSelector(remove, { hidden: true });
     expect((await service.rest("GET", app("/git"))).body.git.hasToken).to.equal(false);
+    // Another person changes the connection while this one edits it.
+    const branch = '[aria-label="Git repository"] [placeholder="main"]';
+    await studio.replace(branch, "mine");
+    const theirs = { provider: "github", url: server.url, branch: "theirs" };
+    expect((await service.rest("PUT", app("/git"), { body: theirs })).http).to.equal(200);
+    await studio.button("Save the connection");
+    await page.waitForSelector(studio.withText("span", "The connection changed elsewhere while you edited it."));
+    const storedBranch = async () => (await service.rest("GET", app("/git"))).body.git.branch;
+    expect(await storedBranch()).to.equal("theirs");
+    expect(await page.$eval(branch, ({ value }) => value)).to.equal("mine");
+    await studio.button("Go on with mine");
+    await studio.button("Save the connection");
+    await page.waitForFunction(`!document.querySelector('[aria-label="Git repository"] .banner')`);
+    await page.waitForSelector(studio.withText("button", "Disconnect the repository"));
+    await until(async () => (await storedBranch()) === "mine");
     await studio.button("Disconnect the repository");
     await studio.button("Disconnect", "//dialog");
     await page.waitForSelector(studio.withText("button", "Connect the repository"));

@@ -1,6 +1,7 @@
 /** Git repository of the app: the connection, its webhook, and pulls of the branch after a review. */
 import { type FormEvent, useCallback, useEffect, useState } from "react";
 import { ConnectGit, DisconnectGit, PullGit, ReadGit } from "../documents.js";
+import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { ago, exact } from "../shared/format.js";
 import type { GitConnection, ManifestPlan } from "../shared/model.js";
 import { useLoaded } from "../shared/use-loaded.js";
@@ -76,8 +77,15 @@ function ConnectionForm({ git, busy, edited, setEdited, connect }: ConnectionFor
     event.preventDefault();
     if (await connect({ fields, updatedAt })) setEdited(null);
   };
+  const current = git?.updatedAt ?? null;
+  const conflict = {
+    isChangedElsewhere: updatedAt !== current,
+    takeTheirs: () => setEdited(null),
+    keepMine: () => setEdited({ fields, updatedAt: current }),
+  };
   return (
     <form className="binding-form" aria-label="Git repository" onSubmit={(event) => void submit(event)}>
+      <ChangedElsewhere label="The connection" field={conflict} />
       <label>
         Git server
         <select value={fields.provider} onChange={({ target }) => change({ provider: target.value })}>
@@ -125,7 +133,11 @@ function ConnectionForm({ git, busy, edited, setEdited, connect }: ConnectionFor
         Remove parts of the app that the repository does not have; a tag also removes live versions
       </label>
       <p className="row">
-        <button type="submit" className="primary" disabled={busy || fields.url.trim() === ""}>
+        <button
+          type="submit"
+          className="primary"
+          disabled={busy || conflict.isChangedElsewhere || fields.url.trim() === ""}
+        >
           {git ? "Save the connection" : "Connect the repository"}
         </button>
       </p>
