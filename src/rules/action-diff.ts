@@ -18,6 +18,13 @@ export interface FieldChange {
   after: unknown;
 }
 
+/** A script of a package that differs. A state without the script is null. */
+export interface ScriptChange {
+  name: string;
+  before: ComparedScript | null;
+  after: ComparedScript | null;
+}
+
 export interface ActionDiff {
   /** The fields but `code` that differ, in the order of the specification. */
   changes: FieldChange[];
@@ -93,4 +100,16 @@ export function diffActions({ before, after, labels }: DiffedActions): ActionDif
     changes: changedFields.map((field) => ({ field, before: before[field] ?? null, after: after[field] ?? null })),
     code: unifiedDiff(before.code, after.code, labels),
   };
+}
+
+/** Returns the scripts that differ, by name. Empty if no script differs or if only their order does. */
+export function changedScripts(changes: readonly FieldChange[]): ScriptChange[] {
+  const change = changes.find(({ field }) => field === "assets");
+  const [before, after] = [change?.before, change?.after].map(
+    (scripts) => new Map(((scripts ?? []) as ComparedScript[]).map((script) => [script.name, script])),
+  ) as [Map<string, ComparedScript>, Map<string, ComparedScript>];
+  return [...new Set([...before.keys(), ...after.keys()])]
+    .map((name) => ({ name, before: before.get(name) ?? null, after: after.get(name) ?? null }))
+    .filter((script) => script.before?.integrity !== script.after?.integrity)
+    .sort((a, b) => (a.name < b.name ? -1 : 1));
 }

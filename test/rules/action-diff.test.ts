@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { applyPatch } from "diff";
 import fc from "fast-check";
-import { diffActions, unifiedDiff } from "../../src/rules/action-diff.js";
+import { changedScripts, diffActions, unifiedDiff } from "../../src/rules/action-diff.js";
 import type { ActionInput } from "../../src/rules/action-input.js";
 
 const LABELS = { before: "production", after: "master" };
@@ -51,6 +51,21 @@ describe("the difference of two actions", () => {
     expect(diffActions({ before, after, labels: LABELS }).changes).to.deep.equal([
       { field: "assets", before: before.assets, after: after.assets },
     ]);
+  });
+
+  it("names the scripts that differ: changed, added and removed ones", () => {
+    const script = (name: string, version: string, integrity = `sha256-${version}`) => ({ name, version, integrity });
+    const change = (before: object[], after: object[]) => changedScripts([{ field: "assets", before, after }]);
+    const [one, two] = [script("dayjs", "1"), script("dayjs", "2")];
+    const [same, rebuilt] = [script("lodash", "4"), script("lodash", "4", "sha256-other")];
+    expect(change([one, same], [same, two])).to.deep.equal([{ name: "dayjs", before: one, after: two }]);
+    expect(change([same], [rebuilt])).to.deep.equal([{ name: "lodash", before: same, after: rebuilt }]);
+    expect(change([one], [same])).to.deep.equal([
+      { name: "dayjs", before: one, after: null },
+      { name: "lodash", before: null, after: same },
+    ]);
+    expect(change([one, same], [same, one])).to.deep.equal([]);
+    expect(changedScripts([])).to.deep.equal([]);
   });
 
   it("has a unified diff that leads from one text to the other, for any texts", () => {

@@ -115,4 +115,23 @@ describe("dependencies in Studio", () => {
     );
     expect(offered).to.include.members(["svc-csv", "date-fns", "zod"]);
   });
+
+  it("are named where a publish would change their scripts", async () => {
+    const path = `/v3/apps/${service.appId}/actions`;
+    const body = { name: "changes-scripts", code: "async function execute() {}", dependencies: ["small-thing@^1"] };
+    const { id } = (await service.rest("POST", path, { body })).body.action;
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+    expect((await service.rest("POST", `${path}/${id}/publish`)).http).to.equal(200);
+    const dependencies = ["typed-thing@^2"];
+    expect((await service.rest("PUT", `${path}/${id}`, { body: { dependencies } })).http).to.equal(200);
+    // The first page has an unsaved draft, and would ask before it closes.
+    const fresh = await browser.newPage();
+    await fresh.goto(`${service.url}/studio#/${service.appId}/actions/${id}`);
+    await studioPage(fresh).button("Publish", '//*[@role="tablist"]');
+    const scripts = await fresh.waitForSelector(".publish-panel .diff ul");
+    expect(await scripts!.$$eval("li", (items) => items.map(({ textContent }) => textContent))).to.deep.equal([
+      "small-thing@^1 removed, was version 1.2.3",
+      "typed-thing@^2 added, version 2.0.0",
+    ]);
+  });
 });

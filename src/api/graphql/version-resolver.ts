@@ -6,11 +6,12 @@ import type { ActionComparisons, Comparison } from "../../operations/actions/com
 import type { RestoredAction, Restoring } from "../../operations/actions/restoring.js";
 import type { Version, Versions } from "../../operations/actions/versions.js";
 import type { Endpoints } from "../../operations/http/endpoints.js";
+import { changedScripts, type ScriptChange } from "../../rules/action-diff.js";
 import type { RequestContext } from "../context.js";
 import { AppId, Limit, Offset } from "./arguments.js";
 import { IfUpdatedAt, preconditionOf, type StatePrecondition } from "./if-updated-at.js";
 import { ActionFieldEnum } from "./leaf-types.js";
-import { ActionDiffType, RestoredType, VersionListType, VersionType } from "./version-types.js";
+import { ActionDiffType, RestoredType, ScriptChangeType, VersionListType, VersionType } from "./version-types.js";
 
 @Resolver(() => ActionDiffType)
 export class VersionResolver {
@@ -104,5 +105,13 @@ export class VersionResolver {
   @FieldResolver(() => [ActionFieldEnum], { description: "Properties that differ, without `code`." })
   fields(@Root() { changes }: Comparison): string[] {
     return changes.map(({ field }) => field);
+  }
+
+  @FieldResolver(() => [ScriptChangeType], {
+    description:
+      "Scripts of packages that differ between the live version and the draft; empty if `fields` has no `assets`.",
+  })
+  scripts(@Root() { changes }: Comparison): ScriptChange[] {
+    return changedScripts(changes);
   }
 }

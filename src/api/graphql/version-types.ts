@@ -4,6 +4,7 @@ import type { Asset, Environment } from "../../data/action-types.js";
 import type { Person } from "../../data/person.js";
 import type { ComparedSide } from "../../operations/actions/comparison.js";
 import type { Snapshot, VersionSummary } from "../../operations/actions/versions.js";
+import type { ComparedScript } from "../../rules/action-diff.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { ActionConfigurationType, ActionType, AssetType } from "./action-types.js";
 import { DateTime, EnvironmentEnum } from "./leaf-types.js";
@@ -103,6 +104,29 @@ export class RestoredType {
       "ID of the version with the state before the restore, which undoes it; null if it could not be stored.",
   })
   preRestoreVersionId: number | null;
+}
+
+@ObjectType("ComparedScript", { description: "Stored script of a package in one of two compared states." })
+class ComparedScriptType {
+  @Field(() => String, { nullable: true, description: "Version of the package; null for a script of a URL." })
+  version?: string;
+  @Field(() => String, { description: "Hash of the script, as in the attribute `integrity` of HTML." })
+  integrity: string;
+}
+
+@ObjectType("ScriptChange", { description: "Script of a package that differs between two states of an action." })
+export class ScriptChangeType {
+  @Field(() => String, { description: "Name of the dependency." }) name: string;
+  @Field(() => ComparedScriptType, {
+    nullable: true,
+    description: "Script in the first state; null if that state does not have it.",
+  })
+  before: ComparedScript | null;
+  @Field(() => ComparedScriptType, {
+    nullable: true,
+    description: "Script in the second state; null if that state does not have it.",
+  })
+  after: ComparedScript | null;
 }
 
 @ObjectType("ActionDiff", { description: "Difference between two states of an action." })

@@ -34,11 +34,38 @@ export function PatchLines({ patch }: { patch: string }) {
   );
 }
 
-export function DiffView({ diff: { fields, before, after, code } }: { diff: Diff }) {
+type ScriptChange = Diff["scripts"][number];
+
+/** Describes the change of a script. The same version has another script if its registry or the build of the script changed. */
+function scriptWords({ before, after }: ScriptChange): string {
+  if (before === null) return `added${after?.version ? `, version ${after.version}` : ""}`;
+  if (after === null) return `removed${before.version ? `, was version ${before.version}` : ""}`;
+  if (before.version !== after.version) return `${before.version ?? "no version"} → ${after.version ?? "no version"}`;
+  return `${after.version ? `version ${after.version}, ` : ""}content changed`;
+}
+
+function ScriptChanges({ scripts }: { scripts: readonly ScriptChange[] }) {
+  if (scripts.length === 0) return <p>The scripts of packages load in another order.</p>;
+  return (
+    <>
+      <p>Scripts of packages that differ from the live version:</p>
+      <ul>
+        {scripts.map((script) => (
+          <li key={script.name}>
+            <code>{script.name}</code> {scriptWords(script)}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+export function DiffView({ diff: { fields, before, after, code, scripts } }: { diff: Diff }) {
   if (fields.length === 0 && code === null) return <p className="hint">There is no difference.</p>;
+  const inTable = fields.filter((field) => field !== "code" && field !== "assets");
   return (
     <div className="diff">
-      {fields.length > 0 && (
+      {inTable.length > 0 && (
         <table>
           <thead>
             <tr>
@@ -48,19 +75,17 @@ export function DiffView({ diff: { fields, before, after, code } }: { diff: Diff
             </tr>
           </thead>
           <tbody>
-            {fields
-              .filter((field) => field !== "code" && field !== "assets")
-              .map((field) => (
-                <tr key={field}>
-                  <th scope="row">{field}</th>
-                  <td className="removed">{shown(plain(before[field]))}</td>
-                  <td className="added">{shown(plain(after[field]))}</td>
-                </tr>
-              ))}
+            {inTable.map((field) => (
+              <tr key={field}>
+                <th scope="row">{field}</th>
+                <td className="removed">{shown(plain(before[field]))}</td>
+                <td className="added">{shown(plain(after[field]))}</td>
+              </tr>
+            ))}
           </tbody>
         </table>
       )}
-      {fields.includes("assets") && <p>The scripts of packages are not those of the live version.</p>}
+      {fields.includes("assets") && <ScriptChanges scripts={scripts} />}
       {code !== null && <PatchLines patch={code} />}
     </div>
   );
