@@ -1,8 +1,8 @@
-/** Deliveries in progress in this process, each once, and their number per app. */
+/** Tracks deliveries in progress in this process, each once, and their number per app. */
 
 export type InHand = ReturnType<typeof createInHand>;
 
-/** @param places maximum in total */
+/** @param places maximum number in total */
 export function createInHand(places: number) {
   const heldWork = new Map<number, { appId: number; done: Promise<void> }>();
   const hurrySignal = new AbortController();
@@ -10,21 +10,21 @@ export function createInHand(places: number) {
   let onFree: () => void = () => undefined;
 
   return {
-    /** Aborted when running deliveries must stop. */
+    /** Aborts when running deliveries must stop. */
     signal: hurrySignal.signal,
     ids: (): number[] => [...heldWork.keys()],
 
-    /** Number of free slots; 0 while it drains. */
+    /** Returns the number of free slots; 0 while the process stops. */
     free: (): number => (isDraining ? 0 : places - heldWork.size),
 
-    /** Apps with deliveries in progress, and their numbers: as two lists, for SQL parameters. */
+    /** Returns the apps with deliveries in progress, and their numbers, as two lists for SQL parameters. */
     byApp(): [apps: number[], counts: number[]] {
       const counts = new Map<number, number>();
       for (const { appId } of heldWork.values()) counts.set(appId, (counts.get(appId) ?? 0) + 1);
       return [[...counts.keys()], [...counts.values()]];
     },
 
-    /** @param sending never rejects: the sender reports its errors itself */
+    /** @param sending promise that never rejects, because the sender reports its errors itself */
     take({ id, appId }: { id: number; appId: number }, sending: Promise<void>): void {
       const done = sending.finally(() => {
         heldWork.delete(id);

@@ -1,4 +1,4 @@
-/** Creates the parts that reach people: messages, notifications, codes, alerts. Starts nothing. */
+/** Creates the parts that send something to people: messages, notifications, codes, alerts. Starts nothing. */
 import type { SecretScans } from "../engine/secret-scan.js";
 import type { Caller } from "../rules/access.js";
 import type { AccessGate } from "./access/gate.js";
@@ -15,7 +15,7 @@ import type { LogEvents } from "./records/log-events.js";
 import { createSettings } from "./settings/settings.js";
 import type { Surroundings } from "./surroundings.js";
 
-/** Messages to people outside, notifications to an app's users, codes that verify those users, and alerts to authors. */
+/** Creates messages to people outside, notifications to an app's users, codes that verify those users, and alerts to authors. */
 export function createMessaging(
   { config, db, notifications, baseUrl, now, log }: Surroundings,
   parts: {
@@ -51,7 +51,7 @@ export function createMessaging(
     verification: createVerification({ db, ...store, settings, userChanged, acceptance }),
     alerts: createAlerts({ ...sharedParts, settings, notice: communicate.notice }),
 
-    /** Releases messages that this process holds without its knowledge and, if `mayDeclareDead`, those of dead processes. */
+    /** Releases messages that this process holds without its knowledge and, if `mayDeclareDead`, messages of dead processes. */
     async recover(mayDeclareDead: boolean): Promise<void> {
       await communicate.recover(mayDeclareDead);
       await notify.push.recover(mayDeclareDead);
@@ -59,7 +59,10 @@ export function createMessaging(
   };
 }
 
-/** Destination of messages from data sources' hooks. @param acceptance is set after the data sources are created, because it needs them */
+/**
+ * Returns the destination of messages from data sources' hooks.
+ * @param acceptance set after the data sources are created, because it needs them
+ */
 export function outletOf(gate: AccessGate, acceptance: () => MessageAcceptance): MessageOutlet {
   return {
     count: gate.countMessages,

@@ -84,7 +84,7 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
   }
 }
 
-/** Scripts of dependencies from the catalogue, from npm and from other URLs, and their addresses at the service. */
+/** Creates scripts of dependencies from the catalogue, from npm and from other URLs, and their addresses at the service. */
 function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, intake: IntakeLimiter) {
   const catalogue = readCatalogue(config);
   const addressed: AddressAssets = (stored) => addressedAssets(stored, catalogue, baseUrl);
@@ -105,7 +105,7 @@ function dependenciesOf({ config, db, baseUrl, browsers, log }: Surroundings, in
   };
 }
 
-/** Cleanup of tables, and figures of the whole service. */
+/** Creates the cleanup of tables, and figures of the whole service. */
 function upkeepOf({ config, db }: Surroundings, schedule: Schedule, queueLimits: QueueLimits) {
   return {
     retention: createRetention({ db, days: config.logRetentionDays }),
@@ -114,7 +114,7 @@ function upkeepOf({ config, db }: Surroundings, schedule: Schedule, queueLimits:
   };
 }
 
-/** Triggers that start actions without a caller, and queries about runs. */
+/** Creates triggers that start actions without a caller, and queries about runs. */
 function triggersOf(
   { config, db, now }: Surroundings,
   {
@@ -140,7 +140,7 @@ function triggersOf(
   };
 }
 
-/** Callers, their rights, and their people. */
+/** Creates callers, their rights, and their people. */
 function accessOf({ config, db, notifications, room, baseUrl, log }: Surroundings) {
   const { openIdProviders: providers } = config;
   const mail = createServiceMail(config, log);
@@ -168,7 +168,7 @@ function accessOf({ config, db, notifications, room, baseUrl, log }: Surrounding
   };
 }
 
-/** Routes of HTTP triggers, and the handler of their requests. */
+/** Creates the routes of HTTP triggers, and the handler of their requests. */
 function triggersByHttp(
   { config, db, log }: Surroundings,
   parts: Omit<Parameters<typeof createHttpTriggers>[0], "db" | "proofs" | "refusals" | "limit"> &
@@ -181,13 +181,13 @@ function triggersByHttp(
   return { endpoints, refusals, httpTriggers: createHttpTriggers({ db, ...triggerOptions }) };
 }
 
-/** OAuth programs, and the tools of agents. */
+/** Creates OAuth programs, and the tools of agents. */
 const programsOf = (parts: Parameters<typeof createToolCalls>[0] & ConstructorParameters<typeof OAuthServer>[0]) => ({
   toolCalls: createToolCalls(parts),
   oauth: new OAuthServer(parts),
 });
 
-/** Requests to other services, and language models. */
+/** Creates requests to other services, and language models. */
 function integrationsOf(
   { db, config }: Surroundings,
   parts: Pick<Parameters<typeof createAi>[0], "settings" | "scans" | "logEvents">,
@@ -196,7 +196,7 @@ function integrationsOf(
   return { ...integrations, ai: createAi({ db, ...parts, ...integrations, allowHttp: config.allowPrivateNetwork }) };
 }
 
-/** Git repositories from which apps take their definitions. */
+/** Creates git repositories from which apps take their definitions. */
 function gitOf(
   { config, db, baseUrl, log }: Surroundings,
   parts: Pick<Parameters<typeof createGitConnections>[0], "settings" | "credentials"> &
@@ -210,7 +210,7 @@ function gitOf(
   return { connections, pulls, webhooks: createGitWebhooks({ connections, pulls, log, ...parts }) };
 }
 
-/** Definitions of apps as documents, their promotion between apps, and their repositories. */
+/** Creates definitions of apps as documents, their promotion between apps, and their repositories. */
 function manifestsOf(
   surroundings: Surroundings,
   options: Parameters<typeof createManifests>[0] &

@@ -41,11 +41,11 @@ interface RunningParts {
   userOf: UserOf;
   scans: SecretScans;
   requests: RunRequests;
-  /** Further work after each renewal of the lease. `mayDeclareDead`: processes whose lease has ended are dead. */
+  /** Additional work after each renewal of the lease. With `mayDeclareDead`, processes whose lease has ended are dead. */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
 }
 
-/** Work after each renewal: ends and returns runs whose process died, that were lost, or that are late. */
+/** Runs after each renewal: ends or requeues runs whose process died, that were lost, or that are late. */
 async function settleRuns(
   { config, measures, log }: Surroundings,
   { repository, dispatcher }: { repository: RunRepository; dispatcher: Dispatcher },

@@ -21,11 +21,11 @@ import type { EntryVersions } from "./entry-versions.js";
 import { isUnique } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
 
-/** Concurrent large imports: each holds a database connection until its last row. An app can have one. */
+/** Maximum number of concurrent large imports, because each holds a database connection until its last row. An app can have one. */
 const AT_ONCE = 3;
 const RETRY_SECONDS = 10;
 
-/** Characters sent to the database at once, and bytes between two checks of the disk. */
+/** Number of characters that are sent to the database at once, and number of bytes between two checks of the disk. */
 const COPY_CHARACTERS = 256 * 1024;
 const ROOM_BYTES = 16 * 1024 * 1024;
 
@@ -33,7 +33,7 @@ const COPY_ENTRIES = "COPY data_source_entry (app_id, data_source_id, data) FROM
 
 export interface ImportWish {
   rows: AsyncIterable<unknown>;
-  /** false: the current entries are replaced. */
+  /** False if the import replaces the current entries. */
   append: boolean;
   /** Name of the operation in the audit log. */
   operation: string;
@@ -43,15 +43,15 @@ export interface ImportWish {
 
 export interface ImportResult {
   inserted: number;
-  /** A CSV's header; otherwise the columns of the rows, in order of first appearance. */
+  /** Columns in a CSV's header; for other formats the columns of the rows, in order of first appearance. */
   columns: string[];
-  /** For CSV; null for other formats. */
+  /** Delimiter of a CSV; null for other formats. */
   delimiter: string | null;
 }
 
 type ReadyEntries = AsyncGenerator<ReadyEntry & { bytes: number }>;
 
-/** The received beginning of a file, and the rest of it. */
+/** Beginning of a file that has been received, and the rest of it. */
 interface ReceivedEntries {
   first: (ReadyEntry & { bytes: number })[];
   more: boolean;
@@ -101,7 +101,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     for await (const input of wish.rows) {
       row += 1;
       const place = `entry ${row} of the import`;
-      // The header of a CSV lists columns, also one named `data`.
+      // The header of a CSV lists the columns, including one that is named `data`.
       const isCsv = wish.layout !== undefined && wish.layout.columns !== null;
       const data = isCsv ? (input as EntryData) : columnsOf(input, place);
       const readyEntry = await validateEntry(data, place);
@@ -118,7 +118,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     }
   }
 
-  /** Lines in COPY's text format: JSON escapes all tabs and line breaks. */
+  /** Yields lines in COPY's text format. JSON escapes all tabs and line breaks. */
   async function* copyLines(
     change: EntryChange,
     first: readonly (ReadyEntry & { bytes: number })[],
@@ -186,20 +186,20 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     const { append, operation } = wish;
     if (!append) await shareWholeSource(change.executor, change.source.appId, change.source.id);
     const storeVersion = () => versions.snapshot(change, rights.writer, operation);
-    // Unique values are compared with the replaced entries, unless these are removed first: then their rows stay locked
-    // while the file arrives.
+    // Unique values are compared with the replaced entries, unless these are removed first. Then their rows stay locked while the file
+    // arrives.
     if (!append && change.source.indexes.some(isUnique)) {
       await storeVersion();
       await removeOld(change);
       return store(change, received);
     }
     await store(change, received);
-    // The file has arrived: only now rows are locked that others write.
+    // The file has arrived. Only now does the import lock rows that others write.
     if (!append || received.more) await storeVersion();
     if (!append) await removeOld(change);
   }
 
-  /** Replacing removes all entries that are not named, so a right on some of them is not enough. */
+  /** True if the caller may remove all entries that are not named. A right on some of them is not enough. */
   function mayReplace(rights: Rights, source: StoredDataSource): void {
     const { required } = rights.grant(source, "delete");
     if (required.length > 0) throw accessDenied();
@@ -228,7 +228,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
         });
       } finally {
         leaveImport();
-        // Does not wait for the sender of the rest.
+        // The import does not wait for the sender of the rest.
         await readyEntries.return(undefined);
       }
     },

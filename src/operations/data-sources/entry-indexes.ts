@@ -17,15 +17,15 @@ import {
 
 export type IndexState = "ready" | "missing";
 
-/** The planner checks each index for every query on entries: a hundred of them cost each query 0.8 ms. */
+/** Maximum number of indexes. The planner checks each index for every query on entries: a hundred of them cost each query 0.8 ms. */
 export const INDEXES_PER_APP = 20;
 export const INDEXES_MAX = 100;
 
-/** Lock key, so that a process does not drop an index that another has created but not recorded yet. */
+/** Key of the lock that prevents a process from dropping an index that another process has created but not recorded yet. */
 const LOCK = 0x73766369;
 const LOCK_EVERY_MS = 100;
 
-/** The requested indexes of a data source. */
+/** Indexes that were requested for a data source. */
 export interface IndexChange {
   key: DataSourceKey;
   wishes: readonly IndexWish[];
@@ -34,10 +34,10 @@ export interface IndexChange {
 export type EntryIndexes = ReturnType<typeof createEntryIndexes>;
 
 export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
-  /** One at a time in this process, because each works on the whole table. */
+  /** Last change. Changes run one at a time in this process, because each works on the whole table. */
   let last: Promise<unknown> = Promise.resolve();
 
-  /** Polls for the lock: a statement that waits for it would block the index build of its holder. */
+  /** Acquires the lock by polling, because a statement that waits for it would block the index build of its holder. */
   async function locked(client: pg.Client): Promise<void> {
     const free = async () => (await client.query("SELECT pg_try_advisory_lock($1) AS free", [LOCK])).rows[0].free;
     while (!(await free())) await delay(LOCK_EVERY_MS);
@@ -59,7 +59,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     return turn;
   }
 
-  /** Existing indexes of the data source, and whether they are valid. */
+  /** Returns the existing indexes of the data source, and whether they are valid. */
   async function existing(client: pg.Client, key: DataSourceKey): Promise<Map<string, boolean>> {
     const { rows } = await client.query<{ name: string; valid: boolean }>(
       `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -71,7 +71,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     return new Map(rows.map(({ name, valid }) => [name, valid]));
   }
 
-  /** @param more additional indexes of this app */
+  /** @param more number of additional indexes of this app */
   async function checkRoom(client: pg.Client, key: DataSourceKey, more: number): Promise<void> {
     const { rows } = await client.query<{ all: number; app: number }>(
       `SELECT count(*) AS all, count(*) FILTER (WHERE relname LIKE $1) AS app FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
@@ -115,7 +115,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     }
   }
 
-  /** Changes of one app: all of them and `save`, or none. */
+  /** Applies changes of one app: all of them and `save`, or none. */
   async function applyWith(
     client: pg.Client,
     changes: readonly IndexChange[],
@@ -127,7 +127,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       const held = await existing(client, key);
       const wished = wishes.flatMap((wish) => definitions(key, wish));
       const names = new Set(wished.map(({ name }) => name));
-      // An invalid index was left by a process that ended while it built it.
+      // A process that ended during a build has left this invalid index.
       await dropAll(
         client,
         [...held].flatMap(([name, valid]) => (valid ? [] : [name])),
@@ -165,7 +165,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       save: () => Promise<unknown> = async () => undefined,
     ): Promise<void> => alone((client) => applyWith(client, [{ key, wishes }], save)),
 
-    /** The same for several data sources of one app, all or nothing. */
+    /** Applies the changes of several data sources of one app: all or none. */
     applyAll: (changes: readonly IndexChange[], save: () => Promise<unknown>): Promise<void> =>
       alone((client) => applyWith(client, changes, save)),
 
@@ -174,7 +174,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
       alone(async (client) => dropAll(client, (await existing(client, key)).keys())),
 
     /**
-     * Creates and drops indexes that differ from the data sources because a process ended or an app was removed. A forgotten unique index
+     * Creates and drops indexes that differ from the data sources because a process ended or an app was removed. A leftover unique index
      * would reject entries.
      */
     reconcile: (): Promise<void> =>

@@ -1,6 +1,6 @@
 /**
- * Joins: adds entries of other data sources of the app. The join values of a page of entries are collected, and each
- * join is one statement for all of them; `required` is part of the statement that finds the page.
+ * Joins: adds entries of other data sources of the app. For a page of entries, each join is one statement with the join values of all these
+ * entries. Joins that are `required` are part of the statement that finds the page.
  */
 import { ActionError } from "../../errors.js";
 import { refuseMore } from "../../rules/entry-query/judge.js";
@@ -38,14 +38,14 @@ interface Opened {
 
 type JoinedRow = RawRow & { at: number };
 
-/** Join values of the page's entries, one list of texts for each pair; an entry that lacks one of them joins nothing. */
+/** Join values of the page's entries: one list of texts for each pair of columns. An entry that lacks one of the values joins nothing. */
 type Keys = readonly (readonly string[] | null)[];
 
 const isShown = (sql: string): string => `${typeOf(sql)} IN ('string', 'number', 'boolean')`;
 
 const ID = /^[1-9]\d{0,14}$/;
 
-/** JSON forms of one text in the other data source: `5` and `"5"` join. */
+/** Returns the JSON forms that a text can have in the other data source, because `5` and `"5"` join. */
 function forms(text: string): string[] {
   const asText = JSON.stringify(text);
   const isOther =
@@ -60,7 +60,7 @@ export function createEntryJoins(read: ReadRows) {
     sources: JoinSources<Source>,
   ): Promise<Opened> {
     const source = await sources.joined(join.dataSource);
-    // The app's id is in the statement: a data source of another app has no entries under it.
+    // The statement contains the app's ID, so a data source of another app has no entries in it.
     if (source.appId !== key.appId) throw new ActionError("DATA_SOURCE_NOT_FOUND");
     return { join, key: source, scope: await sources.scopeOf(source, join.where) };
   }
@@ -90,7 +90,7 @@ export function createEntryJoins(read: ReadRows) {
     });
   }
 
-  /** A select of the joined entries: `at` is the index in `keys`. */
+  /** Builds a select of the joined entries. `at` is the index in `keys`. */
   function matching({ join, key, scope }: Opened, keys: Keys, statement: Statement): string {
     const source = sourceOf("j", scope.sees);
     const place = `join.${join.name}`;
@@ -171,7 +171,7 @@ export function createEntryJoins(read: ReadRows) {
   }
 
   return {
-    /** Conditions for entries that have a match in every required join. */
+    /** Builds conditions for entries that have a match in every required join. */
     async required<Source extends DataSourceKey>(
       key: DataSourceKey,
       joins: readonly JoinOptions[],
@@ -194,7 +194,7 @@ export function createEntryJoins(read: ReadRows) {
       return conditions;
     },
 
-    /** Values of `joins` for each entry. */
+    /** Returns the values of `joins` for each entry. */
     async of<Source extends DataSourceKey>(
       key: DataSourceKey,
       entries: readonly EntryView[],

@@ -7,7 +7,7 @@ import { textHooks } from "../../rules/entries/hooks.js";
 import { checkHashable, type HashTurn, hash } from "../records/hashes.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 
-/** Maximum hashes of one request, by the app itself and by a page: each takes 30 ms of a processor. */
+/** Maximum number of hashes of one request, by the app itself and by a page. Each takes 30 ms of a processor. */
 const HASHES_PER_REQUEST = 2_000;
 const HASHES_OF_PAGES = 10;
 
@@ -34,7 +34,7 @@ export function createEntryValidator(
 
   async function hashed(data: EntryData): Promise<EntryData> {
     const columns = source.hashedColumns.filter((column) => Object.hasOwn(data, column));
-    // A missing password stays null, and nothing equals it.
+    // A missing password stays null, which equals nothing.
     const input = columns.filter((column) => data[column] !== null && data[column] !== "");
     if (input.length === 0) return data;
     hashes += input.length;
@@ -50,12 +50,12 @@ export function createEntryValidator(
   }
 
   return async (input, place) => {
-    // Serialized before hashing spends time on it.
+    // Serializing comes before hashing, because a failure then costs no hash.
     const text = entryText(input, place);
     if (Object.keys(input).some((column) => !grant.mayTouch(column))) throw accessDenied();
     const data = hooked(input);
     requireColumns(grant, new Set(Object.keys(data)), "data");
-    // The rule's tests on the new data; an update must leave columns that it does not name unchanged.
+    // The new data must meet the tests of the rule, and an update must not change columns that it does not name.
     if (!meetsTests(data, grant.tests)) throw accessDenied();
     const done = await hashed(data);
     return done === input ? { data: input, text } : ready(done, place);

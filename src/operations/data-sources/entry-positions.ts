@@ -9,16 +9,19 @@ import { createSealedTexts } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 const POSITION_PURPOSE = "svc entry position 1";
-/** Shorter than changes are stored (change-upkeep.ts), so that only time decides whether an encrypted position is too old. */
+/**
+ * Time for which a position is valid. It is shorter than changes are stored (change-upkeep.ts), so that only time decides whether an
+ * encrypted position is too old.
+ */
 const SEALED_VALID_MS = 13 * 60_000;
 const NUMBER_DIGITS = 15;
 
-/** A position that a caller resumes from; `number` null: it is too old, or its key is gone. */
+/** Position from which a caller resumes. `number` is null if the position is too old, or if its key is gone. */
 export interface Position {
   number: number | null;
 }
 
-/** The feed sends each subscriber a new position this often, so that one who sees no change can still resume. */
+/** Interval at which the feed sends each subscriber a new position, so that one who sees no change can still resume. */
 export const POSITION_EVERY_MS = 2 * 60_000;
 
 export type EntryPositions = ReturnType<typeof createEntryPositions>;
@@ -28,14 +31,14 @@ export function createEntryPositions({ ring }: { ring: KeyRing }) {
   const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
 
   return {
-    /** The text of a position. */
+    /** Returns the text of a position. */
     textOf(source: DataSourceKey, number: number, isTrusted: boolean): string {
       if (isTrusted) return String(number);
       const text = `${String(number).padStart(NUMBER_DIGITS, "0")} ${Date.now()}`;
       return sealedTexts.seal(text, boundTo(source));
     },
 
-    /** @returns null if the caller starts from now @throws REQUEST_INVALID */
+    /** Parses a position. @returns null if the caller starts from now @throws ActionError REQUEST_INVALID */
     parse(source: DataSourceKey, since: unknown, isTrusted: boolean): Position | null {
       if (since === undefined || since === null) return null;
       if (typeof since === "string" && isTrusted && /^\d{1,15}$/.test(since)) return { number: Number(since) };

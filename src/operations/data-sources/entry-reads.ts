@@ -1,6 +1,6 @@
 /**
- * Reads entries: lists, pages by cursor, single ones, distinct values, aggregates. Writes nothing; depends on a scope
- * instead of a caller.
+ * Reads entries: lists, pages by cursor, single entries, distinct values, aggregates. Writes nothing. Depends on a scope instead of a
+ * caller.
  */
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";
@@ -38,12 +38,12 @@ import {
 } from "./entry-rows.js";
 import { type ReadRows, withinTime } from "./read-pool.js";
 
-/** The reader's scope, and the data sources that a join can use. */
+/** Scope of the reader, and the data sources that a join can use. */
 export interface EntryReader<Source extends DataSourceKey> extends JoinSources<Source> {
   scope: EntryScope;
-  /** Restricts the result to these entries. */
+  /** IDs to which the result is restricted. */
   ids?: readonly number[];
-  /** Called before a response is held in memory. */
+  /** Reserves the bytes of a response before it is held in memory. */
   reserve?: ReserveBytes;
 }
 
@@ -51,14 +51,14 @@ export interface Pagination {
   total: number;
   limit: number;
   offset: number;
-  /** `total` is an estimate: there were too many entries to count. */
+  /** True if `total` is an estimate, because there were too many entries to count. */
   about?: true;
 }
 
 export interface Pages {
   isFirstPage: boolean;
   isLastPage: boolean;
-  /** Cursors; null if there is no such page. */
+  /** Cursors of the next and the previous page; null if there is no such page. */
   next: string | null;
   prev: string | null;
 }
@@ -79,7 +79,7 @@ type KeyedRow = RawRow & { keys?: string[] };
 
 export type EntryReads = ReturnType<typeof createEntryReads>;
 
-/** Readers of entries. The statements of one call share the time limit of one statement, except for the last one. */
+/** Creates readers of entries. The statements of one call share the time limit of one statement, except for the last one. */
 export function createEntryReads({ read }: { read: ReadRows }) {
   type BoundReads = ReturnType<typeof readsBy>;
   const readsWithinTime = () => readsBy(withinTime(read));
@@ -96,7 +96,7 @@ function readsBy(read: ReadRows) {
   const counts = createEntryCounts(read);
   const entryJoins = createEntryJoins(read);
 
-  /** @param keys validated `order` @param cursor start of the page; one further row shows whether it is the last page */
+  /** @param keys validated `order` @param cursor start of the page. One additional row shows whether it is the last page */
   async function rowsOf<Source extends DataSourceKey>(
     key: Source,
     options: FindOptions,
@@ -182,10 +182,8 @@ function readsBy(read: ReadRows) {
 
   return {
     /**
-     * Entries, or the result of an aggregate. A page has fewer than `limit` entries if they are larger than 8 MB
-     * together.
-     * @throws REQUEST_INVALID with the path, the expected and the received value; errors of `reader` for a joined data
-     *   source
+     * Returns entries, or the result of an aggregate. A page has fewer than `limit` entries if they would be larger than 8 MB together.
+     * @throws ActionError REQUEST_INVALID with the path, the expected and the received value; errors of `reader` for a joined data source
      */
     find: findEntries,
 
@@ -194,7 +192,7 @@ function readsBy(read: ReadRows) {
       return entries[0];
     },
 
-    /** @throws ENTRY_NOT_FOUND, also if the scope excludes the entry */
+    /** @throws ActionError ENTRY_NOT_FOUND, also if the scope excludes the entry */
     async findById<Source extends DataSourceKey>(
       key: Source,
       id: number,
@@ -211,11 +209,11 @@ function readsBy(read: ReadRows) {
       throw new ActionError("ENTRY_NOT_FOUND");
     },
 
-    /** Exact up to some ten thousand checked entries; beyond, `about`. */
+    /** Counts entries. The count is exact up to some ten thousand checked entries, and an estimate (`about`) above. */
     count: <Source extends DataSourceKey>(key: Source, where: unknown, scope: EntryScope) =>
       counts.count(key, { scope, where }, async () => []),
 
-    /** Sorted distinct values of columns, at most ten thousand and 160 KB each, without missing values and null. */
+    /** Returns the sorted distinct values of columns, at most ten thousand of at most 160 KB each, without missing values and null. */
     async distinct(key: DataSourceKey, columns: unknown, scope: EntryScope): Promise<Record<string, JsonText[]>> {
       const found: Record<string, JsonText[]> = {};
       for (const [at, column] of list(columns, "columns", FIELDS_MAX, 1).entries()) {
@@ -236,21 +234,21 @@ function readsBy(read: ReadRows) {
   };
 }
 
-/** Keeps the members of an object in the order of their stage, because jsonb reorders them. */
+/** Keeps the members of an object in the order of their stage, because jsonb would reorder them. */
 function orderMembers(text: string, keys: readonly string[] | null, isShown: (column: string) => boolean): string {
   const memberTextsByColumn = memberTexts(text);
   const names = keys ?? [...memberTextsByColumn.keys()].filter(isShown);
   return `{${names.flatMap((name) => (memberTextsByColumn.has(name) ? [`${JSON.stringify(name)}:${memberTextsByColumn.get(name)}`] : [])).join(",")}}`;
 }
 
-/** The total, if the page itself shows it: it has capacity for more, by number and by bytes. */
+/** Returns the total if the page itself shows it, because it had capacity for more entries, by number and by bytes. */
 function knownTotalOf({ cursor, limit, offset }: FindOptions, rows: readonly RawRow[]): number | null {
   if (cursor !== null || rows.length >= limit || (rows.length === 0 && offset > 0)) return null;
   const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
   return bytes + ENTRY_MAX_BYTES <= PAGE_MAX_BYTES ? offset + rows.length : null;
 }
 
-/** The rows of a page and the cursors at its ends; a backward page is reversed. */
+/** Returns the rows of a page and the cursors at its ends. A backward page is reversed. */
 function pageOf(
   found: KeyedRow[],
   limit: number,
@@ -259,7 +257,7 @@ function pageOf(
   at: { reversed: boolean } | null,
 ): { rows: KeyedRow[]; pages: Pages } {
   const isReversed = at?.reversed ?? false;
-  // The further row, and rows beyond 8 MB, belong to the next page.
+  // The additional row, and rows beyond 8 MB, belong to the next page.
   const total = Number((found[0] as { found?: number } | undefined)?.found ?? 0);
   const rows = found.slice(0, limit);
   const hasMore = total > rows.length || found.length > limit;

@@ -1,6 +1,6 @@
 /**
- * Rights of a caller on the entries of a data source: access rules for the page's user, and the where on hashed
- * columns, which compares values without showing them.
+ * Rights of a caller on the entries of a data source: access rules for the page's user, and the where on hashed columns, which compares
+ * values without revealing them.
  */
 
 import { ActionError } from "../../errors.js";
@@ -25,13 +25,13 @@ import type { AppUser, AppUsers } from "./app-users.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { EntryWriter } from "./entry-changes.js";
 
-/** The rights of one caller for one request. */
+/** Rights of one caller for one request. */
 export interface Rights {
   as: EntryCaller;
-  /** The entry of the page's signed-in user; null without one, and for trusted callers. */
+  /** Entry of the page's signed-in user; null without one, and for trusted callers. */
   user: Pick<AppUser, "id" | "dataSourceId"> | null;
   writer: EntryWriter;
-  /** The error for a missing right, the same whether or not the resource exists. */
+  /** Returns the error for a missing right. It is the same whether or not the resource exists. */
   refused(): ActionError;
   /** True if the rules grant the verb. */
   may(source: StoredDataSource, verb: EntryVerb): boolean;
@@ -41,7 +41,7 @@ export interface Rights {
   scope(source: StoredDataSource, where: unknown): EntryScope;
   /** Returns the scope of a removal with that where. @throws DATA_SOURCE_ACCESS_DENIED */
   scopeOfRemoval(source: StoredDataSource, where: unknown): EntryScope;
-  /** Returns the scope for an entry with a known id; null: nothing. */
+  /** Returns the scope for an entry with a known ID; null if the caller may access nothing. */
   scopeOfOne(source: StoredDataSource): EntryScope | null;
 }
 
@@ -68,7 +68,10 @@ function emailOf(data: Readonly<Record<string, unknown>> | undefined): string | 
 
 export type EntryRights = ReturnType<typeof createEntryRights>;
 
-/** Rights of a caller by the access rules. @param accessError the error for a missing right, the same whether or not the resource exists */
+/**
+ * Determines the rights of a caller by the access rules.
+ * @param accessError error for a missing right, the same whether or not the resource exists
+ */
 function rightsOf(
   as: EntryCaller,
   by: Pick<EntryWriter, "emitter" | "userEmail">,
@@ -142,7 +145,7 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
       return rightsOf(as, { emitter, userEmail: emailOf(user?.data) }, refused, user);
     },
 
-    /** Rights of a page with that signed-in user; null: none. */
+    /** Returns the rights of a page with that signed-in user; null for a page without one. */
     ofPage: (user: UserData | null): Rights =>
       rightsOf({ trusted: false, user }, { emitter: ANONYMOUS_EMITTER, userEmail: null }, accessDenied),
   };

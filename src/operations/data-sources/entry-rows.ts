@@ -1,4 +1,4 @@
-/** Entries as the database returns them to readers: which rows, which columns, in which shape. */
+/** Entries as the database returns them to readers: selects rows and columns, and gives them their shape. */
 import { PAGE_MAX_BYTES } from "../../limits.js";
 import { type EntryScope, FULL_SCOPE } from "../../rules/entry-query/options.js";
 import type { Source } from "../../rules/entry-query/path.js";
@@ -21,7 +21,7 @@ export interface EntryView {
   order: number;
   createdAt: string;
   updatedAt: string;
-  /** By the names in the query. */
+  /** Joined entries by the names in the query. */
   joins?: Record<string, unknown>;
 }
 
@@ -48,7 +48,7 @@ export function entriesOf(
   return conditions.join(" AND ");
 }
 
-/** Up to this many rows are read completely and the page is cut here. */
+/** Up to this limit, rows are read completely and the page is cut here. */
 const FEW = 16;
 
 /**
@@ -67,7 +67,7 @@ export function boundBySize(select: string, limit: number, more: readonly string
      WHERE held <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
 }
 
-/** The same for few rows that were read completely. */
+/** Cuts a page of few rows that were read completely. */
 export function fittingRows<Row extends { data: string }>(rows: Row[]): Row[] {
   let heldBytes = 0;
   const end = rows.findIndex(({ data }, at) => {
@@ -80,7 +80,7 @@ export function fittingRows<Row extends { data: string }>(rows: Row[]): Row[] {
 export const rowColumns = (entry: string): string =>
   ["id", '"order"', "created_at", "updated_at", "data", "bytes"].map((column) => `${entry}.${column}`).join(", ");
 
-/** The visible members of an object, their texts unchanged and in order. */
+/** Returns the visible members of an object, their texts unchanged and in order. */
 function pruneColumns(text: string, isShown: (column: string) => boolean): string {
   const members = [...memberTexts(text)].flatMap(([column, value]) =>
     isShown(column) ? [`${JSON.stringify(column)}:${value}`] : [],
@@ -96,7 +96,7 @@ export interface RawRow {
   data: string;
 }
 
-/** @param attributes restricts the columns */
+/** @param attributes columns to which the result is restricted */
 export function viewOf(
   row: RawRow,
   dataSourceId: number,

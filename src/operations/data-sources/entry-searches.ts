@@ -1,4 +1,4 @@
-/** Entries by a where: find, list distinct values, remove. Every statement contains the caller's rights. */
+/** Finds, lists distinct values of, and removes entries by a where. Every statement contains the caller's rights. */
 import { isDatabaseAway, isRefusedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
@@ -20,7 +20,7 @@ import type { ReadRows } from "./read-pool.js";
 import type { RecentQueries } from "./recent-queries.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
 
-/** Maximum entries whose hashed columns are compared: each takes 30 ms. */
+/** Maximum number of entries whose hashed columns are compared, because each comparison takes 30 ms. */
 const COMPARED_MAX = 20;
 const REMOVED_AT_ONCE = 5_000;
 
@@ -49,7 +49,7 @@ export function createEntrySearches(options: {
 }) {
   const { read, sources, reads, changes, commits, versions, attempts, recent } = options;
 
-  /** Of the entries that match the rest of the where, those whose hashed columns have the compared values. */
+  /** Returns those entries among the matches of the rest of the where whose hashed columns have the compared values. */
   async function compareHashes(
     rights: Rights,
     source: StoredDataSource,
@@ -80,7 +80,7 @@ export function createEntrySearches(options: {
       }
       return ids.length > 0;
     };
-    // Callers under access rules could guess here as at a sign-in.
+    // Callers under access rules could guess values here as at a sign-in, so their failures are counted.
     if (rights.as.trusted) await compareAll();
     else {
       const guessedSubjects =
@@ -134,7 +134,7 @@ export function createEntrySearches(options: {
       if (isFirst && ids.length > BULK_ENTRIES) await versions.snapshot(change, rights.writer, "delete");
       isFirst = false;
       const locked = await lockEntries(executor, source, ids);
-      // Once locked they cannot change: entries that changed since they were found are checked again.
+      // Locked entries cannot change any more. Entries that changed after they were found are checked again.
       const secondStatement = new Statement();
       const stillMatching = entriesOf(
         source,
@@ -179,13 +179,13 @@ export function createEntrySearches(options: {
         recent.record(source, query, elapsedMs());
         return foundEntries;
       } catch (error) {
-        // A query that exceeded its time limit needs an index.
+        // The error of a query that exceeded its time limit suggests an index.
         if (error instanceof ActionError && elapsedMs() >= QUERY_TIMEOUT_MS) recent.record(source, query, elapsedMs());
         throw error;
       }
     },
 
-    /** Distinct values of columns. @throws as `find` */
+    /** Returns distinct values of columns. @throws as `find` */
     async distinct(rights: Rights, source: StoredDataSource, columns: readonly string[]) {
       return reads.distinct(source, columns, rights.scope(source, null));
     },

@@ -6,7 +6,7 @@ import { type Executor, rows } from "../../data/database.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { StoredEntry } from "./entry.js";
 
-/** A statement's parameters exist several times in memory. */
+/** Maximum bytes of the parameters of one statement, because they exist several times in memory. */
 const BATCH_BYTES = 2 * 1024 * 1024;
 const BATCH_ROWS = 2_000;
 const REMOVED_AT_ONCE = 20_000;
@@ -18,7 +18,7 @@ const INSERT_ENTRIES = `
   SELECT $1, $2, text::json FROM unnest($3::text[]) WITH ORDINALITY AS given (text, place) ORDER BY place
   RETURNING id, "order", ${TIME_COLUMNS}`;
 
-/* Locked in the order of their ids: two changes of the same entries wait for each other without a deadlock. */
+/* Locks entries in the order of their IDs, so that two changes of the same entries wait for each other without a deadlock. */
 const LOCK_ENTRIES = `
   SELECT id, bytes, "order", ${TIME_COLUMNS} FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[]) ORDER BY id FOR UPDATE`;
@@ -34,11 +34,11 @@ const UPDATE_ENTRIES = `
 
 const DELETE_ENTRIES = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[])`;
 
-/*
- * In batches, so that no statement takes long. Rows that this transaction has written stay. The ids are collected
- * before the removal, because the planner has no statistics of a table that has just been filled, and would scan all of
- * it for each. All entries, also those that stay, are locked in the order of their ids, as LOCK does: a DELETE without
- * that locks them in the order of their storage.
+/**
+ * Removes entries in batches, so that no statement takes long. Rows that this transaction has written stay. The IDs are collected before
+ * the removal, because the planner has no statistics of a table that has just been filled, and would scan all of it for each row. All
+ * entries, including those that stay, are locked in the order of their IDs, as in LOCK_ENTRIES: a DELETE alone would lock them in the order
+ * of their storage.
  */
 const REMOVE_OTHERS = `
   WITH next AS MATERIALIZED (
@@ -58,7 +58,7 @@ const REMOVE_OTHERS = `
                                           'updatedAt', updated_at, 'removed', true)::text FROM gone ORDER BY id)
          END AS images`;
 
-/** An entry that no other transaction can change until this one ends; its data are read separately. */
+/** Entry that no other transaction can change until this one ends. Its data are read separately. */
 export interface LockedEntry extends Omit<StoredEntry, "data"> {
   bytes: number;
 }
@@ -96,7 +96,7 @@ export async function insertTexts(
   return insertedEntries;
 }
 
-/** Existing entries among the ids, locked until the transaction ends. */
+/** Returns the existing entries among the IDs, locked until the transaction ends. */
 export async function lockEntries(
   executor: Executor,
   { appId, id }: SourceKey,
@@ -106,7 +106,7 @@ export async function lockEntries(
   return new Map(lockedRows.map((entry) => [entry.id, entry]));
 }
 
-/** Data of locked entries. Call it in batches if there are many. */
+/** Returns the data of locked entries. Call it in batches if there are many. */
 export async function dataOf(
   executor: Executor,
   { appId }: SourceKey,
@@ -147,7 +147,7 @@ export async function removeEntries(
 export interface DeletedEntries {
   count: number;
   bytes: number;
-  /** States of the removed entries as JSON; null if they exceed `room`. */
+  /** Earlier states of the removed entries as JSON; null if they exceed `room`. */
   images: string[] | null;
 }
 
@@ -157,7 +157,7 @@ interface RemovedPart extends DeletedEntries {
 
 /**
  * Removes all entries except those in `kept` and those that the transaction has written.
- * @param room number and bytes of entries up to which they are returned
+ * @param room maximum number and bytes of removed entries whose states are returned
  */
 export async function removeOthers(
   executor: Executor,
@@ -188,13 +188,13 @@ export async function removeOthers(
   return total;
 }
 
-/** The newest id of the data source's entries; 0 if there are none. */
+/** Returns the newest ID of the data source's entries; 0 if there are none. */
 export async function newestId(executor: Executor, { appId, id }: SourceKey): Promise<number> {
   const sql = "SELECT coalesce(max(id), 0) AS id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2";
   return (await rows<{ id: number }>(executor, sql, [appId, id]))[0]!.id;
 }
 
-/** IDs of the entries above `after` that the transaction has inserted; null if they are more than `most`. */
+/** Returns the IDs above `after` that the transaction has inserted; null if they are more than `most`. */
 export async function insertedIds(
   executor: Executor,
   { appId, id }: SourceKey,

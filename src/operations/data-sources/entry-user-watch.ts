@@ -1,4 +1,4 @@
-/** Watches the entries of app users that follow data sources: a changed entry may change what its user can see. */
+/** Watches the entries of app users who subscribe to data sources, because a changed entry may change what its user can see. */
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -14,10 +14,10 @@ const CHANGED_SINCE = `
 const SELECT_NEWEST_CHANGE =
   "SELECT coalesce(max(id), 0) AS id FROM data_source_change WHERE app_id = $1 AND data_source_id = $2";
 
-/** The subscribers whose users are entries of one data source. */
+/** Subscribers whose users are entries of one data source. */
 interface WatchedSource<Follower> {
   followers: Map<Follower, number>;
-  /** The last change that was read; null before the first. */
+  /** Number of the last change that was read; null before the first read. */
   position: number | null;
   /** Serializes reads. */
   order: Promise<void>;
@@ -56,7 +56,7 @@ export function createEntryUserWatch<Follower>(options: {
       .then(() => readChanges(key, of))
       .catch((error: unknown) => {
         log.warn({ err: error }, "changes of app users could not be read");
-        // An unnecessary check is better than a missed one.
+        // If the change cannot be read, all subscribers are checked, because a missed change would be worse.
         onChanged([...of.followers.keys()]);
       });
   }

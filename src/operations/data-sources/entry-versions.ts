@@ -1,4 +1,4 @@
-/** Snapshots of a data source's entries: taken before large changes, and restored. The data never leaves the database. */
+/** Snapshots of a data source's entries: they are taken before large changes, and can be restored. The data never leave the database. */
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -12,7 +12,7 @@ import { newestId, removeOthers } from "./entry-statements.js";
 export interface EntryVersion {
   id: number;
   dataSourceId: number;
-  /** The operation that followed: import, commit, delete or restore. */
+  /** Operation before which the snapshot was taken: import, commit, delete or restore. */
   operation: string;
   userId: number | null;
   columns: string[];
@@ -21,7 +21,7 @@ export interface EntryVersion {
   createdAt: string;
 }
 
-/** Entries that one statement reads, and the approximate bytes of a part. */
+/** Number of entries that one statement reads, and approximate bytes of a part. */
 const READ_ROWS = 2_000;
 const PART_BYTES = 4 * 1024 * 1024;
 
@@ -29,9 +29,9 @@ const INSERT_VERSION = `
   INSERT INTO data_source_version (app_id, data_source_id, user_id, operation, columns, entries, bytes)
   VALUES ($1, $2, $3, $4, $5, 0, 0) RETURNING id`;
 
-/*
- * $1 app, $2 data source, $3 and $4 the range of ids, $5 the version, $6 number of the first part. Excludes rows that
- * the transaction itself has written. An entry's text stays unchanged: json, not jsonb.
+/**
+ * Inserts a part of a snapshot. $1 is the app, $2 the data source, $3 and $4 the range of IDs, $5 the version, $6 the number of the first
+ * part. Excludes rows that the transaction itself has written. The text of an entry stays unchanged, because the column is json, not jsonb.
  */
 const INSERT_VERSION_PART = `
   WITH next AS (
@@ -51,9 +51,9 @@ const INSERT_VERSION_PART = `
 const DELETE_EMPTY_VERSION = "DELETE FROM data_source_version WHERE app_id = $1 AND id = $2";
 const SET_VERSION_COUNTS = "UPDATE data_source_version SET entries = $3, bytes = $4 WHERE app_id = $1 AND id = $2";
 
-/*
- * $1 app, $2 data source, $3 number of snapshots to keep, $4 maximum bytes of the app's snapshots, 0: unlimited. The
- * newest always stays.
+/**
+ * Deletes old snapshots. $1 is the app, $2 the data source, $3 the number of snapshots to keep, $4 the maximum bytes of the app's snapshots
+ * (0: unlimited). The newest always stays.
  */
 const DELETE_OLD_VERSIONS = `
   DELETE FROM data_source_version WHERE app_id = $1 AND id IN (
@@ -68,7 +68,10 @@ const LIST = `
          created_at AS "createdAt"
     FROM data_source_version WHERE app_id = $1 AND data_source_id = $2 ORDER BY id DESC LIMIT ${DATA_SOURCE_VERSIONS_KEPT}`;
 
-/* $1 app, $2 data source, $3 version, $4 part, $5 number of entries up to which their ids are returned. */
+/**
+ * Restores a part of a snapshot. $1 is the app, $2 the data source, $3 the version, $4 the part, $5 the number of entries up to which IDs
+ * are returned.
+ */
 const RESTORE_PART = `
   WITH made AS (
     INSERT INTO data_source_entry (id, app_id, data_source_id, data, "order", created_at, updated_at) OVERRIDING SYSTEM VALUE
@@ -87,7 +90,7 @@ interface StoredPart {
 
 export type EntryVersions = ReturnType<typeof createEntryVersions>;
 
-/** @param quotaBytes total size of one app's snapshots; 0 is unlimited */
+/** @param quotaBytes maximum total size of one app's snapshots; 0 means unlimited */
 export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaBytes: number }) {
   async function storeVersion(change: EntryChange, writer: EntryWriter, operation: string): Promise<void> {
     const { executor, source } = change;
@@ -127,7 +130,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
       await deleteOldVersions(change);
     },
 
-    /** Newest first. */
+    /** Lists snapshots, the newest first. */
     async list({ appId, id }: StoredDataSource): Promise<EntryVersion[]> {
       const versionRows = await rows<EntryVersion & { createdAt: Date }>(db, LIST, [appId, id]);
       return versionRows.map((version) => ({ ...version, createdAt: version.createdAt.toISOString() }));
@@ -146,7 +149,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
     ): Promise<number> {
       return changes.commit(source, writer, async (change) => {
         const { executor } = change;
-        // Two concurrent restores would insert the same ids.
+        // The lock is needed because two concurrent restores would insert the same IDs.
         await lockWholeSource(executor, source.appId, source.id);
         const parts = await rows<{ part: number }>(
           executor,
@@ -165,7 +168,8 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
           change.addMade(made!.ids, made!);
         }
         await deleteOldVersions(change);
-        // Last, because an update of an entry also locks the entry before the data source: the other order deadlocks.
+        // The data source comes last, because an update of an entry also locks the entry before the data source. The other order would
+        // deadlock.
         await lockSource(executor, source.appId, source.id, precondition);
         return change.counts.inserted;
       });

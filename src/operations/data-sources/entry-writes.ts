@@ -15,15 +15,15 @@ import { dataOf, insertTexts, type LockedEntry, lockEntries, removeEntries, upda
 
 export type EntryWrites = ReturnType<typeof createEntryWrites>;
 
-/** An entry, and the states that the change may start from. */
+/** Entry to change, and the states on which the change may be based. */
 export interface EntryTarget {
   id: number;
   precondition?: ExpectedTags;
 }
 
 /**
- * Returns the entry as its writer may see it: all readable columns if the rules let the writer read the entry, otherwise
- * only the columns of this write.
+ * Returns the entry as its writer may see it: all readable columns if the rules let the writer read the entry, otherwise only the columns
+ * of this write.
  * @param written columns that the caller passed
  */
 export function viewFor(

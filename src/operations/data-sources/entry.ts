@@ -1,4 +1,4 @@
-/** An entry in responses, and which of its columns a caller can see. Reads and writes nothing. */
+/** An entry in responses, and the columns of it that a caller can see. Reads and writes nothing. */
 import type { EntryScope } from "../../rules/entry-query/options.js";
 import type { JsonText } from "../../rules/json-text.js";
 
@@ -21,7 +21,7 @@ export interface StoredEntry {
   updatedAt: Date;
 }
 
-/** The data without hidden columns. */
+/** Returns the data without hidden columns. */
 export function visibleColumns(
   data: Record<string, unknown>,
   sees: (column: string) => boolean,

@@ -13,12 +13,12 @@ import type { StoredDataSource } from "./data-source-rows.js";
 import { visibleColumns } from "./entry.js";
 import { entriesOf } from "./entry-rows.js";
 
-/** Maximum messages of one request, by the app itself and by a page, whose visitors choose the addresses. */
+/** Maximum number of messages of one request, by the app itself and by a page, whose visitors choose the addresses. */
 const MESSAGES_MAX = BULK_ENTRIES;
 const MESSAGES_OF_PAGES = 5;
 const MESSAGES_MAX_BYTES = 8 * 1024 * 1024;
 
-/** The entry that a message is about. */
+/** Entry that a message is about. */
 export interface HookedEntry {
   appId: number;
   dataSourceId: number;
@@ -27,15 +27,15 @@ export interface HookedEntry {
 
 type Status = "kept" | "queued";
 
-/** Receiver of the messages. */
+/** Sends the messages of hooks. */
 export interface MessageOutlet {
-  /** @throws RATE_LIMIT_EXCEEDED if the app, or its visitors, have sent too many */
+  /** Counts messages. @throws ActionError RATE_LIMIT_EXCEEDED if the app, or its visitors, have sent too many */
   count(appId: number, emitter: Emitter): Promise<void>;
-  /** True if messages of that kind are sent or stored. @throws SETTINGS_INVALID if the app's settings for it are unusable */
+  /** Returns the status of messages of that kind. @throws ActionError SETTINGS_INVALID if the app's settings for this kind are unusable */
   statusFor(appId: number, kind: SendingHook["type"]): Promise<Status>;
   /** Stores a message with its log event `email.dataSourceHook` or `sms.dataSourceHook`. */
   accept(executor: Executor, emitter: Emitter, entry: HookedEntry, message: Email | Sms, status: Status): Promise<void>;
-  /** Records in the same event why there is no message. */
+  /** Records in the same event the reason why no message was sent. */
   refuse(
     executor: Executor,
     emitter: Emitter,
@@ -51,7 +51,7 @@ interface WantedMessage {
   made: { message: Email | Sms; status: Status } | { fault: string };
 }
 
-/** By kind: the status of its messages, or why they cannot be sent. */
+/** Status of messages by kind, or the reason why they cannot be sent. */
 type HookStatuses = ReadonlyMap<SendingHook["type"], Status | ActionError>;
 
 /** Messages of the hooks of one transaction. */
@@ -66,7 +66,10 @@ const NO_MESSAGES: HookMessages = { add: () => undefined, store: async () => und
 export type HookMessenger = ReturnType<typeof createHookMessenger>;
 
 export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet; intake: IntakeLimiter }) {
-  /** Read before the transaction: within it, it would wait for a second connection. A faulty setting does not prevent the write. */
+  /**
+   * Reads the statuses before the transaction, because within it the read would wait for a second connection. A faulty setting does not
+   * prevent the write.
+   */
   async function statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<HookStatuses> {
     const found = new Map<SendingHook["type"], Status | ActionError>();
     for (const { type } of hooks) {

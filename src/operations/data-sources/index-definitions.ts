@@ -16,14 +16,14 @@ import { refuseField } from "../../rules/fields.js";
 import { flatShape, refuseUnknownFields } from "../../rules/unknown-fields.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
-/** The path of one column or of several; `unique`: no two entries have the same values in them. */
+/** Requested index: the path of one column or of several. With `unique`, no two entries have the same values in these columns. */
 export type IndexWish = string | readonly string[] | { columns: readonly string[]; unique: boolean };
 
 export const INDEXES_PER_DATA_SOURCE = 5;
 const COLUMNS_MAX = 3;
 const WISH_SHAPE = flatShape(["columns", "unique"]);
 
-/** Definitions take no parameters: the same expressions with literal values. */
+/** SQL of definitions, which cannot have parameters: it has the same expressions with literal values. */
 class Definition extends Statement {
   override bind(value: unknown, type: string): string {
     return `${pg.escapeLiteral(String(value))}::${type}`;
@@ -45,7 +45,7 @@ function pathOf(column: unknown, place: string): Path & { own: null } {
   return path;
 }
 
-/** Top-level columns of the index. */
+/** Returns the top-level columns of the index. */
 export const topColumnsOf = (wish: IndexWish): string[] =>
   columnsOf(wish).map((column) => pathOf(column, "indexes").segments[0]!);
 
@@ -63,7 +63,7 @@ function checkWish(wish: unknown, place: string): IndexWish {
   return { columns: columns as string[], unique };
 }
 
-/** Normal form of index definitions. @throws REQUEST_INVALID that names the invalid index */
+/** Returns the normal form of index definitions. @throws ActionError REQUEST_INVALID that names the invalid index */
 export function checkIndexes(wishes: unknown): IndexWish[] {
   if (!Array.isArray(wishes) || wishes.length > INDEXES_PER_DATA_SOURCE) {
     refuseField("indexes", `an array of at most ${INDEXES_PER_DATA_SOURCE} columns or lists of columns`, wishes);
@@ -73,7 +73,7 @@ export function checkIndexes(wishes: unknown): IndexWish[] {
 
 const PREFIX = "entry_ix_";
 
-/** The name contains no text of a caller. */
+/** Returns the name of the index. It contains no text of a caller. */
 function nameOf({ appId, id }: DataSourceKey, wish: IndexWish): string {
   const columns = createHash("sha256").update(JSON.stringify(columnsOf(wish)));
   return `${PREFIX}${appId}_${id}_${columns.digest("hex").slice(0, 16)}`;
@@ -81,13 +81,13 @@ function nameOf({ appId, id }: DataSourceKey, wish: IndexWish): string {
 
 const uniqueNameOf = (key: DataSourceKey, wish: IndexWish): string => `${nameOf(key, wish)}_u`;
 
-/** The data source of an index or of statistics; null for other names. */
+/** Returns the data source of an index or of statistics; null for other names. */
 export function keyOfName(name: string): DataSourceKey | null {
   const nameMatch = new RegExp(`^${PREFIX}(\\d+)_(\\d+)_`).exec(name);
   return nameMatch && { appId: Number(nameMatch[1]), id: Number(nameMatch[2]) };
 }
 
-/** The columns of the unique index with that name; null if there is none. */
+/** Returns the columns of the unique index with that name; null if there is none. */
 export function uniqueColumns(
   key: DataSourceKey,
   wishes: readonly IndexWish[],
@@ -110,13 +110,14 @@ export interface IndexStatements {
 
 export const isStatistics = (name: string): boolean => /_s\d$/.test(name);
 
-/** True if it counts as an index; statistics and indexes of lists come with one. */
+/** True if the object counts as an index. Statistics and indexes of lists belong to an index that counts. */
 export const isCounted = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
 
 /**
- * An index of the values directly at the paths. If there may be arrays on the way to the first, also one of the entries that have some,
- * which are searched one by one. And statistics of the expressions: the planner takes none from an index of only one data source, and would
- * guess. A unique index is separate: missing values and null are SQL's null there, which equals none.
+ * Returns an index of the values directly at the paths. If the way to the first value may contain arrays, also returns an index of the
+ * entries that have some, which are searched one by one. Also returns statistics of the expressions, because the planner takes none from an
+ * index of only one data source, and would guess. A unique index is separate: missing values and null are SQL's null there, which equals
+ * nothing.
  */
 export function definitions(key: DataSourceKey, wish: IndexWish): IndexStatements[] {
   const statement = new Definition();

@@ -1,6 +1,6 @@
 /**
- * Connections for callers' queries: read-only, five seconds per statement, limited memory and temporary files, few in
- * number and fewer for one app.
+ * Connections for callers' queries. They are read-only and few, with fewer for one app. A statement has five seconds and limited memory and
+ * temporary files.
  */
 import pg from "pg";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -9,28 +9,31 @@ import { OVERLOADED_RETRY_SECONDS, QUERY_TIMEOUT_MS } from "../../limits.js";
 import { createPool } from "../../postgres.js";
 
 export const READ_CONNECTIONS = 6;
-/** Connections of the first busy app; the second gets two, and a third still finds one. */
+/** Maximum number of connections of the first busy app. The second app gets two, and a third still finds one. */
 const CONNECTIONS_PER_APP = 3;
 const WAITING_PER_APP = 200;
-/** The planner ignores the timeout and uses up to 2.5 KB per character, so the length of statements is limited. */
+/** Maximum length of a statement, because the planner ignores the timeout and uses up to 2.5 KB per character. */
 const STATEMENT_MAX_CHARACTERS = 100_000;
 
-/* JIT compiles longer than these queries run; a parallel plan would use cores that others need. */
+/**
+ * Returns settings of the connection. JIT would compile for longer than these queries run, and a parallel plan would use cores that others
+ * need.
+ */
 const settings = (timeoutMs: number) => `
   SET default_transaction_read_only = on; SET statement_timeout = ${timeoutMs}; SET work_mem = '8MB'; SET hash_mem_multiplier = 1;
   SET max_parallel_workers_per_gather = 0; SET jit = off; SET timezone = 'UTC'; SET extra_float_digits = 1`;
-/* Only superusers may set it: for others the time limit also limits the files. */
+/* Limits temporary files. Only superusers can set this; for other users the time limit also limits the files. */
 const TEMP_FILES = "SET temp_file_limit = '1GB'";
 
 /**
- * Runs one statement for an app, in its turn; a named statement is planned once per connection.
- * @throws REQUEST_INVALID if the query is too expensive, OVERLOADED
+ * Runs one statement for an app, in its turn. A named statement is planned once per connection.
+ * @throws ActionError REQUEST_INVALID if the query is too expensive, OVERLOADED
  */
 export type ReadRows = <Row>(appId: number, sql: string, values: readonly unknown[], name?: string) => Promise<Row[]>;
 
 const TOO_LONG = `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s: name fewer entries in where, or a column with an index`;
 
-/** The caller's message for a database error; undefined if the query did not cause it. */
+/** Returns the caller's message for a database error; undefined if the query did not cause the error. */
 function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined {
   if (code === "57014") return TOO_LONG;
   if (code === "22012") return "the query gathers more than 8 MB in $push or in one document";
@@ -39,7 +42,7 @@ function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined
   return /^(22|54)/.test(code) ? "the query asks for a value that cannot be computed" : undefined;
 }
 
-/** The same for the statements of one query, which share the time limit of one statement. */
+/** Runs the statements of one query, which share the time limit of one statement. */
 export function withinTime(read: ReadRows, now: () => number = performance.now.bind(performance)): ReadRows {
   const end = now() + QUERY_TIMEOUT_MS;
   return async (appId, text, values, name) => {
@@ -50,11 +53,11 @@ export function withinTime(read: ReadRows, now: () => number = performance.now.b
 
 export type ReadPool = ReturnType<typeof createReadPool>;
 
-/** @param timeoutMs limit of one statement */
+/** @param timeoutMs time limit of one statement */
 export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
   const pool = createPool(url, READ_CONNECTIONS, "svc-app-actions entries", async (client) => {
     await client.query(settings(timeoutMs));
-    // Rejected unless the database's user is a superuser.
+    // PostgreSQL rejects this unless the database's user is a superuser.
     await client.query(TEMP_FILES).catch(() => undefined);
   });
   const line = new FairSemaphore(READ_CONNECTIONS, CONNECTIONS_PER_APP, "halved");
@@ -90,7 +93,7 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
         isLost = false;
         return rows as Row[];
       } catch (error) {
-        // An error of the query is no reason to replace the connection.
+        // The connection is replaced only after an error that the query did not cause.
         isLost = !(error instanceof pg.DatabaseError) || error.severity !== "ERROR";
         throw error;
       } finally {

@@ -1,6 +1,6 @@
 /**
- * Kinds of queries that this process has recently answered, by data source: number, duration, and the index that serves
- * them. In memory, limited, without values; lost when the process ends.
+ * Kinds of queries that this process has recently answered, by data source: number, duration, and the index that serves them. They are in
+ * memory only, limited in number, and contain no values.
  */
 import {
   type CheckedShape,
@@ -14,16 +14,16 @@ import { columnsOf } from "./index-definitions.js";
 
 const SOURCES_MAX = 200;
 const SHAPES_MAX = 30;
-/** Number of the latest times of each kind, from which p95 is computed. */
+/** Number of latest durations of each kind from which p95 is computed. */
 const TIMES_KEPT = 64;
 
 export interface RecentQuery extends QueryShape {
   count: number;
   p95Ms: number;
   lastAt: string;
-  /** Columns of the index that serves it; null if none does. */
+  /** Columns of the index that serves the query; null if none does. */
   index: readonly string[] | null;
-  /** Columns of an index that would serve it; null if one does already, or none would. */
+  /** Columns of an index that would serve the query; null if an index already does, or if none would. */
   suggestion: readonly string[] | null;
 }
 
@@ -69,7 +69,7 @@ export function createRecentQueries(now: () => number = Date.now) {
       stored.lastAt = now();
     },
 
-    /** Latest first; queries without a column are left out, because no index serves them. */
+    /** Lists kinds of queries, the latest first. Queries without a column are left out, because no index serves them. */
     list(source: StoredDataSource): RecentQuery[] {
       const stored = [...(bySource.get(keyOf(source))?.values() ?? [])].reverse();
       const mayIndex = (column: string) => !source.hashedColumns.includes(column);

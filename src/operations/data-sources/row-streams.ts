@@ -12,7 +12,7 @@ import { checkColumnName } from "../../rules/entries/columns.js";
 export const ROW_FORMATS = ["csv", "json", "jsonl"] as const;
 export type RowFormat = (typeof ROW_FORMATS)[number];
 
-/** Maximum characters of a row: a longer one cannot become an entry. */
+/** Maximum length of a row in characters. A longer one cannot become an entry. */
 const ROW_MAX_CHARACTERS = 4 * ENTRY_MAX_BYTES;
 
 const invalidRows = (message: string): ActionError => new ActionError("REQUEST_INVALID", message);
@@ -35,7 +35,7 @@ class RowBound {
   }
 }
 
-/** The bytes as text, without a byte order mark. @throws REQUEST_INVALID if it is not UTF-8 */
+/** Yields the bytes as text, without a byte order mark. @throws ActionError REQUEST_INVALID if they are not UTF-8 */
 async function* textOf(bytes: Readable): AsyncGenerator<string> {
   const decoder = new TextDecoder("utf-8", { fatal: true });
   try {
@@ -61,7 +61,7 @@ function* jsonLines(text: string): Generator<unknown> {
 async function* rowsOfJsonLines(bytes: Readable): AsyncGenerator<unknown> {
   let restOfText = "";
   for await (const text of textOf(bytes)) {
-    // Searches only new text: otherwise a long line in small parts would be searched again with each part.
+    // Only new text is searched. Otherwise a long line in small parts would be searched again with each part.
     const cut = text.lastIndexOf("\n") + 1;
     if (cut > 0) yield* jsonLines(restOfText + text.slice(0, cut));
     restOfText = cut > 0 ? text.slice(cut) : restOfText + text;
@@ -74,7 +74,7 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
   const rows = streamArray.withParserAsStream({ streamValues: false });
   const rowBound = new RowBound();
   const fed = pipeline(rowBound.watch(textOf(bytes)), rows);
-  // The reader of the rows handles the error.
+  // The reader of the rows handles this error.
   fed.catch(() => undefined);
   try {
     for await (const { value } of rows as AsyncIterable<{ value: unknown }>) {
@@ -124,7 +124,7 @@ async function* csvRows(bytes: Readable, layout: CsvLayout): AsyncGenerator<stri
   if (csvParser) yield* csvParser.end();
 }
 
-/** Names of the columns. @throws REQUEST_INVALID */
+/** Returns the names of the columns. @throws ActionError REQUEST_INVALID */
 function headerOf(cells: string[]): string[] {
   const names = new Set<string>();
   for (const name of cells) {
@@ -135,7 +135,7 @@ function headerOf(cells: string[]): string[] {
   return cells;
 }
 
-/** Types of the columns in their order. @throws REQUEST_INVALID */
+/** Returns the types of the columns in their order. @throws ActionError REQUEST_INVALID */
 function columnTypes(columns: readonly string[], types: ColumnTypes): CellType[] {
   const unknown = Object.keys(types).find((name) => !columns.includes(name));
   if (unknown !== undefined)
@@ -150,7 +150,7 @@ function typedCell(cell: string, type: CellType, place: () => string): unknown {
   return value;
 }
 
-/** The first row has the names of the columns. */
+/** Yields rows as objects. The first row of the file has the names of the columns. */
 async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes): AsyncGenerator<unknown> {
   let row = 0;
   let types: CellType[] = [];
@@ -177,17 +177,17 @@ async function* rowsOfCsv(bytes: Readable, layout: CsvLayout, typed: ColumnTypes
 /** Types of columns by name; a column that is not listed is text. */
 export type ColumnTypes = Readonly<Record<string, CellType>>;
 
-/** Form of a file of rows. Filled while the file is read. */
+/** Form of a file of rows. Its fields are set while the file is read. */
 export interface CsvLayout {
-  /** The header of a CSV; null for other formats. */
+  /** Header of a CSV; null for other formats. */
   columns: string[] | null;
-  /** Separator of the cells of a CSV; null for other formats. */
+  /** Separator between the cells of a CSV; null for other formats. */
   delimiter: string | null;
 }
 
 export const newLayout = (delimiter: string | null = null): CsvLayout => ({ columns: null, delimiter });
 
-/** `types=` of an import: a JSON object of column names and types. @throws REQUEST_INVALID */
+/** Parses `types=` of an import: a JSON object of column names and types. @throws ActionError REQUEST_INVALID */
 export function columnTypesOf(text: string | undefined): ColumnTypes {
   const types: Record<string, CellType> = Object.create(null);
   if (text === undefined) return types;
@@ -208,7 +208,7 @@ export function columnTypesOf(text: string | undefined): ColumnTypes {
   return types;
 }
 
-/** `delimiter=` of an import. @throws REQUEST_INVALID */
+/** Parses `delimiter=` of an import. @throws ActionError REQUEST_INVALID */
 export function delimiterOf(value: unknown): string | null {
   if (value === undefined) return null;
   if (typeof value === "string" && isDelimiter(value)) return value;
@@ -227,11 +227,11 @@ async function* filled(rows: AsyncIterable<unknown>, isThere: () => boolean): As
 }
 
 /**
- * The rows of a file.
+ * Yields the rows of a file.
  * @param wish.layout set while the rows are read; a delimiter that is already set is not detected
- * @param wish.types of the columns of a CSV
- * @param wish.mayBeEmpty false: rejects a file without rows and header
- * @throws (while reading) REQUEST_INVALID that names the row, if there is one
+ * @param wish.types types of the columns of a CSV
+ * @param wish.mayBeEmpty false to reject a file without rows and header
+ * @throws (while reading) ActionError REQUEST_INVALID that names the row, if there is one
  */
 export function readRows(
   bytes: Readable,
@@ -248,7 +248,7 @@ export function readRows(
   }
   if (Object.keys(types).length > 0) throw invalidRows(`types is only for CSV (got a file of ${format})`);
   layout.delimiter = null;
-  // `[]` means that there are no entries; an empty file means nothing.
+  // `[]` means that there are no entries. An empty file means nothing.
   if (format === "json") return rowsOfJson(bytes);
   return mayBeEmpty ? rowsOfJsonLines(bytes) : filled(rowsOfJsonLines(bytes), () => false);
 }

@@ -24,7 +24,7 @@ function localeOf(value: unknown): string {
   try {
     if (typeof value === "string" && value.length <= 85) return Intl.getCanonicalLocales(value)[0] ?? "";
   } catch {
-    // Continues to the refusal.
+    // Other text falls through to the error below.
   }
   refuseField("locale", "a language tag such as en-GB", value);
 }
@@ -45,9 +45,9 @@ export function createSessions(options: {
   appUsers: AppUsers;
   logEvents: LogEvents;
   intake: IntakeLimiter;
-  /** The session without the page's user. */
+  /** Returns the session without the page's user. */
   person: SessionOf;
-  /** Call it when the user of a page changes or signs out. */
+  /** Called when the user of a page changes or signs out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
   const { db, sources, appUsers, logEvents, intake, person, userChanged } = options;
@@ -59,13 +59,13 @@ export function createSessions(options: {
     return pending ? { ...session, awaits: "secondFactor" } : { ...session, entries: { dataSource } };
   };
 
-  /** A page does not learn which data sources the app has. @throws DATA_SOURCE_ACCESS_DENIED */
+  /** Finds the data source of users. A page does not learn which data sources the app has. @throws ActionError DATA_SOURCE_ACCESS_DENIED */
   const usersOf = (appId: number, ref: EntityReference): Promise<StoredDataSource> =>
     sources.find(appId, ref).catch((error: unknown) => {
       throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND" ? accessDenied() : error;
     });
 
-  /** Result of `Svc.Session.get()`. */
+  /** Returns the result of `Svc.Session.get()`. */
   const session = async ({ personId, credentialId, copy }: Caller, appId: number): Promise<AppSession> =>
     sessionOf({ appId, personId, credentialId, copy });
 

@@ -1,4 +1,4 @@
-/** Failed attempts to guess hashed values, counted over all processes. Compares nothing. */
+/** Counts failed attempts to guess hashed values over all processes. Compares nothing. */
 import { createHash } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -15,7 +15,7 @@ const COUNT = `
   SELECT encode(subject, 'hex') AS subject, count(*) AS count, extract(epoch FROM min(created_at) + interval '${SIGN_IN_WINDOW_SECONDS} seconds' - now())::float8 AS wait
     FROM app_user_failure
    WHERE subject = ANY ($1::bytea[]) AND created_at > now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds' GROUP BY subject`;
-/* An attempt counts from its start; a successful one is removed. */
+/* Inserts failures. An attempt counts from its start; a successful one is removed. */
 const INSERT_FAILURES = "INSERT INTO app_user_failure (subject) SELECT unnest($1::bytea[]) RETURNING id";
 const DELETE_FAILURES = `
   DELETE FROM app_user_failure WHERE id = ANY ($1::bigint[]) OR id IN
@@ -35,9 +35,9 @@ function refuseFull(fullSubjects: readonly { wait: number }[]): void {
 
 interface Subject {
   hash: Buffer;
-  /** Failures after which attempts are rejected. */
+  /** Number of failures after which attempts are rejected. */
   most: number;
-  /** The attempt is rejected only if this subject has failed too. */
+  /** Subject that must have failed too, otherwise the attempt is not rejected. */
   unlessNew?: Buffer;
 }
 

@@ -21,7 +21,7 @@ const INSERT_DATA_SOURCE = `
   SELECT coalesce($9::integer, nextval(pg_get_serial_sequence('data_source', 'id'))), id, organization_id, $2, $3, $4, $5, $6, $7, $8
     FROM app WHERE id = $1 RETURNING ${FIELDS}`;
 
-/* Hashed columns stay hidden, even if their hook is removed. */
+/* Updates a data source. Hashed columns stay hidden, even if their hook is removed. */
 const UPDATE_DATA_SOURCE = `
   UPDATE data_source
      SET name = coalesce($3, name), columns = coalesce($4, columns), access_rules = coalesce($5, access_rules),
@@ -34,19 +34,22 @@ const UPDATE_DATA_SOURCE = `
 const RESERVE_IDS = `
   SELECT nextval(pg_get_serial_sequence('data_source', 'id'))::int AS id FROM generate_series(1, $1::int)`;
 
-/** The lists as parameters; null: unchanged. */
+/** Returns a list as a parameter; null means unchanged. */
 const asJson = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
 
-/** Time that a request waits to receive the error of an index: an index of millions of entries takes minutes. */
+/** Time that a request waits for the error of an index. An index of millions of entries takes minutes. */
 const INDEX_WAIT_MS = 3_000;
 
-/** A data source when it is first stored. */
+/** Data source when it is first stored. */
 export type SourceDefinition = Pick<
   StoredDataSource,
   "name" | "columns" | "accessRules" | "hooks" | "hashedColumns" | "indexes" | "isUsers"
 >;
 
-/** Hashes of equal values differ, so an index on them cannot enforce uniqueness. @throws REQUEST_INVALID */
+/**
+ * Rejects unique indexes on hashed columns. Hashes of equal values differ, so that such an index cannot enforce uniqueness.
+ * @throws ActionError REQUEST_INVALID
+ */
 export function checkUnique(wishes: readonly IndexWish[], hashed: readonly string[]): void {
   const column = wishes
     .filter(isUnique)
@@ -79,13 +82,13 @@ export function createSourceDefinitions(options: { sources: DataSourceRows; inde
     const keys = changes.map(({ key }) => key);
     indexesApplied.catch((error: unknown) => log.warn({ err: error, keys }, "an index could not be created"));
     const waitEnd = new AbortController();
-    // Rejects when the wait is aborted.
+    // This rejects when the wait is aborted.
     const waitLimit = delay(INDEX_WAIT_MS, undefined, { signal: waitEnd.signal, ref: false }).catch(() => undefined);
     await Promise.race([indexesApplied, waitLimit]).finally(() => waitEnd.abort());
   }
 
   return {
-    /** IDs for data sources that are inserted later. */
+    /** Reserves IDs for data sources that are inserted later. */
     async reserveIds(executor: Executor, count: number): Promise<number[]> {
       return (await rows<{ id: number }>(executor, RESERVE_IDS, [count])).map(({ id }) => id);
     },

@@ -45,16 +45,16 @@ export function createStore(options: {
   notifications: Notifications;
   logEvents: LogEvents;
   intake: IntakeLimiter;
-  /** `dataSourceQuotaMb`: limit for the entries of one app, and the same limit again for its snapshots; 0 is unlimited. */
+  /** `dataSourceQuotaMb` is the limit for the entries of one app. The same limit applies to its snapshots. 0 means unlimited. */
   config: Pick<Config, "dataSourceQuotaMb">;
-  /** The person of a page or a run. */
+  /** Returns the person of a page or a run. */
   person: SessionOf;
   /** True if a sign-in to the app needs a second factor. */
   ring: KeyRing;
   needsSecondFactor: (appId: number) => Promise<boolean>;
   /** Called when the user of a page changes or signs out. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
-  /** Receives the messages of hooks. */
+  /** Sends the messages of hooks. */
   outlet: MessageOutlet;
   log: Logger;
 }) {
@@ -100,7 +100,7 @@ export function createStore(options: {
   const stopStore = async () => {
     feed.stop();
     const stopLimit = new AbortController();
-    // An unfinished index is created again at its next use.
+    // An index that is unfinished here is created again at its next use.
     await Promise.race([
       indexes.idle(),
       delay(INDEX_STOP_MS, undefined, { signal: stopLimit.signal }).catch(() => undefined),

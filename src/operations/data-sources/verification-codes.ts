@@ -1,4 +1,7 @@
-/** Rows of codes: one per page, for one purpose, which ends soon, after few failures, or with its use; and counts of requests. */
+/**
+ * Rows of codes, and counts of their requests. A page has one code for one purpose. A code ends after a short time, after few failures, or
+ * when it is used.
+ */
 import { randomInt } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -8,11 +11,11 @@ import { digest } from "./sign-in-attempts.js";
 const GOOD_FOR_SECONDS = 600;
 const FAILURES_MAX = 5;
 
-/** Requester of codes: the network address of the page. */
+/** Request for a code: the network address of the page, and more facts. */
 export interface CodeRequest {
   appId: number;
   from: string;
-  /** Recipient: the kind of address and the address. */
+  /** Kind of address and the address to which the code is sent. */
   to: readonly [kind: string, address: string];
 }
 
@@ -20,7 +23,7 @@ interface CodeLimit {
   count: number;
   seconds: number;
   subject: (asking: CodeRequest) => readonly unknown[];
-  /** Only network addresses with a recent request of this subject are refused, so that floods do not lock out others. */
+  /** Subject of which only network addresses with a recent request are refused, so that floods do not lock out others. */
   unlessNew?: (asking: CodeRequest) => readonly unknown[];
 }
 
@@ -28,7 +31,7 @@ const ofPair = ({ appId, to, from }: CodeRequest) => ["address", appId, ...to, f
 const ofFrom = ({ appId, from }: CodeRequest) => ["from", appId, from];
 
 /**
- * Maximum numbers of codes: to a recipient from one network address, from one network address, to a recipient in total, and of an app in
+ * Maximum numbers of codes: for a recipient from one network address, from one network address, for a recipient in total, and of an app in
  * total.
  */
 const CODE_LIMITS: readonly CodeLimit[] = [
@@ -47,18 +50,18 @@ export interface CodeTarget {
   /** Hash of the address to prove. */
   subject: Buffer;
   dataSourceId: number;
-  /** null: no user has that address. */
+  /** ID of the user with the address; null if there is none. */
   entryId: number | null;
   address: string;
 }
 
-/** Serializes requests per subject, in one order for all. */
+/** Serializes requests of each subject. All requests lock subjects in the same order. */
 const LOCK_SUBJECTS = `
   SELECT pg_advisory_xact_lock(key) FROM (
     SELECT hashtextextended(encode(subject, 'hex'), 1) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
-/*
- * $1 subjects, $2 their limits, $3 their windows in seconds, $4 the subject that must have a recent request, null for
- * none. Returns the seconds until the last exhausted subject has capacity again.
+/**
+ * Selects the seconds until the last exhausted subject has capacity again. $1 are the subjects, $2 their limits, $3 their windows in
+ * seconds, $4 the subject that must have a recent request, or null.
  */
 const SELECT_WAIT_SECONDS = `
   SELECT max(wait) AS wait FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[]) AS bound (subject, most, seconds, known)
@@ -82,7 +85,7 @@ const INSERT_CODE = `
   ON CONFLICT (credential_id) DO UPDATE
     SET app_id = excluded.app_id, subject = excluded.subject, data_source_id = excluded.data_source_id, entry_id = excluded.entry_id,
         address = excluded.address, code = excluded.code, failures = 0, expires_at = excluded.expires_at`;
-/* Counts as a failure from its start; the right code removes the row, once. */
+/* Counts a failure before the code is compared. The right code removes the row, so that it works once. */
 const TRY = `
   UPDATE verification_code SET failures = failures + 1
    WHERE credential_id = $1 AND subject = $2 AND failures < ${FAILURES_MAX} AND expires_at > now()
@@ -98,10 +101,10 @@ export function createVerificationCodes({ db }: { db: Database }) {
   const hashOf = (credentialId: number, code: string) => digest("code", credentialId, code);
 
   return {
-    /** Seconds for which a code is valid. */
+    /** Time in seconds for which a code is valid. */
     goodFor: GOOD_FOR_SECONDS,
 
-    /** Counts one more request. @throws RATE_LIMIT_EXCEEDED if there were too many; then it is not counted */
+    /** Counts one more request. @throws ActionError RATE_LIMIT_EXCEEDED if there were too many; then the request is not counted */
     async ask(asking: CodeRequest): Promise<void> {
       const subjects = CODE_LIMITS.map(({ subject }) => digest("ask", ...subject(asking)));
       const knownSubjects = CODE_LIMITS.map(({ unlessNew }) => unlessNew && digest("ask", ...unlessNew(asking)));

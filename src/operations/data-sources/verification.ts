@@ -29,24 +29,24 @@ import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { digest, type SignInAttempts } from "./sign-in-attempts.js";
 import { createVerificationCodes, newCode } from "./verification-codes.js";
 
-/** Response to a request for a code; it does not say whether a code was sent. */
+/** Response to a request for a code. It does not reveal whether a code was sent. */
 export interface CodeSentAnswer {
   status: "CODE_SENT";
   /** ISO 8601. */
   expiresAt: string;
 }
 
-/** Wrong codes for one user in ten minutes from all network addresses, after which each address has one attempt. */
+/** Number of wrong codes for one user in ten minutes, from all network addresses, after which each address has one attempt. */
 const CODE_FAILURES_TOTAL = 100;
 
-/* The oldest entry with that address, as for passwords. */
+/* Selects the oldest entry with that address, as for passwords. */
 const SELECT_ENTRY_BY_VALUE = `
   WITH found AS MATERIALIZED (
     SELECT id, "order" FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND doc @> $3::jsonb)
   SELECT id, data FROM data_source_entry
    WHERE app_id = $1 AND id = (SELECT id FROM found ORDER BY "order", id LIMIT 1)`;
 
-/** The purpose and recipient of a code. */
+/** Purpose and recipient of a code. */
 interface Subject {
   source: StoredDataSource;
   column: string;
@@ -116,12 +116,12 @@ export function createVerification(options: {
     return address === null ? subjectOfSignIn(caller, source, column) : subjectOfAddress(source, column, by, address);
   }
 
-  /** For an unknown address the rows are rolled back, so that the work is the same for each address. */
+  /** Stores a code. For an unknown address, the rows are rolled back, so that the work is the same for each address. */
   async function store(caller: Caller, rules: VerificationRules, subject: Subject): Promise<void> {
     const { source, by, entryId, address, purpose, hash } = subject;
     const { appId, id: dataSourceId } = source;
     const code = newCode();
-    // Runs before the transaction: waiting for a second connection while holding one could deadlock the pool.
+    // This runs before the transaction, because waiting for a second connection while holding one could deadlock the pool.
     const sendCode = await acceptance.prepare(caller, appId, [codeMessage(rules, by, address, code)], purpose);
     await db.transaction(async (manager) => {
       const { credentialId } = caller;
@@ -134,7 +134,7 @@ export function createVerification(options: {
 
   async function ask(caller: Caller, rules: VerificationRules, subject: Subject): Promise<CodeSentAnswer> {
     const { appId } = subject.source;
-    // Before it is counted: an invalid address is rejected in the same way for all users.
+    // The address is checked before the request counts, so that an invalid address is rejected in the same way for all users.
     codeMessage(rules, subject.by, subject.address, "000000");
     const requester = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
     await codes.ask({ appId, from: requester, to: [subject.by, subject.address] });
@@ -172,9 +172,9 @@ export function createVerification(options: {
     needsSecondFactor: async (appId: number): Promise<boolean> => (await rulesOf(appId))?.secondFactor ?? false,
 
     /**
-     * Without a code: sends one. With one: signs in the page's user, or adds the second factor; then returns null.
-     * @throws REQUEST_INVALID if the app has no verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED, SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND,
-     * OVERLOADED
+     * Verifies an address. Without a code, sends one. With a code, signs in the page's user or adds the second factor, then returns null.
+     * @throws ActionError REQUEST_INVALID if the app has no verification; UNAUTHORIZED, RATE_LIMIT_EXCEEDED, SETTINGS_INVALID,
+     * DATA_SOURCE_NOT_FOUND, OVERLOADED
      */
     async verify(caller: Caller, appId: number, body: unknown): Promise<CodeSentAnswer | null> {
       const request = verificationRequest(body);

@@ -18,11 +18,11 @@ const [TOKEN, SECRET] = ["git token", "git webhook"];
 /** Outcome of the last pull. */
 export interface LastPull {
   ref: string;
-  /** Null if the repository could not be read. */
+  /** Hash of the commit; null if the repository could not be read. */
   commit: string | null;
   /** Names of the actions that a tag published. */
   published: string[];
-  /** Null if the pull succeeded. */
+  /** Error of the pull; null if it succeeded. */
   error: string | null;
   /** ISO 8601. */
   at: string;
@@ -31,9 +31,9 @@ export interface LastPull {
 /** A connection as editors see it. */
 export interface GitConnection extends GitFields {
   hasToken: boolean;
-  /** Address that receives the git server's webhook. */
+  /** URL that receives the git server's webhook. */
   webhookUrl: string;
-  /** Person who connected the repository, and whose rights a pull needs. */
+  /** ID of the person who connected the repository. A pull needs this person's rights. */
   userId: number | null;
   lastPull: LastPull | null;
   /** ISO 8601. */
@@ -51,7 +51,7 @@ export interface GitTarget {
   precondition?: ExpectedTags;
 }
 
-/** A connection as stored. */
+/** Connection as stored. */
 export interface GitRow extends GitFields {
   sealedToken: Buffer | null;
   sealedSecret: Buffer;
@@ -77,7 +77,7 @@ const WRITE = `
     credential_id = excluded.credential_id,
     updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "app_git.updated_at")}`;
 
-/* A new passphrase of the person revokes the credential, and so ends the pulls. */
+/* Selects the rights of the credential. A new passphrase of the person revokes the credential, and so ends the pulls. */
 const RIGHTS = `
   SELECT is_administrator AS "isAdministrator", ARRAY(
            SELECT role FROM app_role WHERE app_role.person_id = person.id AND app_role.app_id = $2) AS roles
@@ -116,7 +116,7 @@ export function createGitConnections(options: {
     else if (precondition) throw new ActionError("RESOURCE_CHANGED", "no repository is connected");
   }
 
-  /** The token to store. The stored token stays only for the same repository: no editor can send it to another server. */
+  /** Returns the token to store. The stored token is kept only for the same repository, so that no editor can send it to another server. */
   async function tokenFor(manager: EntityManager, appId: number, input: GitInput, before: GitRow | null) {
     if (input.token === null) return null;
     if (input.token !== undefined) return settings.sealFor(manager, appId, TOKEN, input.token);
@@ -125,7 +125,7 @@ export function createGitConnections(options: {
     throw new ActionError("REQUEST_INVALID", "token is required with another url: pass it, or null for none");
   }
 
-  /** A credential without a usable token: it names the connection as the author of its changes. */
+  /** Creates a credential without a usable token, which names the connection as the author of its changes. */
   async function credentialFor(manager: EntityManager, { personId }: Caller): Promise<number> {
     return (await credentials.issue({ kind: "editor", personId, name: "git" }, manager)).id;
   }
@@ -186,7 +186,10 @@ export function createGitConnections(options: {
     secretOf: (appId: number, { sealedSecret }: GitRow): Promise<string> =>
       settings.unsealFor(appId, SECRET, sealedSecret),
 
-    /** The person who connected the repository, with the current rights on this app and no other. @throws FORBIDDEN */
+    /**
+     * Returns the person who connected the repository, with the person's current rights on this app and no other.
+     * @throws ActionError FORBIDDEN
+     */
     async callerOf(appId: number, { personId, credentialId }: GitRow): Promise<Caller> {
       const [found] = await rows<{ isAdministrator: boolean; roles: Role[] }>(db, RIGHTS, [
         personId,

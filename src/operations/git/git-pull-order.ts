@@ -5,17 +5,17 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { LastPull } from "./git-connections.js";
 
-/** Published tags that the connection stores, the newest. */
+/** Maximum number of published tags that a connection stores, the newest ones. */
 const PUBLISHED_TAGS_MAX = 10_000;
 
-/** A pull in its order. */
+/** Pull in the order of pulls. */
 export interface PullTurn {
   appId: number;
-  /** Identifies the connection: each change of it issues another credential, and no ID repeats. */
+  /** ID that identifies the connection, because each change of the connection issues another credential, and no ID repeats. */
   credentialId: number | null;
-  /** Tags, which publish, and branches have separate orders. */
+  /** True for tags, which publish. Tags and branches have separate orders. */
   publishes: boolean;
-  /** Null before the pull has started, and for a plan. */
+  /** Number of the pull; null before the pull has started, and for a plan. */
   number: number | null;
 }
 
@@ -41,7 +41,7 @@ export type GitPullOrder = ReturnType<typeof createGitPullOrder>;
 
 export function createGitPullOrder(db: DataSource) {
   return {
-    /** Starts the pull: a later one gets a higher number. @throws MANIFEST_CHANGED if the connection has changed */
+    /** Starts the pull. A later pull gets a higher number. @throws ActionError MANIFEST_CHANGED if the connection has changed */
     async start(turn: PullTurn): Promise<void> {
       const counter = counterOf(turn);
       const sql = `UPDATE app_git SET ${counter} = ${counter} + 1 WHERE ${CONNECTION} RETURNING ${counter} AS number`;
@@ -51,8 +51,9 @@ export function createGitPullOrder(db: DataSource) {
     },
 
     /**
+     * Checks that the pull is not outdated.
      * @param manager of a transaction, until whose end the connection is locked; null to lock nothing
-     * @throws MANIFEST_CHANGED if a later pull has started, or the connection has changed
+     * @throws ActionError MANIFEST_CHANGED if a later pull has started, or the connection has changed
      */
     async check(manager: EntityManager | null, turn: PullTurn): Promise<void> {
       const sql = `SELECT FROM app_git WHERE ${CONNECTION} AND ${counterOf(turn)} = $3${manager ? " FOR UPDATE" : ""}`;
@@ -68,7 +69,7 @@ export function createGitPullOrder(db: DataSource) {
       await rows(db, ADD_PUBLISHED, [appId, credentialId, digestOf(ref, target)]);
     },
 
-    /** Stores the outcome; nothing for an outdated pull. */
+    /** Stores the outcome. Stores nothing for an outdated pull. */
     async record(turn: PullTurn, pull: LastPull): Promise<void> {
       const order = turn.number === null ? "" : `AND ${counterOf(turn)} = $4`;
       const values = [turn.appId, turn.credentialId, JSON.stringify(pull)];

@@ -1,4 +1,4 @@
-/** Pulls: applies the definitions of a branch to the drafts, whole or not at all; a tag also publishes the actions that it changes. */
+/** Pulls: applies the definitions of a branch or tag to the drafts, all or none. A tag also publishes the actions that it changes. */
 import { isDeepStrictEqual } from "node:util";
 import type { Logger } from "pino";
 import { type EntityManager, IsNull } from "typeorm";
@@ -16,15 +16,15 @@ import type { GitConnections, GitRow } from "./git-connections.js";
 import type { GitPullOrder, PullTurn } from "./git-pull-order.js";
 import type { GitRepository } from "./git-repository.js";
 
-/** Pulls of this process at once, each of another app: they wait for git servers. */
+/** Maximum number of concurrent pulls of this process, each of another app. They wait for git servers. */
 const PULLS_AT_ONCE = 16;
-/** Pulls of this process at once that unpack a commit and apply its definitions. */
+/** Maximum number of concurrent pulls of this process that unpack a commit and apply its definitions. */
 const APPLIES_AT_ONCE = 2;
 /** Attempts to apply a commit while other requests change the app. */
 const APPLY_ATTEMPTS = 3;
 const ERROR_MAX_CHARACTERS = 1_000;
 
-/** A pull that was applied or planned. */
+/** Pull that was applied or planned. */
 export interface GitPull {
   ref: string;
   commit: string;
@@ -33,19 +33,19 @@ export interface GitPull {
   published: string[];
 }
 
-/** A pull before its turn: everything that can change until then is read by a function. */
+/** Pull that waits for its turn. Functions read everything that can change until then. */
 export interface PullRequest {
   appId: number;
   isPlan: boolean;
   /** True to pull nothing for a tag that was published with the same target before: webhooks can be delivered twice. */
   skipsPublished: boolean;
-  /** The pull fails for another commit; null for any. */
+  /** Commit that the caller reviewed: the pull fails for another one. Null for any commit. */
   reviewedCommit: string | null;
-  /** Null to pull nothing. */
+  /** Returns the ref to pull; null to pull nothing. */
   refOf: (row: GitRow | null) => PulledRef | null;
-  /** The author of the changes, with the rights of now. @throws FORBIDDEN */
+  /** Returns the author of the changes with current rights. @throws ActionError FORBIDDEN */
   authorOf: (row: GitRow) => Promise<Caller>;
-  /** Throws FORBIDDEN for an operation that the caller may not do. */
+  /** Checks a permission. @throws ActionError FORBIDDEN for an operation that the caller may not do */
   may: (caller: Caller, operation: Operation) => void;
 }
 
@@ -58,11 +58,11 @@ export interface PullInput {
 export interface PullOptions {
   appId: number;
   isPlan: boolean;
-  /** Throws FORBIDDEN for an operation that the caller may not do. */
+  /** Checks a permission. @throws ActionError FORBIDDEN for an operation that the caller may not do */
   may: (operation: Operation) => void;
 }
 
-/** A draft in the state that a tag publishes. */
+/** Draft in the state that a tag publishes. */
 interface PublishedDraft {
   id: number;
   name: string;
@@ -84,7 +84,7 @@ const namesIn = (document: unknown): Set<string> => {
   return new Set((actions ?? []).map(({ name }) => String(name)));
 };
 
-/** Drafts of the document whose live version differs, in the transaction that has applied it. */
+/** Returns drafts of the document whose live version differs, in the transaction that has applied the document. */
 async function changedDrafts(manager: EntityManager, appId: number, document: unknown): Promise<PublishedDraft[]> {
   const drafts: PublishedDraft[] = [];
   for (const name of namesIn(document)) {
@@ -155,7 +155,7 @@ export function createGitPulls(options: {
     }
   }
 
-  /** Applies again if another request has changed the app meanwhile. @throws MANIFEST_CHANGED */
+  /** Applies the definitions. Repeats this if another request has changed the app meanwhile. @throws ActionError MANIFEST_CHANGED */
   async function apply(pull: RunningPull, author: Caller, commit: string, document: unknown) {
     for (let attempt = 1; attempt <= APPLY_ATTEMPTS; attempt += 1) {
       const { plan, drafts } = await applyOnce(pull, author, commit, document);
@@ -164,7 +164,7 @@ export function createGitPulls(options: {
     throw new ActionError("MANIFEST_CHANGED");
   }
 
-  /** Publishes the drafts one after the other, each with the rights and the connection of now. */
+  /** Publishes the drafts one after the other, each with the current rights and connection. */
   async function publishDrafts(pull: RunningPull, commit: string, drafts: readonly PublishedDraft[]): Promise<void> {
     const { appId } = pull.request;
     for (const { id, name, updatedAt } of drafts) {

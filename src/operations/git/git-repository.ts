@@ -1,4 +1,6 @@
-/** Fetches the project of a branch or tag: over the addresses that requests of actions may use, and read in the bundler's sandbox. */
+/**
+ * Fetches the project of a branch or tag: only from addresses that requests of actions can use. The bundler's sandbox reads the project.
+ */
 import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
 import { GitRemoteFault, openGitRemote, type SendGit } from "../../engine/git-remote.js";
 import { OutgoingError, type OutgoingSender, RunBudget } from "../../engine/outgoing.js";
@@ -9,7 +11,7 @@ import { normalOrigin } from "../../rules/integration-origins.js";
 import type { Packages } from "../packages/packages.js";
 
 const REQUEST_LIMIT_MS = 30_000;
-/** Limit of all requests of one pull. */
+/** Time limit of all requests of one pull. */
 const PULL_LIMIT_MS = 60_000;
 const RETRY_SECONDS = 5;
 const REASON_MAX_CHARACTERS = 500;
@@ -19,11 +21,11 @@ export interface FoundCommit {
   commit: string;
   /** Hash that the branch or tag stands for: the commit, or for a tag with a message the tag. */
   target: string;
-  /** The pack with the files. @throws GIT_PULL_FAILED */
+  /** Downloads the pack with the files. @throws ActionError GIT_PULL_FAILED */
   fetch: () => Promise<Buffer>;
 }
 
-/** The error that callers receive; other errors stay. */
+/** Converts an error for callers. Other errors stay unchanged. */
 function failureOf(error: unknown): unknown {
   if (error instanceof BundlerBusyError || error instanceof UncontainedError) {
     const message = `the repository cannot be read now: ${error.message}`;

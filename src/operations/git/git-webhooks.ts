@@ -12,9 +12,9 @@ import type { AccessGate } from "../access/gate.js";
 import type { GitConnections } from "./git-connections.js";
 import type { GitPulls } from "./git-pulls.js";
 
-/** Requests of one network address to the webhook of one app, per RATE_WINDOW_MS. */
+/** Maximum number of requests of one network address to the webhook of one app, per RATE_WINDOW_MS. */
 const REQUESTS_PER_ADDRESS_MAX = 120;
-/** Pulls of one app that wait. */
+/** Maximum number of pulls of one app that wait. */
 const WAITING_MAX = 20;
 
 export interface GitWebhookRequest extends SignedRequest {
@@ -38,7 +38,7 @@ export function createGitWebhooks(options: {
   /** Work of the apps in `waiting`. */
   const working = new Set<Promise<void>>();
 
-  /** The pull stores its failure with the connection; no caller awaits it. */
+  /** Pulls a ref. The pull stores its failure with the connection, and no caller awaits it. */
   async function tryPull(appId: number, ref: string): Promise<void> {
     try {
       await pulls.pullInTurn({
@@ -64,7 +64,7 @@ export function createGitWebhooks(options: {
     }
   }
 
-  /** Starts the pull, or lets it wait; a ref waits once. @throws RATE_LIMIT_EXCEEDED */
+  /** Starts the pull, or queues it. A ref is queued once. @throws ActionError RATE_LIMIT_EXCEEDED */
   function schedule(appId: number, ref: string): void {
     const known = waiting.get(appId);
     if (!known) {

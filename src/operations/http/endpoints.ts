@@ -11,7 +11,7 @@ import { httpWheres, type Route } from "./routes.js";
 
 /** URL of one HTTP trigger. */
 export interface Endpoint {
-  /** null: all methods. */
+  /** HTTP method; null for all methods. */
   method: HttpMethod | null;
   /** Live URL, with the secret if the trigger has one. */
   url: string;
@@ -53,7 +53,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     return secret;
   }
 
-  /** Writes a new secret of a draft; with `replaces` false only if it has none. */
+  /** Writes a new secret of a draft. With `replaces` false, only if the draft has none. */
   async function writeSecret(
     manager: EntityManager,
     appId: number,
@@ -90,7 +90,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
     );
   }
 
-  /** The same for callers who may edit the actions; others get no URLs, because they contain secrets. */
+  /** Adds the URLs for callers who can edit the actions. Others get no URLs, because these contain secrets. */
   const shownTo = async <A extends ShownAction>(caller: Caller, actions: readonly A[]): Promise<A[]> =>
     actions.every(({ appId }) => mayEnter(caller, "updateAction", appId)) ? withEndpoints(actions) : [...actions];
 
@@ -106,7 +106,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
       if (secretRows.length === 0) await writeSecret(manager, appId, masterId, false);
     },
 
-    /** Compares in constant time. */
+    /** Compares a segment with the secret in constant time. */
     async mayOpen({ masterId, sealed: sealedSecret }: Route, appId: number, segment: string): Promise<boolean> {
       const secret = sealedSecret && (await openSecret(appId, masterId, sealedSecret));
       if (!secret) return false;
@@ -114,7 +114,7 @@ export function createEndpoints(options: { db: DataSource; dataKeys: DataKeys; b
       return wanted.length === input.length && timingSafeEqual(wanted, input);
     },
 
-    /** Replaces the secret of a draft and its live version; the old one stops working. Resolves to false if there is none. */
+    /** Replaces the secret of a draft and its live version. The old secret stops working. Resolves to false if there is none. */
     async replaceSecret(manager: EntityManager, appId: number, masterId: number, triggers: readonly Trigger[]) {
       const secretRows = await rows(manager, "SELECT FROM http_secret WHERE action_id = $1", [masterId]);
       if (secretRows.length === 0 && !hasSecret(triggers)) return false;

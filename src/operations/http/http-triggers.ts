@@ -41,7 +41,7 @@ export interface TriggerRequest extends ProvenRequest {
   gone: () => AbortSignal;
 }
 
-/** A response with its run. `isReplayed`: an earlier request with the same event got it before. */
+/** Response, and the run that it belongs to. `isReplayed` is true if an earlier request with the same event got it before. */
 export interface TriggerAnswer extends HttpAnswer {
   runId: number;
   isReplayed: boolean;
@@ -67,7 +67,7 @@ const acceptedAnswer = (runId: number): HttpAnswer => ({
   body: JSON.stringify({ runId }),
 });
 
-/** Statuses of actions that cannot run: for a sender they do not exist. */
+/** Statuses of actions that cannot run. The sender gets the same response as for a missing action. */
 const CLOSED_STATUSES = [
   "ACTION_NOT_FOUND",
   "APP_NOT_PUBLISHED",
@@ -85,7 +85,7 @@ function closedAsMissing(error: unknown): never {
 const usesAuthorization = ({ where: { auth } }: Route, isDraft: boolean): boolean =>
   isDraft || auth.type === "basic" || auth.type === "bearer";
 
-/** `body`: the parsed body. */
+/** Builds the payload of the action. `body` is the parsed body. */
 function payloadOf(route: Route, address: Address, request: TriggerRequest, body: unknown): string {
   const { isDraft, raw, decoded } = address;
   const hasSecret = !isDraft && route.where.auth.type === "secret";
@@ -128,13 +128,13 @@ export function createHttpTriggers(options: {
   runs: Runs;
   logs: ExecutionLogs;
   intake: IntakeLimiter;
-  /** Requests per window and app; 0 is unlimited. */
+  /** Maximum requests per window and app; 0 means unlimited. */
   limit: number;
 }) {
   const { db, gate, endpoints, proofs, refusals, runs, logs, intake, limit } = options;
   const addresses = createTokenBucket({ limit: Math.max(1, limit) * HTTP_ADDRESS_FACTOR, windowMs: RATE_WINDOW_MS });
 
-  /** Outcome of the first run of an event; null if its log entry is gone; undefined while it runs. */
+  /** Returns the outcome of the first run of an event, null if its log entry is gone, or undefined while the run is in progress. */
   async function earlierAnswer(runId: number): Promise<HttpAnswer | null | undefined> {
     const [run] = (await db.query("SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1", [runId])) as {
       ended: boolean;
@@ -144,7 +144,7 @@ export function createHttpTriggers(options: {
     return entry ? answerOf(outcomeIn(entry)) : null;
   }
 
-  /** Response for an event that already has a run; null if that run failed and the event is to run again. */
+  /** Returns the response for an event that already has a run; null if that run failed and the event must run again. */
   async function repeatAnswer(run: OnDemandRun, eventKey: Buffer, isAwaited: boolean): Promise<TriggerAnswer | null> {
     const storedAnswer = await earlierAnswer(run.id);
     if (storedAnswer === null || (storedAnswer && !isSuccess(storedAnswer))) {
@@ -216,14 +216,14 @@ export function createHttpTriggers(options: {
         ref: { id: actionId },
         trigger: "http",
         needsApp: !isDraft,
-        // The access rules of actions concern runtime tokens, which do not apply here.
+        // The access rules of actions concern runtime tokens, which this request does not have.
         access: { granted: null, user: null, isGranted: async () => true },
         copy: isDraft ? "master" : "production",
         payload,
         personId: caller?.personId ?? null,
         credentialId: caller?.credentialId ?? null,
         idempotencyKey: null,
-        // A draft can be tried with the same request again and again.
+        // A draft can be tried repeatedly with the same request.
         eventKey: isDraft ? null : eventKeyOf(route, request, body),
       };
       return answer(requested, where.respond !== "immediately", request.gone);

@@ -22,13 +22,13 @@ const KEYS_MAX = 10_000;
 const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
 const equalTexts = (one: string, other: string): boolean => timingSafeEqual(digest(one), digest(other));
 
-/** `user:password` of an `Authorization: Basic` header. */
+/** Returns `user:password` of an `Authorization: Basic` header. */
 function basicIn(header: string | undefined): string | null {
   const encodedCredentials = /^Basic +([A-Za-z0-9+/]+={0,2})$/i.exec(header ?? "")?.[1];
   return encodedCredentials === undefined ? null : Buffer.from(encodedCredentials, "base64").toString();
 }
 
-/** A refusal with its reason, for editors. */
+/** Refusal with its reason, which editors can see. */
 export class ProofRefusal extends ActionError {
   constructor(
     status: "UNAUTHORIZED" | "SIGNATURE_INVALID",
@@ -41,7 +41,7 @@ export class ProofRefusal extends ActionError {
 export type TriggerProofs = ReturnType<typeof createProofs>;
 
 export function createProofs({ settings, credentials }: { settings: Settings; credentials: Credentials }) {
-  /** Keys of a setting, valid for one version number of the app's secrets. */
+  /** Keys of settings, valid for one version number of the app's secrets. */
   const keysByAction = new LRUCache<string, { version: number; keys: string[] }>({ max: KEYS_MAX });
 
   async function keysFor(appId: number, setting: string, version: number): Promise<string[]> {
@@ -56,7 +56,7 @@ export function createProofs({ settings, credentials }: { settings: Settings; cr
 
   async function checkBasic(request: ProvenRequest, keys: readonly string[]): Promise<null> {
     const input = basicIn(request.header("authorization"));
-    // Compares every key, so that the time does not depend on which one matches.
+    // Every key is compared, so that the time does not depend on which one matches.
     const matchingKeys = keys.filter((key) => input !== null && key.includes(":") && equalTexts(input, key)).length > 0;
     if (!matchingKeys) throw new ProofRefusal("UNAUTHORIZED", "the user name or the password is not right");
     return null;

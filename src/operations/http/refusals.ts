@@ -1,4 +1,4 @@
-/** Requests to HTTP triggers without a valid proof, counted by action and reason. Stores no bodies, and no row per request. */
+/** Counts requests to HTTP triggers without a valid proof, by action and reason. Stores no bodies, and no row per request. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -13,7 +13,7 @@ export interface RefusedRequests {
   count: number;
   /** ISO 8601. */
   lastAt: string;
-  /** Network address of the last one; null if unknown. */
+  /** Network address of the last request; null if unknown. */
   lastAddress: string | null;
 }
 
@@ -26,7 +26,7 @@ interface CountedRefusals {
   address: string | null;
 }
 
-/** One statement for all refusals of this interval: a flood costs one row per action and reason. */
+/** Interval in milliseconds. One statement writes all refusals of an interval, so that a flood costs one row per action and reason. */
 const FLUSH_MS = 1_000;
 const PENDING_MAX = 10_000;
 
@@ -85,7 +85,11 @@ export function createRefusals({ db, log }: { db: DataSource; log: Logger }) {
       }, FLUSH_MS).unref();
     },
 
-    /** Accepts either version's ID; the latest first. Includes refusals that this process has not stored yet. @throws ACTION_NOT_FOUND */
+    /**
+     * Lists refusals, the latest first. Accepts the ID of the draft or the live version. Includes refusals that this process has not stored
+     * yet.
+     * @throws ActionError ACTION_NOT_FOUND
+     */
     async list(appId: number, actionId: number): Promise<RefusedRequests[]> {
       const actionRows = await rows(db, "SELECT FROM action WHERE app_id = $1 AND id = $2", [appId, actionId]);
       if (actionRows.length === 0) throw new ActionError("ACTION_NOT_FOUND");

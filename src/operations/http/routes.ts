@@ -10,20 +10,20 @@ import { ActionError } from "../../errors.js";
 import { shapeOf, shapesFor } from "../../rules/http/path.js";
 import { routeKey } from "../../rules/http/where.js";
 
-/** Means all methods. */
+/** Method of triggers that accept all methods. */
 const ANY = "";
 
-/** A trigger whose address matches a request. */
+/** Trigger whose address matches a request. */
 export interface Route {
   actionId: number;
-  /** The draft that it belongs to. */
+  /** ID of the draft to which the trigger belongs. */
   masterId: number;
   where: HttpWhere;
-  /** Live: true if the action runs and its app is published. Draft: true if the action runs. */
+  /** For a live version, true if the action is active and its app is published. For a draft, true if the action is active. */
   isOpen: boolean;
   /** Version number of the app's secrets. */
   secretsVersion: number;
-  /** Only for triggers with a secret in the URL. */
+  /** Encrypted secret of a trigger with a secret in the URL; otherwise null. */
   sealed: Buffer | null;
 }
 
@@ -38,7 +38,7 @@ const SELECT_TAKEN_ADDRESS = `
     JOIN action ON action.id = route.action_id
    WHERE route.action_id <> ALL ($5::bigint[]) ORDER BY wanted.at LIMIT 1`;
 
-/** Returns TRIGGERS_INVALID if a trigger of another action has one of the addresses, null if none has. `except`: actions that may. */
+/** Returns TRIGGERS_INVALID if a trigger of another action has one of the addresses, otherwise null. Actions in `except` may have them. */
 export async function addressTakenFault(
   executor: Executor,
   where: { appId: number; isDraft: boolean; except: readonly number[] },
@@ -57,7 +57,7 @@ export async function addressTakenFault(
   return new ActionError("TRIGGERS_INVALID", message);
 }
 
-/* Rows that stay the same are not written. */
+/* Removes the other rows. Rows that stay the same are not written. */
 const REMOVE_OTHERS = `
   DELETE FROM http_route WHERE action_id = $1
      AND NOT EXISTS (SELECT FROM unnest($2::text[], $3::text[]) AS wanted (shape, method)
@@ -122,7 +122,10 @@ export function createAddressClaims(): (triggers: readonly Trigger[]) => void {
 }
 
 const isSecret = `settings->'auth'->>'type' = 'secret'`;
-/* $1 app, $2 true for drafts, $3 shapes of the whole path, $4 shapes of the path without its last segment. */
+/**
+ * Selects routes. $1 is the app, $2 is true for drafts, $3 are shapes of the whole path, $4 are shapes of the path without its last
+ * segment.
+ */
 const SELECT_ROUTES = `
   SELECT route.action_id AS "actionId", coalesce(action.master_id, action.id) AS "masterId", route.settings AS "where", secret.sealed,
          app.secrets_version AS "secretsVersion",
@@ -171,13 +174,13 @@ export async function findRoutes(
   );
 }
 
-/** The trigger that answers the method: its own first, then GET for HEAD, then one for all methods. */
+/** Returns the trigger that answers the method: first one for this method, then GET for HEAD, then one for all methods. */
 export function routeFor<R extends Pick<Route, "where">>(routes: readonly R[], method: string): R | undefined {
   const of = (takenCondition: string) => routes.find(({ where }) => (where.method ?? ANY) === takenCondition);
   return of(method) ?? (method === "HEAD" ? of("GET") : undefined) ?? of(ANY);
 }
 
-/** Methods for `Allow`. */
+/** Returns the methods for the header `Allow`. */
 export function allowedMethods(routes: readonly Pick<Route, "where">[]): string {
   const methods = new Set<HttpMethod | "OPTIONS">(routes.flatMap(({ where }) => where.method ?? []));
   if (methods.has("GET")) methods.add("HEAD");

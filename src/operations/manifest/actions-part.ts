@@ -33,7 +33,7 @@ function withWheres(
   });
 }
 
-/** @param sources names of the app's data sources by ID */
+/** Returns the action as an item of the manifest. @param sources names of the app's data sources by ID */
 export function actionItem(row: ActionRow, sources: ReadonlyMap<number, string>): Item {
   const action: ExportedAction = exportedAction(row);
   const triggers = withWheres(action.triggers, ({ dataSourceId, ...where }) => {
@@ -44,7 +44,7 @@ export function actionItem(row: ActionRow, sources: ReadonlyMap<number, string>)
   return { ...action, triggers } as Item;
 }
 
-/** The action as the API accepts it; triggers whose data source is unknown have none. */
+/** Returns the action as the API accepts it. A trigger whose data source is unknown has none. */
 function actionData(item: Item, ids: ReadonlyMap<string, number>, onFault: (fault: PathFault) => void): object {
   if (item.triggers === undefined) return item;
   const triggers = withWheres(item.triggers, ({ dataSource, ...where }, itemPath) => {
@@ -59,13 +59,13 @@ function actionData(item: Item, ids: ReadonlyMap<string, number>, onFault: (faul
   return { ...item, triggers };
 }
 
-/** An item of the manifest as the API accepts it, with faults of its references. */
+/** Action of the manifest as the API accepts it, with faults of its references. */
 export interface ReadyAction {
   entry: ImportEntry;
   faults: PathFault[];
 }
 
-/** Reads code and resolves dependencies, before anything is locked. @param ids of the app's data sources, by name */
+/** Reads code and resolves dependencies before anything is locked. @param ids IDs of the app's data sources by name */
 export async function readyActions(
   steps: ImportSteps,
   { caller, appId }: Pick<PlanContext, "caller" | "appId">,
@@ -103,7 +103,7 @@ async function removeActions(
   }
 }
 
-/** IDs of the drafts that have a live version. */
+/** Returns the IDs of the drafts that have a live version. */
 async function idsOfLive(manager: EntityManager, appId: number): Promise<Set<number>> {
   const sql = `SELECT master_id AS id FROM action WHERE app_id = $1 AND master_id IS NOT NULL`;
   return new Set((await rows<{ id: number }>(manager, sql, [appId])).map(({ id }) => Number(id)));
@@ -114,7 +114,7 @@ export interface ActionsPlan extends PartPlan {
   names: ReadonlySet<string>;
 }
 
-/** @param current the app's drafts by name, locked, with legacy actions */
+/** @param current drafts of the app by name, locked, including legacy actions */
 export async function planActions(
   steps: ImportSteps,
   context: PlanContext,

@@ -1,4 +1,6 @@
-/** Alerts in a manifest, with their actions by name. The value of an alert's setting is not checked: a manifest holds no secrets. */
+/**
+ * Alerts in a manifest, with their actions by name. The value of an alert's setting is not checked, because a manifest contains no secrets.
+ */
 import { isDeepStrictEqual } from "node:util";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -23,7 +25,7 @@ export function alertItem({ rule, action }: NamedRule): Item {
   return { name, condition, action, failures, of, minutes, channel, to, setting, enabled };
 }
 
-/** Placeholder for the action that is looked up when the alert is written. */
+/** ID that stands for an action until the alert is written and the action is looked up. */
 const SOME_ACTION = 1;
 
 function inputOf(item: Item, actions: ReadonlySet<string>, before?: NamedRule): AlertInput {
@@ -88,7 +90,7 @@ export function planAlerts(
   if (writes.length > 0) plan.needs.push("manageAlerts");
   if (removedAlerts.length > 0) plan.needs.push("removeAlerts");
   plan.apply = async () => {
-    // In the order in which the check of alerts locks them.
+    // Alerts are locked in the same order as by the check of alerts.
     await rows(manager, "SELECT FROM alert_rule WHERE app_id = $1 ORDER BY id FOR NO KEY UPDATE", [appId]);
     for (const { rule } of removedAlerts) {
       await deleteRule(manager, appId, rule.id);

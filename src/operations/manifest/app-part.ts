@@ -1,6 +1,6 @@
 /**
- * The app's own properties in a manifest. The name and the starting page are left out, because they differ between the
- * apps that a manifest is applied to.
+ * The app's own properties in a manifest. Name and starting page are left out, because they differ between the apps to which a manifest is
+ * applied.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { EntityManager } from "typeorm";

@@ -12,7 +12,7 @@ export function createAppTypes(options: {
   readClient: () => Promise<string>;
 }) {
   const { manifests, scripts, readClient } = options;
-  /** Text of svc.d.ts. @throws errors of `Manifests.get` */
+  /** Returns the text of svc.d.ts. @throws errors of `Manifests.get` */
   return async (appId: number, reserve?: Parameters<Manifests["get"]>[1]): Promise<string> => {
     const { manifest } = await manifests.get(appId, reserve);
     const declarations = await scripts.draftDeclarations(appId);

@@ -15,7 +15,7 @@ const LIST = "secretBindings";
 
 const nameOf = ({ key, origin }: Pick<SecretBinding, "key" | "origin">): string => `${key} ${origin}`;
 
-/** Bindings in the order of their names. */
+/** Returns bindings in the order of their names. */
 export const bindingItems = (bindings: readonly SecretBinding[]): SecretBinding[] =>
   bindings.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
 
@@ -24,7 +24,7 @@ const normalNameOf = ({ key, origin }: Item): string => {
   return nameOf({ key, origin: (url && normalOrigin(url)) ?? origin });
 };
 
-/** The rules name `bindings[0].origin`. @throws any other error */
+/** Returns the fault with its path: the rules name the field `bindings[0].origin`. @throws any other error */
 function bindingFault(error: unknown): PathFault {
   if (!(error instanceof ActionError)) throw error;
   const message = error.message.replace(/^bindings/, LIST);
@@ -32,15 +32,15 @@ function bindingFault(error: unknown): PathFault {
   return { ...rest, path: path.slice(1) || LIST };
 }
 
-/** Keys of private and protected settings that have a value. */
+/** Returns the keys of private and protected settings that have a value. */
 async function configuredKeys(manager: EntityManager, appId: number): Promise<Set<string>> {
   const statusRows = await readStatus(manager, appId, null);
   return new Set(statusRows.filter(({ updatedAt }) => updatedAt !== null).map(({ key }) => key));
 }
 
 /**
- * The plan names bindings in `missing` whose setting has no value, or whose sealed setting needs its value again because it would get a new
- * destination. The latter are refused when they are applied.
+ * Plans the changes of bindings. `missing` lists bindings whose setting has no value, and bindings whose sealed setting needs its value
+ * again because it would get a new destination. Applying the latter is refused.
  */
 export async function planBindings(
   definitions: BindingDefinitions,
@@ -52,7 +52,7 @@ export async function planBindings(
   if (items === undefined) return plan;
   const currentByName = new Map(before.map((one) => [nameOf(one), one]));
   const namesInManifest = new Set(items.map(normalNameOf));
-  // A promotion keeps bindings that only its target has, like settings.
+  // A promotion keeps bindings that only its target has, as it keeps settings.
   const isPruned = prune && !keepsData;
   const keptBindings = isPruned ? [] : before.filter((one) => !namesInManifest.has(nameOf(one)));
   let bindingsAfter: SecretBinding[];

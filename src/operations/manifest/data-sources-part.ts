@@ -21,7 +21,7 @@ import { type ApplyMode, faultAt, type PartPlan, type PlanContext, repeatedNames
 
 type Item = NonNullable<Manifest["dataSources"]>[number];
 
-/** The app's data sources by name, locked until the end of the transaction if `lock` is set. */
+/** Returns the app's data sources by name. With `lock`, locks them until the end of the transaction. */
 export async function storedSources(executor: Executor, appId: number, lock = false): Promise<StoredDataSource[]> {
   const sql = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 ORDER BY id ${lock ? "FOR NO KEY UPDATE" : ""}`;
   const sourceRows = await rows<StoredDataSource>(executor, sql, [appId]);
@@ -68,7 +68,7 @@ function writeOf(caller: Caller, item: unknown, before: StoredDataSource | null,
 }
 
 export interface SourcesPlan extends PartPlan {
-  /** IDs by name of the data sources after the manifest is applied. */
+  /** IDs by name of the data sources that exist after the manifest is applied. */
   ids: ReadonlyMap<string, number>;
   /** Indexes to build around the transaction. */
   indexes: IndexReplacement[];
@@ -80,7 +80,7 @@ export interface SourcesPlan extends PartPlan {
 
 /**
  * @param reserved IDs for the data sources that are created
- * @throws DATA_SOURCE_NOT_EMPTY for a data source with entries that would be removed
+ * @throws ActionError DATA_SOURCE_NOT_EMPTY for a data source with entries that would be removed
  */
 export async function planSources(
   definitions: SourceDefinitions,
@@ -144,7 +144,7 @@ function writesOf(
   const writes: SourceWrite[] = [];
   for (const [at, item] of items.entries()) {
     try {
-      // Stored names have no blanks around them.
+      // Stored names have no spaces at their ends.
       const name = typeof item.name === "string" ? item.name.trim() : "";
       const write = writeOf(caller, item, currentByName.get(name) ?? null, { prune, keepsData });
       if (write.fields.length > 0) writes.push(write);

@@ -53,7 +53,7 @@ export interface ManifestPlan {
   created: ManifestItem[];
   changed: ManifestItem[];
   removed: ManifestItem[];
-  /** Secret bindings whose setting needs a value in this app; absent if there is none. */
+  /** Secret bindings whose setting needs a value in this app; absent if there are none. */
   missing?: ManifestItem[];
 }
 
@@ -65,29 +65,29 @@ export interface ManifestResult {
 
 export interface ApplyOptions extends ApplyMode {
   appId: number;
-  /** Tags of manifests that the change may start from; undefined for any. */
+  /** Tags of manifests on which the change may be based; undefined for any. */
   precondition: ExpectedTags;
   /** True to report the differences without applying them. */
   isPlan: boolean;
-  /** Throws FORBIDDEN for an operation that the caller may not do. */
+  /** Checks a permission. @throws ActionError FORBIDDEN for an operation that the caller may not do */
   may: (operation: Operation) => void;
   /** Called in the transaction of the change, also if nothing changes. */
   onApplied?: (manager: EntityManager, applied: ApplyResult) => Promise<void>;
 }
 
-/** A manifest that was applied, between the states before and after it. */
+/** Result of applying a manifest: the states before and after it. */
 export interface ApplyResult {
   plan: ManifestPlan;
   before: Manifest;
   after: Manifest;
 }
 
-/** Work before anything is locked. */
+/** Results of the work before anything is locked. */
 interface PreparedParts {
   ready: readonly ReadyAction[];
   /** IDs for the data sources that are created, by name. */
   reserved: ReadonlyMap<string, number>;
-  /** IDs of all data sources, by which the triggers of `ready` name them. */
+  /** IDs of all data sources, to which the triggers of `ready` refer. */
   ids: ReadonlyMap<string, number>;
   /** Indexes that are built already. */
   indexes?: readonly IndexReplacement[];
@@ -132,7 +132,7 @@ function planOf(changes: readonly PartChange[]): ManifestPlan {
   return { created: namesByVerb("created"), changed: namesByVerb("changed"), removed: namesByVerb("removed") };
 }
 
-/** @throws MANIFEST_CHANGED if the app's data sources changed after the work ahead was done */
+/** @throws ActionError MANIFEST_CHANGED if the app's data sources have changed since they were prepared */
 function checkPrepared({ ids, indexes }: SourcesPlan, preparedParts: PreparedParts): void {
   const isSame = [...ids].every(([name, id]) => preparedParts.ids.get(name) === id);
   if (!isSame || (preparedParts.indexes && !isDeepStrictEqual(indexes, preparedParts.indexes))) {
@@ -140,7 +140,7 @@ function checkPrepared({ ids, indexes }: SourcesPlan, preparedParts: PreparedPar
   }
 }
 
-/** Lists that a manifest leaves out: with `prune` they count as empty, otherwise they are ignored. */
+/** Returns the items of a list. A list that the manifest leaves out counts as empty with `prune`, and is ignored otherwise. */
 const listOf = <T>(items: readonly T[] | undefined, { prune }: ApplyMode): readonly T[] | undefined =>
   items ?? (prune ? [] : undefined);
 
@@ -158,7 +158,7 @@ export function createManifests(options: {
 }) {
   const { db, importSteps: steps, settings, sources, definitions, logEvents, intake, bindings } = options;
 
-  /** Current definitions of the app. @param lock true to lock them until the end of the transaction */
+  /** Returns the current definitions of the app. @param lock true to lock them until the end of the transaction */
   async function stored(manager: EntityManager, appId: number, lock: boolean) {
     if (lock) await lockApp(manager, appId);
     const app = await readApp(manager, appId);
@@ -211,7 +211,7 @@ export function createManifests(options: {
     const ofApp = planApp(context, manifest.app, state.app, (fields) => {
       auditedKeys.fields = fields;
     });
-    // Documents from before bindings were in the manifest have no list of them: `prune` does not remove them.
+    // Documents from before bindings were part of manifests have no list of them, so `prune` does not remove bindings then.
     const ofBindings = await planBindings(bindings.definitions, context, manifest.secretBindings, state.bindings);
     const ofSources = await planSources(
       definitions,
@@ -273,7 +273,7 @@ export function createManifests(options: {
     if (change.fields.length > 0) await logEvents.emit(manager, caller, appId, appUpdate(change));
   }
 
-  /** IDs for the data sources that the manifest creates, by name. */
+  /** Reserves IDs by name for the data sources that the manifest creates. */
   async function reserveIds(appId: number, manifest: Manifest): Promise<Map<string, number>> {
     const knownSources = new Set((await storedSources(db.manager, appId)).map(({ name }) => name));
     const names = (manifest.dataSources ?? [])
@@ -284,7 +284,7 @@ export function createManifests(options: {
   }
 
   return {
-    /** @throws REQUEST_INVALID where the document would be larger than MANIFEST_MAX_BYTES, and errors of `reserve` */
+    /** @throws ActionError REQUEST_INVALID if the document would be larger than MANIFEST_MAX_BYTES; errors of `reserve` */
     async get(appId: number, reserve: ReserveBytes = async () => undefined): Promise<TaggedManifest> {
       const [{ bytes }] = (await rows<{ bytes: number }>(db, SIZE, [appId])) as [{ bytes: number }];
       const total = Number(bytes) + (await definitionBytes(db, appId));

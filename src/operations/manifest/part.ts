@@ -1,4 +1,7 @@
-/** Parts of a manifest, one per kind: read, compared with a document, and applied inside one transaction. Types and shared helpers. */
+/**
+ * Types and helpers for the parts of a manifest, one for each kind of definition. A part is read, compared with a document, and applied
+ * inside one transaction.
+ */
 import type { EntityManager } from "typeorm";
 import { ActionError, type PathFault } from "../../errors.js";
 import type { Caller, Operation } from "../../rules/access.js";
@@ -13,7 +16,7 @@ export interface PartChange {
 
 /** How a manifest is applied. */
 export interface ApplyMode {
-  /** True to remove parts that the manifest does not name. */
+  /** True to remove definitions that the manifest does not name. */
   prune: boolean;
   /** True for a promotion of another stage's definitions: values of settings stay, and so do columns and data sources that have entries. */
   keepsData: boolean;
@@ -27,11 +30,11 @@ export interface PlanContext extends ApplyMode {
   appId: number;
 }
 
-/** Changes of one part. `apply` writes them; it is called only if no part has faults. */
+/** Changes of one part. `apply` writes them, and is called only if no part has faults. */
 export interface PartPlan {
   changes: PartChange[];
   faults: PathFault[];
-  /** Operations that the caller must be allowed to do. */
+  /** Operations that the caller must have permission for. */
   needs: Operation[];
   /** Parts that need a value, which a manifest never contains. */
   missing?: { kind: ManifestKind; name: string }[];
@@ -51,10 +54,10 @@ const FIELD_OF_STATUS: readonly [prefix: string, field: string][] = [
   ["INTEGRATION_ORIGINS_", "integrationOrigins"],
 ];
 
-/** A field's path at the start of a message, such as `hooks[0].runOn`. */
+/** Matches a field's path at the start of a message, such as `hooks[0].runOn`. */
 const LEADING_PATH = /^[a-zA-Z]\w{0,60}(?:\.\w{1,60}|\[\d{1,6}\]){0,20}/;
 
-/** The path of a fault inside an item, by its message or its status. */
+/** Returns the path of a fault inside an item, from its message or its status. */
 function innerPath({ status, message, path: known }: ActionError, fields: readonly string[]): string {
   if (known !== undefined) return `.${known}`;
   const path = LEADING_PATH.exec(message)?.[0] ?? "";
@@ -64,13 +67,17 @@ function innerPath({ status, message, path: known }: ActionError, fields: readon
   return field === undefined ? "" : `.${field}`;
 }
 
-/** @param place of the item, such as `actions[3]` @throws FORBIDDEN, and any other error that is no ActionError */
+/**
+ * Converts the error of an item to a fault.
+ * @param place path of the item, such as `actions[3]`
+ * @throws FORBIDDEN, and any error that is not an ActionError
+ */
 export function faultAt(place: string, error: unknown, fields: readonly string[]): PathFault {
   if (!(error instanceof ActionError) || error.status === "FORBIDDEN") throw error;
   return { path: place + innerPath(error, fields), status: error.status, error: error.message };
 }
 
-/** A fault for each name that an earlier item of the list has. */
+/** Returns a fault for each name that an earlier item of the list has. */
 export function repeatedNames(field: string, key: string, items: readonly Record<string, unknown>[]): PathFault[] {
   const seen = new Set<unknown>();
   return items.flatMap((item, at) => {

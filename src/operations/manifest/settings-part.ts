@@ -33,7 +33,7 @@ function checkItem({ key, tier, value, secret }: Item): void {
 /** Writes of a plan, by kind. */
 interface SettingWrites {
   values: [string, unknown][];
-  /** Keys without a value, by whether their values are secret. */
+  /** Keys without a value. The two lists tell whether their values are secret. */
   declared: { secret: string[]; shown: string[] };
   removed: string[];
 }

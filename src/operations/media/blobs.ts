@@ -1,6 +1,6 @@
 /**
- * Bookkeeping of blobs: the quota of an app's media, reserved before the first byte arrives, and blobs that are no
- * longer needed. Contents belong to files, locations to the store.
+ * Keeps track of blobs: reserves the quota of an app's media before the first byte arrives, and finds blobs that are no longer needed.
+ * `files` knows their contents, the store their locations.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -9,12 +9,12 @@ import { FairSemaphore } from "../../engine/fair-semaphore.js";
 import { ActionError } from "../../errors.js";
 import { MEDIA_BLOB_MIN_BYTES } from "../../limits.js";
 
-/** Lease of a blob that is being received, and its renewal interval; the lease of a dead process ends within a minute. */
+/** Lease of a blob that is being received, and its renewal interval. The lease of a dead process ends within a minute. */
 const HOLD_SECONDS = 60;
 const RENEW_MS = 15_000;
 
 /**
- * Concurrent writes for uploads. Writes of one app wait for each other at its usage row: hundreds of them would occupy
+ * Maximum number of concurrent writes for uploads. Writes of one app wait for each other at its usage row: hundreds of them would occupy
  * every connection of the process.
  */
 const CONCURRENT_WRITES = 2;
@@ -22,9 +22,9 @@ const WRITES_OF_APP = 1;
 
 const HOLD_END = `now() + ${HOLD_SECONDS} * interval '1 second'`;
 
-/*
- * $1 app, $2 bytes, $3 quota (null: none), $4 key. Returns no row if the quota is exceeded. Concurrent calls wait for
- * each other here.
+/**
+ * Reserves quota. $1 is the app, $2 the bytes, $3 the quota (null: none), $4 the key. Returns no row if the quota would be exceeded.
+ * Concurrent calls wait for each other here.
  */
 const RESERVE_BLOB = `
   WITH taken AS (
@@ -36,30 +36,28 @@ const RESERVE_BLOB = `
   ON CONFLICT (key) DO UPDATE SET bytes = blob.bytes + excluded.bytes
   RETURNING key`;
 
-/*
- * $1 key, $2 bytes. The blob belongs to a file from now on. Returns no row if its lease had expired and it was removed.
- */
+/* Gives a blob to a file. $1 is the key, $2 the bytes. Returns no row if the blob's lease had expired and it was removed. */
 const SETTLE_BLOB = `
   WITH before AS (SELECT key, app_id, bytes FROM media_blob WHERE key = $1 AND held_until <> '-infinity' FOR NO KEY UPDATE),
   settled AS (UPDATE media_blob SET bytes = $2, held_until = NULL FROM before WHERE media_blob.key = before.key RETURNING before.app_id),
   counted AS (UPDATE media_usage SET bytes = media_usage.bytes + $2 - before.bytes FROM before WHERE media_usage.app_id = before.app_id)
   SELECT app_id FROM settled`;
 
-/*
- * $1 key. Returns no row if a file uses it, so that it must not be removed. After a row was returned, no file can use
- * it any more.
+/**
+ * Gives up a blob. $1 is the key. Returns no row if a file uses the blob, which must then not be removed. After a row was returned, no file
+ * can use the blob any more.
  */
 const ABANDON_BLOB =
   "UPDATE media_blob SET held_until = '-infinity' WHERE key = $1 AND held_until IS NOT NULL RETURNING key";
 
-/* $1 key: removes its row and its share of the quota. */
+/* Removes the row of the blob $1 and its share of the quota. */
 const RELEASE = `
   WITH gone AS (DELETE FROM media_blob WHERE key = $1 AND held_until = '-infinity' RETURNING app_id, bytes)
   UPDATE media_usage SET bytes = media_usage.bytes - gone.bytes FROM gone WHERE media_usage.app_id = gone.app_id`;
 
 export type Blobs = ReturnType<typeof createBlobs>;
 
-/** @param quotaBytes quota of one app; 0 is unlimited */
+/** @param quotaBytes quota of one app; 0 means unlimited */
 export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaBytes: number; log: Logger }) {
   const heldKeys = new Set<string>();
   const line = new FairSemaphore(CONCURRENT_WRITES, WRITES_OF_APP);
@@ -91,10 +89,10 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
   return {
     inTurn: writeInTurn,
 
-    /** Bytes that count for a blob of this size. */
+    /** Returns the bytes that count for a blob of this size. */
     counted: (bytes: number) => Math.max(bytes, MEDIA_BLOB_MIN_BYTES),
 
-    /** Reserves bytes for the blob, or more of them. @throws PAYLOAD_TOO_LARGE if the app's quota is exceeded */
+    /** Reserves bytes for the blob, or additional ones. @throws ActionError PAYLOAD_TOO_LARGE if the app's quota is exceeded */
     async reserve(appId: number, key: string, bytes: number): Promise<void> {
       const quotaOrNull = quotaBytes === 0 ? null : quotaBytes;
       holdKey(key);
@@ -104,7 +102,10 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       throw new ActionError("PAYLOAD_TOO_LARGE", message);
     },
 
-    /** Call it in the transaction that stores the file. @throws OVERLOADED if the lease of the blob has expired */
+    /**
+     * Gives the blob to a file. Call it in the transaction that stores the file.
+     * @throws ActionError OVERLOADED if the lease of the blob has expired
+     */
     async settle(executor: Executor, key: string, bytes: number): Promise<void> {
       const settled = await rows(executor, SETTLE_BLOB, [key, Math.max(bytes, MEDIA_BLOB_MIN_BYTES)]);
       if (settled.length === 0)
@@ -122,8 +123,8 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
     },
 
     /**
-     * Removes the blob by `remove` and its row, unless a file uses it: a commit may have succeeded without an answer.
-     * @param appId app of its upload; the sweep, which removes blobs one by one, need not pass it
+     * Removes the blob by `remove`, and its row, unless a file uses the blob: a commit may have succeeded although its response was lost.
+     * @param appId app of the upload; the sweep, which removes blobs one by one, need not pass it
      */
     async drop(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
       heldKeys.delete(key);
@@ -133,7 +134,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       await writeInTurn(appId, () => rows(db, RELEASE, [key]));
     },
 
-    /** The first blobs that are not needed. */
+    /** Returns the first blobs that are not needed. */
     async unneeded(limit: number): Promise<string[]> {
       const blobRows = await rows<{ key: string }>(
         db,
@@ -154,7 +155,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       return blobRows.map(({ key }) => key);
     },
 
-    /** Bytes that the app's media use of its quota. */
+    /** Returns the bytes of its quota that the app's media use. */
     async usage(appId: number): Promise<number> {
       const [blobRows] = await rows<{ bytes: number }>(db, "SELECT bytes FROM media_usage WHERE app_id = $1", [appId]);
       return blobRows?.bytes ?? 0;

@@ -1,4 +1,4 @@
-/** Contents of a file for a request: the bytes or a range of them, the thumbnail, or a converted picture. Sends nothing. */
+/** Provides a file's contents for a request: the bytes or a range of them, the thumbnail, or a converted picture. Sends nothing. */
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
 import { BlobMissing, type BlobStore, type ByteRange } from "../../engine/blob-store/blob.js";
@@ -16,19 +16,19 @@ import type { FileRow } from "./media-rows.js";
 export interface MediaContents {
   name: string;
   contentType: string;
-  /** null if unknown until they are produced. */
+  /** Number of bytes; null if it is unknown until they are produced. */
   bytes: number | null;
-  /** A strong entity tag with its quotes. */
+  /** Strong entity tag with its quotes. */
   tag: string;
-  /** True if everyone may read them, so that shared caches may store them. */
+  /** True if everyone can read the contents, so that shared caches can store them. */
   isPublic: boolean;
   /** False for a picture that could not be decoded. */
   isReadable: boolean;
-  /** @throws FILE_NOT_FOUND if the store has lost them, REQUEST_INVALID, OVERLOADED */
+  /** Opens the contents. @throws ActionError FILE_NOT_FOUND if the store has lost them, REQUEST_INVALID, OVERLOADED */
   open(range?: ByteRange): Promise<Readable>;
 }
 
-/** Picture types whose derived pictures may keep the type. */
+/** Picture types that derived pictures keep. */
 const OWN_FORMATS: Readonly<Record<string, PictureFormat>> = {
   "image/jpeg": "jpeg",
   "image/png": "png",

@@ -1,4 +1,7 @@
-/** Files of an app's media as entries: find, list, rename, move, delete. uploads.ts receives their bytes, contents.ts sends them. */
+/**
+ * Files of an app's media as entries: finds, lists, renames, moves and deletes them. uploads.ts receives their bytes, contents.ts sends
+ * them.
+ */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { MediaFile } from "../../data/media-types.js";
@@ -28,7 +31,7 @@ export function createFiles(options: {
 }) {
   const { db, callers, folders, intake, baseUrl, giveUp, removeUnneeded } = options;
 
-  /** @throws FILE_NOT_FOUND; callers under access rules get the same error as for a file without rules */
+  /** Finds a file. @throws ActionError FILE_NOT_FOUND; callers under access rules get the same error as for a file without rules */
   async function requireFile(
     grants: MediaGrants,
     appId: number,
@@ -105,7 +108,7 @@ export function createFiles(options: {
       return toFile(row, appId, baseUrl);
     },
 
-    /** Files of the app that the caller may read, newest first. */
+    /** Lists the files of the app that the caller can read, the newest first. */
     async list(admission: AdmittedRequest, appId: number, paging: { limit?: number | null; offset?: number | null }) {
       const grants = await callers.of(admission);
       const { limit, offset } = page(paging);

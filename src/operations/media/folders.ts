@@ -1,4 +1,4 @@
-/** Folders of an app's media: create, list, rename, move, delete with their contents. */
+/** Folders of an app's media: creates, lists, renames, moves and deletes them with their contents. */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
@@ -28,9 +28,9 @@ import { auditMedia } from "./media-trail.js";
 import { isVisibleFile, isVisibleFolder, type MediaFilter, type VisibleMedia, visibleTo } from "./visible-media.js";
 
 export interface FolderListing {
-  /** The listed folder; null for the top level, and for a search. */
+  /** Listed folder; null for the top level, and for a search. */
   folder: MediaFolder | null;
-  /** The parent folders, from the top; only for the app itself. */
+  /** Parent folders from the top; only for the app itself. */
   path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];
@@ -40,19 +40,19 @@ export interface FolderListing {
 
 export interface ListingOptions {
   folderId?: unknown;
-  /** Part of a name in any case, anywhere in the app. */
+  /** Part of a name, in any case and anywhere in the app. */
   name?: unknown;
   limit?: number | null;
   offset?: number | null;
 }
 
-/** The folder and all folders inside. $1 app, $2 folder. */
+/** Selects the folder and all folders inside. $1 is the app, $2 the folder. */
 const TREE = `
   WITH RECURSIVE tree AS (
     SELECT id FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT below.id FROM media_folder AS below JOIN tree ON below.app_id = $1 AND below.parent_id = tree.id)`;
 
-/** Number of folders above and of levels below: at most FOLDER_DEPTH_MAX together with the folder. */
+/** Selects the number of folders above and of levels below. Together with the folder, they are at most FOLDER_DEPTH_MAX. */
 const SELECT_DEPTH = `
   WITH RECURSIVE up AS (
     SELECT parent_id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
@@ -64,7 +64,7 @@ const SELECT_HEIGHT = `
     UNION ALL SELECT below.id, step + 1 FROM media_folder AS below JOIN down ON below.app_id = $1 AND below.parent_id = down.id)
   SELECT coalesce(max(step), 0)::int AS depth FROM down`;
 
-/** The folders above, top level first. $1 app, $2 folder. */
+/** Selects the folders above, the top level first. $1 is the app, $2 the folder. */
 const PATH = `
   WITH RECURSIVE up AS (
     SELECT id, name, parent_id, 0 AS step FROM media_folder WHERE app_id = $1 AND id = $2
@@ -97,7 +97,7 @@ export function createFolders(options: {
 }) {
   const { db, callers, intake, baseUrl, giveUp, removeUnneeded } = options;
 
-  /** @throws FOLDER_NOT_FOUND; callers under access rules get the same error as for a folder without rules */
+  /** Finds a folder. @throws ActionError FOLDER_NOT_FOUND; callers under access rules get the same error as for a folder without rules */
   async function requireFolder(
     grants: MediaGrants,
     appId: number,
@@ -109,7 +109,7 @@ export function createFolders(options: {
     throw grants.isTrusted ? new ActionError("FOLDER_NOT_FOUND") : grants.refusal();
   }
 
-  /** Rules for new items in the folder; none at the top level. */
+  /** Returns the rules for new items in the folder. The top level has none. */
   async function rulesAt(
     grants: MediaGrants,
     appId: number,
@@ -172,15 +172,15 @@ export function createFolders(options: {
     return (await rows<FolderRow>(db, sql, [appId, value, ...(visibleMedia ?? [null, null])])).map(toFolder);
   }
 
-  /** @throws as `need` if rules show nothing, also at the top level */
+  /** Checks that rules show the caller anything, also at the top level. @throws as `need` */
   function checkSomething(grants: MediaGrants, { folder, folders, pagination }: FolderListing): void {
     const isEmpty = folders.length === 0 && pagination.total === 0;
     if (!grants.isTrusted && folder === null && isEmpty) throw grants.refusal();
   }
 
   /**
-   * Returns the folder that a request names. Callers under access rules get the same error for a text that is no id as
-   * for a folder that they may not see.
+   * Returns the folder that a request names. Callers under access rules get the same error for a text that is not an ID as for a folder
+   * that they cannot see.
    */
   function namedFolder(grants: MediaGrants, value: unknown, field?: string): number | null {
     try {
@@ -196,7 +196,7 @@ export function createFolders(options: {
     const row = id === null ? null : await requireFolder(grants, appId, id);
     if (row) grants.need(row.rules, "read");
     const requestedName = typeof input.name === "string" && input.name !== "" ? input.name : null;
-    // No name contains NUL, and PostgreSQL rejects it.
+    // No name contains a NUL character, and PostgreSQL would reject it.
     if (requestedName?.includes("\0") && !grants.isTrusted) throw grants.refusal();
     const fileCondition: MediaFilter =
       requestedName === null
@@ -221,7 +221,7 @@ export function createFolders(options: {
     return db
       .transaction(async (manager) => {
         await lockApp(manager, appId);
-        // Checked again, because the folder may have been removed meanwhile.
+        // The folder is checked again, because it may have been removed meanwhile.
         await rulesAt(grants, appId, parentId, manager);
         await checkCount(manager, appId);
         await checkParent(manager, appId, null, parentId);
@@ -278,7 +278,7 @@ export function createFolders(options: {
       });
   }
 
-  /** Every file and folder inside must be granted too: they may have their own rules. */
+  /** Checks every file and folder inside, because they may have their own rules. */
   async function checkDeletable(grants: MediaGrants, manager: EntityManager, appId: number, id: number): Promise<void> {
     if (grants.isTrusted) return;
     const own = await rows<{ rules: MediaRules }>(

@@ -1,4 +1,7 @@
-/** Signed URLs of one file's contents for clients without a credential, with an expiry. Stores nothing; a URL contains no token. */
+/**
+ * Signed URLs of one file's contents for clients without a credential. They expire. The service stores nothing, and a URL contains no
+ * token.
+ */
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { linkSeconds } from "../../rules/media-fields.js";
@@ -7,7 +10,7 @@ import type { Files } from "./files.js";
 import type { MediaCallers } from "./media-callers.js";
 import { contentsUrl } from "./media-rows.js";
 
-/** Purpose of the derived key: other purposes derive other keys from the same ring. */
+/** Purpose of the derived key. Other purposes derive other keys from the same key ring. */
 const LINK_PURPOSE = "svc media link 1";
 
 export interface MediaLink {
@@ -44,7 +47,7 @@ export function createLinks(options: { ring: KeyRing; callers: MediaCallers; fil
       return { url, expiresAt: new Date(expires * 1000).toISOString() };
     },
 
-    /** True if this service signed it with a key that it still has, and it has not expired. */
+    /** True if this service signed the URL with a key that it still has, and the URL has not expired. */
     holds(appId: number, id: number, { expires, signature }: LinkClaim): boolean {
       if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
       if (Number(expires) * 1000 <= Date.now()) return false;

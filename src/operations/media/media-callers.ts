@@ -1,4 +1,4 @@
-/** Rights of a caller on a folder or a file: all of them for the app itself, for others those that access rules grant to their user. */
+/** Rights of a caller on a folder or a file: the app itself has all rights, other callers those that access rules grant to their user. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -10,19 +10,22 @@ import type { Emitter } from "../records/log-events.js";
 
 export type MediaRules = readonly MediaRule[] | null;
 
-/** The rights of one caller, whose user is read once. */
+/** Rights of one caller, whose user is read once. */
 export interface MediaGrants {
   isTrusted: boolean;
   has(rules: MediaRules, right: MediaRight): boolean;
-  /** @throws UNAUTHORIZED, FORBIDDEN: the same whether or not the item exists; then the deferred fault of the request */
+  /**
+   * Checks a right.
+   * @throws ActionError UNAUTHORIZED or FORBIDDEN, the same whether or not the item exists; then the deferred fault of the request
+   */
   need(rules: MediaRules, right: MediaRight): void;
-  /** For a move: the rules at the target must not grant a right that the current rules do not. @throws as `need` */
+  /** Checks a move: the rules at the target must not grant a right that the current rules do not grant. @throws as `need` */
   needNoMore(after: MediaRules, before: MediaRules): void;
-  /** The error for a missing right. */
+  /** Returns the error for a missing right. */
   refusal(): ActionError;
 }
 
-/** Events of anonymous callers count as those of the page's visitors. */
+/** Emitter for anonymous callers. Their events count as those of the page's visitors. */
 const ANONYMOUS_EMITTER = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
 
 /** Returns the emitter for events of this caller. */
@@ -65,7 +68,7 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
           reportDeferred(admission);
         },
         needNoMore(after, before) {
-          // `create` is checked at the target itself.
+          // The target itself checks `create`.
           const gainedRights = MEDIA_RIGHTS.some(
             (right) => right !== "create" && has(after, right) && !has(before, right),
           );

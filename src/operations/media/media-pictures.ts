@@ -13,7 +13,7 @@ import {
   THUMBNAIL,
 } from "../../limits.js";
 
-/** Leaves cores to runs. */
+/** Number of concurrent conversions, which leaves processor cores to runs. */
 const RESIZE_SLOTS = Math.max(1, Math.floor(availableParallelism() / 2));
 
 export type MediaPictures = ReturnType<typeof createMediaPictures>;
@@ -70,7 +70,7 @@ export function createMediaPictures({ pictures }: { pictures: Pictures }) {
       );
     },
 
-    /** @param key of the result: equal keys have equal bytes. @throws REQUEST_INVALID, OVERLOADED */
+    /** Converts a picture. @param key key of the result: equal keys have equal bytes @throws ActionError REQUEST_INVALID, OVERLOADED */
     async resize(
       appId: number,
       key: string,

@@ -6,7 +6,7 @@ import type { MediaRules } from "./media-callers.js";
 
 export interface FolderRow extends Omit<MediaFolder, "createdAt" | "updatedAt"> {
   ownRules: MediaRules;
-  /** Effective rules: its own, or else those of the nearest folder above. */
+  /** Effective rules: the item's own, or those of the nearest folder above that has rules. */
   rules: MediaRules;
   createdAt: Date;
   updatedAt: Date;
@@ -30,7 +30,7 @@ export interface FileRow {
   updatedAt: Date;
 }
 
-/** The file or folder to change, and the states that the change may start from. */
+/** File or folder to change, and the states on which the change may be based. */
 export interface MediaTarget {
   appId: number;
   id: number;
@@ -64,7 +64,7 @@ export const toFolder = ({ ownRules: _, rules: __, createdAt, updatedAt, ...fold
   updatedAt: updatedAt.toISOString(),
 });
 
-/** Returns the URL of a file's contents. @param baseUrl of the service, without a trailing slash */
+/** Returns the URL of a file's contents. @param baseUrl URL of the service, without a trailing slash */
 export const contentsUrl = (baseUrl: string, appId: number, id: number): string =>
   `${baseUrl}/v1/apps/${appId}/media/files/${id}/contents`;
 

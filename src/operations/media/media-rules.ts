@@ -1,4 +1,7 @@
-/** Access rules of folders and files. Only callers of the app itself can read and change them, not the visitors and users that they apply to. */
+/**
+ * Access rules of folders and files. Only callers of the app itself can read and change the rules, not the visitors and users to whom they
+ * apply.
+ */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -18,9 +21,9 @@ const TABLES = { file: "media_file", folder: "media_folder" } as const;
 export type RuledKind = keyof typeof TABLES;
 
 export interface OwnRules {
-  /** null: the rules of the nearest folder with rules apply; without any, only the app itself has access. */
+  /** Rules of the item; null if those of the nearest folder with rules apply. Without any rules, only the app itself has access. */
   accessRules: MediaRules;
-  /** Last change of the file or folder, ISO 8601. */
+  /** Time of the last change of the file or folder, ISO 8601. */
   updatedAt: string;
 }
 
@@ -52,7 +55,7 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
       return readRules(await trustedGrants(admission), kind, target);
     },
 
-    /** Replaces them. @throws REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED */
+    /** Replaces the rules. @throws ActionError REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED */
     async set(admission: AdmittedRequest, kind: RuledKind, target: MediaTarget, body: unknown): Promise<OwnRules> {
       const { appId, id, precondition } = target;
       const grants = await trustedGrants(admission);
@@ -62,7 +65,7 @@ export function createRulesOfMedia(options: { db: DataSource; callers: MediaCall
       const text = accessRules && JSON.stringify(accessRules);
       const updatedAt = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
-        // Uses the transaction's own connection: a second one from the pool could be the one that waits for this lock.
+        // The check uses the transaction's own connection, because a second one from the pool could wait for this lock.
         if (precondition) requireCurrent(await readRules(grants, kind, target, manager), precondition);
         const sql = `UPDATE ${TABLES[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
                       WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;

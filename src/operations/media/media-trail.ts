@@ -5,7 +5,7 @@ import { recordChange } from "../records/audit.js";
 
 const RECORDED_CALLERS = ["editor", "admin", "api"];
 
-/** Call it in the transaction of the change. `data` has ids, names and fields, never contents. */
+/** Writes an entry in the transaction of the change. `data` has IDs, names and fields, never contents. */
 export async function auditMedia(
   executor: Executor,
   { caller }: AdmittedRequest,

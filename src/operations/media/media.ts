@@ -26,9 +26,9 @@ import { createMediaSweep } from "./sweep.js";
 import { createUploads } from "./uploads.js";
 
 const MB = 2 ** 20;
-/** Concurrent uploads; others wait for their turn, per app. */
+/** Maximum number of concurrent uploads. Others wait for their turn, per app. */
 const READ_AT_ONCE = 4;
-/** Maximum blobs of one deletion that are removed before the response; the sweep removes the rest. */
+/** Maximum number of blobs of one deletion that are removed before the response. The sweep removes the rest. */
 const REMOVED_AT_ONCE = 200;
 
 export type Media = Awaited<ReturnType<typeof createMedia>>;

@@ -1,4 +1,4 @@
-/** Checks that all API processes on one database use one media store. Read it when a start is refused because of its store. */
+/** Checks that all API processes on one database use one media store. Read this file when a start is refused because of its store. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -7,7 +7,7 @@ import { StartError } from "../../errors.js";
 
 const CLAIM_STORE = "UPDATE media_store SET identity = $1 WHERE identity IS NULL OR identity = $2 RETURNING identity";
 
-/* $1 this process. */
+/* Selects the processes that use the store; $1 is this process. */
 const USE = `
   SELECT EXISTS (SELECT FROM instance WHERE id <> $1 AND 'api' = ANY (roles) AND lease_until >= now()) AS "isServed",
          EXISTS (SELECT FROM media_file) AS "hasFiles"`;
@@ -17,7 +17,7 @@ const isLocal = (identity: string): boolean => !identity.startsWith("s3:");
 const WAYS_OUT =
   "give every process the same DATA_DIR/media, on a shared volume, or the same bucket by MEDIA_URL (docs/operate/several-machines.md)";
 
-/** The recorded identity of the database's media store; null before the first API process has started. */
+/** Returns the recorded identity of the database's media store; null before the first API process has started. */
 export async function recordedIdentity(db: DataSource): Promise<string | null> {
   const [own] = await rows<{ identity: string | null }>(db, "SELECT identity FROM media_store");
   return own!.identity;
@@ -25,7 +25,7 @@ export async function recordedIdentity(db: DataSource): Promise<string | null> {
 
 /**
  * Records the store of an API process as the database's.
- * @param where the store, for people
+ * @param where description of the store for people
  * @throws StartError if the files are in another store
  */
 export async function claimStore(options: {
@@ -50,7 +50,7 @@ export async function claimStore(options: {
         "If that store is lost, run UPDATE media_store SET identity = NULL",
     );
   }
-  // Of two processes that start at the same time, the first one's store is recorded and the other is refused.
+  // If two processes start at the same time, the store of the first one is recorded, and the other is refused.
   if ((await rows(db, CLAIM_STORE, [identity, recorded])).length === 0) return claimStore(options);
   if (recorded !== null) log.warn({ store: where }, "the media store has changed");
 }

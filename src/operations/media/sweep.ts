@@ -1,6 +1,6 @@
 /**
- * Synchronizes the store and the database: removes blobs that are not needed, and finds leftovers in either. Files that only the database
- * has are reported to the operator and never deleted: a bucket may be unavailable.
+ * Synchronizes the store and the database: removes blobs that are not needed, and finds leftovers in either. Reports files that only the
+ * database has to the operator and never deletes them, because a bucket may be unavailable.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -9,28 +9,30 @@ import type { BlobStore } from "../../engine/blob-store/blob.js";
 import type { Reception } from "../../engine/reception.js";
 import type { Blobs } from "./blobs.js";
 
-/** Key of the lock that a running backup holds while it reads the files of its moment. An arbitrary number, used by nothing else. */
+/** Key of the lock that a running backup holds while it reads the files of one moment. It is an arbitrary number that nothing else uses. */
 export const BACKUP_LOCK = 7_203_114_285_023;
-/* The lock is released when the statement ends. */
+/* Selects whether no backup runs. The lock is released when the statement ends. */
 const NO_BACKUP = "SELECT pg_try_advisory_xact_lock_shared($1) AS free";
 
 const EVERY_MS = 30_000;
 const COMPARE_EVERY_MS = 6 * 3_600_000;
 const BATCH = 500;
-/** A blob without a row may have a row that is not committed yet, and a received file may still wait to be checked. */
+/**
+ * Age in milliseconds below which a blob is left alone: its row may not be committed yet, or a received file may still wait for its check.
+ */
 const YOUNG_MS = 3_600_000;
-/** Maximum ids of lost files in the log. */
+/** Maximum number of IDs of lost files in the log. */
 const NAMED_FILES_MAX = 20;
 
-/* $1 keys in the store, $2 maximum creation time of the rows. */
+/* Marks lost files. $1 are the keys in the store, $2 is the maximum creation time of the rows. */
 const MARK_LOST = `
   UPDATE media_blob SET lost_at = now() WHERE held_until IS NULL AND lost_at IS NULL AND key = ANY ($1)`;
 const UNMARK_FOUND = "UPDATE media_blob SET lost_at = NULL WHERE lost_at IS NOT NULL AND key = ANY ($1)";
 
 export interface SweepResult {
-  /** Files that only the store had; they are removed. */
+  /** Number of files that only the store had and that were removed. */
   orphans: number;
-  /** Ids of files that only the database has. */
+  /** IDs of files that only the database has. */
   lost: number[];
 }
 
@@ -49,16 +51,16 @@ export function createMediaSweep(options: {
   let isStopped = false;
   let comparedAt = Date.now();
 
-  /** The file has been deleted by now, so a backup that starts later does not contain it. */
+  /** True if no backup runs. The file has been deleted by now, so a backup that starts later does not contain it. */
   const mayRemove = async () => (await rows<{ free: boolean }>(db, NO_BACKUP, [BACKUP_LOCK]))[0]!.free;
 
-  /** Removes it from the store and from the folder of received files, in case its process died in between. */
+  /** Removes a blob from the store, and from the folder of received files, in case its process died between both. */
   async function removeBytes(key: string): Promise<void> {
     await reception.discard(key);
     await store.remove(key);
   }
 
-  /** Does nothing during a backup: a later sweep removes it. */
+  /** Removes a blob. Does nothing during a backup: a later sweep removes it. */
   async function removeBlob(key: string): Promise<void> {
     if (await mayRemove()) await blobs.drop(key, removeBytes);
   }
@@ -140,7 +142,7 @@ export function createMediaSweep(options: {
     /** One sweep. Returns the Unix time in milliseconds of the next one. */
     async sweep(): Promise<number> {
       await reception.sweep(YOUNG_MS);
-      // Compared with another store, every file would be missing.
+      // Compared with a store that is not the database's, every file would be missing.
       if (!(await isOwnStore())) return Date.now() + EVERY_MS;
       await removeUnneeded();
       if (Date.now() - comparedAt >= COMPARE_EVERY_MS && !isStopped) {

@@ -33,7 +33,7 @@ import type { MediaPictures } from "./media-pictures.js";
 import { findFile, toFile } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
 
-/** Bytes that are reserved at a time for a file of unknown length. */
+/** Number of bytes that are reserved at a time for a file of unknown length. */
 const STEP_BYTES = 4 * 1024 * 1024;
 
 /** An upload whose bytes are in the store, before it becomes a file. */
@@ -47,13 +47,13 @@ interface Stored extends Received {
 
 export interface Upload {
   /**
-   * Receives one file. `folderId` and `name` if they are known by then.
-   * @throws PAYLOAD_TOO_LARGE, REQUEST_INVALID, OVERLOADED, FOLDER_NOT_FOUND, UNAUTHORIZED, FORBIDDEN
+   * Receives one file. `folderId` and `name` are passed if they are known by then.
+   * @throws ActionError PAYLOAD_TOO_LARGE, REQUEST_INVALID, OVERLOADED, FOLDER_NOT_FOUND, UNAUTHORIZED, FORBIDDEN
    */
   receive(source: AsyncIterable<Buffer>, filename: string | undefined, folderId: number | null): Promise<void>;
-  /** Creates files of all uploads, or none. `name` is for a single one. */
+  /** Creates the files of all uploads, or none. `name` is allowed for a single one. */
   finish(fields: { folderId: number | null; name?: unknown }): Promise<MediaFile[]>;
-  /** Releases what did not become a file. Call it at the end in every case. */
+  /** Releases uploads that did not become files. Call it at the end in every case. */
   close(): Promise<void>;
 }
 
@@ -80,7 +80,7 @@ const INSERT_FILE = `
   INSERT INTO media_file (app_id, folder_id, name, content_type, bytes, checksum, width, height, blob_key, thumbnail_key, user_id)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
 
-/** Slots for uploads: each app may hold half of what the others leave. */
+/** Slots for uploads. Each app can hold half of what the others leave. */
 class UploadSlots {
   private readonly byApp = new Map<number, number>();
   private taken = 0;
@@ -230,7 +230,7 @@ export function createUploads(options: UploadsOptions) {
     };
   }
 
-  /** The uploads of one request. */
+  /** Receives the uploads of one request. */
   function upload(
     admission: AdmittedRequest,
     appId: number,
@@ -303,7 +303,7 @@ export function createUploads(options: UploadsOptions) {
   }
 
   return {
-    /** @param length Content-Length as an estimate of the files' size; null if absent @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
+    /** @param length Content-Length as an estimate of the files' size, or null @throws ActionError RATE_LIMIT_EXCEEDED, OVERLOADED */
     async begin(admission: AdmittedRequest, appId: number, length: number | null): Promise<Upload> {
       const grants = await callers.of(admission);
       intake.take(emitterOf(admission), appId, 0);

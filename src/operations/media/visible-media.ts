@@ -1,12 +1,12 @@
 /**
- * SQL conditions for the files and folders that a caller may read: lists apply the access rules before they count and
- * cut pages, so that totals and `hasMore` reveal nothing about hidden files.
+ * SQL conditions for the files and folders that a caller can read. Lists apply the access rules before they count and cut pages, so that
+ * totals and `hasMore` reveal nothing about hidden files.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { MediaGrants, MediaRules } from "./media-callers.js";
 
-/** Files and folders of a list. $1 in the conditions is the app, $2 the value. */
+/** Condition for files and folders of a list. In the conditions, $1 is the app and $2 the value. */
 export interface MediaFilter {
   appId: number;
   files: string;
@@ -14,19 +14,19 @@ export interface MediaFilter {
   value: unknown;
 }
 
-/** $3 and $4 of a condition: file rules that grant reading, and folders whose rules do. Null grants everything. */
+/** Values of $3 and $4 in a condition: file rules that grant reading, and folders whose rules do. Null grants everything. */
 export type VisibleMedia = readonly [ownRules: string[], folderIds: number[]] | null;
 
 const VISIBLE_FILE =
   "(access_rules::jsonb = ANY ($3::jsonb[]) OR (access_rules IS NULL AND folder_id = ANY ($4::bigint[])))";
 const VISIBLE_FOLDER = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)";
-/** Names both parameters, so that all lists have the same parameters. */
+/** Condition that is always true and contains both parameters, so that all lists have the same parameters. */
 const SEES_EVERYTHING = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
 
 export const isVisibleFile = (visible: VisibleMedia): string => (visible === null ? SEES_EVERYTHING : VISIBLE_FILE);
 export const isVisibleFolder = (visible: VisibleMedia): string => (visible === null ? SEES_EVERYTHING : VISIBLE_FOLDER);
 
-/** Folders by their effective rules: their own, or those of the nearest folder above. */
+/** Selects folders by their effective rules: their own, or those of the nearest folder above. */
 const FOLDERS_BY_RULES = `
   WITH RECURSIVE tree AS (
     SELECT id, access_rules AS rules FROM media_folder WHERE app_id = $1 AND parent_id IS NULL

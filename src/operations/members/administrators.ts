@@ -1,4 +1,4 @@
-/** Administrators of the service list, add and remove each other. One who can sign in always remains. */
+/** Administrators of the service: they list, add and remove each other. At least one who can sign in always remains. */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -11,24 +11,24 @@ import { recordAccess } from "../accounts/access-events.js";
 import { revokeInvalidLinks } from "../accounts/overtaken-links.js";
 import { END_SESSIONS } from "./members.js";
 
-/* True for a person with a passphrase, a passkey or an identity at a provider. */
+/* Condition for a person with a passphrase, a passkey or an identity at a provider. */
 const CAN_SIGN_IN = `(passphrase_hash IS NOT NULL OR EXISTS (SELECT FROM passkey WHERE passkey.person_id = person.id)
   OR EXISTS (SELECT FROM person_identity WHERE person_identity.person_id = person.id))`;
 const LIST = `
   SELECT id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email,
          administrator_since AS "updatedAt"
     FROM person WHERE is_administrator ORDER BY id LIMIT ${ADMINISTRATORS_MAX}`;
-/* Serializes changes. */
+/* Takes a lock that serializes changes. */
 const LOCK_ADMINISTRATORS = "SELECT pg_advisory_xact_lock(hashtext('administrators'))";
 const COUNT_OTHER_ADMINISTRATORS = `SELECT count(*)::int AS count FROM person WHERE is_administrator AND id <> $1 AND ${CAN_SIGN_IN}`;
-/* Two rights of one person never have the same time, so a precondition of the first one fails for the second. */
+/* Sets or removes the right. Two rights of one person never have the same time, so a precondition of the first one fails for the second. */
 const SET = `
   UPDATE person SET is_administrator = $2,
          administrator_since = greatest(clock_timestamp(), administrator_since + interval '1 millisecond')
    WHERE id = $1`;
 const SELECT_ADMINISTRATOR = `SELECT is_administrator AS "isAdministrator", ${CAN_SIGN_IN} AS "canSignIn" FROM person WHERE id = $1`;
 
-/** An administrator of the service; `updatedAt` is the time at which the right was given, ISO 8601. */
+/** Administrator of the service. `updatedAt` is the time at which the right was given, ISO 8601. */
 export interface Administrator extends User {
   updatedAt: string;
 }
@@ -46,7 +46,7 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
     return administratorRows.map(({ updatedAt, ...user }) => ({ ...user, updatedAt: updatedAt.toISOString() }));
   }
 
-  /** Reads the caller's right from the database: the request's caller may be some seconds old. */
+  /** Checks the caller's right in the database, because the request's caller may be some seconds old. */
   async function mustAdministrate(manager: EntityManager, { personId, session }: Caller): Promise<void> {
     if (session === undefined) return;
     const [own] = await rows<FoundAdministrator>(manager, SELECT_ADMINISTRATOR, [personId]);
@@ -109,11 +109,14 @@ export function createAdministrators({ db, credentials }: { db: DataSource; cred
 
   return {
     list: () => list(),
-    /** Makes a person an administrator; returns all. @throws NOT_FOUND, REQUEST_INVALID for a person without an account */
+    /**
+     * Makes a person an administrator. Returns all administrators.
+     * @throws ActionError NOT_FOUND, REQUEST_INVALID for a person without an account
+     */
     add: (caller: Caller, personId: number): Promise<Administrator[]> => changeAdministrator(caller, personId, true),
     /**
-     * Removes the right from a person, and ends the sessions of a person without another role; returns the others.
-     * @throws NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
+     * Removes the right from a person, and ends the sessions of a person without another role. Returns the remaining administrators.
+     * @throws ActionError NOT_FOUND, LAST_ADMINISTRATOR, RESOURCE_CHANGED
      */
     remove: (caller: Caller, personId: number, precondition?: ExpectedTags): Promise<Administrator[]> =>
       changeAdministrator(caller, personId, false, precondition),

@@ -1,4 +1,4 @@
-/** Editors of an app, and accounts that administrators create, with their audit entries. Other roles are in `members.ts`. */
+/** Editors of an app, and accounts that administrators create, with their audit entries. members.ts has other roles. */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -96,7 +96,7 @@ export function createEditors({
       });
     },
 
-    /** Gives a person of the app's organization editor rights; returns the app's editors. @throws REQUEST_INVALID */
+    /** Gives a person of the app's organization editor rights. Returns the app's editors. @throws ActionError REQUEST_INVALID */
     async add(caller: Caller, appId: number, userId: unknown): Promise<Editor[]> {
       const id = requiredId(userId, "userId");
       await db.transaction(async (manager) => {
@@ -109,7 +109,7 @@ export function createEditors({
       return listEditors(appId);
     },
 
-    /** Removes editor rights at once; returns the remaining editors. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+    /** Removes editor rights at once. Returns the remaining editors. @throws ActionError REQUEST_INVALID, RESOURCE_CHANGED */
     async remove(
       caller: Caller,
       { appId, precondition }: { appId: number; precondition?: ExpectedTags },

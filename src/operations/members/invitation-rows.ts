@@ -1,4 +1,6 @@
-/** Rows of invitations: each belongs to a one-time link, whose state decides whether it is pending. Read it with `invitations.ts`. */
+/**
+ * Rows of invitations. Each belongs to a one-time link, whose state decides whether the invitation is pending. Read it with invitations.ts.
+ */
 import { type Executor, rows } from "../../data/database.js";
 import type { Role, RoleScope } from "../../rules/roles.js";
 
@@ -6,11 +8,11 @@ import type { Role, RoleScope } from "../../rules/roles.js";
 export interface Invitation {
   id: number;
   organizationId: number;
-  /** null: the role applies to the whole organization. */
+  /** ID of the app; null if the role applies to the whole organization. */
   appId: number | null;
   email: string;
   role: Role;
-  /** ID of the person who created it; null if none did. */
+  /** ID of the person who created the invitation, or null. */
   createdBy: number | null;
   createdAt: string;
   /** Equals `createdAt`: an invitation never changes, it can only be revoked or accepted. */
@@ -38,7 +40,7 @@ async function findWhere(executor: Executor, condition: string, values: unknown[
   return (await rows<Row>(executor, sql, values)).map(toInvitation);
 }
 
-/** Pending invitations of the organization, newest first; with an app only those to that app. */
+/** Selects pending invitations of the organization, the newest first. With an app, selects only those to that app. */
 export const pendingInvitations = (executor: Executor, { organizationId, appId }: RoleScope): Promise<Invitation[]> =>
   findWhere(executor, `${IS_PENDING} AND invitation.organization_id = $1 AND ($2::bigint IS NULL OR app_id = $2)`, [
     organizationId,

@@ -1,6 +1,6 @@
 /**
- * Invitations: created by owners and admins, revoked, accepted once. An invitation to the address of an existing
- * account can only be accepted from that account's own session, so that a link cannot take over an account.
+ * Invitations. Owners and admins create and revoke them; each can be accepted once. An invitation to the address of an existing account can
+ * only be accepted from that account's own session, so that a link cannot take over an account.
  */
 import type { DataSource } from "typeorm";
 import { runInBackground } from "../../background.js";
@@ -67,7 +67,7 @@ export function createInvitations(options: {
   const { db, credentials, members, accounts, links, send } = options;
   const invitationBucket = createTokenBucket({ limit: INVITATIONS_PER_HOUR, windowMs: HOUR_MS });
 
-  /** Adds the invited role, unless the person has one at least as high. */
+  /** Gives the person the invited role, unless the person has one at least as high. */
   async function joinOrganization(
     user: User,
     { organizationId, appId, role }: Invitation,
@@ -101,8 +101,8 @@ export function createInvitations(options: {
     find: (organizationId: number, id: number) => pendingInvitation(db, organizationId, id),
 
     /**
-     * Creates an invitation; its link is only in this response, and in the mail if the service can send one.
-     * @throws REQUEST_INVALID; FORBIDDEN for a role above the caller's; RATE_LIMIT_EXCEEDED
+     * Creates an invitation. Only this response contains its link, and the mail if the service can send one.
+     * @throws ActionError REQUEST_INVALID; FORBIDDEN for a role above the caller's; RATE_LIMIT_EXCEEDED
      */
     async create(
       caller: Caller,
@@ -194,7 +194,7 @@ export function createInvitations(options: {
         await members.record(manager, actor, scope, { type: "invitation.accept", subjectId: user.id, data });
       });
       const signedIn = await joinedPerson.catch(async (error: unknown) => {
-        // If the account was made by this link at the same moment, the link has expired.
+        // If this link created the account at the same moment, the link has expired.
         if (error instanceof ActionError && error.status === "EMAIL_IN_USE")
           await links.peek(body["token"], "invitation");
         throw error;

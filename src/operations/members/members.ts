@@ -1,6 +1,6 @@
 /**
- * Members of organizations and apps: list, give a role, remove. A caller cannot change a role above their own, and an organization keeps an
- * owner. Invitations are in `invitations.ts`.
+ * Members of organizations and apps: lists them, gives them a role, removes them. A caller cannot change a role above their own, and an
+ * organization always keeps an owner. invitations.ts has the invitations.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
@@ -17,12 +17,12 @@ import { recordAccess } from "../accounts/access-events.js";
 import { lockPeople, revokeInvalidLinks } from "../accounts/overtaken-links.js";
 import { type AuditActor, recordChange } from "../records/audit.js";
 
-/** `lastSeenAt` is ISO 8601; null for a person who has not signed in. */
+/** Member. `lastSeenAt` is ISO 8601; null for a person who has not signed in. */
 export interface Member {
   user: User;
   role: Role;
   lastSeenAt: string | null;
-  /** ISO 8601, of the last change of the role. */
+  /** Time of the last change of the role, ISO 8601. */
   updatedAt: string;
 }
 
@@ -30,7 +30,7 @@ export interface Member {
 export const statedMembers = (members: readonly Member[]): StatedTag[] =>
   members.map(({ user, updatedAt }) => ({ id: user.id, updatedAt }));
 
-/** The person whose role changes, and the states that the change may start from. */
+/** Person whose role changes, and the states on which the change may be based. */
 export interface MemberTarget {
   scope: RoleScope;
   personId: number;
@@ -42,7 +42,7 @@ export interface Organization {
   name: string;
 }
 
-/* $1 is the organization, $2 the app or null. A person may have several roles on an app; the highest counts. */
+/* Selects roles. $1 is the organization, $2 the app or null. If a person has several roles on an app, the highest counts. */
 const ROLES_AT = `
   SELECT role, of_organization AS "ofOrganization" FROM app_role WHERE app_id = $2 AND person_id = $3
   UNION ALL SELECT role, true FROM organization_member WHERE $2::bigint IS NULL AND organization_id = $1 AND person_id = $3`;
@@ -57,13 +57,13 @@ const SELECT_MEMBERS = `
     ) AS member ON member.person_id = person.id
    GROUP BY person.id ORDER BY person.id`;
 
-/* True for a person who belongs to the organization: a member of it, or with a role in it or on one of its apps. */
+/* Selects whether the person belongs to the organization: as a member of it, or with a role in it or on one of its apps. */
 const SELECT_MEMBERSHIP = `
   SELECT FROM person WHERE id = $2 AND (organization_id = $1
     OR EXISTS (SELECT FROM organization_member WHERE organization_id = $1 AND person_id = $2)
     OR EXISTS (SELECT FROM app_role JOIN app ON app.id = app_id WHERE app.organization_id = $1 AND person_id = $2))`;
 
-/* Roles that a removal deletes. */
+/* Selects roles that a removal deletes. */
 const SELECT_HELD_ROLES = `
   SELECT role FROM app_role JOIN app ON app.id = app_id
    WHERE app.organization_id = $1 AND ($2::bigint IS NULL OR app_id = $2) AND person_id = $3 AND NOT of_organization
@@ -85,7 +85,7 @@ const SET_ORGANIZATION = `
 const SET_APP = "INSERT INTO app_member (app_id, person_id, role, updated_at) VALUES ($1, $2, $3, $4)";
 const SET_EDITOR = "INSERT INTO app_editor (app_id, person_id, updated_at) VALUES ($1, $2, $3)";
 
-/* Tokens that name the person, of the app or of all apps of the organization. */
+/* Ends tokens that name the person, of the app or of all apps of the organization. */
 const END_TOKENS = `
   UPDATE credential SET revoked_at = now() FROM app
    WHERE app.id = app_id AND app.organization_id = $1 AND ($2::bigint IS NULL OR app.id = $2)
@@ -99,7 +99,7 @@ export const END_SESSIONS = `
      AND NOT EXISTS (SELECT FROM person WHERE id = $1 AND is_administrator)`;
 
 const IS_ADMINISTRATOR = "SELECT FROM person WHERE id = $1 AND is_administrator";
-/* Every organization that the person belongs to; the role is null for a member without one. */
+/* Selects every organization to which the person belongs. The role is null for a member without one. */
 const HELD_EVERYWHERE = `
   SELECT organization_id AS "organizationId", json_agg(role) AS roles FROM (
     SELECT organization_id, NULL AS role FROM person WHERE id = $1
@@ -118,7 +118,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     return highestOf(roleRows.map(({ role }) => role));
   }
 
-  /** Returns the caller's role from the database: the request's caller may be some seconds old. */
+  /** Returns the rank of the caller's role in the database, because the request's caller may be some seconds old. */
   async function rankOf(manager: EntityManager, caller: Caller, scope: RoleScope): Promise<Role> {
     const role = caller.kind === "admin" ? "owner" : await roleAt(manager, scope, caller.personId);
     if (role !== "owner" && role !== "admin") throw new ActionError("FORBIDDEN");
@@ -202,7 +202,10 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     }));
   }
 
-  /** @throws RESOURCE_CHANGED if the person's role, and the list of members, changed after the state of the change */
+  /**
+   * @throws ActionError RESOURCE_CHANGED if the person's role and the list of members have both changed since the states on which the
+   * change is based
+   */
   async function requireUnchangedMember(
     manager: EntityManager,
     scope: RoleScope,
@@ -226,13 +229,13 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     record,
     refuseTooMany,
 
-    /** Members by their role at the scope: members of an app have a role on the app itself. */
+    /** Lists members by their role at the scope. Members of an app have a role on the app itself. */
     list: (scope: RoleScope): Promise<Member[]> => listOf(db, scope),
 
     /**
-     * Gives a person of the organization a role instead of the current one.
-     * @throws REQUEST_INVALID; NOT_FOUND for anyone else; FORBIDDEN if the role, old or new, is above the caller's;
-     *   RESOURCE_CHANGED; LAST_OWNER
+     * Gives a person of the organization a role that replaces the current one.
+     * @throws ActionError REQUEST_INVALID; NOT_FOUND for anyone else; FORBIDDEN if the role, old or new, is above the caller's;
+     * RESOURCE_CHANGED; LAST_OWNER
      */
     async set(caller: Caller, { scope, personId, precondition }: MemberTarget, value: unknown): Promise<void> {
       await db.transaction(async (manager) => {
@@ -288,10 +291,10 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     },
 
     /**
-     * Checks that the caller outranks the person in every organization of theirs: only then can the caller reset the
-     * passphrase. Administrators of the service cannot be outranked. Reads all roles from the database and locks both
-     * people, so that a change of their roles comes before the check or after the transaction.
-     * @throws FORBIDDEN
+     * Checks that the caller outranks the person in every organization of the person. Only then can the caller reset the passphrase.
+     * Administrators of the service cannot be outranked. Reads all roles from the database and locks both people, so that a change of their
+     * roles comes before the check or after the transaction.
+     * @throws ActionError FORBIDDEN
      */
     async mustOutrank(manager: EntityManager, caller: Caller, personId: number): Promise<void> {
       await lockPeople(manager, [caller.personId, personId]);
@@ -317,7 +320,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       return app?.organizationId === organizationId ? { organizationId, appId } : null;
     },
 
-    /** The caller's organizations with the caller's role; for an administrator all of them, at most 1,000. */
+    /** Lists the caller's organizations with the caller's role. An administrator gets all organizations, at most 1,000. */
     async organizations(caller: Caller): Promise<(Organization & { role: Role })[]> {
       const isAdmin = caller.kind === "admin";
       const organizationRows = await rows<Organization>(db, SELECT_ORGANIZATIONS, [

@@ -1,6 +1,6 @@
 /**
- * Streams published notifications to their readers. A reader that reconnects passes the cursor of the last one that it
- * received, and misses none.
+ * Streams published notifications to their readers. A reader that reconnects sends the cursor of the last notification that it received,
+ * and misses none.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -23,7 +23,7 @@ type NotificationListener = (one: Notification) => void;
 
 interface FeedFollower {
   caller: Caller;
-  /** The reader at the last check. */
+  /** Reader as it was at the last check. */
   reader: NotificationReader;
   listener: NotificationListener;
 }
@@ -34,14 +34,14 @@ interface AppFeed {
   followers: Set<FeedFollower>;
   /** Subscribers, including those that are being added. */
   members: number;
-  /** Cursor up to which it has read; null before its first subscriber. */
+  /** Cursor up to which notifications were read; null before the first subscriber. */
   place: number | null;
   /** Serializes reads. */
   order: Promise<void>;
 }
 
 export interface NotificationFeed {
-  /** @param after cursor of the last notification that the caller received; null: only new ones */
+  /** Follows notifications. @param after cursor of the last notification that the caller received; null for new ones only */
   follow(appId: number, caller: Caller, after: number | null): Promise<LiveSource<Notification>>;
 }
 
@@ -61,7 +61,7 @@ export function createNotificationFeed(options: {
     });
   }
 
-  /** All notifications after `place`, page by page. */
+  /** Yields all notifications after `place`, page by page. */
   async function* after(appId: number, place: number, reader: string, until: number): AsyncGenerator<Notification> {
     for (let last = place; last < until; ) {
       const newNotifications = await publishedAfter(db, appId, last, reader);
@@ -71,7 +71,7 @@ export function createNotificationFeed(options: {
     }
   }
 
-  /** Scopes are matched with the current users of the subscribers: an entry may have changed since they subscribed. */
+  /** Reads the users of all subscribers again before it matches scopes, because an entry may have changed since they subscribed. */
   async function readAgain({ appId, followers }: AppFeed): Promise<void> {
     const users = await usersOf(
       db,
@@ -82,7 +82,7 @@ export function createNotificationFeed(options: {
       follower.reader = { ...follower.reader, user: users.get(follower.reader.key) ?? null };
   }
 
-  /** Delivers new notifications, one object for all their readers. */
+  /** Delivers new notifications. All readers of a notification get one object. */
   async function readOn(room: AppFeed): Promise<void> {
     if (room.place === null) return;
     let areKnown = false;
@@ -151,7 +151,7 @@ export function createNotificationFeed(options: {
         }
         if (!open) return;
         room.followers.add(follower);
-        // Includes notifications since the last read, or since this reader disconnected.
+        // This includes notifications since the last read, or since this reader disconnected.
         await readOn(room);
       });
       return () => {

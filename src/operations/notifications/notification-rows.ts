@@ -4,10 +4,10 @@ import type { NotificationStatus, PushWish } from "../../rules/notification-inpu
 import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { Scope } from "../../rules/scope.js";
 
-/** Notification channel with `appId`, sent when a notification is published. */
+/** Notification channel with `appId`: a message means that a notification of the app was published. */
 export const NOTIFICATION_CHANNEL = "svc_notification";
 
-/** A notification (packages, Notifications). Times are ISO 8601. */
+/** Notification for an app's users (packages, Notifications). Times are ISO 8601. */
 export interface Notification {
   id: number;
   appId: number;
@@ -29,7 +29,7 @@ const COLUMNS = `one.id, one.app_id AS "appId", one.status, one.data, one.scope,
   one.push AS "pushNotification", one.published_at AS "publishedAt", one.cursor, one.created_at AS "createdAt",
   one.updated_at AS "updatedAt"`;
 
-/* $2 is always the reader. */
+/* SQL that tells whether the reader has read the notification; $2 is always the reader. */
 const READ_STATUS = `(EXISTS (SELECT FROM notification_read mark WHERE mark.notification_id = one.id AND mark.reader = $2)
   OR one.cursor <= coalesce((SELECT cursor FROM notification_read_all mark
                               WHERE mark.app_id = one.app_id AND mark.reader = $2), -1)) IS TRUE AS "readStatus"`;
@@ -50,7 +50,7 @@ const toNotification = ({ orderAt, publishedAt, createdAt, updatedAt, ...row }: 
   updatedAt: updatedAt.toISOString(),
 });
 
-/** Notifications of the app that match `where` (alias `one`); $1 is the app, $2 the reader, further values follow. */
+/** Selects notifications of the app that match `where` (alias `one`). $1 is the app, $2 the reader; further values follow. */
 export async function readNotifications(
   executor: Executor,
   {
@@ -71,7 +71,7 @@ export async function readNotifications(
   return (await rows<Row>(executor, sql, [appId, reader, ...values])).map(toNotification);
 }
 
-/** The fields that decide who may read the newest published notifications. */
+/** Selects the fields that decide who can read the newest published notifications. */
 export async function newestPublished(
   executor: Executor,
   appId: number,
@@ -83,7 +83,7 @@ export async function newestPublished(
   return rows(executor, sql, [appId, reader, limit]);
 }
 
-/** Published notifications after that position, in order. */
+/** Selects published notifications after that position, in order. */
 export async function publishedAfter(
   executor: Executor,
   appId: number,
@@ -94,7 +94,7 @@ export async function publishedAfter(
   return readNotifications(executor, { appId, reader, where, tail: "ORDER BY one.cursor LIMIT 500", values: [after] });
 }
 
-/** The last position before that time. */
+/** Returns the last position before that time. */
 export async function positionBefore(executor: Executor, appId: number, moment: Date): Promise<number> {
   const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1 AND published_at < $2";
   return (await rows<{ cursor: number }>(executor, sql, [appId, moment]))[0]!.cursor;
@@ -132,9 +132,9 @@ export async function writeNotification(executor: Executor, id: number, one: Wri
   );
 }
 
-/*
- * $1 app, $2 notification, $3 its required status. The row of the position is locked until the commit, so that
- * positions become visible in their order: a reader of one has seen all before it.
+/**
+ * Publishes a notification. $1 is the app, $2 the notification, $3 its required status. The row of the position is locked until the commit,
+ * so that positions become visible in their order: a reader of one position has seen all positions before it.
  */
 const PUBLISH = `
   WITH place AS (
@@ -150,7 +150,7 @@ const PUBLISH = `
     RETURNING notification.app_id)
   SELECT pg_notify('${NOTIFICATION_CHANNEL}', app_id::text) FROM published`;
 
-/** Returns false if the status differs. */
+/** Publishes a notification. Returns false if it has another status. */
 export async function publish(
   executor: Executor,
   appId: number,
@@ -161,7 +161,7 @@ export async function publish(
   return (await rows(executor, PUBLISH, [appId, id, from, now])).length > 0;
 }
 
-/** Takes a published notification back. Devices that have not received it yet never receive it. */
+/** Withdraws a published notification. Devices that have not received it yet never receive it. */
 export async function withdrawNotification(
   executor: Executor,
   id: number,

@@ -1,6 +1,6 @@
 /**
- * An app's notifications: its backend writes and schedules them, its users read them. Each write has an audit entry;
- * each publication has a position, from which streams continue. Sends nothing itself.
+ * An app's notifications. The app's backend writes and schedules them, and its users read them. Each write has an audit entry. Each
+ * publication has a position, from which streams continue. Sends nothing itself.
  */
 
 import type { DataSource, EntityManager } from "typeorm";
@@ -37,9 +37,9 @@ import {
 } from "./notification-rows.js";
 import type { NotificationReader, ReaderOf } from "./reader.js";
 
-/** Maximum number of newest notifications whose scopes are matched with an app user. */
+/** Maximum number of the newest notifications whose scopes are matched with an app user. */
 const OWN_MAX = 1_000;
-/** Notifications that are published in one batch. */
+/** Number of notifications that are published in one batch. */
 const DUE_TOGETHER = 100;
 
 const DUE = `SELECT id, app_id AS "appId" FROM notification WHERE status = 'scheduled' AND order_at <= $1
@@ -55,7 +55,7 @@ const MARK_ALL = `
   SELECT $1, $2, coalesce(max(cursor), 0) FROM notification WHERE app_id = $1
   ON CONFLICT (app_id, reader) DO UPDATE SET cursor = excluded.cursor, read_at = now()`;
 
-/** The notification to change, and the states that the change may start from. */
+/** Notification to change, and the states on which the change may be based. */
 export interface NotificationTarget {
   appId: number;
   id: number;
@@ -66,7 +66,7 @@ const COUNT = "SELECT count(*)::int AS total FROM notification WHERE app_id = $1
 
 export interface NotificationPage {
   entries: Notification[];
-  /** `total` counts what the caller can read. */
+  /** `total` counts the notifications that the caller can read. */
   pagination: { total: number; hasMore: boolean };
 }
 
@@ -112,7 +112,7 @@ export function createNotificationsService(options: {
     return before;
   }
 
-  /** Brings a draft to the requested status. @throws REQUEST_INVALID */
+  /** Gives a draft the requested status. @throws ActionError REQUEST_INVALID */
   async function toStatus(
     manager: EntityManager,
     appId: number,
@@ -162,7 +162,7 @@ export function createNotificationsService(options: {
     return readNotifications(db, { appId, reader: key, where, tail: "ORDER BY one.id", values: [ids] });
   }
 
-  /** The newest published notifications for the reader. */
+  /** Returns the newest published notifications for the reader. */
   async function own(
     appId: number,
     { key, user }: NotificationReader,
@@ -207,7 +207,7 @@ export function createNotificationsService(options: {
       return (await insertAll(caller, appId, [body], () => ""))[0]!;
     },
 
-    /** All of them or none. @throws as `insert` */
+    /** Inserts all notifications or none. @throws as `insert` */
     async insertAll(caller: Caller, appId: number, body: unknown): Promise<Notification[]> {
       if (!Array.isArray(body) || body.length === 0 || body.length > NOTIFICATIONS_PER_BATCH) {
         const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH} (got ${describeValue(body)})`;
@@ -238,7 +238,7 @@ export function createNotificationsService(options: {
         const scope = fields.scope === undefined ? before.scope : fields.scope;
         const isPushed = fields.push === undefined ? before.pushNotification : fields.push;
         const { status = before.status } = fields;
-        // A published notification keeps its position; any other becomes a draft again.
+        // A published notification keeps its position. Any other becomes a draft again.
         const staysPublished = status === "published" && before.status === status;
         if (!staysPublished) await withdrawNotification(manager, id, "draft");
         await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push: isPushed });
@@ -263,7 +263,10 @@ export function createNotificationsService(options: {
       });
     },
 
-    /** Newest first: all notifications for the app's backend, for an app user those with a matching scope. @throws REQUEST_INVALID */
+    /**
+     * Lists notifications, the newest first: all of them for the app's backend, those with a matching scope for an app user.
+     * @throws ActionError REQUEST_INVALID
+     */
     async list(
       caller: Caller,
       appId: number,
@@ -291,7 +294,7 @@ export function createNotificationsService(options: {
       return { entries, pagination: paginationOf(count!.total, offset + entries.length) };
     },
 
-    /** Marks the listed ones as read, or all that are published. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
+    /** Marks the listed notifications as read, or all that are published. @throws ActionError REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
     async mark(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
       const ids = parseMarked(body);
       const reader = await enterReader(caller, appId);
@@ -307,7 +310,7 @@ export function createNotificationsService(options: {
       return { count: (await rows(db, MARK_READ, [appId, reader.key, markedIds])).length };
     },
 
-    /** Number of unread ones among the caller's newest 1,000. */
+    /** Returns the number of unread notifications among the caller's newest 1,000. */
     async unread(caller: Caller, appId: number): Promise<{ count: number }> {
       const all = await own(appId, await enterReader(caller, appId));
       return { count: all.filter(({ readStatus }) => !readStatus).length };

@@ -1,7 +1,7 @@
 /**
- * Web Push: a published notification becomes one delivery for each of its devices, and each delivery one message. The sender leases the row
- * and deletes it when the message is sent. After a crash it is unknown whether a message was sent, so it is sent again: a push service and
- * a device replace the first by the second, by topic and tag.
+ * Web Push. A published notification becomes one delivery for each of its devices, and each delivery one message. The sender leases the row
+ * and deletes it when the message has been sent. After a crash it is unknown whether a message was sent, so it is sent again: by topic and
+ * tag, a push service and a device replace the first message by the second.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -14,12 +14,12 @@ import { usersOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
 const PUSH_SLOTS = 50;
-/** Concurrent messages of one app, so that push services that never answer do not block others. */
+/** Maximum concurrent messages of one app, so that push services that never respond do not block others. */
 const PLACES_PER_APP = 10;
 const DEVICES_TOGETHER = 1_000;
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 30_000;
-/** The device has unsubscribed. */
+/** Statuses with which a push service reports that the device has unsubscribed. */
 const GONE_STATUSES = [404, 410];
 const REFUSED_FOR_NOW = [429, 500, 502, 503, 504];
 
@@ -31,7 +31,7 @@ const SELECT_DEVICES = `
 const INSERT_DELIVERIES = `
   INSERT INTO push_delivery (notification_id, subscription_id, due_at) SELECT $1, id, $3 FROM unnest($2::bigint[]) AS wanted (id)`;
 
-/* $1 time, $2 limit, $3 apps and $4 their numbers in progress, $5 holder. */
+/* Claims deliveries. $1 is the time, $2 the limit, $3 are apps and $4 their numbers in progress, $5 is the holder. */
 const CLAIM_DELIVERIES = `
   WITH first AS (
     SELECT delivery.id, subscription.app_id, delivery.due_at
@@ -55,9 +55,9 @@ const CLAIM_DELIVERIES = `
                JOIN push_subscription AS device ON device.id = taken.subscription_id`;
 const DELETE_DELIVERY = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
 const POSTPONE_DELIVERY = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
-/*
- * $1 holder, $2 the deliveries that it knows: the response to a claim may have been lost. $3 true if processes with an
- * expired lease are dead. Drops deliveries that have been attempted too often.
+/**
+ * Releases deliveries. $1 is the holder, $2 are the deliveries that it knows of, because the response to a claim may have been lost. $3 is
+ * true if processes with an expired lease are dead. Drops deliveries that have been attempted too often.
  */
 const RELEASE_DELIVERIES = `
   WITH lost AS (
@@ -89,7 +89,7 @@ export function createPushSender(options: {
   db: DataSource;
   keysOf: VapidKeysOf;
   connections: CheckedConnections;
-  /** Contact for push services: `mailto:` or `https:`. */
+  /** Contact for push services, as a `mailto:` or `https:` URL. */
   subject: string;
   /** Holder id of this process. */
   holder: string;
@@ -99,7 +99,7 @@ export function createPushSender(options: {
   const { db, keysOf, connections, subject, holder, now, log } = options;
   const inHand = createInHand(PUSH_SLOTS);
 
-  /** Creates the deliveries of one due notification; returns false if there is none. */
+  /** Creates the deliveries of one due notification. Returns false if there is none. */
   async function spreadNotification(): Promise<boolean> {
     return db.transaction(async (manager) => {
       const moment = new Date(now());
@@ -150,14 +150,14 @@ export function createPushSender(options: {
     const { id, subscriptionId, attempts } = delivery;
     if (outcome === "gone") await rows(db, "DELETE FROM push_subscription WHERE id = $1", [subscriptionId]);
     else if (outcome === "later" && attempts < ATTEMPTS) {
-      // When the process stops it releases running deliveries, so that the next process need not wait.
+      // A process that stops releases its running deliveries, so that the next process need not wait for the lease.
       const pause = inHand.signal.aborted ? 0 : FIRST_PAUSE_MS * 2 ** (attempts - 1);
       await rows(db, POSTPONE_DELIVERY, [id, holder, new Date(now() + pause)]);
     } else await rows(db, DELETE_DELIVERY, [id, holder]);
   }
 
   function startPush(delivery: PushDelivery): void {
-    // Its lease then expires, and it is released.
+    // The lease then expires, and the delivery is released.
     const logUnsettled = (err: unknown) => log.warn({ err }, "the outcome of a push message could not be stored");
     inHand.take(delivery, sendPush(delivery).catch(logUnsettled));
   }
@@ -184,8 +184,8 @@ export function createPushSender(options: {
     },
 
     /**
-     * Releases deliveries that the database gave to this process without its knowledge and, if `mayDeclareDead`, those
-     * of dead processes.
+     * Releases deliveries that the database assigned to this process without its knowledge and, if `mayDeclareDead`, deliveries of dead
+     * processes.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
       const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [holder, inHand.ids(), mayDeclareDead]);

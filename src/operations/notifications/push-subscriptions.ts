@@ -1,4 +1,4 @@
-/** Devices that have subscribed to an app's notifications: each belongs to the user of its page. Sends nothing. */
+/** Devices that have subscribed to an app's notifications. Each belongs to the user of its page. Sends nothing. */
 import { isIP } from "node:net";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -12,15 +12,15 @@ import type { IntakeLimiter } from "../records/intake.js";
 import type { ReaderOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
-/** A device as shown to its owner: an endpoint is a secret between the device and its senders. */
+/** Device as its owner sees it. The endpoint is left out, because it is a secret between the device and its senders. */
 export interface PushDevice {
   id: number;
-  /** The push service's host. */
+  /** Host name of the push service. */
   host: string;
   createdAt: string;
 }
 
-/* A device that subscribes again, perhaps for another reader, is the same device. */
+/* Saves a device. A device that subscribes again, perhaps for another reader, stays the same device. */
 const SAVE_SUBSCRIPTION = `
   INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth) VALUES ($1, $2, $3, $4, $5, $6)
   ON CONFLICT (app_id, endpoint) DO UPDATE SET reader = excluded.reader, credential_id = excluded.credential_id,
@@ -44,7 +44,7 @@ export function createPushSubscriptions(options: {
   const { db, readerOf, keysOf, intake, mayReach, allowHttp } = options;
 
   return {
-    /** The key with which a browser subscribes, and the caller's devices. */
+    /** Returns the key with which a browser subscribes, and the caller's devices. */
     async list(caller: Caller, appId: number): Promise<{ publicKey: string; subscriptions: PushDevice[] }> {
       const { key } = await readerOf(caller, appId);
       const { publicKey } = await keysOf(appId);
@@ -61,7 +61,7 @@ export function createPushSubscriptions(options: {
     async add(caller: Caller, appId: number, body: unknown): Promise<{ id: number }> {
       const { endpoint, p256dh, auth } = parsePushTarget(body, allowHttp);
       const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, "");
-      // A host name is resolved and checked when a push is sent.
+      // The host name is resolved and checked when a push message is sent.
       if (isIP(host) !== 0 && !mayReach(host)) {
         throw new ActionError("REQUEST_INVALID", "endpoint must be an address of a public host");
       }
@@ -76,14 +76,17 @@ export function createPushSubscriptions(options: {
       });
     },
 
-    /** Assigns the devices that a page has subscribed to its current user: signing out leaves no device behind. */
+    /** Assigns the devices that a page has subscribed to its current user, so that signing out leaves no device behind. */
     async follow(caller: Caller, appId: number): Promise<void> {
       const { key } = await readerOf(caller, appId);
       const sql = "UPDATE push_subscription SET reader = $3 WHERE app_id = $1 AND credential_id = $2 AND reader <> $3";
       await rows(db, sql, [appId, caller.credentialId, key]);
     },
 
-    /** Removes one of the caller's devices, by `endpoint` or `id`. Returns the number of removed ones. @throws REQUEST_INVALID */
+    /**
+     * Removes one of the caller's devices, by `endpoint` or `id`. Returns the number of removed devices.
+     * @throws ActionError REQUEST_INVALID
+     */
     async remove(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
       const { endpoint = null, id = null } = isObject(body) ? body : {};
       if (typeof endpoint !== "string" && !Number.isSafeInteger(id)) {

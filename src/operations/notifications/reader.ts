@@ -5,14 +5,14 @@ import type { Caller } from "../../rules/access.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import type { ScopeUser } from "../../rules/scope.js";
 
-/** Notification channel with `appId:credentialId`: the page's user has changed or signed out. */
+/** Notification channel with `appId:credentialId`: a message means that the page's user has changed or signed out. */
 export const READER_CHANNEL = "svc_reader";
 
 export interface NotificationReader {
-  /** Key of read marks and devices. */
+  /** Key of the reader's read marks and devices. */
   key: string;
   user: ScopeUser;
-  /** True if it reads all notifications of the app: its backend and its authors. */
+  /** True if the reader reads all notifications of the app, as its backend and its authors do. */
   seesAll: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Keys by which push services identify an app, created once and stored encrypted. Sends nothing. */
+/** Keys by which push services identify an app. They are created once and stored encrypted. Sends nothing. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { newVapidKeys, type VapidKeys } from "../../engine/push-message.js";
@@ -28,7 +28,7 @@ export function createVapidKeys({ db, settings }: { db: DataSource; settings: Se
     });
   }
 
-  /** Returns the app's keys, and creates them if there are none. Of concurrent creations one pair is stored. */
+  /** Returns the app's keys, and creates them if there are none. If they are created several times at once, one pair is stored. */
   return async function keysOf(appId: number): Promise<VapidKeys> {
     const keys = cachedKeys.get(appId) ?? (await findKeys(appId));
     if (!keys) {

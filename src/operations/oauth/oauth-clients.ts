@@ -1,4 +1,4 @@
-/** Registered programs (RFC 7591): any program can register, which gives it no right. A person authorizes it later. */
+/** Registered programs (RFC 7591). Any program can register, which gives it no right. A person authorizes the program later. */
 import { randomBytes } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { z } from "zod";
@@ -15,11 +15,11 @@ const REDIRECTS_MAX = 10;
 const URI_MAX_CHARACTERS = 2_000;
 const REGISTRATIONS_PER_ADDRESS = 60;
 const REGISTRATION_WINDOW_MS = 3_600_000;
-/** Clients without a grant are removed after this time. */
+/** Time in hours after which clients without a grant are removed. */
 const UNUSED_CLIENT_HOURS = 24;
 
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
-/** Schemes of desktop programs that have no dot in them; others need one (RFC 8252, section 7.1). */
+/** Schemes of desktop programs without a dot. Other schemes need a dot (RFC 8252, section 7.1). */
 const DESKTOP_SCHEMES = ["cursor:", "vscode:", "vscode-insiders:", "windsurf:"];
 
 export interface OauthClient {
@@ -37,7 +37,7 @@ const REGISTRATION_SCHEMA = z.object({
   token_endpoint_auth_method: z.string().max(100).default("none"),
 });
 
-/** True for a URL that may receive a code: https, this machine, or a program's own scheme. */
+/** True for a URL that may receive a code: an https URL, one of this machine, or one with a program's own scheme. */
 export function isAllowedRedirect(text: string): boolean {
   const url = URL.parse(text);
   if (url?.hash !== "" || text.includes("#") || url.username !== "" || url.password !== "") return false;
@@ -46,7 +46,7 @@ export function isAllowedRedirect(text: string): boolean {
   return DESKTOP_SCHEMES.includes(url.protocol) || url.protocol.slice(0, -1).includes(".");
 }
 
-/** Exact comparison; a program on this machine may use any port (RFC 8252, section 7.3). */
+/** Compares URLs exactly, except that a program on this machine can use any port (RFC 8252, section 7.3). */
 export function isRegisteredRedirect(uri: string, { redirectUris }: OauthClient): boolean {
   if (redirectUris.includes(uri)) return true;
   const withoutPort = (text: string): string | null => {
@@ -59,7 +59,7 @@ export function isRegisteredRedirect(uri: string, { redirectUris }: OauthClient)
   return wantedUri !== null && redirectUris.some((redirectUri) => withoutPort(redirectUri) === wantedUri);
 }
 
-/** Keeps letters, digits and marks that cannot imitate parts of the page. */
+/** Keeps only letters, digits and marks that cannot imitate parts of the page. */
 const plainName = (name: string): string => name.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, " ").trim() || "A program";
 
 export class OauthClients {
@@ -118,7 +118,7 @@ export class OauthClients {
     return client;
   }
 
-  /** Each registration removes some old clients that no person has authorized, so that their number stays bounded. */
+  /** Removes some old clients that no person has authorized, at each registration, so that their number stays limited. */
   async #removeUnused(): Promise<void> {
     await rows(
       this.#db,

@@ -5,7 +5,7 @@ import { rows } from "../../data/database.js";
 import { hashToken, newSecret } from "../access/tokens.js";
 import { OauthFailure } from "./oauth-failure.js";
 
-/** Consonants only: they spell no words and cannot be confused with digits (RFC 8628, section 6.1). */
+/** Letters of a code: only consonants, which spell no words and cannot be confused with digits (RFC 8628, section 6.1). */
 const CODE_ALPHABET = "BCDFGHJKLMNPQRSTVWXZ";
 const CODE_CHARACTERS = 8;
 const LIFETIME_SECONDS = 600;
@@ -25,7 +25,7 @@ export interface StartedDevice {
   interval: number;
 }
 
-/** The stored form of a code: people type it with or without a dash, in any case. */
+/** Returns the stored form of a code, because people type it with or without a dash, in any case. */
 const normalizeCode = (code: string): string => code.toUpperCase().replaceAll(/[^A-Z]/g, "");
 
 function newUserCode(): string {
@@ -54,7 +54,7 @@ export class OauthDevices {
     return { deviceCode, userCode: shownCode, expiresIn: LIFETIME_SECONDS, interval: POLL_SECONDS };
   }
 
-  /** Finds a code that waits for a decision; null for one that is unknown, expired or decided. */
+  /** Finds a code that waits for a decision. Returns null for a code that is unknown, expired or decided. */
   async find(userCode: string): Promise<DeviceRequest | null> {
     const [found] = await rows<DeviceRequest>(
       this.#db,
@@ -66,7 +66,7 @@ export class OauthDevices {
     return found ?? null;
   }
 
-  /** Records the person's decision once. @returns false if it was decided before */
+  /** Records the person's decision once. @returns false if the code was decided before */
   async decide(userCode: string, grantId: number | null): Promise<boolean> {
     const decidedRows = await rows(
       this.#db,
@@ -77,7 +77,7 @@ export class OauthDevices {
     return decidedRows.length > 0;
   }
 
-  /** Handles one poll of the program; returns the ID of the grant once. @throws OauthFailure */
+  /** Handles one poll of the program. Returns the ID of the grant once. @throws OauthFailure */
   async redeem(deviceCode: string, clientId: string): Promise<number> {
     const [found] = await rows<{ grantId: number | null; isDenied: boolean; isExpired: boolean; isFast: boolean }>(
       this.#db,

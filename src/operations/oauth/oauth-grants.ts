@@ -1,4 +1,4 @@
-/** Grants: a person has authorized a program for one app with some scopes. Stores codes and tokens of a grant as hashes. */
+/** Grants: with a grant, a person authorizes a program for one app and some scopes. Stores codes and tokens of a grant as hashes. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -29,7 +29,7 @@ export interface GrantSummary {
 /** A person's decision about a program. */
 export interface GrantDecision {
   personId: number;
-  /** ID of the token by which the person decided; null for a session of a sign-in, which the grant outlives. */
+  /** ID of the token with which the person decided. Null for a session of a sign-in, which the grant outlives. */
   makerId: number | null;
   appId: number;
   scopes: readonly Scope[];
@@ -43,7 +43,7 @@ export interface GrantableApp {
   scopes: readonly Scope[];
 }
 
-/** Scopes that a person with this role can grant: never more than the role allows. */
+/** Returns the scopes that a person with this role can grant: never more than the role allows. */
 export function scopesOf(role: Role): readonly Scope[] {
   switch (role) {
     case "reader":
@@ -77,7 +77,7 @@ export class OauthGrants {
     this.#credentials = credentials;
   }
 
-  /** Apps on which the person has a role, each with the highest one. */
+  /** Lists apps on which the person has a role, each with the highest one. */
   async grantableApps(personId: number): Promise<GrantableApp[]> {
     const appRows = await rows<{ id: number; name: string; role: Role }>(
       this.#db,
@@ -132,7 +132,7 @@ export class OauthGrants {
     );
   }
 
-  /** Finds a code or refresh token. If it was used before, its grant ends, because another program has it too. */
+  /** Finds a code or refresh token. If it was used before, its grant ends, because another program has the token too. */
   async findSecret(kind: "code" | "refresh", secret: string): Promise<SecretRow | null> {
     const [row] = await rows<OAuthGrant & Omit<SecretRow, "grant">>(
       this.#db,
@@ -150,7 +150,7 @@ export class OauthGrants {
     return { grant, redirectUri, codeChallenge, expiresAt, isUsed, isRevoked };
   }
 
-  /** Marks a code or refresh token as used. @returns false if another request was first */
+  /** Marks a code or refresh token as used. @returns false if another request has used it first */
   async spendSecret(secret: string): Promise<boolean> {
     const usedSecret = await rows(
       this.#db,
@@ -161,7 +161,7 @@ export class OauthGrants {
   }
 
   /**
-   * Stores an access token: an API token of the app, bound to its grant. It never outlives the token that made the grant.
+   * Stores an access token: an API token of the app that belongs to its grant. It never outlives the token that made the grant.
    * @returns its lifetime in seconds
    */
   async addAccessToken(token: string, grant: OAuthGrant, clientName: string, lifetimeMs: number): Promise<number> {
@@ -174,7 +174,7 @@ export class OauthGrants {
       [hashToken(token), clientName, grant.appId, grant.personId, grant.scopes, lifetimeMs, grant.id],
     );
     await rows(this.#db, "UPDATE oauth_grant SET last_used_at = now() WHERE id = $1", [grant.id]);
-    // Keeps the table small: tokens of this grant that ended a day ago.
+    // Keeps the table small: deletes tokens of this grant that ended a day ago.
     await rows(this.#db, "DELETE FROM credential WHERE grant_id = $1 AND expires_at < now() - interval '1 day'", [
       grant.id,
     ]);
@@ -207,7 +207,7 @@ export class OauthGrants {
     await this.#end(id);
   }
 
-  /** Ends the grant of a refresh or access token (RFC 7009); an unknown token is no error. */
+  /** Ends the grant of a refresh or access token (RFC 7009). An unknown token is no error. */
   async revokeByToken(token: string, clientId: string): Promise<void> {
     const [appRows] = await rows<{ id: number }>(
       this.#db,

@@ -34,7 +34,7 @@ export interface TokenAnswer {
 
 type Parameters = Readonly<Record<string, string | undefined>>;
 
-/** @throws OauthFailure for a scope that does not exist; all scopes if none is named */
+/** Parses scopes. Without any, returns all scopes. @throws OauthFailure for a scope that does not exist */
 function readScopes(text: string | undefined): Scope[] {
   const namedScopes = [...new Set((text ?? "").split(" ").filter(Boolean))];
   const unknownScope = namedScopes.find((name) => !(SCOPES as readonly string[]).includes(name));
@@ -84,8 +84,8 @@ export class OAuthServer {
   }
 
   /**
-   * Reads the request of a program that redirected a person to the service. Faults are shown to the person and never
-   * redirected, because such redirects could send people to other sites.
+   * Reads the request of a program that redirected a person to the service. The person sees its faults. They are never sent as redirects,
+   * because these could lead people to other sites.
    * @throws OauthFailure
    */
   async readAuthorization(input: Parameters): Promise<AuthorizationRequest> {
@@ -106,7 +106,7 @@ export class OAuthServer {
     return { client, redirectUri, scopes: readScopes(input["scope"]), state, codeChallenge };
   }
 
-  /** Returns the next URL of the browser: the program's, with a code or an error. */
+  /** Returns the next URL of the browser: that of the program, with a code or an error. */
   async authorize(request: AuthorizationRequest, decision: GrantDecision | null, issuer: string): Promise<string> {
     const address = new URL(request.redirectUri);
     if (request.state !== null) address.searchParams.set("state", request.state);
@@ -156,7 +156,7 @@ export class OAuthServer {
     throw expiredCodeError;
   }
 
-  /** POST /oauth/token. @throws OauthFailure */
+  /** Handles POST /oauth/token. @throws OauthFailure */
   async token(input: Parameters): Promise<TokenAnswer> {
     const client = await this.#client(input["client_id"]);
     const type = input["grant_type"] ?? "";
@@ -216,7 +216,7 @@ export class OAuthServer {
     };
   }
 
-  /** POST /oauth/revoke. */
+  /** Handles POST /oauth/revoke. */
   async revoke(input: Parameters): Promise<void> {
     const client = await this.#client(input["client_id"]);
     await this.grants.revokeByToken(input["token"] ?? "", client.id);

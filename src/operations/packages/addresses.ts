@@ -1,6 +1,6 @@
 /**
- * Scripts at external URLs, fetched once: only over https, only from public hosts. The result for one URL or app does
- * not affect another.
+ * Fetches scripts at external URLs once: only over https, and only from public hosts. The result for one URL or app does not affect
+ * another.
  */
 import { LRUCache } from "lru-cache";
 import type { StoredAsset } from "../../data/action-types.js";
@@ -20,7 +20,7 @@ export const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 const ANSWER_LIMIT_MS = 8_000;
 /** Time limit for checking the URL of a script that the action already has. */
 export const LOOK_LIMIT_MS = 4_000;
-/** For this long no save waits for a URL that did not answer, if the action has its script. */
+/** Time during which no save waits for a URL that did not respond, if the action has its script. */
 const SILENT_MS = 60_000;
 
 function judge(url: URL): void {
@@ -91,8 +91,8 @@ export function createAddresses(options: {
     },
 
     /**
-     * Requests the URL of a stored script again, and records in the asset whether the URL now returns other content. The
-     * stored script stays unchanged.
+     * Requests the URL of a stored script again. Records in the asset whether the URL now returns other content. The stored script stays
+     * unchanged.
      */
     async lookAgain(
       { appId }: ScriptAuthor,
@@ -103,7 +103,7 @@ export function createAddresses(options: {
       const { changed: _, ...asset } = known;
       const key = `${appId} ${url}`;
       if (silentHosts.has(key)) return known;
-      // An address that fails now changes nothing.
+      // A URL that fails now changes nothing.
       const source = await fetchScript(connections, dependency, url, LOOK_LIMIT_MS).catch(() => undefined);
       if (source === null) silentHosts.set(key, true);
       if (!source) return known;

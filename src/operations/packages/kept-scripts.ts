@@ -1,4 +1,7 @@
-/** Scripts by their content, in the database: store, find, mark as used by actions and versions, remove unused ones. Fetches nothing. */
+/**
+ * Scripts by their content, in the database: stores and finds them, marks them as used by actions and versions, and removes unused ones.
+ * Fetches nothing.
+ */
 import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
@@ -19,7 +22,7 @@ export interface PackagePart {
   licence: string | null;
 }
 
-/** Facts of a script beside its text. */
+/** Facts of a script besides its text. */
 export interface ScriptFacts {
   sha256: string;
   bytes: number;
@@ -27,28 +30,28 @@ export interface ScriptFacts {
   version: string | null;
   licence: string | null;
   global: string | null;
-  /** Globals that it uses; null: not analysed. */
+  /** Globals that the script uses; null if it was not analysed. */
   names: string[] | null;
   parts: PackagePart[];
 }
 
 export interface KeptScript {
   source: string;
-  /** The original bytes if they are not UTF-8, so that the text is incomplete. */
+  /** Original bytes if they are not UTF-8, so that the text is incomplete. */
   raw?: Buffer;
   names: readonly string[] | null;
   global: string | null;
 }
 
-/** Scripts that runs of this process have used lately. */
+/** Maximum size of scripts that runs of this process have used lately and that stay in memory. */
 const IN_MEMORY_BYTES = 64 * 1024 * 1024;
-/** A version chosen by the registry is reused for this long. */
+/** Time for which a version that the registry chose is reused. */
 const CHOICE_FRESH_MINUTES = 10;
-/** A choice that was not used for this long is removed. */
+/** Time after which a chosen version that was not used is removed. */
 const CHOICE_KEPT_DAYS = 30;
-/** Interval within which a use is not recorded again: much shorter than unused scripts are stored. */
+/** Interval in which a use is recorded only once. It is much shorter than unused scripts are stored. */
 const CHOSEN_LATELY_MS = 60_000;
-/** A script that a save has stored, but no action uses, is removed after this time. */
+/** Time after which a script that a save has stored, but no action uses, is removed. */
 const UNUSED_MINUTES = 60;
 
 const SCRIPT_FACTS =
@@ -81,7 +84,10 @@ const MARK_SCRIPT_USED = `
   SELECT sha256 FROM kept_script_use JOIN action_version ON action_version.id = action_version_id
     JOIN action ON action.id = action_version.action_id WHERE app_id = $1`;
 
-/** Includes scripts that nothing uses yet, $2, and a further one, $3, which may not be stored: its size is then $4. */
+/**
+ * Computes the size of scripts. Includes $2, scripts that nothing uses yet, and $3, a further one that may not be stored; its size is then
+ * $4.
+ */
 const TOTAL = `
   SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
           + coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 = $3), $4::float8))::float8 AS bytes
@@ -89,7 +95,7 @@ const TOTAL = `
 
 const SELECT_DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${MARK_SCRIPT_USED})`;
 
-/** The smallest first, until the size limit of an app's types is reached. */
+/** Selects declarations, the smallest first, until the size limit of an app's types is reached. */
 const DRAFT_DECLARATIONS = `
   SELECT sha256, declarations FROM (
     SELECT sha256, declarations, sum(declaration_bytes) OVER (ORDER BY declaration_bytes, sha256) AS bytes FROM kept_script
@@ -135,7 +141,7 @@ export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
   return { name, path: storedPath(sha256), sha256, ...logFacts, integrity, bytes };
 }
 
-/** The stored scripts among assets, each once. */
+/** Returns the stored scripts among assets, each once. */
 export const storedScripts = (assets: readonly StoredAsset[]): string[] => [
   ...new Set(assets.filter(isKept).map(({ sha256 }) => sha256)),
 ];
@@ -192,7 +198,7 @@ export function createStoredScripts(db: DataSource) {
       return { ...facts, sha256, bytes: source.length };
     },
 
-    /** Facts of scripts by hash; missing scripts are left out. */
+    /** Returns facts of scripts by hash. Missing scripts are left out. */
     async known(hashes: readonly string[]): Promise<ScriptFacts[]> {
       if (hashes.length === 0) return [];
       const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${SCRIPT_FACTS}`;
@@ -213,9 +219,9 @@ export function createStoredScripts(db: DataSource) {
     },
 
     /**
-     * TypeScript declarations of a script's package: files that refer to each other as `./<index>`; the first exports
-     * the type `Value` of its global. Null if there are none, or if no action of the app uses the script.
-     * @throws REQUEST_INVALID for an invalid integrity, RATE_LIMIT_EXCEEDED
+     * Returns TypeScript declarations of a script's package: files that refer to each other as `./<index>`. The first one exports the type
+     * `Value` of its global. Returns null if there are none, or if no action of the app uses the script.
+     * @throws ActionError REQUEST_INVALID for an invalid integrity, RATE_LIMIT_EXCEEDED
      */
     async declarations(appId: number, integrity: unknown): Promise<string[] | null> {
       const sha256 = sha256In(integrity);
@@ -232,7 +238,7 @@ export function createStoredScripts(db: DataSource) {
       return declarationRow?.declarations ? (JSON.parse(String(declarationRow.declarations)) as string[]) : null;
     },
 
-    /** The same for all scripts that the app's drafts use, by integrity, without scripts that have no declarations. */
+    /** Returns the declarations of all scripts that the app's drafts use, by integrity, without scripts that have none. */
     async draftDeclarations(appId: number): Promise<Map<string, string[]>> {
       const declarationRows = await rows<{ sha256: string; declarations: Buffer }>(db, DRAFT_DECLARATIONS, [appId]);
       return new Map(
@@ -243,7 +249,7 @@ export function createStoredScripts(db: DataSource) {
       );
     },
 
-    /** Bytes of the scripts of the app's actions and their versions, plus those of a save, each script once. */
+    /** Returns the bytes of the scripts of the app's actions and their versions, plus those of a save, each script once. */
     async bytesWith(
       appId: number,
       brought: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Loads a package once in a document without a network, so that a package that can never load is refused at save and
- * not by each run. A process without browsers loads nothing: there the first run reports it.
+ * Loads a package once in a document without a network, so that the save refuses a package that can never load, instead of each run. A
+ * process without browsers loads nothing; then the first run reports the fault.
  */
 import type { Browsers } from "../../engine/browser/browsers.js";
 
@@ -8,7 +8,7 @@ const LOAD_LIMIT_MS = 5_000;
 const ORIGIN = "https://packages.invalid";
 const REASON_MAX_CHARACTERS = 300;
 
-/** Returns why the package cannot be loaded; null if it can, or if nothing is known. */
+/** Returns the reason why the package cannot be loaded. Null if it can be loaded, or if this is unknown. */
 export type PackageProbe = (
   script: { name: string; sha256: string; source: string },
   signal: AbortSignal,

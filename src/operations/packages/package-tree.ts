@@ -1,4 +1,7 @@
-/** Collects a package and all packages that it needs, each once if one version fits all, laid out as in node_modules. Unpacks nothing. */
+/**
+ * Collects a package and all packages that it needs, each once if one version fits all dependents, with the layout of node_modules. Unpacks
+ * nothing.
+ */
 import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
 import { describeValue } from "../../rules/described.js";
@@ -6,18 +9,18 @@ import type { VersionChoice } from "../../rules/npm-choice.js";
 import { isPackageName, unresolved } from "../../rules/packages.js";
 import { ARCHIVE_MAX_BYTES, type PackageRegistry, type RegistryRequest } from "./registry.js";
 
-/** A package with more dependencies is not a library. */
+/** Maximum number of packages. A package with more dependencies is not a library. */
 export const PACKAGES_MAX = 200;
 export const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
-/** Registry documents of all packages, held until the last version is chosen. */
+/** Maximum bytes of the registry documents of all packages, which stay in memory until the last version is chosen. */
 const DOCUMENTS_MAX_BYTES = 192 * 1024 * 1024;
 const AT_ONCE = 6;
 const NPM_ALIAS = /^npm:(@?[^@]+)(?:@(.*))?$/;
 
 interface Node {
-  /** Name of its folder. */
+  /** Name of the package's folder. */
   name: string;
-  /** Name in the registry; differs if the dependent uses an alias. */
+  /** Name in the registry, which differs if the dependent uses an alias. */
   origin: string;
   choice: VersionChoice;
   folder: string;
@@ -26,7 +29,7 @@ interface Node {
 const fitsRange = (version: string, range: string): boolean =>
   range === "" || range === "*" || satisfies(version, range, { loose: true });
 
-/** The folders that a module of `folder` searches, nearest first. */
+/** Yields the folders that a module of `folder` searches, the nearest first. */
 function* lookedAt(folder: string, name: string): Generator<string> {
   for (let at = folder; ; at = at.slice(0, at.lastIndexOf("/node_modules/"))) {
     yield `${at}/node_modules/${name}`;
@@ -76,7 +79,7 @@ class Tree {
     );
     const missingNames = [...new Set(names)].filter((name) => !this.documents.has(name));
     for (let at = 0; at < missingNames.length; at += AT_ONCE) {
-      // The package that needs it reports the failure.
+      // The package that needs this one reports the failure.
       const requested = missingNames.slice(at, at + AT_ONCE).map((name) => this.document(name).catch(() => undefined));
       await Promise.all(requested);
     }
@@ -137,7 +140,7 @@ export async function gatherPackages(
     while (level.length > 0) {
       await tree.askFor(level);
       const next: Node[] = [];
-      // One after the other: each depends on the positions of the earlier ones.
+      // Packages are added one after the other, because each depends on the positions of the earlier ones.
       for (const node of level) next.push(...(await tree.grow(node)));
       level = next;
     }

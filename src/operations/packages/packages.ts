@@ -1,6 +1,6 @@
 /**
- * Resolves dependencies: to files of the service, or to scripts that are fetched once, before the save that lists them,
- * and stored by their content. Fetches nothing that an action has already, and nothing during a run.
+ * Resolves dependencies: to files of the service, or to scripts that are fetched once, before the save that lists them, and stored by their
+ * content. Fetches nothing that an action already has, and nothing during a run.
  */
 import type { Logger } from "pino";
 import { valid } from "semver";
@@ -43,14 +43,14 @@ import { gatherPackages } from "./package-tree.js";
 import { AWAY_RETRY_SECONDS, createRegistry, type PackageRegistry } from "./registry.js";
 import { createScriptQuota, type ScriptAuthor } from "./script-room.js";
 
-/** Concurrent downloads and builds of packages in this process, and of requests to URLs, each for another app. */
+/** Maximum number of concurrent downloads and builds of packages in this process, and of requests to URLs, each for another app. */
 const PACKAGES_AT_ONCE = 4;
 const ADDRESSES_AT_ONCE = 16;
 /** Time limit for fetching one package with its dependencies. */
 const FETCH_LIMIT_MS = 60_000;
-/** Time limit for all packages of one save; finished ones stay stored, so that the next save continues. */
+/** Time limit for all packages of one save. Finished packages stay stored, so that the next save continues. */
 const SAVE_LIMIT_MS = 120_000;
-/** Maximum wait of a save without dependencies for all unreachable URLs. */
+/** Maximum time that a save without dependencies waits for all unreachable URLs. */
 const CATCH_UP_LIMIT_MS = 10_000;
 const SWEEP_EVERY_MS = 600_000;
 /** Maximum dependencies of an action. */
@@ -61,7 +61,10 @@ export interface PackagesOptions {
   db: DataSource;
   catalogue: Catalogue;
   intake: IntakeLimiter;
-  /** null: npm packages are switched off. `url` has no trailing slash; without a sandbox the bundler may have network access. */
+  /**
+   * Configuration of npm packages; null if they are switched off. `url` has no trailing slash. Without a sandbox, the bundler may have
+   * network access.
+   */
   npm: Config["npm"];
   probe: PackageProbe;
   allowPrivateNetwork: boolean;
@@ -70,8 +73,8 @@ export interface PackagesOptions {
 }
 
 /**
- * Results from before a save: assets by dependency, scripts for dependencies that had none, and the error of the first
- * that still has none.
+ * Results from before a save: assets by dependency, scripts for dependencies that had none, and the error of the first dependency that
+ * still has none.
  */
 export interface ResolvedPackages {
   assets: ReadonlyMap<string, StoredAsset>;
@@ -105,7 +108,7 @@ function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOpti
   };
 }
 
-/** Error of a package that could not be bundled, for authors; 503 if the package is not at fault. */
+/** Returns the error of a package that could not be bundled, for authors. The status is 503 if the package is not at fault. */
 export function bundlingRefused(dependency: string, error: unknown): unknown {
   if (error instanceof PackageFault) {
     const instead = alternativeTo(dependency);
@@ -125,7 +128,10 @@ const storedAssetOf = (dependency: string, assets: readonly StoredAsset[]): Stor
 /** Key of a chosen version in the database. */
 const specOf = ({ name, subpath, wanted }: Dependency & { kind: "npm" }) => `${name}${subpath}@${wanted}`;
 
-/** Rejects two packages with one global name: the later would silently replace the earlier. @throws DEPENDENCY_UNRESOLVED */
+/**
+ * Rejects two packages with the same global name, because the later one would silently replace the earlier one.
+ * @throws ActionError DEPENDENCY_UNRESOLVED
+ */
 function refuseSameGlobal(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
   const namesBefore = new Set(assetsBefore.map(({ name }) => name));
   const byGlobal = new Map<string, string>();
@@ -133,7 +139,7 @@ function refuseSameGlobal(assets: Map<string, StoredAsset>, assetsBefore: readon
     if (global === undefined) continue;
     const otherName = byGlobal.get(global);
     byGlobal.set(global, dependency);
-    // Two packages that an action has already are accepted, so that it can still be saved.
+    // Two packages that an action already has are accepted, so that it can still be saved.
     if (otherName === undefined || (namesBefore.has(otherName) && namesBefore.has(dependency))) continue;
     const [added, present] = namesBefore.has(dependency) ? [otherName, dependency] : [dependency, otherName];
     assets.delete(added);
@@ -209,11 +215,11 @@ export function createPackages(options: PackagesOptions) {
     const script = chosen?.fresh
       ? chosen
       : await makeScript(author, dependency, npm).catch((error: unknown) => {
-          // If the registry is unavailable, its last answer is used.
+          // If the registry is unavailable, its last response is used.
           if (chosen && error instanceof ActionError && error.details.retryAfter === AWAY_RETRY_SECONDS) return chosen;
           throw error;
         });
-    // The allowed licences may have changed since it was stored.
+    // The allowed licences may have changed since the package was stored.
     checkLicences(dependency, script.parts);
     return assetOf(dependency, script);
   }
@@ -239,7 +245,7 @@ export function createPackages(options: PackagesOptions) {
     }
   }
 
-  /** Null if it is not a URL. @throws as `addresses.keep` */
+  /** Returns the script of a URL; null if the dependency is not a URL. @throws as `addresses.keep` */
   async function scriptOfAddress(author: ScriptAuthor, dependency: string): Promise<StoredAsset | null> {
     const parsed = readDependency(dependency, catalogue);
     if (parsed.kind !== "address") return null;
@@ -267,7 +273,7 @@ export function createPackages(options: PackagesOptions) {
     bundleSource: bundler.bundleSource,
     readRepository: bundler.readRepository,
 
-    /** Packages that a run can import, as JavaScript expressions by name: `undefined` for unresolved packages. */
+    /** Returns packages that a run can import, as JavaScript expressions by name. Unresolved packages are `undefined`. */
     imports(
       dependencies: readonly string[],
       knownAssets: readonly StoredAsset[],
@@ -322,8 +328,8 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /**
-     * Checks for scripts of URLs that could not be reached when the action listed them. `fault` is the error of the
-     * first URL that answers without a script. Never rejects.
+     * Checks for scripts of URLs that could not be reached when the action listed them. `fault` is the error of the first URL that responds
+     * without a script. Never rejects.
      */
     async caughtUp(
       author: ScriptAuthor,
@@ -348,7 +354,7 @@ export function createPackages(options: PackagesOptions) {
       return { ...NOTHING_RESOLVED, late, fault };
     },
 
-    /** Reads the assets of an export; those that are invalid or do not fit their dependency are left out. */
+    /** Reads the assets of an export. Assets that are invalid or do not fit their dependency are left out. */
     async promised(assets: unknown): Promise<PromisedAssets> {
       const entries = (Array.isArray(assets) ? assets.slice(0, PROMISES_MAX) : []).flatMap((one: unknown) => {
         const { name, version, integrity } = isObject(one) ? one : {};
@@ -370,8 +376,8 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /**
-     * Assets of dependencies, from resolved and existing ones. Makes no request.
-     * @throws DEPENDENCY_UNRESOLVED, and the error that prevented the first of them from being resolved
+     * Returns assets of dependencies, from resolved and existing ones. Makes no request.
+     * @throws ActionError DEPENDENCY_UNRESOLVED, or the error with which the first of them could not be resolved
      */
     settle(
       dependencies: readonly string[],
@@ -389,7 +395,7 @@ export function createPackages(options: PackagesOptions) {
         if (stored) return stored;
         if (fault !== null) throw fault;
         const known = knownAssets.find(({ name }) => name === dependency);
-        // A package that left the catalogue is gone; a URL stays as it was.
+        // A package that left the catalogue is gone. A URL stays unchanged.
         if (known && parsed.kind === "address") return known;
         throw unresolved(dependency, "was changed by another save meanwhile", 1);
       });

@@ -1,6 +1,6 @@
 /**
- * Requests versions and archives from an npm registry, and rejects archives that do not match their integrity. Stores
- * nothing, executes nothing.
+ * Requests versions and archives from an npm registry. Rejects archives that do not match their integrity. Stores nothing, executes
+ * nothing.
  */
 import ssri from "ssri";
 import {
@@ -14,7 +14,7 @@ import type { ActionError } from "../../errors.js";
 import type { VersionChoice, VersionQuery, VersionResult } from "../../rules/npm-choice.js";
 import { unresolved } from "../../rules/packages.js";
 
-/** A registry document of one package: some have thousands of versions. */
+/** Maximum size of a registry document of one package, because some packages have thousands of versions. */
 const DOCUMENT_MAX_BYTES = 48 * 1024 * 1024;
 export const ARCHIVE_MAX_BYTES = 16 * 1024 * 1024;
 const ANSWER_LIMIT_MS = 15_000;
@@ -22,12 +22,12 @@ const READ_MEMORY_MB = 384;
 const READ_TIMEOUT_MS = 10_000;
 /** Retry-After of temporary refusals, in seconds. */
 export const AWAY_RETRY_SECONDS = 30;
-/** A full document is ten times as long, but the abbreviated one lacks publication times. */
+/** Media type of an abbreviated document. A full one is ten times as long, but only that has publication times. */
 const ABBREVIATED_TYPE = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
 const FULL_TYPE = "application/json";
 const DAY_MS = 86_400_000;
 
-/** The dependency that is resolved: each error names it. */
+/** Dependency that is being resolved. Each error names it. */
 export interface RegistryRequest {
   dependency: string;
   signal: AbortSignal;
@@ -40,7 +40,7 @@ export function createRegistry(options: {
   url: string;
   token: string | null;
   connections: CheckedConnections;
-  /** Minimum age in days of a version that is not named exactly; 0: none. */
+  /** Minimum age in days of a version that is not named exactly; 0 means none. */
   minAgeDays?: number;
   /** Time limit for reading a document. */
   readLimitMs?: number;
@@ -58,7 +58,7 @@ export function createRegistry(options: {
   const unreachableError = ({ dependency }: RegistryRequest, name: string, reason: string): ActionError =>
     unresolved(dependency, `cannot be fetched now: the registry ${reason}, asked for ${name}`, AWAY_RETRY_SECONDS);
 
-  /** Redirects may lead to the registry itself, or to public hosts over https. */
+  /** Checks a redirect: it may lead to the registry itself, or to public hosts over https. */
   function judge(url: URL): void {
     if (url.origin !== origin && url.protocol !== "https:")
       throw new NotConnectedError("it redirects to a URL without TLS", true);
@@ -121,7 +121,7 @@ export function createRegistry(options: {
     async choose(asking: RegistryRequest, name: string, document: Uint8Array, wanted: string): Promise<VersionChoice> {
       const publishedBefore = minAgeDays > 0 ? new Date(Date.now() - minAgeDays * DAY_MS).toISOString() : null;
       const threadResult = await threads.call({ document, wanted, publishedBefore });
-      // A document of maximum size takes a tenth of this, unless the machine is busy.
+      // A document of maximum size takes a tenth of this time, unless the machine is busy.
       if (!threadResult.ok && threadResult.limit === "time")
         throw unresolved(
           asking.dependency,

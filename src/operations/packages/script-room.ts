@@ -5,23 +5,23 @@ import type { Caller } from "../../rules/access.js";
 import { type KeptAsset, unresolved } from "../../rules/packages.js";
 import type { StoredScripts } from "./kept-scripts.js";
 
-/** The requester of dependencies, one per request. */
+/** Requester of dependencies, one per request. */
 export interface ScriptAuthor {
   caller: Caller;
   appId: number;
 }
 
-/** Scripts that other processes have stored are counted after this time. */
+/** Time after which scripts that other processes have stored are counted. */
 const COUNTED_FOR_MS = 60_000;
-/** More than the TypeScript declarations of any package. */
+/** Assumed size of declarations: more than those of any package. */
 const DECLARATIONS_BYTES = 2 * 1024 * 1024;
 
 export type ScriptQuota = ReturnType<typeof createScriptQuota>;
 
 export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
-  /** An upper estimate of an app's scripts: if it is far from the limit, as usual, the scripts are not counted. */
+  /** Upper estimate of the size of an app's scripts. If it is far below the limit, as usual, the scripts are not counted. */
   const atMost = new LRUCache<number, number>({ max: 10_000, ttl: COUNTED_FOR_MS, noUpdateTTL: true });
-  /** Scripts that a request has stored so far: no action uses them before its transaction. */
+  /** Scripts that a request has stored so far. No action uses them before its transaction. */
   const broughtBy = new WeakMap<ScriptAuthor, Set<string>>();
 
   async function take(author: ScriptAuthor, dependency: string, sha256: string, bytes: number): Promise<void> {
@@ -47,7 +47,7 @@ export function createScriptQuota(scripts: Pick<StoredScripts, "bytesWith">) {
     /** Counts a script before it is stored; `bytes` includes its declarations. @throws DEPENDENCY_UNRESOLVED */
     take,
 
-    /** Counts a script that is stored already, perhaps for other apps. @throws DEPENDENCY_UNRESOLVED */
+    /** Counts a script that is already stored, perhaps for other apps. @throws ActionError DEPENDENCY_UNRESOLVED */
     takeKept: (author: ScriptAuthor, { name, sha256, bytes = 0 }: KeptAsset): Promise<void> =>
       take(author, name, sha256, bytes + DECLARATIONS_BYTES),
   };

@@ -1,4 +1,4 @@
-/** The audit log: who changed what and when. Contains names and ids; never values. */
+/** Audit log: who changed which resource and when. Contains names and IDs, never values. */
 import type { DataSource } from "typeorm";
 import { countUpTo } from "../../data/count.js";
 import { type Executor, rows } from "../../data/database.js";
@@ -19,11 +19,11 @@ export interface AuditOptions {
   actionId?: number | null;
   limit?: number | null;
   offset?: number | null;
-  /** The `nextCursor` of the previous page. */
+  /** `nextCursor` of the previous page. */
   cursor?: string | null;
 }
 
-/** `total` is exact up to COUNT_EXACT_MAX and an estimate above; then `totalIsExact` is false. */
+/** Page of the audit log. `total` is exact up to COUNT_EXACT_MAX, and an estimate above; then `totalIsExact` is false. */
 export interface AuditPage {
   entries: AuditEntry[];
   pagination: { total: number; hasMore: boolean; totalIsExact?: false; nextCursor?: string };
@@ -32,19 +32,19 @@ export interface AuditPage {
 /** Reads the audit log of one app. */
 export type ListTrail = (appId: number, options: AuditOptions, reserve?: ReserveBytes) => Promise<AuditPage>;
 
-/** The change in an entry: its type, and names, ids and fields. */
+/** Change in an entry: its type, and names, IDs and fields. */
 export interface AuditFact {
   type: string;
   data: Record<string, unknown>;
 }
 
-/** The author of a change; null if unknown. */
+/** Author of a change; null if unknown. */
 export interface AuditActor {
   personId: number | null;
   credentialId: number | null;
 }
 
-/** Writes one entry and then `more` entries of the same change, in its transaction. */
+/** Writes one entry and then `more` entries of the same change, in the transaction of the change. */
 export async function recordChange(
   executor: Executor,
   caller: AuditActor | null,
@@ -70,9 +70,9 @@ export async function recordChange(
 }
 
 /**
- * The app's audit log, most recent first; `total` is the number of matching entries. A page has fewer than `limit`
- * entries if they would be larger than PAGE_MAX_BYTES together.
- * @throws REQUEST_INVALID, and errors of `reserve`
+ * Lists the app's audit log, the most recent entry first. `total` is the number of matching entries. A page has fewer than `limit` entries
+ * if they would together be larger than PAGE_MAX_BYTES.
+ * @throws ActionError REQUEST_INVALID, and errors of `reserve`
  */
 export async function listAudit(
   db: DataSource,

@@ -1,9 +1,9 @@
-/** Chains of runs that caused each other: describes them, and logs where one is cut off. */
+/** Chains of runs that caused each other: describes them, and logs where the service cuts off a chain. */
 import { type Executor, rows } from "../../data/database.js";
 import { entryData, LOG_CHANNEL } from "./execution-logs.js";
 import type { HaltedRun } from "./log-event-statement.js";
 
-/* From the run up to the first one; depth bounds it. */
+/* Selects the chain from the run up to the first one. The depth limits it. */
 const SELECT_CHAIN = `
   WITH RECURSIVE chain AS (
     SELECT id, action_id, cause_run_id, 0 AS step FROM run WHERE id = $1
@@ -26,7 +26,7 @@ async function chainText(executor: Executor, runId: number): Promise<string> {
   return chainLinks.map(({ id, actionId }) => `run ${id} (action ${actionId})`).join(" -> ");
 }
 
-/** Logs each halted run as failed, with its chain, in the transaction that halted them. */
+/** Logs each run that was not started as failed, with its chain, in the transaction that cut off the chain. */
 export async function logHalted(
   executor: Executor,
   appId: number,

@@ -18,7 +18,7 @@ export interface LogEntry {
   id: number;
   type: ExecutionLogType;
   createdAt: string;
-  /** As stored: a result of megabytes is never parsed on its way. */
+  /** Data as stored, so that a result of megabytes is never parsed on its way. */
   data: JsonText;
 }
 
@@ -27,7 +27,7 @@ export interface LogOptions {
   where?: { type?: LogEntry["type"]; data?: { taskId?: number } };
   limit?: number;
   offset?: number;
-  /** The `nextCursor` of a page: the next page has the same cost at any depth. */
+  /** `nextCursor` of the previous page. The next page has the same cost at any depth. */
   cursor?: string;
 }
 
@@ -35,7 +35,7 @@ export interface LogOptions {
 export interface LogPage {
   /** Number of matching entries. */
   count: number;
-  /** false if there are more than COUNT_EXACT_MAX: `count` is an estimate then. */
+  /** False if there are more than COUNT_EXACT_MAX entries. `count` is an estimate then. */
   countIsExact?: false;
   logs: LogEntry[];
   /** Absent on the last page. */
@@ -49,38 +49,40 @@ export interface ScriptError {
 }
 
 /**
- * Outcome of a run: a script's failure is a value. `data` is the JSON text of the result of `execute`, undefined for
- * undefined. `isResponse`: the data are options of `Svc.App.V3.Actions.response()`.
+ * Outcome of a run. A failure of the script is a value, not an exception. `data` is the JSON text of the result of `execute`, undefined for
+ * undefined. `isResponse` is true if the data are options of `Svc.App.V3.Actions.response()`.
  */
 export type RunOutcome =
   | { ok: true; data: string | undefined; isResponse?: true }
   | { ok: false; error: ScriptError; timedOut?: true };
 
-/** Facts of a run for its entry; texts are JSON. `durationMs` is wall time. `payload` null means the run's own. */
+/**
+ * Facts of a run for its entry. Texts are JSON. `durationMs` is wall time. If `payload` is null, the entry refers to the run's own payload.
+ */
 export interface EntryFacts {
   trigger: TriggerType;
   runOn: "server" | "client";
   taskId: number;
   payload: string | null;
   durationMs: number;
-  /** The run whose payload was run again. */
+  /** ID of the run whose payload was run again. */
   replayOf?: number | null;
   outcome: RunOutcome;
 }
 
-/** An entry's `data` as stored. */
+/** `data` of an entry as stored. */
 export interface EntryData {
   /** JSON. */
   text: string;
-  /** Position of the `null` that stands for the run's payload, counted from 1; null: the entry has its own payload. */
+  /** Position of the `null` that stands for the run's payload, counted from 1. Null if the entry has its own payload. */
   payloadAt: number | null;
 }
 
 const PAYLOAD_KEY = '"payload":';
 
 /**
- * The entry's `data` (specification, Execution log entry): `result` is absent for successful scheduled runs; on failure
- * it repeats the error in the failure's shape.
+ * Builds the entry's `data` (specification, Execution log entry). `result` is absent for successful scheduled runs. On failure, it repeats
+ * the error in the failure's shape.
  */
 export function entryData(facts: EntryFacts): EntryData {
   const { trigger, runOn, taskId, payload, durationMs, replayOf, outcome } = facts;
@@ -102,7 +104,7 @@ export function entryData(facts: EntryFacts): EntryData {
     entryParts.push(`"result":{${outcome.data === undefined ? "" : `"data":${outcome.data},`}"success":true}`);
   }
   const text = `{${entryParts.join(",")}}`;
-  // No caller's value precedes it.
+  // The first occurrence is the right one, because no value of a caller precedes it.
   return { text, payloadAt: payload === null ? text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length + 1 : null };
 }
 
@@ -110,12 +112,12 @@ const RESULT_START = '"result":{"data":';
 const RESULT_END = ',"success":true}}';
 
 /**
- * JSON text of the result in the `data` of a completed run's entry; undefined if there is none. Of an entry without a payload,
- * `text` may be only the beginning: the result is then cut too.
+ * Returns the JSON text of the result in the `data` of a completed run's entry, or undefined. If the entry refers to the run's payload,
+ * `text` may be only the beginning of `data`, so that the result is cut too.
  */
 export function resultInEntry(text: string): string | undefined {
   if (text.startsWith("null", text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length)) {
-    // No caller's value precedes the result.
+    // The first occurrence is the right one, because no value of a caller precedes it.
     const at = text.indexOf(RESULT_START);
     if (at < 0) return undefined;
     return text.slice(at + RESULT_START.length, text.endsWith(RESULT_END) ? -RESULT_END.length : undefined);
@@ -132,7 +134,7 @@ interface EntryRow {
 }
 
 const ENTRY = `id, type, created_at AS "createdAt", svc_entry_data(data, payload_at, run_id) AS data`;
-/* Size with the payload, which is stored with the run or its event. */
+/* SQL for the size including the payload, which is stored with the run or its event. */
 const SIZE = `bytes + CASE WHEN payload_at IS NULL THEN 0 ELSE coalesce(
   (SELECT coalesce(run.payload_bytes, (SELECT 3 * octet_length(event.data::text) + 600 FROM log_event event
                                         WHERE event.id = run.event_id))
@@ -144,7 +146,7 @@ const toEntry = ({ id, type, createdAt, data }: EntryRow): LogEntry => ({
   data: new JsonText(data),
 });
 
-/** An entry with the fields that select its subscribers. */
+/** Entry with the fields that select its subscribers. */
 export interface FollowedEntry {
   appId: number;
   taskId: number;
@@ -185,7 +187,10 @@ export function checkLogType(type: unknown, field: string): void {
   throw new ActionError("REQUEST_INVALID", `${field} must be app.task.completed or app.task.failed`);
 }
 
-/** Validated filters of a list: rows of `execution_log`, without the position in the list. @throws REQUEST_INVALID */
+/**
+ * Builds the condition for validated filters of a list: rows of `execution_log`, without the position in the list.
+ * @throws ActionError REQUEST_INVALID
+ */
 function matchingOf(appId: number, options: Record<string, unknown>): { conditions: string[]; parameters: unknown[] } {
   const where = record(options["where"], "where");
   const data = record(where["data"], "where.data");
@@ -193,7 +198,7 @@ function matchingOf(appId: number, options: Record<string, unknown>): { conditio
   checkLogType(type, "where.type");
   const ids = taskIds(options, data);
   const conditions = ["app_id = $1", ...ids.map((_, index) => `task_id = $${index + 2}`)];
-  // A literal, so that the planner sees it: failures have their own index.
+  // The type is a literal, so that the planner knows it: failures have their own index.
   if (type !== null) conditions.push(`type = '${type}'`);
   return { conditions, parameters: [appId, ...ids] };
 }
@@ -203,7 +208,7 @@ export type ExecutionLogs = ReturnType<typeof createLogs>;
 export function createLogs(db: DataSource) {
   async function findAll(ids: readonly number[]): Promise<FollowedEntry[]> {
     if (ids.length === 0) return [];
-    // Both bounds select the partitions.
+    // Both bounds are needed to select the partitions.
     const sql = `SELECT app_id AS "appId", task_id AS "taskId", ${ENTRY} FROM execution_log
       WHERE id = ANY ($1::bigint[]) AND id BETWEEN $2 AND $3`;
     const values = [ids, Math.min(...ids), Math.max(...ids)];
@@ -212,7 +217,10 @@ export function createLogs(db: DataSource) {
     return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
-  /** Id of the entry in which a run ended; null if there is none. Older runs, whose row does not contain it, are found by the entry. */
+  /**
+   * Returns the ID of the entry in which a run ended; null if there is none. Older runs, whose row does not contain it, are found by the
+   * entry.
+   */
   async function idOfRun(runId: number): Promise<number | null> {
     const sql = "SELECT log_id AS id, finished_at IS NOT NULL AS ended FROM run WHERE id = $1";
     const [run] = await preparedRows<{ id: number | null; ended: boolean }>(db, "entry-of-run", sql, [runId]);
@@ -222,8 +230,8 @@ export function createLogs(db: DataSource) {
   }
 
   /**
-   * Reads a page of a list and one row more, which shows whether a next page exists. The few distinct statements are
-   * prepared, so that each is planned once.
+   * Reads a page of a list, and one additional row that shows whether a next page exists. The few distinct statements are prepared, so that
+   * each is planned once.
    */
   async function pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
     const text = `${sql} LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
@@ -232,10 +240,9 @@ export function createLogs(db: DataSource) {
 
   return {
     /**
-     * The app's entries, most recent first (specification, getLogs). A page has fewer than `limit` entries if they
-     * would be larger than PAGE_MAX_BYTES together: the next page begins at `offset` + their number, or at
-     * `nextCursor`.
-     * @throws REQUEST_INVALID, and errors of `reserve`
+     * Lists the app's entries, the most recent first (specification, getLogs). A page has fewer than `limit` entries if they would together
+     * be larger than PAGE_MAX_BYTES: the next page begins at `offset` + their number, or at `nextCursor`.
+     * @throws ActionError REQUEST_INVALID, and errors of `reserve`
      */
     async list(appId: number, input: unknown, reserve?: ReserveBytes): Promise<LogPage> {
       const options = record(input, "the body");
@@ -260,7 +267,7 @@ export function createLogs(db: DataSource) {
       };
     },
 
-    /** The first of those ids whose entries are at most PAGE_MAX_BYTES together, in order; missing entries are left out. */
+    /** Returns the first of those IDs whose entries are at most PAGE_MAX_BYTES together, in order. Missing entries are left out. */
     async findSome(ids: readonly number[]): Promise<{ found: FollowedEntry[]; left: readonly number[] }> {
       const entrySizes = await preparedRows<SizedRow>(
         db,
@@ -274,32 +281,32 @@ export function createLogs(db: DataSource) {
       return { found: await findAll(pageIds), left };
     },
 
-    /** The newest id; 0 if there is none. */
+    /** Returns the newest ID; 0 if there are none. */
     async newestId(): Promise<number> {
       const sql = "SELECT id FROM execution_log ORDER BY id DESC LIMIT 1";
       return (await preparedRows<{ id: number }>(db, "newest-log-id", sql, []))[0]?.id ?? 0;
     },
 
-    /** A batch of ids after that one, of all apps, in order. */
+    /** Returns a batch of IDs after that one, of all apps, in order. */
     async idsAfter(id: number): Promise<{ id: number; appId: number; createdAt: Date }[]> {
       const sql = `SELECT id, app_id AS "appId", created_at AS "createdAt" FROM execution_log WHERE id > $1 ORDER BY id LIMIT 1000`;
       return preparedRows(db, "log-ids-after", sql, [id]);
     },
 
-    /** A batch of the app's ids after the first and up to the last, in order. */
+    /** Returns a batch of the app's IDs after the first and up to the last, in order. */
     async idsOfApp(appId: number, cursorId: number, upTo: number): Promise<number[]> {
       const sql = "SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3 ORDER BY id LIMIT 500";
       return (await rows<{ id: number }>(db, sql, [appId, cursorId, upTo])).map((row) => row.id);
     },
 
-    /** The id before the app's newest `count` entries up to `upTo`; `after` if there are not more entries after it. */
+    /** Returns the ID before the app's newest `count` entries up to `upTo`; `after` if there are no more entries after it. */
     async beforeNewestOfApp(appId: number, count: number, cursorId: number, upTo: number): Promise<number> {
       const sql = `SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND id <= $3
         ORDER BY id DESC OFFSET $4 LIMIT 1`;
       return (await rows<{ id: number }>(db, sql, [appId, cursorId, upTo, count]))[0]?.id ?? cursorId;
     },
 
-    /** Open transactions that have written entries, or may: they hold this lock before they get an id. */
+    /** Returns open transactions that have written entries, or may write some: they hold this lock before they get an ID. */
     async writers(): Promise<string[]> {
       const sql = `SELECT virtualtransaction AS id FROM pg_locks
         WHERE relation = 'execution_log'::regclass AND mode = 'RowExclusiveLock' AND granted
@@ -307,7 +314,7 @@ export function createLogs(db: DataSource) {
       return (await preparedRows<{ id: string }>(db, "log-writers", sql, [])).map(({ id }) => id);
     },
 
-    /** The entry in which a run ended; null if there is none. @throws errors of `reserve` */
+    /** Returns the entry in which a run ended; null if there is none. @throws errors of `reserve` */
     async ofRun(runId: number, reserve?: ReserveBytes): Promise<LogEntry | null> {
       const id = await idOfRun(runId);
       if (id === null) return null;

@@ -1,4 +1,4 @@
-/** Hashes of columns and their comparison, by argon2id. Apps, and the senders of each app, take turns. */
+/** Hashes columns and compares them, by argon2id. Apps, and the senders of each app, take turns. */
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
 import { FairSemaphore } from "../../engine/fair-semaphore.js";
@@ -6,7 +6,7 @@ import { ActionError } from "../../errors.js";
 import { addressBlock } from "../../rules/address-block.js";
 import type { Sender } from "./intake.js";
 
-/* OWASP's first choice of parameters for argon2id with little memory. */
+/* Parameters: OWASP's first choice for argon2id with little memory. */
 const MEMORY_KIB = 19_456;
 const ARGON2_PASSES = 2;
 const ARGON2_LANES = 1;
@@ -14,16 +14,15 @@ const TAG_BYTES = 32;
 const SALT_BYTES = 16;
 
 const TEXT_MAX_CHARACTERS = 4_096;
-/** Each uses a thread for some 30 ms, and 19 MB. */
+/** Maximum number of concurrent hashes. Each uses a thread for some 30 ms, and 19 MB. */
 const AT_ONCE = 2;
-/** Maximum waiting hashes of one sender and of one app: further ones are rejected, without affecting other apps. */
+/** Maximum waiting hashes of one sender and of one app. Further ones are rejected, without effect on other apps. */
 const WAITING_PER_SENDER = 64;
 const WAITING_PER_APP = 512;
 const RETRY_SECONDS = 2;
 
-/*
- * Accepts only memory and passes that this file would choose: an untrusted value in the column must not cause unlimited
- * work.
+/**
+ * Matches only the memory and passes that this file would choose, because an untrusted value in the column must not cause unlimited work.
  */
 const HASH_SHAPE = /^\$argon2id\$v=19\$m=([1-9]\d{2,4}),t=([1-9]),p=([1-9])\$([\w+/]{11,64})\$([\w+/]{22,128})$/;
 
@@ -31,7 +30,7 @@ const computeArgon2 = promisify(argon2) as (algorithm: "argon2id", parameters: A
 
 const toPlainBase64 = (bytes: Buffer): string => bytes.toString("base64").replaceAll("=", "");
 
-/** The queue of a hash: an app's, and within it that of an address. */
+/** Queue of a hash: that of an app, and within it that of an address. */
 export interface HashTurn {
   appId: number;
   sender: string;
@@ -47,7 +46,7 @@ const apps = new FairSemaphore(AT_ONCE, AT_ONCE);
 const senderQueue = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
 const waitingByKey = new Map<number | string, number>();
 
-/** Counts one more waiting hash. @returns a function that uncounts it @throws OVERLOADED */
+/** Counts one more waiting hash. @returns a function that undoes this @throws ActionError OVERLOADED */
 function countWaiting(key: number | string, most: number): () => void {
   const waitingBefore = waitingByKey.get(key) ?? 0;
   if (waitingBefore >= most) {
@@ -106,13 +105,13 @@ export async function hash(text: string, turn: HashTurn): Promise<string> {
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(salt)}$${toPlainBase64(tag)}`;
 }
 
-/** A hash that matches no password, as costly to compare as a real one. */
+/** Hash that matches no password and is as costly to compare as a real one. */
 const UNKNOWN_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${ARGON2_PASSES},p=${ARGON2_LANES}$${toPlainBase64(randomBytes(SALT_BYTES))}$${toPlainBase64(randomBytes(TAG_BYTES))}`;
 
 /**
- * True if the password matches the hash. Other values take as long: a value from before the column was hashed is
- * compared as it is, and a missing one with a hash that matches nothing.
- * @throws OVERLOADED
+ * True if the password matches the hash. Other values take as long: a value from before the column was hashed is compared directly, and a
+ * missing one with a hash that matches nothing.
+ * @throws ActionError OVERLOADED
  */
 export async function matchesHash(text: string, stored: unknown, turn: HashTurn): Promise<boolean> {
   const hashMatch = typeof stored === "string" ? HASH_SHAPE.exec(stored) : null;

@@ -1,6 +1,6 @@
 /**
- * Limits the bytes that an app and its visitors can store per minute, and checks the free disk space. Counts in this
- * process's memory: several processes allow as many times as much. Stores nothing.
+ * Limits the bytes that an app and its visitors can store per minute, and checks the free disk space. Counts in this process's memory, so
+ * several processes together allow a multiple. Stores nothing.
  */
 import type { DiskSpace } from "../../engine/disk-room.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
@@ -15,7 +15,7 @@ import {
 import { type Caller, isVisitor } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 
-/** The sender, as far as its quota depends on it. */
+/** Sender of data, as far as its quota depends on it. */
 export type Sender = Pick<Caller, "kind" | "credentialId" | "address">;
 
 export type IntakeLimiter = ReturnType<typeof createIntake>;
@@ -24,7 +24,7 @@ function intakeError(whose: string, megabytes: number, retryAfter: number): Acti
   return tooOften(`${whose} may send ${megabytes} MB in a minute; try again in ${retryAfter} s`, retryAfter);
 }
 
-/** @param quotaBytes bytes per minute for one app's own credentials; 0 is unlimited */
+/** @param quotaBytes bytes per minute for one app's own credentials; 0 means unlimited */
 export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: DiskSpace }) {
   const bucketOf = (share: number) => createTokenBucket({ limit: quotaBytes * share, windowMs: RATE_WINDOW_MS });
   const own = bucketOf(1);
@@ -32,8 +32,7 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
   const addresses = bucketOf(INTAKE_ADDRESS_SHARE);
   const quotaMegabytes = (share: number) => (quotaBytes * share) / 2 ** 20;
   /**
-   * Key of the shared quota. Visitors have a quota for each network address, separate from that of the app's own
-   * credentials.
+   * Returns the key of the shared quota. Visitors have a quota for each network address, separate from that of the app's own credentials.
    */
   const addressOf = ({ address, credentialId }: Sender) =>
     address === undefined ? `credential ${credentialId}` : addressBlock(address);
@@ -48,7 +47,7 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
   }
 
   function takeVisitorQuota(sender: Sender, appId: number, intakeCost: number): void {
-    // The address is counted first: what it is refused must not use up the shared quota.
+    // The address counts first, so that data that it is refused do not use up the shared quota.
     const waitSeconds = addresses.take(addressOf(sender), intakeCost);
     if (waitSeconds > 0) throw intakeError("one address", quotaMegabytes(INTAKE_ADDRESS_SHARE), waitSeconds);
     const waitOfAll = visitors.take(String(appId), intakeCost);
@@ -83,7 +82,7 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
       if (quotaBytes > 0 && isVisitor(sender)) takeVisitorQuota(sender, appId, bytes);
     },
 
-    /** Counts rows that have been stored already: the next sender waits for them. */
+    /** Counts rows that have already been stored. The next sender waits for them. */
     charge(sender: Sender, appId: number, rows: number): void {
       if (quotaBytes === 0 || rows === 0) return;
       const intakeCost = rows * INTAKE_ROW_BYTES;

@@ -1,8 +1,8 @@
-/** Async iterables that their reader can leave while they wait. A plain generator notices that only when the awaited value arrives. */
+/** Async iterables that their reader can leave while they wait. A plain generator notices this only when the awaited value arrives. */
 
 /**
- * Makes an async iterable whose generator stops when the reader leaves: the signal that `make` receives is then aborted,
- * and the generator must stop waiting.
+ * Makes an async iterable whose generator stops when the reader leaves: the signal that `make` receives is aborted then, and the generator
+ * must stop waiting.
  */
 export function createLeavable<T>(
   make: (left: AbortSignal) => AsyncGenerator<T, void, void>,
@@ -28,7 +28,7 @@ export function createLeavable<T>(
   };
 }
 
-/** Yields `source` for a derived iterable: ends as soon as `left` aborts. */
+/** Yields `source` for a derived iterable. Ends as soon as `left` aborts. */
 export function leftWith<T>(source: AsyncIterable<T>, left: AbortSignal): AsyncIterable<T> {
   const iterator = source[Symbol.asyncIterator]();
   const stopWaiting = () => {

@@ -1,19 +1,19 @@
 /**
- * Sources of subscriptions. A live source emits one object per event to all of its listeners, so that work on it can be
- * shared. Read it before you add a subscription.
+ * Sources of subscriptions. A live source emits one object per event to all of its listeners, so that work on it can be shared. Read this
+ * file before you add a subscription.
  */
 import type { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 
-/** Unsubscribes. May be called twice. */
+/** Function that unsubscribes. It may be called twice. */
 export type StopListening = () => void;
 
 /**
- * The result of a subscription's resolver. Callers subscribe to it instead of iterating, because an iterator would
- * queue every listener's events separately. GraphQL requires an async iterable, but only checks for the method.
+ * Result of a subscription's resolver. Callers subscribe to it instead of iterating, because an iterator would queue every listener's
+ * events separately. GraphQL requires an async iterable, but only checks for the method.
  */
 export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
-  /** The app of the events. */
+  /** ID of the app to which the events belong. */
   appId: number;
   /**
    * Calls `listener` with every future event. Calls `end` once with the reason if the source ends; nothing follows it.
@@ -22,14 +22,14 @@ export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
   listen(listener: (event: Event) => void, end: (reason: ActionError) => void): StopListening;
 }
 
-/** The check that a source's caller must keep passing. */
+/** Check that the caller of a source must keep passing. */
 export interface SourceGuard {
   appId: number;
   /** @throws ActionError if the caller has lost the right to this subscription */
   check(caller: Caller): void;
 }
 
-/** Adds to a source the right that its caller must keep: `check` runs again whenever credentials change. */
+/** Adds the right to a source that its caller must keep: `check` runs again whenever credentials change. */
 export function guardSource<Source extends AsyncIterable<unknown>>(
   source: Source,
   { appId, check }: SourceGuard,

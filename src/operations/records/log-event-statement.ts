@@ -1,6 +1,6 @@
 /**
- * The one statement that stores log events and starts their actions: index look-up, rows of runs and queue in a single
- * round trip, for any number of events of any apps.
+ * The one statement that stores log events and starts their actions: index look-up, rows of runs and queue in a single round trip, for any
+ * number of events of any apps.
  */
 import { STATE_BY_REASON } from "../../data/run.js";
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
@@ -11,31 +11,31 @@ export const HALTED_REASONS = {
   rate: `recursion: more than ${CHAIN_RUNS_PER_MINUTE} runs of one chain in a minute`,
 } as const;
 
-/** A run that did not start, because its chain of causes is too long. */
+/** Run that did not start, because its chain of causes is too long. */
 export interface HaltedRun {
   id: number;
   actionId: number;
   reason: string;
 }
 
-/** An event before it is stored. */
+/** Event before it is stored. */
 export interface NewEvent {
   appId: number;
   type: string;
   /** JSON text of the data without its closing brace. */
   head: string;
-  /** Separator before a further key: then the service adds the user's e-mail address; null: nothing follows. */
+  /** Separator before an additional key, if the service adds the user's e-mail address. Null if nothing follows. */
   separator: string | null;
-  /** The e-mail address that the caller passed for an unknown user, as JSON text. */
+  /** E-mail address that the caller passed for an unknown user, as JSON text. */
   claimed: string | null;
   userId: number | null;
   dataSourceId: number | null;
   dataSourceEntryId: number | null;
   appNotificationId: number | null;
   sessionId: number | null;
-  /** Key of its row in the answer. */
+  /** Key of the event's row in the result. */
   requestId: string;
-  /** The run that emitted it. */
+  /** ID of the run that emitted the event. */
   runId: number | null;
 }
 
@@ -44,10 +44,10 @@ export interface StoredEvent {
   id: number;
   organizationId: number;
   createdAt: Date;
-  /** The data's text if the service added to it; null: unchanged. */
+  /** Text of the data if the service added to it; null if the data are unchanged. */
   completed: string | null;
   halted: HaltedRun[] | null;
-  /** Number of rows of runs that it created, including skipped ones. */
+  /** Number of rows of runs that the event created, including skipped ones. */
   started: number;
 }
 
@@ -66,7 +66,7 @@ const COLUMNS = [
   "runId",
 ] as const satisfies readonly (keyof NewEvent)[];
 
-/** The parameters of {@link STORE_EVENTS}. */
+/** Returns the parameters of {@link STORE_EVENTS}. */
 export function eventParameters(
   events: readonly NewEvent[],
   { share, queuedOf }: ReturnType<QueueLimits["lastCount"]>,
@@ -75,15 +75,15 @@ export function eventParameters(
   return [...COLUMNS.map((column) => events.map((event) => event[column])), share, queuedCounts];
 }
 
-/** Maximum of an app's queued runs that is counted exactly; above it, the last count is used. */
+/** Maximum number of an app's queued runs that is counted exactly. Above it, the last count is used. */
 const COUNTED_EXACTLY = 1_000;
 
-/*
- * $1 to $12 the columns of NewEvent, $13 maximum queued runs of one app, $14 queued runs of each event's app. An event
- * of an unknown app has no row in the answer. Only users with a role on the app or a token of it count as known:
- * otherwise a caller could look up the address of anyone in the organization. Lookups for single events are LATERAL, so
- * that they use an index however many rows the planner expects. A debounced run may become part of one that waits, and
- * has no row then; such runs are written in the order of their actions, so that two such statements never deadlock.
+/**
+ * Stores events. $1 to $12 are the columns of NewEvent, $13 the maximum queued runs of one app, $14 the queued runs of each event's app. An
+ * event of an unknown app has no row in the result. Only users with a role on the app or a token of it count as known: otherwise a caller
+ * could look up the address of anyone in the organization. Lookups for single events are LATERAL, so that they use an index however many
+ * rows the planner expects. A debounced run may become part of one that waits, and has no row then; such runs are written in the order of
+ * their actions, so that two such statements never deadlock.
  */
 export const STORE_EVENTS = `
   WITH source AS (

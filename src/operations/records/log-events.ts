@@ -30,8 +30,8 @@ export interface LogEvent {
 }
 
 /**
- * The data as JSON text to which one key can be added. If the caller names a user of the organization, the service adds
- * the user's address; other values are stored unchanged.
+ * Returns the data as JSON text to which one key can be added. If the caller names a user of the organization, the service adds the user's
+ * address. Other values are stored unchanged.
  */
 function openData({ data, userId }: LogEventInput): Pick<NewEvent, "head" | "separator" | "claimed"> {
   if (userId === null) return { head: JSON.stringify(data).slice(0, -1), separator: null, claimed: null };
@@ -43,10 +43,10 @@ function openData({ data, userId }: LogEventInput): Pick<NewEvent, "head" | "sep
   };
 }
 
-/** The sender of an event. */
+/** Sender of an event. */
 export type Emitter = Sender & Pick<Caller, "personId" | "runId">;
 
-/** Key of a session: the id of a person's or visitor's credential. API tokens and server runs have none. */
+/** Returns the key of a session: the ID of a person's or visitor's credential. API tokens and server runs have none. */
 function sessionIdOf({ kind, credentialId }: Sender): number | null {
   return kind === "api" || kind === "task" ? null : credentialId;
 }
@@ -55,7 +55,7 @@ const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId:
 
 export type LogEvents = ReturnType<typeof createLogEvents>;
 
-/** Events that one statement stores; events that arrive while two statements run wait for the next. */
+/** Maximum number of events that one statement stores. Events that arrive while two statements run wait for the next one. */
 const STORED_TOGETHER = 64;
 const STATEMENTS_AT_ONCE = 2;
 
@@ -76,7 +76,7 @@ export function createLogEvents({
     return events.map(({ requestId }) => byRequest.get(requestId));
   }
 
-  // Events that arrive together have one commit together. The error of one event affects no other.
+  // Events that arrive together share one commit. The error of one event affects no other.
   const eventBatches = createBatches({
     work: storeAll,
     most: STORED_TOGETHER,
@@ -84,7 +84,7 @@ export function createLogEvents({
     isOfOne: (error) => !isDatabaseAway(error),
   });
 
-  /** If a chain is cut off, that is logged in the same transaction. */
+  /** Stores events. If a chain of runs is cut off, this is logged in the same transaction. */
   async function storeIn(executor: Executor, event: NewEvent): Promise<StoredEvent | undefined> {
     const values = eventParameters([event], queueLimits.lastCount());
     const [stored] = await rows<StoredEvent>(executor, STORE_EVENTS, values);
@@ -92,7 +92,7 @@ export function createLogEvents({
     return stored;
   }
 
-  /** Only events of runs can exceed the limit on chains of runs. Other events need no transaction. */
+  /** Stores one event. Only events of runs can exceed the limit on chains of runs; other events need no transaction. */
   function storeEvent(event: NewEvent, executor?: Executor): Promise<StoredEvent | undefined> {
     if (executor) return storeIn(executor, event);
     return event.runId === null ? eventBatches.add(event) : db.transaction((manager) => storeIn(manager, event));
@@ -130,7 +130,7 @@ export function createLogEvents({
       return store(caller, appId, input);
     },
 
-    /** Stores an event of the service in the transaction of its cause. */
+    /** Stores an event of the service in the transaction of the change that causes it. */
     async emit(executor: Executor, emitter: Emitter, appId: number, event: { type: string; data: object }) {
       const data = event.data as Record<string, unknown>;
       await store(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);

@@ -1,7 +1,7 @@
 /**
- * Live execution logs, in the order of their ids. Ids are given before their transactions commit, so a higher one can become visible first:
- * an entry is delivered once every lower id is delivered, or its transaction has ended. A follower resumes after the last id that it got,
- * with a bounded number of entries.
+ * Live execution logs, in the order of their IDs. Transactions get IDs before they commit, so a higher ID can become visible first: an
+ * entry is delivered once every lower ID is delivered, or its transaction has ended. A follower resumes after the last ID that it received,
+ * with a limited number of entries.
  */
 
 import { setTimeout as delay } from "node:timers/promises";
@@ -14,24 +14,24 @@ import { type LiveSource, liveSource } from "./live-source.js";
 
 /** Maximum entries per read, within the limit of bytes. */
 const READ_TOGETHER = 25;
-/** A failed read is retried for half a minute in total: the database may be restarting. */
+/** Number of attempts of a failed read, over half a minute in total, because the database may be restarting. */
 const READ_ATTEMPTS = 60;
 const READ_AGAIN_MS = 500;
-/** Ids below the newest for which transactions may still be open when the first follower subscribes. */
+/** Number of IDs below the newest for which transactions may still be open when the first follower subscribes. */
 const UNDER_WAY_IDS = 1_000;
-/** Interval and maximum time for waiting for open transactions: after it, entries above their ids are delivered first. */
+/** Interval and maximum time of waiting for open transactions. After it, entries above their IDs are delivered first. */
 const UNDER_WAY_LOOK_MS = 20;
 const UNDER_WAY_MAX_MS = 5_000;
-/** Maximum earlier entries of the app that a resuming follower receives; the newest ones. */
+/** Maximum number of earlier entries of the app that a resuming follower receives, the newest ones. */
 const RESUMED_MAX = 1_000;
-/** Minimum interval between reads that only notices of apps without followers cause. */
+/** Minimum interval between reads that only notifications of apps without followers cause. */
 const OTHERS_MS = 1_000;
 
 export interface TailFilter {
   appId: number;
   actionId?: number | null | undefined;
   type?: string | null | undefined;
-  /** The id after which the follower resumes; without one it gets new entries only. */
+  /** ID after which the follower resumes. Without one it gets new entries only. */
   after?: number | null | undefined;
 }
 
@@ -42,7 +42,7 @@ interface TailFollower extends TailFilter {
 }
 
 export interface LogTail {
-  /** Entries of the app that match the filter, in the order of their ids; an entry is the same object for every follower. */
+  /** Follows entries of the app that match the filter, in the order of their IDs. All followers get the same object for an entry. */
   follow(filter: TailFilter): LiveSource<LogEntry>;
 }
 
@@ -57,14 +57,17 @@ export function createLogTail(options: {
 }): LogTail {
   const { logs, notifications, log, readAttempts = READ_ATTEMPTS } = options;
   const followers = new Map<number, Set<TailFollower>>();
-  /** Every id up to this one is delivered, or will never be written; null while there is no subscriber. */
+  /** ID up to which every entry is delivered, or will never be written; null while there is no subscriber. */
   let settled: number | null = null;
-  /** Ids above `settled` that existed before the first follower. */
+  /** IDs above `settled` that existed before the first follower. */
   let passedIds = new Set<number>();
   let openCount = 0;
   let stopFollowing = () => {};
   let pendingWork: Promise<void> = Promise.resolve();
-  /** Serializes the catch-ups of each app: an app that resumes often delays only its own followers. */
+  /**
+   * Last catch-up of each app. Catch-ups of one app run one after the other, so that an app that resumes often delays only its own
+   * followers.
+   */
   const catchUps = new Map<number, Promise<void>>();
   let isPlanned = false;
   let planTimer: NodeJS.Timeout | undefined;
@@ -116,7 +119,7 @@ export function createLogTail(options: {
     for (const follower of followers.get(one.appId) ?? []) if (matchesFilter(follower, one)) follower.push(one.entry);
   }
 
-  /** The first missing id above `settled`; null if none is missing below the newest. */
+  /** Returns the first missing ID above `settled`; null if none is missing below the newest. */
   function firstMissing(from: number, foundIds: readonly { id: number }[]): number | null {
     let expected = from + 1;
     for (const { id } of foundIds) {
@@ -163,7 +166,9 @@ export function createLogTail(options: {
     runInBackground(inOrder(advanceTail));
   }
 
-  /** Notifications of other apps move `settled` too: otherwise a follower of a quiet app would wait for all ids in between. */
+  /**
+   * Handles a notification. Those of other apps move `settled` too: otherwise a follower of a quiet app would wait for all IDs in between.
+   */
   function handleNotice(notice: string): void {
     if (followers.has(Number(notice.slice(0, notice.indexOf(":"))))) planAdvance();
     else if (followers.size > 0 && !planTimer) {
@@ -174,7 +179,7 @@ export function createLogTail(options: {
     }
   }
 
-  /** @param since entries from before it are not delivered */
+  /** @param since time before which entries are not delivered */
   async function startTail(since: Date): Promise<void> {
     const newest = await readWithRetries(() => logs.newestId());
     const from = Math.max(0, newest - UNDER_WAY_IDS);
@@ -201,7 +206,7 @@ export function createLogTail(options: {
     planAdvance();
   }
 
-  /** Catches up outside the common order, which waits only for the entries that were settled in the meantime. */
+  /** Delivers missed entries outside of the common order. The common order waits only for the entries that were settled in the meantime. */
   async function resumeFollower(follower: TailFollower, after: number): Promise<void> {
     const upTo = settled!;
     const { appId } = follower;
@@ -228,7 +233,7 @@ export function createLogTail(options: {
   async function join(follower: TailFollower, since: Date): Promise<void> {
     if (settled === null) await startTail(since);
     if (follower.after == null) return add(follower);
-    // Delivers to the others first, so that everything up to `settled` is in order.
+    // The others get their entries first, so that everything up to `settled` is in order.
     await advanceTail();
     planResume(follower, follower.after);
   }

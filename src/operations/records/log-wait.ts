@@ -6,13 +6,16 @@ import { type ExecutionLogs, LOG_CHANNEL, type LogEntry } from "./execution-logs
 /** Interval of reads of the table, in case a notification is lost. */
 const LOOK_MS = 1_000;
 
-/** Error for a wait that ends early: the reason of the signal if it is an ActionError, else that the caller has disconnected. */
+/**
+ * Returns the error for a wait that ends early: the reason of the signal if it is an ActionError, otherwise the error for a disconnected
+ * caller.
+ */
 const errorOf = ({ reason }: AbortSignal): ActionError =>
   reason instanceof ActionError ? reason : clientDisconnected();
 
 /**
  * Returns the log entry that ends the run, once it is written.
- * @throws the reason of a signal that is an ActionError; REQUEST_INVALID when another one aborts
+ * @throws the reason of a signal that is an ActionError; REQUEST_INVALID if the signal aborts with another reason
  */
 export async function entryOfRun(
   { logs, notifications }: { logs: ExecutionLogs; notifications: Notifications },

@@ -7,21 +7,27 @@ import type { DataSource } from "typeorm";
 import { preparedRows, rows } from "../../data/database.js";
 import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP } from "../../limits.js";
 
-/** Notification channel with the app's id: a run of the app was queued and can start. An empty message means any app. */
+/**
+ * Notification channel with the app's ID: a message means that a run of the app was queued and can start. An empty message stands for any
+ * app.
+ */
 export const QUEUED_CHANNEL = "svc_queued";
 
 /**
- * Delay after which a runner offers a waiting run of its own caller to all runners. Most runs have started by then. The
+ * Delay in milliseconds after which a runner offers a waiting run of its own caller to all runners. Most runs have started by then. The
  * caller then follows the log, which also has the outcomes of other processes.
  */
 export const ANNOUNCE_AFTER_MS = 100;
 const ANNOUNCED_MAX = 1_000;
 
-/** Interval of counts of the whole queue. A long queue is counted less often, so that counting takes at most a twentieth of the time. */
+/**
+ * Minimum interval between counts of the whole queue. A long queue is counted less often, so that counting takes at most a twentieth of the
+ * time.
+ */
 const COUNT_EVERY_MS = 1_000;
 const COUNTING_PART = 1 / 20;
 const LONG_QUEUE = 10_000;
-/** Below this limit, the runs of the app are counted for each call, so that a small queue ends exactly at its limit. */
+/** Limit below which the runs of the app are counted for each call, so that a small queue ends exactly at its limit. */
 const COUNTED_EXACTLY = 1_000;
 
 /** Reason why a trigger started no run. */
@@ -34,7 +40,7 @@ const SELECT_QUEUE_DEPTHS = `
 const OF_APP = `
   SELECT count(*) AS queued FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1 LIMIT $2::int) AS queued`;
 
-/** Maximum of queued runs in total and per app, and of the bytes of all their payloads. */
+/** Maximum number of queued runs in total and per app, and maximum bytes of all their payloads. */
 export interface QueueBounds {
   max: number;
   maxPerApp: number;
@@ -45,16 +51,16 @@ export interface QueueBounds {
 export interface QueueDepth {
   appId: number;
   runs: number;
-  /** Size of their payloads. */
+  /** Bytes of their payloads. */
   bytes: number;
   oldestAt: Date;
-  /** Wait of the oldest one at the time of the count. */
+  /** Wait of the oldest run at the time of the count. */
   oldestMs: number;
 }
 
 /**
- * Maximum queued runs of one app when `queued` runs are queued in total: a tenth of the free capacity, at least
- * QUEUE_MIN_PER_APP. Ten apps that fill the queue therefore leave capacity for all others.
+ * Returns the maximum queued runs of one app when `queued` runs are queued in total: a tenth of the free capacity, at least
+ * QUEUE_MIN_PER_APP. So ten apps that fill the queue leave capacity for all others.
  */
 export function queueShare(queued: number, { max, maxPerApp }: QueueBounds): number {
   const tenthOfFree = Math.floor((max - queued) / 10);
@@ -62,7 +68,7 @@ export function queueShare(queued: number, { max, maxPerApp }: QueueBounds): num
 }
 
 export class QueueLimits {
-  /** Apps that were announced within this time. That notification also covers runs that are announced now. */
+  /** Apps whose runs were announced within this time. That notification also covers runs that are announced now. */
   private readonly announced = new LRUCache<number, true>({ max: ANNOUNCED_MAX, ttl: ANNOUNCE_AFTER_MS });
   private byApp = new Map<number, QueueDepth>();
   private readonly total = { runs: 0, bytes: 0 };
@@ -110,7 +116,7 @@ export class QueueLimits {
     return row!.queued < appShare;
   }
 
-  /** By the last count, for statements that count small queues exactly: the maximum per app, and the queued runs of an app. */
+  /** Returns the maximum per app and the queued runs of an app by the last count, for statements that count small queues exactly. */
   lastCount(): { share: number; queuedOf: (appId: number) => number } {
     this.refresh().catch(() => undefined);
     return { share: queueShare(this.total.runs, this.bounds), queuedOf: (appId) => this.depthOf(appId).runs };
@@ -132,7 +138,7 @@ export class QueueLimits {
   /** Undoes `take` if the run was not queued. */
   giveBack(appId: number, bytes: number): void {
     const appDepth = this.byApp.get(appId);
-    // A count in the meantime has not included the run.
+    // A count that was made in the meantime does not include the run.
     if (!appDepth || appDepth.runs === 0) return;
     appDepth.runs -= 1;
     appDepth.bytes -= bytes;
@@ -149,7 +155,7 @@ export class QueueLimits {
 
   /** Queued runs of each app, counted again unless counting takes long. */
   async depths(): Promise<QueueDepth[]> {
-    // A count in progress may have missed runs that the caller knows.
+    // A count in progress may have missed runs that the caller knows of.
     if (this.counting) await this.counting.catch(() => undefined);
     await this.refresh(0);
     return [...this.byApp.values()];

@@ -1,6 +1,6 @@
 /**
- * Searches runs by words: in payload, result, error, console, and the hosts that they contacted, with secrets masked as
- * in the log. Words are indexed after the runs have ended, in batches, so that no run waits for it.
+ * Searches runs by words in payload, result, error, console, and the hosts that they contacted, with secrets masked as in the log. The
+ * service indexes words after the runs have ended, in batches, so that no run waits for this.
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { isTimeout, preparedRows, rows } from "../../data/database.js";
@@ -10,15 +10,15 @@ import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
 
 const BATCH = 500;
 const GATHER_EVERY_MS = 2_000;
-/** A run may end in a transaction that others overtake: this interval is read once more. */
+/** Interval that is read once more, because a run may end in a transaction that others overtake. */
 const OVERTAKEN_INTERVAL = "interval '60 seconds'";
 const WORD_CHARACTERS = 64;
-/** Newest runs whose words are read before the index of words is used. */
+/** Number of newest runs whose words are read before the index of words is used. */
 const NEWEST_RUNS = 2_000;
-/** Range of ids that the index search starts with, and the factor by which it grows. */
+/** Range of IDs with which the index search starts, and the factor by which it grows. */
 const FIRST_WINDOW = 200_000;
 const WINDOW_GROWTH = 4;
-/** Maximum console lines that are indexed, from the first. */
+/** Maximum number of console lines that are indexed, from the first line on. */
 const LINES = 500;
 
 const INSERT_RUN_WORDS = `
@@ -42,14 +42,14 @@ const gatherStatement = (which: string, order: "ASC" | "DESC") => `
     SELECT run.id, ${INSERT_RUN_WORDS} FROM due AS run ${ENTRY} ON CONFLICT DO NOTHING)
   SELECT count(*) AS count, min(finished_at)::text AS first, max(finished_at)::text AS last FROM due`;
 
-/* $1 end of the last batch, as text, because PostgreSQL's times are more precise than JavaScript's. */
+/* Indexes newer runs. $1 is the end of the last batch, as text, because PostgreSQL's times are more precise than JavaScript's. */
 const GATHER_NEWER = gatherStatement(`finished_at > $1::timestamptz - ${OVERTAKEN_INTERVAL}`, "ASC");
 const GATHER_OLDER = gatherStatement("finished_at < $1::timestamptz", "DESC");
 
-/*
- * $1 words, $2 limit, $3 before which id. The planner does not know how many runs contain a word. A common word is
- * found among the newest runs; a rare one is found by the index without reading many. The index is searched in whole
- * partitions, bounded by $5 and $6: for a part of one the planner would read all of its rows by id.
+/**
+ * Searches the newest runs. $1 are the words, $2 is the limit, $3 the ID before which the search starts. The planner does not know how many
+ * runs contain a word: a common word is found among the newest runs, a rare one by the index without reading many. The index is searched in
+ * whole partitions, limited by $5 and $6, because for a part of one the planner would read all of its rows by ID.
  */
 const AMONG_NEWEST = `
   SELECT run_id AS id FROM (SELECT run_id, words FROM run_search WHERE run_id < $3 ORDER BY run_id DESC LIMIT ${NEWEST_RUNS}) AS newest
@@ -57,7 +57,7 @@ const AMONG_NEWEST = `
 const BY_WORDS = `
   SELECT run_id AS id FROM run_search
    WHERE words @@ $1::tsquery AND run_id + 0 < $3 AND run_id + 0 >= $4 AND run_id < $5 AND run_id >= $6 ORDER BY run_id DESC LIMIT $2`;
-/** Starting parallel workers takes longer than the work. */
+/** Setting without parallel workers, whose start takes longer than the work. */
 const WITHOUT_PARALLEL_WORKERS = "SET LOCAL max_parallel_workers_per_gather = 0";
 const BY_INDEX_OF_WORDS = `SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off; ${WITHOUT_PARALLEL_WORKERS}`;
 const TOP = "SELECT max(run_id) AS id FROM run_search WHERE run_id < $1";
@@ -68,7 +68,7 @@ interface GatheredBatch {
   last: string | null;
 }
 
-/** The query for words with these prefixes, all of them; null if the search contains no word. */
+/** Returns the query for words with all these prefixes; null if the search contains no word. */
 function queryOf(appId: number, search: string): string | null {
   const searchWords = search
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they separate words, as in svc_search_words
@@ -82,9 +82,9 @@ function queryOf(appId: number, search: string): string | null {
 }
 
 /**
- * Searches the index of words, newest runs first: all matching runs of a range are read before they are sorted, so the
- * range is no larger than necessary.
- * @param upperId the first id that is too high
+ * Searches the index of words, the newest runs first. All matching runs of a range are read before they are sorted, so the range is no
+ * larger than necessary.
+ * @param upperId first ID that is too high
  */
 async function findByWords(
   manager: EntityManager,
@@ -120,7 +120,7 @@ async function findByWords(
 
 /** Position of a search, and its limit. */
 export interface SearchPosition {
-  /** Only runs with smaller ids. */
+  /** ID below which runs are returned. */
   before?: number | null;
   most: number;
 }
@@ -164,7 +164,7 @@ export function createRunWords(db: DataSource) {
       next ??= gatheringOlder.then(() => {
         next = null;
         const newerBatch = gatherBatch("newer");
-        // The caller receives the failure from `gathered`.
+        // The caller of `gathered` handles the failure.
         gatheringOlder = newerBatch.catch(() => undefined);
         return newerBatch;
       });
@@ -179,15 +179,15 @@ export function createRunWords(db: DataSource) {
     },
 
     /**
-     * The newest runs of the app that contain, for each word of the search, a word with that prefix; at most `most`.
-     * Words consist of letters and digits; the case of ASCII letters is ignored.
-     * @throws REQUEST_INVALID if the search contains no word, or so many runs match that it takes too long
+     * Returns the newest runs of the app that contain, for each word of the search, a word with that prefix; at most `most` runs. Words
+     * consist of letters and digits; the case of ASCII letters is ignored.
+     * @throws ActionError REQUEST_INVALID if the search contains no word, or if so many runs match that it takes too long
      */
     async find(appId: number, requested: string, { before = null, most }: SearchPosition): Promise<number[]> {
       const query = queryOf(appId, requested);
       if (query === null) throw new ActionError("REQUEST_INVALID", "search must contain letters or digits");
       const below = before ?? Number.MAX_SAFE_INTEGER;
-      // Planned once: planning for all partitions takes longer than reading these rows.
+      // The statement is prepared, because planning for all partitions takes longer than reading these rows.
       const newestRows = await preparedRows<{ id: number }>(db, "newest-runs-by-words", AMONG_NEWEST, [
         query,
         most,

@@ -6,7 +6,7 @@ const CIPHER_ALGORITHM = "aes-256-gcm";
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** @param purpose separates these keys from all others of the same ring */
+/** @param purpose separates the keys from all other keys of the same ring */
 export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: string }) {
   const keyOf = (master: Buffer): Buffer => Buffer.from(hkdfSync("sha256", master, "", purpose, 32));
 
@@ -18,7 +18,7 @@ export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: s
   }
 
   return {
-    /** Each call returns a different text. Decryption needs the same `associated` text. */
+    /** Encrypts a text. Each call returns a different text. Decryption needs the same `associated` text. */
     seal(text: string, associated: string): string {
       const iv = randomBytes(IV_BYTES);
       const cipher = createCipheriv(CIPHER_ALGORITHM, keyOf(ring.current()), iv).setAAD(Buffer.from(associated));
@@ -26,14 +26,14 @@ export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: s
       return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64url");
     },
 
-    /** @returns null if none of the ring's keys encrypted it with `associated` */
+    /** Decrypts a text. @returns null if none of the ring's keys encrypted it with `associated` */
     unseal(sealed: string, associated: string): string | null {
       let text: string | null = null;
       ring.find((master) => {
         try {
           text = unsealWith(keyOf(master), Buffer.from(sealed, "base64url"), associated);
         } catch {
-          // Another key encrypted it, or none.
+          // Another key encrypted the text, or the text is not encrypted.
         }
         return text !== null;
       });

@@ -1,4 +1,4 @@
-/** Rows of secret bindings: read, and replaced together with their sealed keys. Reads and writes no value. */
+/** Rows of secret bindings: reads them, and replaces them together with their sealed keys. Reads and writes no value of a setting. */
 import type { EntityManager } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
@@ -13,10 +13,10 @@ const UPSERT_BINDINGS = `
   INSERT INTO secret_bindings (app_id, bindings) VALUES ($1, $2)
   ON CONFLICT (app_id) DO UPDATE SET bindings = excluded.bindings,
     updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "secret_bindings.updated_at")}`;
-/* The secrets that runs may read have changed: later runs use the new state. */
+/* Marks the secrets that runs may read as changed, so that later runs use the new state. */
 const TOUCH_SECRETS = "UPDATE app SET secrets_version = secrets_version + 1 WHERE id = $1";
 
-/** Bindings of an app with the time of their last change; null if it never had any. */
+/** Returns bindings of an app with the time of their last change; null if the app never had any. */
 export async function storedBindings(
   executor: Executor,
   appId: number,
@@ -35,13 +35,13 @@ export type BindingDefinitions = ReturnType<typeof createBindingDefinitions>;
 export function createBindingDefinitions(options: { settings: Settings; allowPrivateNetwork: boolean }) {
   const { settings, allowPrivateNetwork } = options;
   return {
-    /** Bindings in normal form. @throws REQUEST_INVALID, naming the field by its path */
+    /** Returns bindings in normal form. @throws ActionError REQUEST_INVALID that names the field by its path */
     read: (bindings: unknown): SecretBinding[] => readSecretBindings({ bindings }, allowPrivateNetwork),
 
     sealedKeys: (executor: Executor, appId: number): Promise<string[]> =>
       settings.secretValues.sealedKeys(appId, executor),
 
-    /** For a transaction that has locked the app. */
+    /** Writes bindings. For a transaction that has locked the app. */
     async write(manager: EntityManager, caller: Caller, appId: number, input: readonly BindingInput[]): Promise<void> {
       const bindings = input.map(({ value: _, ...binding }) => binding);
       const sealedKeys = await settings.secretValues.sealedKeys(appId, manager);

@@ -1,6 +1,6 @@
 /**
- * Tries a secret binding: sends one request with its credential, as an action would, and returns the result. Also finds the actions
- * that use each binding.
+ * Tests a secret binding: sends one request with its credential, as an action would, and returns the result. Also finds the actions that
+ * use each binding.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -15,7 +15,7 @@ import type { StoredBindings } from "./secret-bindings.js";
 
 /** Result of a test request. */
 export interface BindingTrial {
-  /** null without a response. */
+  /** HTTP status; null without a response. */
   status: number | null;
   durationMs: number;
   receivedBytes: number;
@@ -26,7 +26,7 @@ export interface BindingTrial {
   error: string | null;
 }
 
-/** A binding, with the drafts that list its origin and whose code contains its key. */
+/** Binding, with the drafts that list its origin and whose code contains its key. */
 export interface BindingUse {
   key: string;
   origin: string;
@@ -39,7 +39,7 @@ const PATH_MAX_CHARACTERS = 2_000;
 const BODY_SHOWN_CHARACTERS = 4_000;
 const USES_MAX = 1_000;
 
-/* The plain text search runs first: for most codes it makes the expression unnecessary. */
+/* Selects actions whose code contains the key. The plain text search runs first, and for most code makes the expression unnecessary. */
 const SELECT_KEY_USES = `
   SELECT binding.key, binding.origin, action.id, action.name
     FROM unnest($2::text[], $3::text[], $4::text[]) AS binding (key, origin, literal)
@@ -87,7 +87,7 @@ export function createBindingTrials(options: {
   const { db, bindings, requests } = options;
 
   return {
-    /** Bindings in their order. */
+    /** Lists bindings in their order, with their uses. */
     async uses(appId: number): Promise<BindingUse[]> {
       const { bindings: all } = await bindings.list(appId);
       const escapedKeys = all.map(({ key }) => key.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));

@@ -8,10 +8,10 @@ import type { SecretBinding } from "../../rules/secret-bindings.js";
 import type { RequestCredential } from "./run-requests.js";
 
 const VALUE_PLACEHOLDER = "{value}";
-/** `[bucket.]service.region.amazonaws.com`. */
+/** Matches `[bucket.]service.region.amazonaws.com`. */
 const AWS_HOST = /(?:^|\.)([a-z0-9-]+)\.([a-z]{2}-[a-z0-9-]+-\d)\.amazonaws\.com$/;
 
-/** SHA-256 in the interface of the signing library; with a key HMAC. */
+/** SHA-256 with the interface of the signing library; with a key, HMAC. */
 class Sha256 {
   private readonly hash;
 
@@ -59,7 +59,7 @@ function withQuery(hop: OutgoingHop, binding: SecretBinding, text: string): Outg
   return { ...hop, url };
 }
 
-/** `user:password`, or a password for the user of the binding, or a key as the user. */
+/** Returns `user:password`, with the setting's value as it is, as a password for the user of the binding, or as the user. */
 function basicOf({ name }: SecretBinding, text: string): string {
   const userAndPassword = name !== null ? `${name}:${text}` : text.includes(":") ? text : `${text}:`;
   return `Basic ${Buffer.from(userAndPassword).toString("base64")}`;

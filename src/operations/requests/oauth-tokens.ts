@@ -12,15 +12,15 @@ import { normalOrigin } from "../../rules/integration-origins.js";
 import type { SecretBinding } from "../../rules/secret-bindings.js";
 import type { Settings } from "../settings/settings.js";
 
-/** A token is renewed this long before it expires. */
+/** Time before its expiry at which a token is renewed. */
 const RENEWED_BEFORE_MS = 30_000;
-/** Validity of a token if its endpoint does not state one. */
+/** Assumed validity of a token if its endpoint states none. */
 const LIFETIME_MS = 300_000;
 const LIFETIME_MAX_MS = 24 * 3_600_000;
 const FETCH_LIMIT_MS = 10_000;
-/** Each fetch holds a database connection while it waits for its endpoint. */
+/** Maximum number of concurrent fetches, because each holds a database connection while it waits for its endpoint. */
 const FETCHES_AT_ONCE = 2;
-/** A token that replaced a rejected one is not replaced again within this time: an origin may reject every token. */
+/** Time during which a token that replaced a rejected one is not replaced again, because an origin may reject every token. */
 const REPLACED_EVERY_MS = 10_000;
 const KNOWN_MAX = 10_000;
 
@@ -28,7 +28,7 @@ interface Token {
   accessToken: string;
   /** Refresh token, if the endpoint replaced it. */
   refreshToken: string | null;
-  /** Unix time in milliseconds. */
+  /** Time of expiry, as Unix time in milliseconds. */
   expiresAt: number;
 }
 
@@ -46,7 +46,7 @@ const STORE =
 
 const nameOf = ({ key, origin }: SecretBinding): string => `token:${key}:${origin}`;
 
-/** Identifies the inputs with which a token was fetched: a changed value or binding makes it invalid. */
+/** Returns a digest of the inputs with which a token was fetched, because a changed value or binding makes the token invalid. */
 const basisOf = (binding: SecretBinding, value: unknown): string =>
   createHash("sha256")
     .update(JSON.stringify([binding, value]))
@@ -57,7 +57,7 @@ interface Secrets {
   refreshToken: string | null;
 }
 
-/** The setting's value: the client's secret, a refresh token, or an object with both. */
+/** Returns the secrets in the setting's value: the client's secret, a refresh token, or an object with both. */
 function secretsOf({ key, origin, grant }: SecretBinding, value: unknown): Secrets {
   const isRefresh = grant === "refresh_token";
   if (typeof value === "string") {
@@ -80,7 +80,7 @@ function formOf(
   const form = new URLSearchParams({ grant_type: grant! });
   if (refreshToken !== null) form.set("refresh_token", refreshToken);
   if (scopes.length > 0) form.set("scope", scopes.join(" "));
-  // A client with a secret authenticates by the header (RFC 6749, 2.3.1).
+  // A client with a secret authenticates with the header (RFC 6749, section 2.3.1).
   if (clientSecret === null) form.set("client_id", clientId!);
   return form.toString();
 }
@@ -171,7 +171,7 @@ export function createOauthTokens(options: {
     return JSON.parse(await settings.unsealFor(appId, nameOf(binding), row.sealed)) as Token;
   }
 
-  /** The row's lock lets one process fetch; the others read the stored result. */
+  /** Renews a token. The row's lock lets one process fetch it; the others read the stored result. */
   async function renewToken(
     appId: number,
     binding: SecretBinding,
@@ -227,7 +227,7 @@ export function createOauthTokens(options: {
       return tokenPromise;
     },
 
-    /** Tokens of the app that a response could echo, each under the key of its binding. */
+    /** Returns tokens of the app that a response could echo, each under the key of its binding. */
     known(appId: number): [key: string, token: string][] {
       const own = [...cachedTokens.values()].filter((token) => token.appId === appId);
       return own.flatMap(({ key, accessToken, refreshToken }) => [
@@ -236,7 +236,7 @@ export function createOauthTokens(options: {
       ]);
     },
 
-    /** Changes whenever `known` does. */
+    /** Returns a number that changes whenever `known` changes. */
     generation: (_appId: number): number => generation,
   };
 }

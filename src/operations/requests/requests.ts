@@ -18,7 +18,7 @@ interface OutgoingOptions {
   egressAddress: string | null;
 }
 
-/** A sender with the same allowed addresses and ports as the egress proxy of runs. */
+/** Creates a sender with the same allowed addresses and ports as the egress proxy of runs. */
 export function createOutgoingSender({ allowPrivateNetwork, egressAddress }: OutgoingOptions): OutgoingSender {
   const { connect } = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),

@@ -1,4 +1,6 @@
-/** Responses for an author's code: decoded to text, and searched for bound secrets in every form that a body can have. */
+/**
+ * Prepares responses for an author's code: decodes them to text, and searches them for bound secrets in every form that a body can have.
+ */
 import { promisify } from "node:util";
 import { brotliDecompress, gunzip, inflate, inflateRaw, zstdDecompress } from "node:zlib";
 import { OutgoingError, type OutgoingResponse } from "../../engine/outgoing.js";
@@ -17,14 +19,14 @@ export interface MaskedResponse {
 
 const CHARSET_PARAMETER = /;\s*charset\s*=\s*"?([^\s;"]+)/i;
 const MASK_TEXT = /«([^«»]+)»/g;
-/** A shorter body contains no compressed secret. */
+/** Minimum size of a compressed body. A shorter one contains no compressed secret. */
 const COMPRESSED_MIN_BYTES = 12;
 
 const DECOMPRESSORS = [gunzip, inflate, inflateRaw, brotliDecompress, zstdDecompress].map((one) =>
   promisify(one as typeof gunzip),
 );
 
-/** The body as text, by the charset of its Content-Type. @throws OutgoingError UNSUPPORTED */
+/** Returns the body as text, by the charset of its Content-Type. @throws OutgoingError UNSUPPORTED */
 export function textOfResponse({ headers, body, origin }: OutgoingResponse): string {
   const charsetLabel = CHARSET_PARAMETER.exec(headers["content-type"] ?? "")?.[1] ?? "utf-8";
   try {
@@ -35,7 +37,7 @@ export function textOfResponse({ headers, body, origin }: OutgoingResponse): str
   }
 }
 
-/** Texts that code could decode from the bytes: in other charsets, and from a compressed body without Content-Encoding. */
+/** Returns texts that code could decode from the bytes: in other charsets, and from a compressed body without Content-Encoding. */
 async function otherReadings(body: Buffer): Promise<string[]> {
   const plainReadings = (bytes: Buffer) => [bytes.toString("utf8"), bytes.toString("latin1")];
   const wideReadings = (bytes: Buffer) => {
@@ -50,7 +52,7 @@ async function otherReadings(body: Buffer): Promise<string[]> {
   ];
   if (body.length < COMPRESSED_MIN_BYTES) return readings;
   for (const decompress of DECOMPRESSORS) {
-    // Not compressed in this way.
+    // The body is not compressed in this way.
     const decompressedBody = await decompress(body, { maxOutputLength: RESPONSE_MAX_BYTES }).catch(() => null);
     if (decompressedBody !== null && decompressedBody.length > 0)
       readings.push(...plainReadings(decompressedBody as Buffer));
@@ -58,7 +60,7 @@ async function otherReadings(body: Buffer): Promise<string[]> {
   return readings;
 }
 
-/** Keys that a mask names, unless the text had that mask before. */
+/** Returns the keys that masks in the text name, unless the text had the same mask before. */
 function keysIn(maskedText: string, before: string): string[] {
   return maskedText === before ? [] : [...maskedText.matchAll(MASK_TEXT)].map(([, key]) => key!);
 }
@@ -88,7 +90,7 @@ export async function maskResponse(
     const key = await scan.find([{ text: reading }]);
     if (key === null) continue;
     keys.add(key);
-    // A value in plain text is masked; in any other form the whole body is removed.
+    // A value in plain text is masked. For any other form, the whole body is removed.
     const isShown =
       text !== null && isMasked && (await scan.find([{ text: String(body) }])) === null && reading === text;
     if (!isShown) body = text === null ? Buffer.from(`«${key}»`) : `«${key}»`;

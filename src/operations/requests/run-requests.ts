@@ -22,20 +22,20 @@ import {
 } from "../../rules/request-options.js";
 import { maskResponse, textOfResponse } from "./responses.js";
 
-/** Facts of one request for the run's page. */
+/** Facts of one request, shown on the run's page. */
 export interface RequestRecord extends Omit<ExchangeFacts, "origin"> {
-  /** `host:port`. */
+  /** `host:port` of the request. */
   host: string;
 }
 
-/** A credential for one origin, and the values to mask in its responses. */
+/** Credential for one origin, and the values to mask in its responses. */
 export interface RequestCredential {
   authorize: NonNullable<OutgoingScope["authorize"]>;
-  /** Replaces a token that the origin has rejected; false if there is no other one. */
+  /** Replaces a token that the origin has rejected. Returns false if there is no other one. */
   replace(): Promise<boolean>;
 }
 
-/** The part of a run that its requests need. */
+/** Facts of a run that its requests need. */
 export interface RequestingRun {
   appId: number;
   environment: Environment;
@@ -44,7 +44,7 @@ export interface RequestingRun {
   findInUrl(url: string): Promise<string | null>;
   print(line: ConsoleLine): void;
   onHost(host: string): void;
-  /** Starts a span; the returned function ends it. */
+  /** Starts a trace span. The returned function ends it. */
   onHop(origin: string, method: string): (facts: ExchangeFacts) => void;
 }
 
@@ -64,7 +64,7 @@ function hostOf(origin: string): string {
   return `${hostname.replace(/^\[(.*)\]$/, "$1")}:${port || (protocol === "https:" ? HTTPS_PORT : HTTP_PORT)}`;
 }
 
-/** The answer of a failed request. Every message names the origin, if the options name one (contract, section 9). */
+/** Returns the answer of a failed request. Every message names the origin, if the options name one (contract, section 9). */
 function failureAnswer(options: unknown, code: string, message: string): OutgoingAnswer {
   const origin = originIn(options);
   const isNamed = origin === null || message.includes(origin);
@@ -79,7 +79,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
     throw new OutgoingError("POLICY", message, origin);
   }
 
-  /** Returns the response as code may see it. */
+  /** Returns the response as code receives it. */
   async function shownAnswer(
     run: RequestingRun,
     response: OutgoingResponse,
@@ -128,7 +128,7 @@ export function createRequests({ sender, bindings }: { sender: OutgoingSender; b
         },
       );
     let response = await sendOnce();
-    // A server that rejects the credential has not handled the request, so every method may be repeated.
+    // A server that rejects the credential has not handled the request, so the request may be repeated with any method.
     if (response.status === UNAUTHORIZED_STATUS && (await credential?.replace())) response = await sendOnce();
     return shownAnswer(run, response, responseType);
   }

@@ -76,7 +76,7 @@ export function createSecretBindings(options: {
     await settings.writeBound(manager, caller, appId, Object.fromEntries(values));
   }
 
-  /** Returns bindings and values in their current state; one query while nothing has changed. */
+  /** Returns bindings and values in their current state. One query suffices while nothing has changed. */
   async function currentBindings(appId: number): Promise<PreparedBindings> {
     const version = await settings.secretValues.version(appId);
     const preparedBefore = preparedByApp.get(appId);
@@ -85,7 +85,7 @@ export function createSecretBindings(options: {
     const boundKeys = new Set(bindings.map(({ key }) => key));
     const values = boundKeys.size === 0 ? null : await settings.secretValues.read(appId);
     const entries = values?.underscore.filter(([key]) => boundKeys.has(key)) ?? [];
-    // The version was read first: after a change in between, the next request reads everything again.
+    // The version was read first. After a change in between, the next request reads everything again.
     const preparedNow = { version, bindings, values: new Map(entries) };
     preparedByApp.set(appId, preparedNow);
     return preparedNow;

@@ -11,9 +11,9 @@ import { finishRuns } from "./finish.js";
 import { cancelledEnding, EMPTY_PAYLOAD } from "./outcomes.js";
 import { selectVersions } from "./run-filter.js";
 
-/** Runs of one transaction. */
+/** Number of runs in one transaction. */
 const BATCH = 1_000;
-/** Time limit of one request. Another request can cancel the rest. */
+/** Time limit of one request. Another request can cancel the remaining runs. */
 const LIMIT_MS = 15_000;
 
 /** Queued runs of an app. `oldestAt` is ISO 8601, null if there are none; `bytes` is the size of their payloads. */
@@ -23,7 +23,7 @@ export interface Backlog {
   oldestAt: string | null;
 }
 
-/** Number of cancelled runs. `more`: the time was over before all were cancelled. */
+/** Number of cancelled runs. `more` is true if the time was over before all were cancelled. */
 export interface CancelledBacklog {
   cancelled: number;
   more: boolean;
@@ -37,7 +37,9 @@ interface QueuedRow {
   replayOf: number | null;
 }
 
-/* $1 app, $2 the last id of the batch before, $3 an action or null. Runs that are being claimed are skipped. */
+/**
+ * Selects queued runs. $1 is the app, $2 the last ID of the previous batch, $3 an action or null. Runs that are being claimed are skipped.
+ */
 const QUEUED = `
   SELECT id, action_id AS "actionId", trigger, replay_of AS "replayOf",
          CASE WHEN payload::text = '{}' THEN '{}' ELSE '' END AS payload
@@ -53,7 +55,7 @@ export class Backlogs {
     private readonly hasSecrets: (appId: number) => Promise<boolean>,
   ) {}
 
-  /** Counted at most once a second, and less often if counting takes long. */
+  /** Returns the backlog. It is counted at most once a second, and less often if counting takes long. */
   async of(appId: number): Promise<Backlog> {
     const depth = (await this.queueLimits.depths()).find((other) => other.appId === appId);
     return {
@@ -87,7 +89,7 @@ export class Backlogs {
   }
 }
 
-/** Facts of a run that a cancellation does not need. */
+/** Facts of a run that a cancellation does not use. */
 const UNUSED_FACTS = { copy: "master", personId: null, credentialId: null, versionId: null, startedAt: null } as const;
 
 async function cancelBatch(

@@ -1,7 +1,7 @@
 /**
- * Concurrency limiter: admits, skips and cancels runs by the `concurrency` of their action. Each key (an action, and a value of its payload) is
- * checked in a transaction of its own when a run of the key is queued or ends, so that transactions cannot deadlock. The
- * debouncer checks keys that became due otherwise (`Debouncer.releaseDue`).
+ * Concurrency limiter: admits, skips and cancels runs by the `concurrency` of their action. Each key (an action, and a value of its
+ * payload) is checked in a separate transaction when a run of the key is queued or ends, so that transactions cannot deadlock. The
+ * debouncer checks keys that become due for other reasons (`Debouncer.releaseDue`).
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -14,21 +14,21 @@ import { cancelledEnding } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
 import { AWAITED_CHANNEL, cancelNotice } from "./run-types.js";
 
-/** Channel of the notice that a run was queued or ended, so that others of its key may be admitted. */
+/** Notification channel: a message means that a run was queued or ended, so that others of its key may be admitted. */
 export const LIMITS_CHANNEL = "svc_limits";
 
-/** Keys of one round. */
+/** Maximum number of keys in one round. */
 const KEYS_MAX = 100;
-/** Runs of a key that are checked at once, beside as many as may be admitted. */
+/** Number of runs of a key that are checked at once, in addition to the number that may be admitted. */
 const RUNS_MAX = 100;
-/** Runs that were cancelled for others are checked again after this time, because the notice can be lost. */
+/** Time after which runs that were cancelled for others are checked again, because the notification can be lost. */
 const RECHECK_AFTER = "interval '1 second'";
-/** Reason of a skipped run. It repeats no value of the payload. */
+/** Reason of a skipped run. It contains no value of the payload. */
 const SKIP_REASON = "concurrency: as many runs as the action's limit allows were under way";
 
 interface Key {
   actionId: number;
-  /** Hexadecimal. */
+  /** Digest of the key in hexadecimal. */
   key: string;
 }
 
@@ -38,12 +38,12 @@ const DUE_KEYS = `
 
 const KEY_OF_RUN = `SELECT action_id AS "actionId", encode(key, 'hex') AS key FROM run_concurrency WHERE run_id = $1`;
 
-/* A statement of its own: the next one then sees what the transaction that held the lock has committed. */
+/* Takes the lock in a separate statement, so that the next one sees everything that the transaction with the lock has committed. */
 const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' || $1::bigint || ':' || $2, 0))";
 
-/*
- * Deletes the due rows and reads the runs in one snapshot, so that a later change is due again. `admitted` is a range of one value and the
- * order is that of the index run_concurrency_key, so that no more rows are read than are checked.
+/**
+ * Deletes the due rows and reads the runs in one snapshot, so that a later change is due again. The condition on `admitted` is a range of
+ * one value, and the order is that of the index run_concurrency_key, so that only the rows are read that are checked.
  */
 const READ = `
   WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),
@@ -62,7 +62,7 @@ const READ = `
 
 const IS_WAITING = `${fromState("claim")} AND waits_for = 'concurrency'`;
 
-/* Notifies the runners, and the process of a run that waits for one of the admitted runs. */
+/* Admits runs. Notifies the runners, and the process of a run that waits for one of the admitted runs. */
 const ADMIT = `
   WITH admitted AS (
     UPDATE run SET waits_for = NULL, ready_at = now()
@@ -103,7 +103,7 @@ export class ConcurrencyLimiter {
     return keys.length;
   }
 
-  /** True if that run waits for the end of the other one, which is admitted. */
+  /** True if that run waits for the end of the other run, which is admitted. */
   async isBlockedBy(runId: number, other: number): Promise<boolean> {
     return (await rows(this.db, IS_BLOCKED_BY, [runId, other])).length > 0;
   }
@@ -140,7 +140,7 @@ export class ConcurrencyLimiter {
     return { cancel, skippedTicks: skipped.filter(({ trigger }) => trigger === "schedule").length };
   }
 
-  /** Cancels a queued run here, and a running one in the process that executes it. */
+  /** Cancels a queued run here, or a running one in the process that executes it. */
   private async cancel({ runId, for: by }: AdmissionVerdict["cancel"][number]): Promise<void> {
     const run = await this.repository.find(runId);
     if (run?.state === "queued") {

@@ -1,4 +1,4 @@
-/** Console lines of runs: stored with the run after secrets are masked, read in order, and followed live. */
+/** Console lines of runs. They are stored with the run after secrets are masked, read in order, and followed live. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { ConsoleLine } from "../../engine/browser/run.js";
@@ -8,14 +8,14 @@ import { ActionError } from "../../errors.js";
 import { LOG_CHANNEL } from "../records/execution-logs.js";
 import { createLeavable } from "../records/leavable.js";
 
-/** Channel of the notice, with the run's id, that the run has printed lines. */
+/** Notification channel with the run's ID: a message means that the run has printed lines. */
 export const CONSOLE_CHANNEL = "svc_console";
 
 /** Interval in which lines are stored. */
 const FLUSH_MS = 200;
-/** A follower reads this often without a notice: notices can be lost, and a removed run sends none. */
+/** Interval in which a follower reads without a notification. A notification can be lost, and a removed run sends none. */
 const POLL_MS = 500;
-/** Lines of one read, which bounds the memory of a slow follower. */
+/** Maximum number of lines in one read, which limits the memory of a slow follower. */
 const READ_MAX = 500;
 
 /** One line; `at` is ISO 8601, `seq` counts from 0 within the run. */
@@ -55,7 +55,7 @@ export class ConsoleWriter {
     this.timer ??= setTimeout(() => this.flush(), FLUSH_MS);
   };
 
-  /** Stores the remaining lines. To be called before the run ends. */
+  /** Stores the remaining lines. Call it before the run ends. */
   readonly finish = async (): Promise<void> => {
     this.flush();
     await this.stored;
@@ -106,7 +106,7 @@ export class RunConsole {
     return run.ended;
   }
 
-  /** Resolves at the next notice about the run, after POLL_MS, or when the reader leaves. */
+  /** Resolves at the next notification about the run, after POLL_MS, or when the reader leaves. */
   private nextNotice(runId: number, left: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const leave = () => resolve();
@@ -124,7 +124,7 @@ export class RunConsole {
   }
 
   private async *lines(appId: number, runId: number, left: AbortSignal): AsyncGenerator<PrintedLine[], void, void> {
-    // Checks that the run belongs to the app: lines are read by the id of the run only.
+    // This checks that the run belongs to the app, because lines are read only by the run's ID.
     await this.hasEnded(appId, runId);
     for (let last = -1, isOver = false; ; ) {
       const some = await this.read(runId, last, READ_MAX);
@@ -132,20 +132,20 @@ export class RunConsole {
       last = some.at(-1)?.seq ?? last;
       if (some.length === READ_MAX) continue;
       if (isOver || left.aborted) return;
-      // Listening starts before the state is read, so that no end falls between the two.
+      // Listening starts before the state is read, so that an end in between is not missed.
       const next = this.nextNotice(runId, left);
       isOver = await this.hasEnded(appId, runId);
       if (!isOver) await next;
     }
   }
 
-  /** All lines so far. @throws RUN_NOT_FOUND */
+  /** Returns all lines so far. @throws ActionError RUN_NOT_FOUND */
   async list(appId: number, runId: number): Promise<PrintedLine[]> {
     await this.hasEnded(appId, runId);
     return this.read(runId, -1);
   }
 
-  /** All lines from the first on, in batches, until the run ends. @throws RUN_NOT_FOUND */
+  /** Yields all lines from the first on, in batches, until the run ends. @throws ActionError RUN_NOT_FOUND */
   follow(appId: number, runId: number): AsyncGenerator<PrintedLine[], void, void> {
     return createLeavable((left) => this.lines(appId, runId, left));
   }

@@ -1,14 +1,17 @@
-/** Debouncer: makes debounced runs ready once no further start has come for the time of their action, and then checks concurrency. */
+/**
+ * Debouncer: releases debounced runs after no further run of their action has arrived for the action's debounce time. Then checks
+ * concurrency.
+ */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { fromState } from "../../data/run.js";
 import { QUEUED_CHANNEL } from "../records/queue-limits.js";
 import type { ConcurrencyLimiter } from "./concurrency-limiter.js";
 
-/** Runs of one statement. */
+/** Maximum number of runs in one statement. */
 const RUNS_MAX = 100;
 
-/* Locked rows are skipped: a start is being added, or the run is being cancelled. */
+/* Releases runs. Locked rows are skipped, because a payload is being replaced, or the run is being cancelled. */
 const RELEASE = `
   WITH due AS (
     SELECT debounced.run_id, run.action_id, action.concurrency, svc_run_payload(run.payload, run.event_id) AS payload

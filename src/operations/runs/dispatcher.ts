@@ -18,11 +18,14 @@ interface ActiveRun {
   slot: Slot;
 }
 
-/** A large result occupies the one main thread: its slot stays taken for this long, which delays only later runs of its app. */
+/**
+ * Milliseconds for each megabyte of a result. A large result occupies the main thread, so its slot stays in use for this time, which delays
+ * only later runs of its app.
+ */
 const COOL_DOWN_MS_PER_MB = 150;
 const COOL_DOWN_FROM_BYTES = 1024 * 1024;
 
-/** Milliseconds for which the slot of a run stays taken after its end. */
+/** Returns the milliseconds for which the slot of a run stays in use after its end. */
 export function coolDownMs(outcome: RunOutcome): number {
   const bytes = outcome.ok ? (outcome.data?.length ?? 0) : 0;
   return bytes < COOL_DOWN_FROM_BYTES ? 0 : (bytes / 2 ** 20) * COOL_DOWN_MS_PER_MB;
@@ -36,9 +39,9 @@ function releaseAfter(slot: Slot, ms: number): void {
 interface DispatcherOptions {
   repository: RunRepository;
   executor: Pick<RunExecutor, "execute">;
-  /** The id by which this process holds runs. */
+  /** ID under which this process holds runs. */
   holder: string;
-  /** Runs at once while few apps run; 0 if this process is no runner. */
+  /** Maximum number of concurrent runs while few apps run; 0 if this process is not a runner. */
   concurrency: number;
 }
 
@@ -50,11 +53,11 @@ export class Dispatcher {
   private readonly awaitedRuns = new Set<number>();
   /** Callers in this process that wait for the start of a queued run. */
   private readonly startListeners = new Map<number, Set<(done: Promise<RunOutcome>) => void>>();
-  /** Set once this process starts no more queued runs; its abort ends the active runs. */
+  /** Set once this process starts no more queued runs. Its abort ends the active runs. */
   private stopping: AbortSignal | null = null;
-  /** True if runs may be queued that no notice will come for: no slot was free, or their app had its share. */
+  /** True if runs may be queued for which no notification will arrive, because no slot was free or their app had its share. */
   private mustCheckQueue = false;
-  /** Apps of runs that were queued during the current claim, which may have missed them. */
+  /** Apps whose runs were queued during the current claim, which may have missed them. */
   private readonly queuedDuringClaim = new Set<number>();
   private claiming: Promise<void> | null = null;
   private isClaimRequested = false;
@@ -83,7 +86,7 @@ export class Dispatcher {
     return done;
   }
 
-  /** Calls `listener` with the outcome to come when this process starts the run. The returned function ends that. */
+  /** Calls `listener` with a promise for the outcome when this process starts the run. The returned function unsubscribes. */
   onStart(runId: number, listener: (done: Promise<RunOutcome>) => void): () => void {
     const active = this.active.get(runId);
     if (active) listener(active.done);
@@ -135,7 +138,10 @@ export class Dispatcher {
     return [...this.queuedDuringClaim].some((appId) => this.slots.canAcquire(appId));
   }
 
-  /** One claim at a time, so that each one counts the slot of the one before. A request during a claim makes another claim follow. */
+  /**
+   * Claims runs until none is left. Claims run one at a time, so that each counts the slot of the previous one. A request during a claim
+   * causes another claim.
+   */
   private claimAll(): Promise<void> {
     const all = async () => {
       try {
@@ -163,9 +169,9 @@ export class Dispatcher {
   private async startNested({ appId, slot: parentSlot }: ActiveRun, childId: number): Promise<void> {
     const { repository, holder } = this.options;
     const slot = await this.slots.acquireNested(appId, parentSlot);
-    // During a stop, too: active runs can only end after the runs that they wait for.
+    // This also happens while the process stops, because active runs can end only after the runs for which they wait.
     if (this.stopping?.aborted) return slot.free();
-    // Another process may have claimed it, or its caller may have cancelled it.
+    // Another process may have claimed the run, or its caller may have cancelled it.
     await this.lostClaims.track(
       repository.claimById(holder, childId).catch(() => null),
       (run) => {
@@ -175,7 +181,7 @@ export class Dispatcher {
     );
   }
 
-  /** A slot in which a run of the app can start now: a free one, or a nested one if the active run `parent` waits for it. */
+  /** Returns a slot in which a run of the app can start now: a free one, or a nested one if the active run `parent` waits for the run. */
   tryAcquireSlot(appId: number, parentId: number | null): Slot | null {
     if (this.stopping?.aborted) return null;
     const parent = parentId === null ? undefined : this.active.get(parentId);
@@ -183,7 +189,10 @@ export class Dispatcher {
     return free ?? (parent ? this.slots.tryAcquireNested(appId, parent.slot) : null);
   }
 
-  /** A run of the app was queued, here or by another process. Claims it now if the app has a free slot, else when one is free. */
+  /**
+   * Handles a run of the app that was queued here or by another process. Claims it now if the app has a free slot, otherwise when one
+   * becomes free.
+   */
   onRunQueued(appId: number): void {
     this.mustCheckQueue = true;
     this.queuedDuringClaim.add(appId);
@@ -195,12 +204,12 @@ export class Dispatcher {
     this.active.get(id)?.controller.abort(reason);
   }
 
-  /** Awaits a statement that can give this process a run, and passes its answer to `use`, which starts the run. */
+  /** Awaits a statement that may assign a run to this process, and passes its result to `use`, which starts the run. */
   trackClaim<T, R>(answer: Promise<T>, use: (answer: T) => R): Promise<R> {
     return this.lostClaims.track(answer, use);
   }
 
-  /** Settles runs that this process holds and does not execute. To be called from time to time. */
+  /** Settles runs that this process holds and does not execute. Call it at intervals. */
   settleLostClaims(): Promise<SettledCounts> {
     return this.lostClaims.settle();
   }
@@ -210,8 +219,8 @@ export class Dispatcher {
   }
 
   /**
-   * Starts queued runs while slots are free, without a notice. Returns how long the longest of those waits that it could claim and did
-   * not, in milliseconds: above a few seconds something is wrong.
+   * Starts queued runs while slots are free, without waiting for a notification. Returns the longest wait in milliseconds of a run that it
+   * could have claimed and did not: above a few seconds something is wrong.
    * @throws errors of the database
    */
   async claimQueued(): Promise<number> {
@@ -221,12 +230,12 @@ export class Dispatcher {
     return this.options.repository.longestWait(this.slots.perApp(), this.slots.currentShare());
   }
 
-  /** Slots of this process, free ones, and callers of this process that wait for a queued run. */
+  /** Returns the slots of this process, the free ones, and the number of callers of this process that wait for a queued run. */
   usage(): { total: number; free: number; waiting: number } {
     return { total: this.slots.total, free: this.slots.free(), waiting: this.startListeners.size };
   }
 
-  /** Finds queued runs that active runs may wait for and whose notice was lost. To be called from time to time. */
+  /** Finds queued runs for which active runs may wait and whose notification was lost. Call it at intervals. */
   async findAwaitedRuns(): Promise<void> {
     if (this.stopping?.aborted || this.active.size === 0) return;
     for (const { id, causeRunId } of await this.options.repository.queuedByCause([...this.active.keys()])) {
@@ -234,7 +243,7 @@ export class Dispatcher {
     }
   }
 
-  /** Aborts the runs that another process has ended because the lease of this one had lapsed. */
+  /** Aborts the runs that another process has ended because the lease of this process had expired. */
   async abortLostRuns(): Promise<void> {
     const { repository, holder } = this.options;
     for (const id of await repository.findNoLongerHeld(holder, [...this.active.keys()]))
@@ -249,7 +258,7 @@ export class Dispatcher {
     };
     impatience.addEventListener("abort", abortAll);
     if (impatience.aborted) abortAll();
-    // Slots instead of active runs: a run may be claimed and not active yet.
+    // Counts slots instead of active runs, because a run may be claimed and not active yet.
     await this.slots.whenEmpty();
     impatience.removeEventListener("abort", abortAll);
   }

@@ -1,6 +1,6 @@
 /**
- * Enqueue: writes the row of a run, as running if this process has a free slot, else as queued. All triggers of a process that calls `run` pass
- * here; schedules and log events write queued rows themselves.
+ * Enqueue: writes the row of a run, as running if this process has a free slot, otherwise as queued. Every trigger of a process that calls
+ * `run` uses this file. Schedules and log events write queued rows themselves.
  */
 import type { DataSource } from "typeorm";
 import type { RunWait } from "../../data/action-types.js";
@@ -19,20 +19,20 @@ import type { RunTraces } from "./run-traces.js";
 import { AWAITED_CHANNEL, type NewRun, type RunRecord } from "./run-types.js";
 import type { Slot } from "./slots.js";
 
-/** Maximum of queued rows that are written at once, in total and per app. A burst from one app only delays that app. */
+/** Maximum number of concurrent inserts of queued rows, in total and per app. A burst from one app delays only that app. */
 const INSERTS = 8;
 const INSERTS_PER_APP = 2;
 
-/** A run whose row is written. */
+/** Run whose row was written. */
 export interface EnqueuedRun {
   id: number;
   /** True if an earlier request with the same key has written the row. */
   isRepeated: boolean;
-  /** Present if this process executes the run. */
+  /** Promise for the outcome; present if this process executes the run. */
   done?: Promise<RunOutcome>;
 }
 
-/** A row that was written or found. `run` is set if it is running and this process holds it. */
+/** Row that was written or found. `run` is set if it is running and this process holds it. */
 interface InsertedRow {
   id: number;
   isRepeated: boolean;
@@ -40,7 +40,7 @@ interface InsertedRow {
   waitsFor: RunWait | null;
 }
 
-/** Writes the row, as running under `holder` or as queued if that is null. Returns null if the run must be queued first. */
+/** Writes the row as running under `holder`, or as queued if `holder` is null. Returns null if the run must be queued first. */
 type InsertRun = (holder: string | null, executor?: Executor) => Promise<InsertedRow | null>;
 
 interface EnqueuerOptions {
@@ -63,8 +63,8 @@ export class Enqueuer {
 
   /**
    * Enqueues a run of an action that the caller names.
-   * @param awaitedBy the run that waits for this one
-   * @throws OVERLOADED, RUN_SKIPPED, and as `insertNamedRun`
+   * @param awaitedBy run that waits for this one
+   * @throws ActionError OVERLOADED, RUN_SKIPPED, and as `insertNamedRun`
    */
   enqueueNamed(named: NamedRun, awaitedBy: number | null = null): Promise<EnqueuedRun> {
     const { repository, traces } = this.options;
@@ -99,7 +99,7 @@ export class Enqueuer {
     return this.enqueue(run, insert, null);
   }
 
-  /** @param check throws if the call may not run, so that such a call uses no part of the queue */
+  /** @param check throws if the call may not run, so that it uses no part of the queue */
   private async enqueue(
     run: Pick<NewRun, "appId" | "payload">,
     insert: InsertRun,
@@ -163,7 +163,10 @@ export class Enqueuer {
     }
   }
 
-  /** Applies the action's `concurrency` to a queued run. Ends it if it waits for the run that waits for it. @throws RUN_SKIPPED */
+  /**
+   * Applies the action's `concurrency` to a queued run. Ends the run if a run that waits for it also blocks it.
+   * @throws ActionError RUN_SKIPPED
+   */
   private async checkConcurrency(id: number, awaitedBy: number | null): Promise<void> {
     const { limiter, repository } = this.options;
     await limiter.checkRun(id);

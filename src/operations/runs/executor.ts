@@ -1,4 +1,7 @@
-/** Executor: takes a held run from its row to its end. It loads the code, evaluates it in a page, scans the outcome, and finishes the run. */
+/**
+ * Executor: executes a held run from its row to its end. It loads the code, evaluates it in a page, scans the outcome, and finishes the
+ * run.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
@@ -31,37 +34,37 @@ import { mapPositions } from "./source-positions.js";
 
 const LOAD_ACTION = `SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs",
           integration_origins AS "integrationOrigins", source->>'map' AS map FROM action WHERE id = $1`;
-/* Parsed here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */
+/* Selects a version as text. JavaScript parses it, because PostgreSQL's ->> refuses JSON that contains \u0000 anywhere. */
 const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
 const STORE_REQUESTS = "UPDATE run SET requests = $2 WHERE id = $1";
 
-/** Scans of one outcome: if secrets changed during each of them, the run fails. */
+/** Maximum number of scans of one outcome. If secrets changed during each scan, the run fails. */
 const SCANS_MAX = 20;
 /** Delay before a statement is repeated while the database is away. */
 const RETRY_MS = 500;
-/** Console lines about blocked requests: a run can make hundreds in a second. */
+/** Maximum number of console lines about blocked requests, because a run can make hundreds in a second. */
 const BLOCKED_LINES_MAX = 100;
 
 /** Reason of a signal that ends a run early. */
 export class Cancellation {
-  /** @param displacedBy the run that replaces it; null if a person cancelled it */
+  /** @param displacedBy ID of the run that replaces it; null if a person cancelled it */
   constructor(readonly displacedBy: number | null) {}
 }
 
-/** Facts of a run that its log entry, trace and metrics need beside its outcome. */
+/** Facts of a run that its log entry, trace and metrics need in addition to its outcome. */
 interface RunDetails {
   /** `host:port` of each host that it contacted. */
   hosts: Set<string>;
   /** JSON text of the payload with secrets masked; null for the run's own. */
   payload: string | null;
-  /** null until code is evaluated. */
+  /** Sandbox mode; null until code is evaluated. */
   mode: Mode | null;
   trace: RunTrace;
   /** Requests to other services. */
   requests: readonly RequestRecord[];
 }
 
-/** Outcome of an evaluation. `secrets` is null if the outcome holds nothing of the author's, so that it needs no scan. */
+/** Outcome of an evaluation. `secrets` is null if the outcome contains nothing of the author's, so that it needs no scan. */
 interface Evaluation {
   outcome: RunOutcome;
   /** True if the end of the error's text is missing. */
@@ -84,7 +87,7 @@ async function retryInOutage<T>(signal: AbortSignal, work: () => Promise<T>): Pr
   }
 }
 
-/** Returns a function that blocks requests whose URL holds a secret. The console then names the key (contract, section 6). */
+/** Returns a function that blocks requests whose URL contains a secret. The console then names the key (contract, section 6). */
 function createUrlCheck(
   secrets: RunSecrets,
   { print }: ConsoleWriter,
@@ -102,7 +105,9 @@ function createUrlCheck(
   };
 }
 
-/** Outcome of a page as log entries name it. `mark`: the result `{mark: options}` comes from `Svc.App.V3.Actions.response`. */
+/**
+ * Returns the outcome of a page as log entries name it. With `mark`, the result `{mark: options}` comes from `Svc.App.V3.Actions.response`.
+ */
 async function outcomeOf(page: PageOutcome, { reason }: AbortSignal, mark: string | null): Promise<RunOutcome> {
   if (!page.ok) {
     if (page.cause === "cancelled") return reason instanceof Cancellation ? cancelled(reason.displacedBy) : STOPPED;
@@ -122,7 +127,7 @@ interface ExecutorOptions {
   secrets: SecretStore;
   scripts: Pick<PageScripts, "prepare">;
   console: Pick<RunConsole, "writer">;
-  /** The service's time limit of a run in milliseconds. */
+  /** Time limit of a run in milliseconds. */
   timeoutMs: number;
   measures: Pick<ServiceMeasures, "runEnded" | "requestEnded">;
   traces: Pick<RunTraces, "begin">;
@@ -136,7 +141,7 @@ export class RunExecutor {
 
   /**
    * Executes a run that `holder` holds, and ends it. Failures of the code are outcomes.
-   * @throws if the end cannot be written and the run was lost or the service stops: another process ends it when the lease is over
+   * @throws if the end cannot be written and the run was lost or the service stops: another process ends the run when the lease is over
    */
   async execute(run: RunRecord, holder: string, signal: AbortSignal): Promise<RunOutcome> {
     const trace = await this.options.traces.begin(run);
@@ -194,7 +199,7 @@ export class RunExecutor {
     return { outcome, isCut: !ended.ok && ended.error.cut === true, secrets };
   }
 
-  /** The request to the sandbox. */
+  /** Builds the request to the sandbox. */
   private pageOf(parts: {
     run: RunRecord;
     action: RunCode;
@@ -225,7 +230,7 @@ export class RunExecutor {
       },
       onConsole: (line) => writer.print({ ...line, text: toSource(line.text) }),
       onHost: (host) => details.hosts.add(host),
-      // The check costs time. A run that has no secrets and cannot read settings itself needs none.
+      // The check costs time. A run that has no secrets and cannot read settings itself does not need it.
       ...((secrets.hasSecrets || scripts.hasToken) && { mayRequest: createUrlCheck(secrets, writer, signal) }),
       ...(scripts.hasToken &&
         serviceRequests !== null && {
@@ -336,7 +341,7 @@ export class RunExecutor {
   }
 }
 
-/** JSON text of the payload as the log entry may repeat it; null if it is the run's own. */
+/** Returns the JSON text of the payload as the log entry may repeat it; null if it is the run's own. */
 async function maskedPayload({ payload }: RunRecord, exit: OutcomeScan): Promise<string | null> {
   const masked = await exit.maskPayload(payload);
   return masked === payload ? null : masked;

@@ -20,7 +20,7 @@ export interface NamedAction extends RunCode {
   waitsFor: RunWait | null;
   /** JSON text of the action's access; null stands for everyone. */
   access: string | null;
-  /** True if the app is unpublished and the caller depends on its publication. */
+  /** True if the app is unpublished and the caller's runs depend on its publication. */
   isPaused: boolean;
 }
 
@@ -31,8 +31,9 @@ export type RunnableFacts = Pick<
 >;
 
 /**
- * SQL that selects the action. Its arguments are the texts of parameters: app, copy, a name or an id (`referenceParameters`), and `needsApp`:
- * true if an unpublished app pauses the run. The id of a draft also finds its live version, and the reverse.
+ * SQL that selects the action. Its arguments are the texts of parameters: app, version (draft or live), a name or an ID
+ * (`referenceParameters`), and `needsApp`, which is true if an unpublished app pauses the run. The ID of a draft also finds its live
+ * version, and vice versa.
  */
 export const FIND_ACTION = (app: string, copy: string, name: string, id: string, needsApp: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
@@ -53,9 +54,9 @@ export const IS_RUNNABLE = (granted: string, trigger: string) => `
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS entry WHERE entry->>'trigger' = ${trigger}::text)`;
 
 /**
- * Decides about the access of an action that the caller's other rights reach, and adds it to the granted values.
+ * Decides about the access of an action that the caller's other rights permit, and adds it to the granted values.
  * @returns true if the value was not known before, so that a statement that depends on it must run again
- * @throws ACTION_ACCESS_DENIED
+ * @throws ActionError ACTION_ACCESS_DENIED
  */
 export async function grantAccess(action: RunnableFacts | undefined, access: RunAccess): Promise<boolean> {
   if (!action || action.isPaused || action.actionVersion !== "v3") return false;
@@ -67,8 +68,8 @@ export async function grantAccess(action: RunnableFacts | undefined, access: Run
 }
 
 /**
- * Call `grantAccess` first.
- * @throws ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
+ * Checks that the action can run. Call `grantAccess` first.
+ * @throws ActionError ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
  */
 export function checkRunnable<Named extends RunnableFacts>(action: Named | undefined, trigger: OnDemandTrigger): Named {
   if (!action) throw new ActionError("ACTION_NOT_FOUND");

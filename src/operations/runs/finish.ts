@@ -1,6 +1,6 @@
 /**
- * Finish: one statement writes the end of a run, its log entry and a notice, if the run still has its holder. Runs that end together share a
- * statement.
+ * Finish: one statement writes the end of a run, its log entry and a notification, if the run still has its holder. Runs that end together
+ * share a statement.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, isDatabaseAway, preparedRows } from "../../data/database.js";
@@ -18,20 +18,20 @@ export interface Ending {
   hosts?: readonly string[];
   /** Mode in which its code was evaluated on the server; null if it was not. */
   sandbox?: Mode | null;
-  /** The end is only written if this is the number of the last change of the app's secrets. null: in any case. */
+  /** Number of the last change of the app's secrets. The end is written only if this is still the number. Null: in any case. */
   secretsVersion?: number | null;
 }
 
-/** A run with its end. The holder of a queued run is null. */
+/** Run with its end. The holder of a queued run is null. */
 export interface EndedRun extends Ending {
   id: number;
   holder: string | null;
 }
 
-/** Ends per statement, and statements at once. */
+/** Maximum number of ends in one statement, and of concurrent statements. */
 const BATCH_MAX = 8;
 const STATEMENTS_AT_ONCE = 2;
-/** A longer entry has a statement of its own, so that it delays no other end. */
+/** Length above which an entry has a separate statement, so that it delays no other end. */
 const BATCHED_MAX_CHARACTERS = 64 * 1024;
 
 const NEXT_ENTRY_ID = "nextval('execution_log_id_seq')";
@@ -43,7 +43,10 @@ const insertEntry = (type: string, data: string, payloadAt: string) => `
     SELECT log_id, app_id, action_id, id, ${type}, ${data}, ${payloadAt} FROM ended ORDER BY id RETURNING id, app_id, run_id)
   SELECT run_id AS "runId", pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
-/* $1 id, $2 holder, $3 state, $4 type, $5 data, $6 payload_at, $7 hosts, $8 secrets version, $9 sandbox. */
+/**
+ * Writes one end. $1 is the ID, $2 the holder, $3 the state, $4 the type, $5 the data, $6 payload_at, $7 hosts, $8 the secrets version, $9
+ * the sandbox.
+ */
 const FINISH_ONE = `
   WITH ended AS (
     UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, sandbox = $9, log_id = ${NEXT_ENTRY_ID}
@@ -53,8 +56,8 @@ const FINISH_ONE = `
     UPDATE action SET last_run_at = now() FROM ended WHERE action.id = ended.action_id AND $2::uuid IS NOT NULL),
   ${insertEntry("$4", "$5", "$6")}`;
 
-/*
- * The same with one array per parameter; hosts are array literals. Actions are locked in the order of their ids, so that two such
+/**
+ * Writes many ends, with one array per parameter; hosts are array literals. Actions are locked in the order of their IDs, so that two such
  * statements cannot deadlock.
  */
 const FINISH_MANY = `
@@ -81,7 +84,10 @@ function valuesOf({ id, holder, state, type, data, hosts = [], secretsVersion = 
   return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion, sandbox];
 }
 
-/** Ends all of the runs, or throws and ends none. Returns for each whether it ended: false if it had ended, or its holder or secrets changed. */
+/**
+ * Ends all of the runs, or throws and ends none. Returns for each run whether this call ended it: false if the run had already ended, or if
+ * its holder or secrets changed.
+ */
 export async function finishRuns(executor: Executor, runs: readonly EndedRun[]): Promise<boolean[]> {
   const rows = runs.map(valuesOf);
   const isSingle = rows.length === 1;
@@ -95,7 +101,7 @@ export async function finishRuns(executor: Executor, runs: readonly EndedRun[]):
     isSingle ? rows[0]! : columns,
   );
   const ended = new Set(written.map(({ runId }) => runId));
-  // `delete`: only the first of two ends of the same run has ended it.
+  // `delete` makes sure that only the first of two ends of the same run counts.
   return runs.map(({ id }) => ended.delete(id));
 }
 
@@ -111,7 +117,7 @@ export class RunFinisher {
     });
   }
 
-  /** Ends one run: in the transaction of `executor` if there is one, else with others that end at the same moment. */
+  /** Ends one run: in the transaction of `executor` if there is one, otherwise together with others that end at the same moment. */
   async finish(run: EndedRun, executor?: Executor): Promise<boolean> {
     if (!executor && run.data.text.length <= BATCHED_MAX_CHARACTERS) return this.batches.add(run);
     return (await finishRuns(executor ?? this.db, [run]))[0]!;

@@ -7,9 +7,12 @@ import { BROWSER_HOLDER } from "./run-repository.js";
 
 const LEASE_MS = 12_000;
 const RENEW_EVERY_MS = 3_000;
-/** A failed renewal is repeated sooner: after an outage each process must renew before another one declares it dead. */
+/**
+ * Delay before a failed renewal is repeated. It is short, because after an outage each process must renew before another one declares it
+ * dead.
+ */
 const RETRY_MS = 500;
-/** A longer gap between two answers of the database may have kept other processes from renewing too. */
+/** Maximum gap between two responses of the database. A longer gap may have kept other processes from renewing too. */
 const GAP_MAX_MS = 6_000;
 
 const RENEW = `
@@ -22,7 +25,7 @@ export class DatabaseContact {
   private since = Number.POSITIVE_INFINITY;
   private last = Number.NEGATIVE_INFINITY;
 
-  /** @param now a monotonic clock in milliseconds */
+  /** @param now monotonic clock in milliseconds */
   constructor(
     private readonly steadyMs: number,
     private readonly now: () => number = () => performance.now(),
@@ -50,7 +53,7 @@ interface LeaseOptions {
   roles: ReadonlySet<Role>;
   /** True if only this process uses the database: every other row of the table belongs to a dead process. */
   isOnlyProcess: boolean;
-  /** Work after each renewal. `mayDeclareDead`: processes whose lease has ended are dead. */
+  /** Work after each renewal. With `mayDeclareDead`, processes whose lease has ended are dead. */
   onRenewal: (mayDeclareDead: boolean) => Promise<void>;
   /** Called after a renewal that came later than the lease lasts: another process may have ended runs of this one. */
   onLateRenewal: () => Promise<void>;
@@ -58,14 +61,14 @@ interface LeaseOptions {
   log: Logger;
 }
 
-/** A failed renewal ends no run: in an outage of the database no other process can end the runs either. */
+/** Lease of this process. A failed renewal ends no run, because in an outage of the database no other process can end the runs either. */
 export class Lease {
-  /** Every write to a run that this process holds checks this id. */
+  /** ID of this process. Every write to a run that this process holds checks it. */
   readonly holder = randomUUID();
   private readonly contact = new DatabaseContact(LEASE_MS);
   private timer: NodeJS.Timeout | undefined;
   private renewal: Promise<void> = Promise.resolve();
-  /** Runs beside the renewals: a slow statement must not let the lease end. */
+  /** Work in progress. It runs beside the renewals, because a slow statement must not let the lease expire. */
   private work: Promise<void> | null = null;
   private isStopped = false;
   private renewedAt = 0;

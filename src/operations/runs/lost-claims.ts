@@ -1,6 +1,6 @@
 /**
- * Runs that this process holds, by their rows, but does not execute. If the answer of the claim was lost with its connection, the run goes back
- * to the queue, because nothing has run. If the run was executed and its end could not be written, it ends as lost.
+ * Runs that this process holds, by their rows, but does not execute. If the response to the claim was lost with its connection, the run is
+ * queued again, because nothing has run. If the run was executed and its end could not be written, it ends as lost.
  */
 import { lostEnding } from "./outcomes.js";
 import type { RunRepository } from "./run-repository.js";
@@ -13,9 +13,9 @@ export interface SettledCounts {
 }
 
 export class LostClaims {
-  /** Statements in progress that may give this process a run. */
+  /** Statements in progress that may assign a run to this process. */
   private readonly claims = new Set<object>();
-  /** Runs that were found last time, with the claims of that time: one of those may still bring the run. */
+  /** Runs that were found at the last check, with the claims of that time: one of those may still return the run. */
   private candidates = new Map<number, readonly object[]>();
   /** Runs that were executed here and whose end could not be written. */
   private readonly unwrittenEnds = new Set<number>();
@@ -27,7 +27,7 @@ export class LostClaims {
     private readonly active: ReadonlyMap<number, unknown>,
   ) {}
 
-  /** Awaits a statement that can give this process a run, and passes the answer to `use`, which starts the run before it returns. */
+  /** Awaits a statement that may assign a run to this process, and passes the result to `use`, which starts the run before it returns. */
   async track<T, R>(answer: Promise<T>, use: (answer: T) => R): Promise<R> {
     const claim = {};
     this.claims.add(claim);
@@ -38,17 +38,17 @@ export class LostClaims {
     }
   }
 
-  /** The run was executed here, and its end could not be written. */
+  /** Adds a run that was executed here and whose end could not be written. */
   addUnwrittenEnd(id: number): void {
     this.unwrittenEnds.add(id);
   }
 
-  /** Settles runs that were found last time too, and that no claim in progress can bring. To be called from time to time. */
+  /** Settles runs that were also found at the last check, and that no claim in progress can return. Call it at intervals. */
   async settle(): Promise<SettledCounts> {
     const unwrittenBefore = [...this.unwrittenEnds];
     const unknownRuns = await this.repository.findUnknownHeld(this.holder, [...this.active.keys()]);
     const ids = new Set(unknownRuns.map(({ id }) => id));
-    // After the end of this process's lease, another process may have ended the run.
+    // After this process's lease has expired, another process may have ended the run.
     for (const id of unwrittenBefore) if (!ids.has(id)) this.unwrittenEnds.delete(id);
     const settlement: SettledCounts = { lost: 0, queuedAgain: 0 };
     for (const run of unknownRuns) {
@@ -66,7 +66,7 @@ export class LostClaims {
       this.unwrittenEnds.delete(run.id);
       return isEnded ? "lost" : null;
     }
-    // Later claims cannot bring it, because it is not queued.
+    // Later claims cannot return the run, because it is not queued.
     const mayStillCome = this.candidates.get(run.id)?.some((claim) => this.claims.has(claim)) ?? true;
     if (mayStillCome || this.active.has(run.id)) return null;
     return (await this.repository.returnClaim(run.id, this.holder)) ? "queuedAgain" : null;
