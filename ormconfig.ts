@@ -1,4 +1,4 @@
-/** For TypeORM's command line alone; the service itself opens its connection from its configuration. */
+/** Configuration for TypeORM's command line only. The service itself opens its connection from its own configuration. */
 import "reflect-metadata";
 import { readConfig } from "./src/config.js";
 import { dataSource } from "./src/data/database.js";

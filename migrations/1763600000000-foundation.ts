@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Who exists and what each may touch: organizations, people, apps, editors, credentials, the trail. */
+/** Organizations, people, apps, editors, credentials, and the audit log. */
 export class Foundation1763600000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

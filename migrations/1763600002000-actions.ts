@@ -1,6 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Actions in two copies, and their version history. Names are unique among the masters and among the production copies of an app. */
+/**
+ * Drafts and live versions of actions, and their version history. Names are unique among the drafts and among the live versions of an app.
+ */
 export class Actions1763600002000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** The ledger of runs, the instances that hold them, the log entries that end them, and the rate windows. */
+/** Runs, the processes that hold them, the log entries that end them, and the rate windows. */
 export class Runs1763600003000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

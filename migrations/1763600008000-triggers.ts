@@ -1,6 +1,9 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** What starts runs by itself: schedules by their next tick, log triggers by the events they match, and why a run did not start. */
+/**
+ * Triggers that start runs without a caller: schedules by their next tick, log triggers by the events that they match, and the reason why a
+ * run did not start.
+ */
 export class Triggers1763600008000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** What a run printed, and the hosts that it contacted; they go with the run. */
+/** Console lines of a run, and the hosts that it contacted. They are deleted with the run. */
 export class Console1763600020000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** First answers of creates that came with an Idempotency-Key. */
+/** First responses to requests with an Idempotency-Key that create something. */
 export class Idempotency1763600040000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

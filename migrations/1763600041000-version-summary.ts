@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** What a list shows of a version, beside the snapshot. Rows from before held no configuration that could be restored. */
+/** Columns of a version that lists show, beside the snapshot. Earlier rows contained no configuration that could be restored. */
 export class VersionSummary1763600041000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query("DELETE FROM action_version");

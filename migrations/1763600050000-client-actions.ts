@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * Tells every process of each change of an action's copy that a client could see. Here and not in the operations, so that no
- * way of writing misses it, the cascades among them.
+ * Notifies every process of each change of an action that a client could see. The database does this and not the operations, so that no
+ * write is missed, including cascades.
  */
 export class ClientActions1763600050000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** What each snapshot of an app was taken for; those that are older than this were asked for. */
+/** Reason for each snapshot of an app. Snapshots from before this migration were requested by a person. */
 export class AppVersions1763600060000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

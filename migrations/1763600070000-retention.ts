@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** A task token is a row for every run; dropping old ones must find what refers to them without reading whole tables. */
+/** Indexes for dropping old task tokens. Each run has such a row, and rows that refer to it must be found without reading whole tables. */
 export class Retention1763600070000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * A page's token ends with the sign-in that it was made in, and one of a debug page names its action. Pages carried theirs in a cookie
- * before: those end now, so that no browser is taken for a visitor of an app when it opens Studio.
+ * A page's token ends with the sign-in in which it was made, and a token of a debug page names its action. Earlier pages had theirs in a
+ * cookie: these tokens end now, so that no browser counts as a visitor of an app when it opens Studio.
  */
 export class PageSessionsOfASignIn1763600081000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Which values of settings a run could have read: each change is numbered, and replaced values are kept while runs may hold them. */
+/** Values of settings that a run could have read: each change has a number, and replaced values are stored while runs may contain them. */
 export class SecretValues1763600082000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** The size of each log entry and payload beside it, so that a page can stop at a number of bytes before one of them is read. */
+/** Size of each log entry and payload in a separate column, so that a page can stop at a number of bytes before any of them is read. */
 export class EntryBytes1763600083000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

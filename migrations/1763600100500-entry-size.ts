@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** What an entry's text weighs, so that a page is bounded in bytes without unpacking what it leaves out. */
+/** Size of an entry's text, so that a page is limited in bytes without reading the entries that it leaves out. */
 export class EntrySize1763600100500 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * What writing entries needs beside them: how many there are and what they take, what changed of late for those who follow it, and the
- * users that pages signed in by an entry.
+ * Columns and tables for writing entries: their number and size, recent changes for subscribers, and the users that pages signed in by an
+ * entry.
  */
 export class DataSourceChanges1763600101000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** The outbox: every message is a row before anything is sent, held by one process while it is, and ends in one status. */
+/** Outbox: every message is a row before it is sent, is held by one process while it is sent, and ends in one status. */
 export class Messages1763600120000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Notifications of apps, who has read them, and the devices that want them by Web Push. */
+/** Notifications of apps, their readers, and the devices that receive them by Web Push. */
 export class Notifications1763600130000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

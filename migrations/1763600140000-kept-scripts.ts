@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Scripts that dependencies became, kept by their content; which of them actions and their versions use; what npm chose lately. */
+/** Scripts of dependencies, stored by their content; the actions and versions that use them; and recent choices of npm versions. */
 export class KeptScripts1763600140000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

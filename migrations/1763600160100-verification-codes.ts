@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Codes by which a page's user proves an address, and what a sign-in has been proven by. */
+/** Codes with which a page's user proves an address, and the proofs of a sign-in. */
 export class VerificationCodes1763600160100 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

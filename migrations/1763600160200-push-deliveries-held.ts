@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * A message to a device stays a row while a process sends it: when that process dies another sends it. A device is its reader's as that
- * one is when something is sent, and goes with the user of the page that subscribed it.
+ * A message to a device stays a row while a process sends it: if this process dies, another one sends the message. A device belongs to its
+ * reader when a message is sent, and is removed with the user of the page that subscribed it.
  */
 export class PushDeliveriesHeld1763600160200 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** What the history of runs is read by: their time, those that did not complete, and payloads that an author keeps to try an action with. */
+/** Indexes for the history of runs by time and for runs that did not complete, and payloads that an author stores to test an action. */
 export class RunHistory1763600175000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * What the rows that are there will be once they are the first partition: all below one id. Not checked yet, so that nobody waits: the
- * next migration checks it beside those who write.
+ * Constraints that the existing rows meet as the first partition: all have IDs below one number. The constraints are not checked yet, so
+ * that no statement waits; the next migration checks them beside writers.
  */
 export class BoundsOfRows1763600180000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/* Without a name that is taken: what an attempt that was cut off left is dropped first. */
+/* Indexes without a name that is in use. The leftover of an interrupted attempt is dropped first. */
 const INDEXES = [
   ["execution_log_run", "execution_log (run_id)"],
   ["execution_log_failed", "execution_log (app_id, id DESC) WHERE type = 'app.task.failed'"],
@@ -9,11 +9,10 @@ const INDEXES = [
 ] as const;
 
 /**
- * Reads the rows that are there once, beside those who write: with these constraints and indexes they become a partition without being
- * read again.
+ * Reads the existing rows once beside writers. With these constraints and indexes, the rows become a partition without being read again.
  */
 export class BoundsChecked1763600180100 implements MigrationInterface {
-  /** Indexes are built beside those who write outside transactions alone. */
+  /** PostgreSQL builds an index without blocking writes only outside a transaction. */
   readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {

@@ -1,10 +1,11 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/*
- * Makes of a table its own first partition: nothing is copied. Every index and check goes over to the parent by its name; those of the
- * rows that are there are taken on by it. Unique keys without the partition key cannot, and are dropped before. Foreign keys go: with
- * them each partition that is made or dropped would lock the tables that they refer to, apps and credentials, against all who write. Who
- * writes such a row has found its app and credential, apps and people are never deleted, and a credential that was is one nobody has.
+/**
+ * Turns a table into its own first partition without copying rows. Every index and check is moved to the parent by its name, and the parent
+ * adopts those of the existing rows. Unique keys without the partition key cannot be moved and are dropped before. Foreign keys are
+ * dropped: with them, each created or dropped partition would lock the referenced tables, apps and credentials, against all writers. A
+ * writer of such a row has found its app and credential, apps and people are never deleted, and the number of a deleted credential is not
+ * used again.
  */
 const TURN_INTO_PARTITION = `
   CREATE FUNCTION pg_temp.svc_turn_into_partition(target text, key text) RETURNS void LANGUAGE plpgsql AS $$
@@ -44,7 +45,7 @@ const TURN_INTO_PARTITION = `
     END
   $$`;
 
-/* Whoever waits for such a lock has everybody else wait behind it: it gives up soon, and tries again. */
+/* Acquires locks. Other statements wait behind one that waits for such a lock, so this statement gives up soon and tries again. */
 const lock = (tables: string) => `
   DO $$
     BEGIN
@@ -60,7 +61,7 @@ const lock = (tables: string) => `
     END
   $$`;
 
-/** Logs, runs and the trail in partitions by id, which are made ahead and dropped whole. */
+/** Partitions logs, runs and the audit log by ID. Partitions are created ahead and dropped whole. */
 abstract class Partitions implements MigrationInterface {
   protected abstract readonly tables: readonly (readonly [table: string, key: string])[];
   protected abstract readonly before: string;
@@ -68,7 +69,7 @@ abstract class Partitions implements MigrationInterface {
 
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(TURN_INTO_PARTITION);
-    // Those that the foreign keys refer to as well.
+    // The tables to which the foreign keys refer are locked as well.
     const referred = ["app", "person", "credential"];
     await runner.query(lock([...this.tables.map(([table]) => table), ...referred].join(", ")));
     await runner.query(this.before);
@@ -84,7 +85,7 @@ abstract class Partitions implements MigrationInterface {
   }
 }
 
-/** One migration a table: nobody waits for more than one at a time. */
+/** One migration for each table, so that no statement waits for more than one at a time. */
 export class PartitionsOfEntries1763600180200 extends Partitions {
   protected readonly tables = [["execution_log", "id"]] as const;
   protected readonly before = `
@@ -102,7 +103,7 @@ export class PartitionsOfTrail1763600180400 extends Partitions {
   protected readonly before = "SELECT";
 }
 
-/** Runs with what they print; their idempotency keys, which are unique over all partitions, stand in a table of their own. */
+/** Runs with their console lines. Their idempotency keys, which are unique over all partitions, are in a separate table. */
 export class PartitionsOfRuns1763600180500 extends Partitions {
   protected readonly tables = [
     ["console_line", "run_id"],

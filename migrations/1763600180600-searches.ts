@@ -1,12 +1,12 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** ASCII that is neither letter nor digit: it separates words. All other characters belong to them. */
+/** ASCII characters that are neither letters nor digits separate words. All other characters are part of words. */
 const SEPARATORS = Array.from({ length: 127 }, (_, code) => String.fromCharCode(code + 1))
   .filter((character) => !/[A-Za-z0-9]/.test(character))
   .join("");
 const QUOTED = `'${SEPARATORS.replaceAll("'", "''")}'`;
 
-/** Words of what runs took, returned, threw and printed, gathered beside the runs; and what large logs are read by. */
+/** Words in payloads, results, errors and console lines of runs, which are indexed after the runs; and indexes for reading large logs. */
 export class Searches1763600180600 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Since when an app's schedules stand still; null: they do not. */
+/** Time since when an app's schedules are paused; null if they are not. */
 export class SchedulesPaused1763600180700 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query("ALTER TABLE app ADD COLUMN schedules_paused_at timestamptz");

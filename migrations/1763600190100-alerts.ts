@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Whom an app has told when something fails: its rules, where each stands, and what is on its way to webhooks. */
+/** Alert rules of apps with their state, and messages that are being sent to webhooks. */
 export class Alerts1763600190100 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,8 +1,8 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
 /**
- * What authors set of how an action runs, and what is kept of runs that it concerns until they end. Rows of `run` say it themselves where
- * one waits, so that whoever takes runs looks into an index without these; how any statement ends a run, its place is given back.
+ * Run limits of actions, and the state of the runs to which they apply until these end. Rows of `run` state for which limit they wait, so
+ * that a claim uses an index without them. A trigger frees the slot of a run, whichever statement ends the run.
  */
 export class RunLimits1763600200000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Which kept scripts an action uses follows its assets, whoever writes them, without a statement of its own. */
+/** A trigger updates the scripts that an action uses from its assets, so that writers need no statement for this. */
 export class ScriptUses1763600240000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

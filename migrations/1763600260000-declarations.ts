@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** What packages declare for TypeScript stands with the scripts that were made of them. */
+/** TypeScript declarations of packages are stored with the scripts that were built from them. */
 export class Declarations1763600260000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

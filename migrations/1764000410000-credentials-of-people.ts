@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** A log event looks up whether a person has a token of the app. */
+/** Index with which a log event finds out whether a person has a token of the app. */
 export class CredentialsOfPeople1764000410000 implements MigrationInterface {
   /** PostgreSQL builds an index without blocking writes only outside a transaction. */
   readonly transaction = false;

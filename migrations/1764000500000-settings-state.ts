@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** The settings of an app have a state of their own, which a change can name. */
+/** State of an app's settings as a whole, which a precondition can name. */
 export class SettingsState1764000500000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

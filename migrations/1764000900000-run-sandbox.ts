@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** A run says in which sandbox its code was evaluated. */
+/** Sandbox in which the code of a run was evaluated. */
 export class RunSandbox1764000900000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query("ALTER TABLE run ADD COLUMN sandbox text");

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Names of settings that a manifest brought without a value, so that reading the manifest returns them. */
+/** Names of settings that a manifest declared without a value, so that reading the manifest returns them. */
 export class DeclaredSettings1764300100000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

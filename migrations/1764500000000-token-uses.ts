@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Tokens say when and from which address they were last used, and whether a warning of their expiry was given. */
+/** Time and address of the last use of a token, and whether a warning of its expiry was logged. */
 export class TokenUses1764500000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

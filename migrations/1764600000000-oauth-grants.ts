@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Programs that people let into an app: registered clients, grants, codes, refresh tokens. */
+/** Programs that people authorized for an app: registered clients, grants, codes, refresh tokens. */
 export class OauthGrants1764600000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** The end of a program's access ends the credentials of its grant. */
+/** Index with which the end of a program's access ends the credentials of its grant. */
 export class GrantsOfCredentials1764600000100 implements MigrationInterface {
   /** PostgreSQL builds an index without blocking writes only outside a transaction. */
   readonly transaction = false;

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** A run stores facts of the requests that it sent to other services. */
+/** Facts of the requests that a run sent to other services. */
 export class RunRequests1764700000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query("ALTER TABLE run ADD COLUMN requests json");

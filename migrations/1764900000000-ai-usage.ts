@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** What an app has asked of language models on a day (UTC), for its daily limits. Tokens of calls under way are counted ahead. */
+/** Use of language models by an app on a day (UTC), for its daily limits. Tokens of calls in progress are counted in advance. */
 export class AiUsage1764900000000 implements MigrationInterface {
   async up(runner: QueryRunner): Promise<void> {
     await runner.query(`

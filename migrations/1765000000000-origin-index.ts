@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** The upgrade to a websocket looks up whether any app lists the page's origin. */
+/** Index with which the upgrade to a websocket finds out whether any app lists the page's origin. */
 export class OriginIndex1765000000000 implements MigrationInterface {
   /** PostgreSQL builds an index without blocking writes only outside a transaction. */
   readonly transaction = false;

@@ -1,6 +1,6 @@
 import type { MigrationInterface, QueryRunner } from "typeorm";
 
-/** Index for the removal of a token that let programs in. */
+/** Index for the removal of a token with which programs were authorized. */
 export class GrantsOfMakers1766300000100 implements MigrationInterface {
   /** PostgreSQL builds an index without blocking writes only outside a transaction. */
   readonly transaction = false;

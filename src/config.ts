@@ -11,18 +11,18 @@ export { ROLES, type Role } from "./config/variables.js";
 export interface Config {
   port: number;
   host: string;
-  /** Trusted proxies for `X-Forwarded-For`: their number, their addresses and networks, or none. */
+  /** Trusted proxies for `X-Forwarded-For`: their number, their addresses and networks, or null for none. */
   trustProxy: number | string[] | false;
-  /** The address that people and browsers use, without a closing slash; unset: http://HOST:PORT. */
+  /** URL that people and browsers use, without a trailing slash; null for http://HOST:PORT. */
   publicUrl: string | null;
   /**
    * Separate origin for the pages that run authors' code; null if they use the service's own origin. They are sandboxed
    * in both cases.
    */
   runtimeUrl: string | null;
-  /** null: the embedded PostgreSQL under `dataDir`. */
+  /** URL of the database; null for the embedded PostgreSQL under `dataDir`. */
   databaseUrl: string | null;
-  /** URL of the same database without a pooler, for connections that need a session; null: `databaseUrl`. */
+  /** URL of the same database without a pooler, for connections that need a session; null if it is `databaseUrl`. */
   databaseDirectUrl: string | null;
   /** Absolute path. */
   dataDir: string;
@@ -33,68 +33,68 @@ export interface Config {
    * contain credentials.
    */
   browserWsEndpoints: readonly string[];
-  /** The local address at which the browsers' ways out listen, and under which those browsers reach it. */
+  /** Local address on which the egress proxies of browsers listen, and by which these browsers reach them. */
   egressProxyHost: string;
-  /** Where Puppeteer keeps its browsers; null: its usual place. */
+  /** Folder in which Puppeteer stores its browsers; null for its default. */
   puppeteerCacheDir: string | null;
-  /** false only by CHROME_SANDBOX=off, which is warned about at every start. */
+  /** False only with CHROME_SANDBOX=off, for which each start logs a warning. */
   chromeSandbox: boolean;
-  /** Requests per 60 s and app, of Communicate per 30 s; 0 is unlimited. */
+  /** Requests per 60 s and app; those of Communicate per 30 s. 0 is unlimited. */
   rateLimits: { manage: number; run: number; publish: number; communicate: number; http: number; mcp: number };
   serverTimeoutMs: number;
   clientTimeoutMs: number;
   shutdownGraceMs: number;
   runnerConcurrency: number;
   allowPrivateNetwork: boolean;
-  /** The local address of every connection that a run makes; null leaves it to the system. */
+  /** Local address of every connection that a run makes; null leaves it to the system. */
   egressAddress: string | null;
-  /** Keys of 32 bytes, the current one first; null: from a file in `dataDir`. */
+  /** Keys of 32 bytes, the current one first; null if they are in a file in `dataDir`. */
   settingsKeys: readonly Buffer[] | null;
   /** Maximum queued runs, in total and of one app, and bytes of all their payloads. */
   queueMax: number;
   queueMaxPerApp: number;
   queueMaxMb: number;
   logRetentionDays: number;
-  /** Disk space of an app's finished runs with their logs, and the same again for its events; 0 is unlimited. */
+  /** Disk space of an app's finished runs with their logs. The same space again is for its events. 0 is unlimited. */
   logMaxMb: number;
   /** Bytes that one app's own credentials can store per minute; half of that for its visitors; 0 is unlimited. */
   intakeQuotaMb: number;
-  /** Size of the entries of one app, and the same again for its snapshots; 0 is unlimited. */
+  /** Size of the entries of one app. The same size again is for its snapshots. 0 is unlimited. */
   dataSourceQuotaMb: number;
-  /** Room below which events are refused; 0 never refuses. */
+  /** Free space below which events are refused; 0 never refuses. */
   diskFreeMinMb: number;
   /** Maximum size of a database of DATABASE_URL; 0: not limited by the service. */
   databaseMaxMb: number;
   /** Bucket for media; null: a folder in `dataDir`. The AWS client finds the credentials itself. */
   mediaBucket: MediaBucket | null;
-  /** One file, and all of one app; the latter 0 is unlimited. */
+  /** Maximum size of one file, and of all files of one app; for the latter 0 is unlimited. */
   mediaMaxMb: number;
   mediaQuotaMb: number;
-  /** IANA name; the zone of actions that name none. The same in every process, whatever zone its machine is in. */
+  /** IANA name of the time zone of actions that name none. It is the same in every process, whatever zone its machine is in. */
   defaultTimezone: string;
   /** JSON array of further packages for the catalogue; null: only the built-in ones. */
   packagesFile: string | null;
   /**
-   * The registry from which dependencies are fetched, without a closing slash, its token and the licences that are allowed (SPDX; null:
-   * any); null: packages of npm are switched off. `sandbox` is false only by NPM_SANDBOX=off, which is warned about at every start.
+   * Registry from which dependencies are fetched, without a trailing slash, its token, and the allowed licences (SPDX; null: any). Null if
+   * npm packages are switched off. `sandbox` is false only with NPM_SANDBOX=off, for which each start logs a warning.
    */
   npm: {
     url: string;
     token: string | null;
     licences: readonly string[] | null;
     sandbox: boolean;
-    /** Days for which a version is not chosen unless it is named. */
+    /** Age in days below which a version is chosen only if it is named. */
     minAgeDays: number;
   } | null;
-  /** The operator's mail server, for apps without one of their own: smtp:// or smtps://, may hold credentials. */
+  /** Mail server of the operator, for apps without their own: smtp:// or smtps://. The URL may contain credentials. */
   smtpUrl: string | null;
-  /** Sender of the service's mail: an address, perhaps with a name. */
+  /** Sender of the service's mail: an address, possibly with a name. */
   mailFrom: string | null;
   /** OpenID providers at which people sign in. */
   openIdProviders: readonly OpenIdProvider[];
-  /** persisted: app users send no GraphQL documents but those of the client library. */
+  /** With "persisted", app users can send only the GraphQL documents of the client library. */
   graphqlDocuments: "any" | "persisted";
-  /** The address of an OpenTelemetry collector, without `/v1/traces`; null: nothing is traced. */
+  /** URL of an OpenTelemetry collector, without `/v1/traces`; null if nothing is traced. */
   otlpEndpoint: string | null;
   logLevel: string;
 }
@@ -105,7 +105,7 @@ export class ConfigError extends StartError {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Faults of variables that belong together. */
+/** Returns faults of variables that belong together. */
 function faultsOfPairs(env: Environment): string[] {
   const isSet = (name: string) => Boolean(env[name]?.trim());
   const requiredTogether = [
@@ -189,10 +189,7 @@ function configOf(values: Variables, openIdProviders: OpenIdProvider[]): Config 
   };
 }
 
-/**
- * Reads the environment (contract, section 1).
- * @throws ConfigError one message that names every faulty variable
- */
+/** Reads the environment (contract, section 1). @throws ConfigError with one message that names every faulty variable */
 export function readConfig(env: Environment = process.env): Config {
   const readResult = readVariables(env);
   const faults = [...("faults" in readResult ? readResult.faults : []), ...faultsOfPairs(env)];

@@ -95,9 +95,9 @@ export type Status = keyof typeof STATUS;
 export interface ErrorDetails {
   /** Seconds until a retry may succeed; becomes the `Retry-After` header. */
   retryAfter?: number;
-  /** ISO 8601; the first moment at which the request would be accepted (RATE_LIMIT_EXCEEDED). */
+  /** First moment at which the request would be accepted, ISO 8601 (RATE_LIMIT_EXCEEDED). */
   nextValidRequestDate?: string;
-  /** The run that failed (EXECUTION_FAILED). */
+  /** ID of the run that failed (EXECUTION_FAILED). */
   runId?: number;
   /** Current state of the action (ACTION_CHANGED). */
   action?: object;
@@ -134,14 +134,14 @@ export class ActionError extends Error {
     readonly status: Status,
     message: string = STATUS[status].message,
     readonly details: ErrorDetails = {},
-    /** Path of the faulty field, where the message alone does not tell it from other words. */
+    /** Path of the faulty field, if the message alone does not distinguish it from other words. */
     readonly path?: string,
   ) {
     super(message);
   }
 }
 
-/** The caller has disconnected, so the response is not read. */
+/** Error for a caller that has disconnected, so that nobody reads the response. */
 export const clientDisconnected = (): ActionError =>
   new ActionError("REQUEST_INVALID", "the client disconnected before the response");
 
@@ -157,12 +157,12 @@ export function tooOften(message: string, retryAfter: number): ActionError {
   return new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
 }
 
-/** The reason why the service or a command did not start. The message is one complete line for the operator. */
+/** Reason why the service or a command did not start. The message is one complete line for the operator. */
 export class StartError extends Error {
   override readonly name: string = "StartError";
 }
 
-/** Text for the operator about an error that ended the process: one line if the reason is known, otherwise the stack. */
+/** Returns the text for the operator about an error that ended the process: one line if the reason is known, otherwise the stack. */
 export function faultLine(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const { code, syscall } = error as NodeJS.ErrnoException;

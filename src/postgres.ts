@@ -1,6 +1,6 @@
 /**
- * Creates all connections to PostgreSQL. Each has an error listener from the start and notices a server that no longer answers. Contains no
- * tables and no statements.
+ * Creates all connections to PostgreSQL. Each has an error listener from the start and notices a server that does not respond any more.
+ * Contains no tables and no statements.
  */
 import type { Socket } from "node:net";
 import pg from "pg";
@@ -12,14 +12,14 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 const CONNECT_LIMIT_MS = 5_000;
 /** Time limit of one statement of a request, a run or a periodic task. */
 const STATEMENT_LIMIT_MS = 30_000;
-/** PostgreSQL ends a transaction that has been idle for this long, so that its locks are released. */
+/** Time after which PostgreSQL ends an idle transaction, so that its locks are released. */
 const IDLE_IN_TRANSACTION_LIMIT_MS = 30_000;
-/** A connection without a byte in either direction for this long, which is longer than any statement, counts as lost. */
+/** Time after which a connection without a byte in either direction counts as lost. It is longer than any statement. */
 const SILENCE_LIMIT_MS = STATEMENT_LIMIT_MS + 10_000;
-/** TCP keep-alive: the kernel probes an unused connection after this time. */
+/** TCP keep-alive: time after which the kernel probes an unused connection. */
 const ASKED_AFTER_MS = 30_000;
 
-/** Idle connections are kept: opening one takes 20 ms of processor time, just when many are needed at once. */
+/** Options that keep idle connections open, because opening one takes 20 ms of processor time, just when many are needed at once. */
 const KEPT = { keepAlive: true, keepAliveInitialDelayMillis: ASKED_AFTER_MS, idleTimeoutMillis: 0 };
 
 const BOUNDS = {
@@ -32,10 +32,10 @@ const BOUNDS = {
 let lost = 0;
 
 const DISK_FULL = "53100";
-/** When PostgreSQL last refused a write because its disk is full; null while it has room. */
+/** Time when PostgreSQL last refused a write because of a full disk; null while it has free space. */
 let diskFullAt: number | null = null;
 
-/** Milliseconds since the last refusal because of a full disk; null while there is room. */
+/** Returns the milliseconds since the last refusal because of a full disk; null while there is free space. */
 export const diskFullFor = (): number | null => (diskFullAt === null ? null : performance.now() - diskFullAt);
 
 /** True while PostgreSQL refuses writes of this process because its disk is full. */
@@ -45,7 +45,7 @@ export function reportDiskFree(): void {
   diskFullAt = null;
 }
 
-/** Number of connections that this process has lost since its start, without those that it closed itself. */
+/** Returns the number of connections that this process has lost since its start, without those that it closed itself. */
 export const lostConnections = (): number => lost;
 
 /** A client with an error listener from the start. Between two statements there is no other one, and a lost connection would end the process. */
@@ -71,7 +71,7 @@ class BoundedClient extends HeardClient {
     });
     this.once("connect", () => {
       const socket = this.connection.stream as Socket;
-      // Restarts with every byte, including those of a new statement.
+      // The timeout starts again with every byte, including those of a new statement.
       socket.setTimeout(SILENCE_LIMIT_MS, () => {
         if (this.isAsked) socket.destroy(new Error("the database does not respond"));
       });
@@ -94,8 +94,8 @@ class BoundedClient extends HeardClient {
 /** Options for pools that a library creates, so that they use these clients. */
 export const BOUNDED_POOL = { ...BOUNDS, Client: BoundedClient };
 /**
- * The same behind a pooler, which refuses settings at the start of a session. The role on the server has the time limits, and the client
- * gives up by itself.
+ * Options for pools behind a pooler, which refuses settings at the start of a session. The role on the server has the time limits, and the
+ * client gives up by itself.
  */
 export const POOLED_POOL = {
   ...KEPT,
@@ -103,16 +103,19 @@ export const POOLED_POOL = {
   query_timeout: STATEMENT_LIMIT_MS,
   Client: BoundedClient,
 };
-/** The same without a time limit per statement, for migrations. */
+/** Options for pools without a time limit per statement, for migrations. */
 export const PATIENT_POOL = { connectionTimeoutMillis: CONNECT_LIMIT_MS, keepAlive: true, Client: HeardClient };
 
-/** A single client that is not connected yet. It may be silent for long; the caller checks that it is alive. */
+/** Creates a single client that is not connected yet. It may be silent for long; the caller checks that it is alive. */
 export function createClient(url: string, name = "svc-app-actions"): pg.Client {
   const { connectionTimeoutMillis, keepAlive } = PATIENT_POOL;
   return new HeardClient({ connectionString: url, application_name: name, connectionTimeoutMillis, keepAlive });
 }
 
-/** A pool whose connections may be silent for long, as for LISTEN. @param onConnect runs on each new connection before its first use */
+/**
+ * Creates a pool whose connections may be silent for long, as for LISTEN.
+ * @param onConnect runs on each new connection before its first use
+ */
 export function createPool(
   url: string,
   size: number,
@@ -125,15 +128,16 @@ export function createPool(
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
-/*
- * Without values the planner assumes that all apps have the same size: if one app has nearly all rows, a sequential scan looks cheap even
- * for an app with few. Each of these statements has an index, so sequential scans are off; JIT is off because it would compile such plans.
+/**
+ * Settings for generic plans. Without values, the planner assumes that all apps have the same size: if one app has nearly all rows, a
+ * sequential scan looks cheap even for an app with few. Each of these statements has an index, so sequential scans are off. JIT is off
+ * because it would compile such plans.
  */
 const FOR_ANY_VALUES = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET jit = off";
 
 /**
- * A pool for prepared statements. Their plans are generic, and select their partitions when they start. Planning with values each time would
- * cost more than the statement itself on a large table of runs.
+ * Creates a pool for prepared statements. Their plans are generic, and select their partitions when they start. Planning with values each
+ * time would cost more than the statement itself on a large table of runs.
  */
 export function createStatementPool(url: string, size: number): pg.Pool {
   const onConnect = async (client: pg.ClientBase) => {
@@ -144,7 +148,7 @@ export function createStatementPool(url: string, size: number): pg.Pool {
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
-/** Options as a text: pg copies the descriptors of an options object, which takes as long as the rest of a query. */
+/** Query with options as a text, because pg copies the descriptors of an options object, which takes as long as the rest of a query. */
 class NamedQuery extends pg.Query {
   constructor(
     readonly name: string,
@@ -155,7 +159,7 @@ class NamedQuery extends pg.Query {
   }
 }
 
-/** Rows of a statement that each connection of the pool prepares once under `name`. */
+/** Returns the rows of a statement that each connection of the pool prepares once under `name`. */
 export async function namedRows<T>(pool: pg.Pool, name: string, text: string, values: unknown[]): Promise<T[]> {
   // A pool accepts a query object as well; only the types of a single client say so.
   const answered = pool.query(new NamedQuery(name, text, values)) as unknown as Promise<pg.QueryResult>;

@@ -31,13 +31,13 @@ export interface Service {
   url: string;
   /** Address that people and browsers use, without a trailing slash. */
   baseUrl: string;
-  /** File of the first credentials if this start created it. */
+  /** File of the first credentials if this start created it; otherwise null. */
   firstCredentials: string | null;
-  /** Link that creates the first administrator; null if there is one, and with a database of DATABASE_URL. */
+  /** Link that creates the first administrator; null if there is one, and for a database of DATABASE_URL. */
   setupLink: string | null;
   /** URL of the database in use, including the password of the embedded one. */
   databaseUrl: string;
-  /** Resolves with the reason if the service can no longer work. The caller then stops it. */
+  /** Resolves with the reason if the service cannot work any more. The caller then stops it. */
   failed: Promise<Error>;
   /**
    * Accepts no more work, gives running actions the grace period to finish, and ends all child processes. A second call returns the same
@@ -48,9 +48,9 @@ export interface Service {
 
 export interface StartOptions {
   clock?: Clock;
-  /** Aborts the start: parts that have started are stopped again. */
+  /** Aborts the start. Parts that have started are stopped again. */
   unwanted?: AbortSignal;
-  /** True if the process runs nothing else. Unhandled rejections are then logged and counted, and do not end it. */
+  /** True if the process runs nothing else. Unhandled rejections are then logged and counted, and do not end the process. */
   ownsProcess?: boolean;
 }
 
@@ -68,7 +68,7 @@ async function listenOn(server: Server, { host, port }: Config): Promise<string>
   return `http://${host.includes(":") ? `[${host}]` : host}:${taken}`;
 }
 
-/** With the embedded database: creates the first app, and a link for the first administrator if there is none. */
+/** For the embedded database: creates the first app, and a link for the first administrator if there is none. */
 async function announceFirst(
   { credentials, accounts: { accounts } }: Operations,
   db: DataSource,

@@ -1,13 +1,13 @@
 /**
- * Collects garbage of the young generation. V8 itself waits until 64 MB of buffers have accumulated, so that a stream which is forwarded in
- * chunks would hold that much memory. The old generation is not collected.
+ * Collects garbage of the young generation. V8 itself waits until 64 MB of buffers have accumulated, so that a stream that is forwarded in
+ * chunks would occupy that much memory. The old generation is not collected.
  */
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 
 type Collect = (how: { type: "minor" }) => void;
 
-/** The flag is reset at once, so that contexts which are created later do not have the function. */
+/** Returns V8's function for this. The flag is reset at once, so that contexts that are created later do not have the function. */
 function found(): Collect {
   setFlagsFromString("--expose-gc");
   try {
@@ -28,7 +28,7 @@ export function bearYoung(): void {
   setFlagsFromString("--no-allocation-site-pretenuring");
 }
 
-/** Takes about a millisecond. */
+/** Collects garbage, which takes about a millisecond. */
 export function collectYoungGarbage(): void {
   collect ??= found();
   collect({ type: "minor" });

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Secret } from "../engine/archive/sealing.js";
 import { StartError } from "../errors.js";
 
-/** Guessing costs a third of a second a word; shorter ones are guessed all the same. */
+/** Minimum length of a passphrase. A guess costs a third of a second, but shorter passphrases could still be guessed. */
 const PASSPHRASE_MIN = 12;
 const KEY_BYTES = 32;
 
@@ -25,7 +25,10 @@ function readFileText(path: string): string {
   }
 }
 
-/** null if the command line names none. @throws StartError if it names two, or the file's content is invalid */
+/**
+ * Reads the secret. Returns null if the command line names none.
+ * @throws StartError if it names two, or if the file's content is invalid
+ */
 export function readSecret(values: SecretValues): Secret | null {
   const { "passphrase-file": passphraseFile, "key-file": keyFile } = values;
   if (passphraseFile !== undefined && keyFile !== undefined) {

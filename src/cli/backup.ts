@@ -23,7 +23,7 @@ const OPTIONS = {
   "without-keys": { type: "boolean", default: false },
 } as const;
 
-/** None at hand is none where there is nothing to open yet. */
+/** Returns the available keys. A missing key is no fault if there is nothing to decrypt yet. */
 function keysAtHand({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   const path = settingsKeyFile(dataDir);
   return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);

@@ -1,6 +1,6 @@
 /**
- * `npm run bootstrap`: makes the first app and its credentials in an empty database of DATABASE_URL; its last line is JSON. With `--link`:
- * prints a link that makes an administrator, valid once and for an hour.
+ * `npm run bootstrap`: creates the first app and its credentials in an empty database of DATABASE_URL. The last line of its output is JSON.
+ * With `--link`, prints a link that creates an administrator; it is valid once and for an hour.
  */
 import "reflect-metadata";
 import { readFileSync } from "node:fs";
@@ -12,7 +12,7 @@ import { createPeople } from "../operations/access/people.js";
 import { createPeopleAccounts } from "../operations/accounts/people-accounts.js";
 import { type CommandDatabase, readArguments, runCommand, withDatabase } from "./command.js";
 
-/** The service's address: with PORT=0 only the file of credentials has it. */
+/** Returns the service's URL. With PORT=0, only the file of credentials has it. */
 function addressOf({ publicUrl, dataDir, host, port }: Config): string {
   if (publicUrl !== null) return publicUrl;
   try {

@@ -1,6 +1,6 @@
 /**
- * `npm run browser-flags`: the switches with which a browser of BROWSER_WS_ENDPOINTS is to be started, one a line. EGRESS_PROXY_HOST
- * as the runner has it.
+ * `npm run browser-flags`: prints the switches with which a browser of BROWSER_WS_ENDPOINTS must be started, one per line.
+ * EGRESS_PROXY_HOST must be that of the runner.
  */
 import { readConfig } from "../config.js";
 import { browserFlags } from "../engine/browser/chromium-flags.js";

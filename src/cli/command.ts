@@ -19,7 +19,7 @@ export async function runCommand(command: () => Promise<void>): Promise<void> {
   }
 }
 
-/** The command line's words and options. @throws StartError that ends in `usage` */
+/** Parses the command line's words and options. @throws StartError that ends in `usage` */
 export function readArguments<Options extends ParseArgsOptionsConfig>(
   options: Options,
   usage: string,
@@ -55,7 +55,7 @@ export async function withDatabaseUrl<T>(config: Config, work: (url: string) => 
   }
 }
 
-/** The same with that database migrated and opened. */
+/** Calls `work` with that database, migrated and opened. */
 export function withDatabase<T>(config: Config, work: (database: CommandDatabase) => Promise<T>): Promise<T> {
   return withDatabaseUrl(config, async (url) => {
     await migrate(url);

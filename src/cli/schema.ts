@@ -1,4 +1,7 @@
-/** `npm run schema`: writes the committed contracts in `schema/` and the pages of docs/reference, from the code and an empty database of its own. */
+/**
+ * `npm run schema`: writes the committed contracts in `schema/` and the pages of docs/reference, from the code and a separate empty
+ * database.
+ */
 import "reflect-metadata";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";

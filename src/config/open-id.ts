@@ -9,15 +9,15 @@ export interface OpenIdProvider {
   issuer: string;
   clientId: string;
   clientSecret: string;
-  /** True: a first sign-in makes an account. */
+  /** True if a first sign-in creates an account. */
   autoCreate: boolean;
   /** Claim that lists a person's groups. */
   roleClaim: string;
-  /** Roles by group; empty: roles are given in the service only. */
+  /** Roles by group. If empty, only people give roles. */
   roles: ReadonlyMap<string, string>;
-  /** Claim that selects the organization; null: the domain of a verified e-mail address. */
+  /** Claim that selects the organization; null for the domain of a verified e-mail address. */
   organizationClaim: string | null;
-  /** IDs of organizations by the value of that claim, or by domain; empty: everyone belongs to the first organization. */
+  /** IDs of organizations by the value of that claim, or by domain. If empty, everyone belongs to the first organization. */
   organizations: ReadonlyMap<string, number>;
 }
 
@@ -26,7 +26,7 @@ type Environment = Record<string, string | undefined>;
 /** Reports a faulty variable; `expected` completes "NAME must be …". */
 type ReportFault = (name: string, expected: string) => void;
 
-/** For the reference, as in variables.ts. */
+/** Descriptions for the reference, as in variables.ts. */
 export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meaning: string][] = [
   [
     "`OIDC_ISSUER`, `OIDC_CLIENT_ID`, `OIDC_CLIENT_SECRET`",
@@ -46,13 +46,13 @@ export const OPEN_ID_VARIABLES: readonly [names: string, initial: string, meanin
 ];
 
 const ISSUER_VARIABLE = /^OIDC_(?:([A-Z0-9]+(?:_[A-Z0-9]+)*)_)?ISSUER$/;
-/** Suffixes of other variables: a provider with such a name would be ambiguous. */
+/** Suffixes of other variables. A provider with such a name would be ambiguous. */
 const RESERVED_NAMES = ["CLIENT", "ROLE", "AUTO", "ORGANIZATION"];
 const ROLES = ["owner", "admin", "editor", "operator", "reader"];
 const LOOPBACK_HOSTS = ["localhost", "127.0.0.1", "[::1]"];
 const PAIRS_MAX = 200;
 
-/** `a=b,c=d`; null if it is not of that form. */
+/** Parses `a=b,c=d`; null for another form. */
 function pairsOf(text: string | null): Map<string, string> | null {
   const parts = (text ?? "").split(",").map((part) => part.trim());
   if (parts.join("") === "") return new Map();
@@ -109,7 +109,7 @@ function providerOf(env: Environment, name: string | undefined, fault: ReportFau
   };
 }
 
-/** Reads all providers, the one without a name first. */
+/** Reads all providers; the one without a name comes first. */
 export function readOpenIdProviders(env: Environment, fault: ReportFault): OpenIdProvider[] {
   const names = Object.keys(env)
     .filter((key) => env[key]?.trim())

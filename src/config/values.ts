@@ -2,13 +2,13 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 
-/** An origin and perhaps a path of plain segments. */
+/** Matches an origin, possibly with a path of plain segments. */
 export const HTTP_ADDRESS = /^https?:\/\/[^/?#\s@]+(\/[\w~-][\w.~-]*)*\/?$/;
 export const ORIGIN = /^https?:\/\/[^/?#\s@]+\/?$/;
 const BUCKET_NAME = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 const WILDCARD_ADDRESS = /^0\.0\.0\.0$|^[0:]+$|%/;
 
-/** A folder of an S3 bucket. */
+/** Folder of an S3 bucket. */
 export interface MediaBucket {
   bucket: string;
   prefix: string;
@@ -40,28 +40,28 @@ export const integer = (min: number, max: number) =>
 export const oneOf = <const T extends string>(...allowed: readonly T[]) =>
   parsedBy(`one of ${allowed.join(", ")}`, (input) => allowed.find((one) => one === input));
 
-/** `on` or another word for true. */
+/** Parses `on`, or the given word for true. */
 export const flag = (on: string, off: string) => oneOf(on, off).transform((value) => value === on);
 
-/** Parts between commas, each without spaces around it. */
+/** Parses parts between commas, each without spaces around it. */
 export const list = <T>(expected: string, read: (part: string) => T | undefined) =>
   parsedBy(expected, (input) => {
     const values = input.split(",").map((part) => read(part.trim()));
     return values.includes(undefined) ? undefined : (values as T[]);
   });
 
-/** Without its closing slash. */
+/** Parses a URL. Returns it without its trailing slash. */
 export const url = (pattern: RegExp, expected: string) =>
   parsedBy(expected, (input) => (pattern.test(input) && URL.canParse(input) ? input.replace(/\/$/, "") : undefined));
 
 export const ipAddress = parsedBy("an IP address of this machine", (input) => (isIP(input) === 0 ? undefined : input));
 
-/** An address that others can connect to. */
+/** Parses an address to which others can connect. */
 export const reachableAddress = parsedBy("one IP address of this machine, under which browsers reach it", (input) =>
   isIP(input) === 0 || WILDCARD_ADDRESS.test(input) ? undefined : input,
 );
 
-/** An address, or a network such as 10.0.0.0/8 that is not the whole internet. */
+/** True for an address, or a network such as 10.0.0.0/8 that is not the whole internet. */
 function isNetwork(part: string): boolean {
   const [address = "", bits, more] = part.split("/");
   const family = isIP(address);
@@ -69,7 +69,7 @@ function isNetwork(part: string): boolean {
   return bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
 }
 
-/** A number of proxies, or their addresses and networks. */
+/** Parses a number of proxies, or their addresses and networks. */
 export const proxies = parsedBy(
   "how many proxies stand before this service (1 to 9), or their addresses and networks, separated by commas",
   (input): number | string[] | undefined => {
@@ -84,7 +84,7 @@ export const webSockets = list("ws:// or wss:// addresses separated by commas (a
   return address !== null && /^wss?:$/.test(address.protocol) && address.hash === "" ? address.href : undefined;
 });
 
-/** `s3://bucket/prefix?endpoint=…&region=…` */
+/** Parses `s3://bucket/prefix?endpoint=…&region=…`. */
 export const bucket = parsedBy(
   "an address such as s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1, without credentials",
   (input): MediaBucket | undefined => {

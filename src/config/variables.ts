@@ -12,20 +12,20 @@ export type Role = (typeof ROLES)[number];
 const LOG_LEVELS = ["info", "trace", "debug", "warn", "error", "fatal", "silent"] as const;
 const POSTGRES_URL = values.textMatching(/^postgres(ql)?:\/\//, "a postgres:// URL");
 const REQUEST_LIMIT = values.integer(0, 100_000);
-/** User and password percent-encoded. */
+/** Matches the URL of a mail server. User and password are percent-encoded. */
 const MAIL_SERVER = /^smtps?:\/\/([^/?#\s@]+@)?[^/?#\s@]+\/?$/;
 const MAIL_SENDER = /^([^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/;
 
 /** Texts of a variable for the reference page, in Markdown. */
 export interface VariableDescription {
   meaning: string;
-  /** Its default. */
+  /** Default value. */
   initial: string;
 }
 
 const descriptions = z.registry<VariableDescription>();
 
-/** @param shown the default in words, where the value itself does not tell */
+/** @param shown the default in words, if the value itself is not clear */
 function variable<T>(schema: z.ZodType<T>, initial: T, meaning: string, shown = `\`${initial}\``): z.ZodType<T> {
   const withDefault = schema.default(initial as z.util.NoUndefined<T>);
   return withDefault.register(descriptions, { meaning, initial: shown }) as unknown as z.ZodType<T>;
@@ -236,7 +236,7 @@ const VARIABLE_SCHEMAS = {
     "S3 bucket for the files of apps, instead of a folder: `s3://bucket/prefix?endpoint=…&region=…`. Needs [AWS credentials](#object-storage)",
     "`DATA_DIR/media`",
   ),
-  // One request of S3 carries 5 GB.
+  // One request to S3 can have 5 GB.
   MEDIA_MAX_MB: variable(values.integer(1, 5_000), limits.MEDIA_MAX_MB, "size of one file"),
   MEDIA_QUOTA_MB: variable(
     values.integer(0, 1_000_000_000),
@@ -273,7 +273,7 @@ const ENVIRONMENT_SCHEMA = z.object(VARIABLE_SCHEMAS);
 
 export type Variables = z.output<typeof ENVIRONMENT_SCHEMA>;
 
-/** What is known of the variables: their values, or a fault for each that is wrong. */
+/** Result of reading the variables: their values, or a fault for each that is wrong. */
 type ReadVariables = { values: Variables } | { faults: string[] };
 
 /** @param environment blank variables count as unset */
@@ -285,6 +285,6 @@ export function readVariables(environment: Readonly<Record<string, string | unde
   return { faults: error.issues.map(({ path, message }) => `${String(path[0])} must be ${message}`) };
 }
 
-/** For the reference. */
+/** Returns descriptions of the variables for the reference. */
 export const describedVariables = (): [name: string, VariableDescription][] =>
   Object.entries(VARIABLE_SCHEMAS).map(([name, schema]) => [name, descriptions.get(schema)!]);

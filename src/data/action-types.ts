@@ -16,7 +16,7 @@ export interface LogWhere {
 
 export type AnalyticsEventType = "analytics.pageView" | "analytics.event";
 
-/** Filter of an `analytics` trigger. Without `data` every event of the type matches. */
+/** Filter of an `analytics` trigger. Without `data`, every event of the type matches. */
 export interface AnalyticsWhere {
   type: AnalyticsEventType;
   data?: Record<string, unknown>;
@@ -63,7 +63,7 @@ export interface HttpWhere {
   auth: HttpAuth;
   /** Origins whose pages may read the response. */
   cors?: { origins: string[] };
-  /** `immediately`: 202 when the run is stored. Absent: the result of the run. */
+  /** `immediately` responds with 202 when the run is stored. If absent, the response is the result of the run. */
   respond?: "immediately" | "result";
   /** Header with the ID of the event, by which repeated requests are recognized. */
   idempotencyHeader?: string;
@@ -111,11 +111,11 @@ export interface Concurrency {
 
 /** Starts in quick succession become one run, with the payload of the last one. */
 export interface Debounce {
-  /** Milliseconds without another start. */
+  /** Milliseconds without another start after which the run starts. */
   delayMs: number;
   /** Longest wait in milliseconds, however many starts follow. */
   maxWaitMs: number;
-  /** True: also applies to runs on demand, separately for each caller. */
+  /** True if it also applies to runs on demand, separately for each caller. */
   manual: boolean;
 }
 
@@ -129,7 +129,7 @@ export interface RunLimits {
   jitterSeconds?: number;
 }
 
-/** The same in requests: null removes a setting. */
+/** Run limits in requests. Null removes a setting. */
 export interface LimitData {
   concurrency?: (Pick<Concurrency, "policy"> & Partial<Concurrency>) | null;
   debounce?: (Pick<Debounce, "delayMs"> & Partial<Debounce>) | null;
@@ -137,7 +137,7 @@ export interface LimitData {
   jitterSeconds?: number | null;
 }
 
-/** What a run waits for before it waits for a slot. */
+/** Condition for which a run waits before it waits for a slot. */
 export type RunWait = "concurrency" | "debounce";
 
 /** Script that a dependency loads. Fields other than `path` belong to scripts that the service stores: npm packages and other addresses. */
@@ -154,11 +154,14 @@ export interface Asset {
   bytes?: number;
   /** Global name of an npm package. */
   global?: string;
-  /** True if it evaluates text as code, which pages of client actions forbid; absent if it does not, or works without. */
+  /** True if the script evaluates text as code, which pages of client actions forbid. Absent if it does not, or works without. */
   usesEval?: boolean;
   /** True if the address served other content at the last save; the script is the one that was stored before. */
   changed?: boolean;
-  /** True if it is not stored yet because the host did not answer. Runs and pages load it from the host until a save or publish succeeds. */
+  /**
+   * True if the script is not stored yet because the host did not respond. Runs and pages load it from the host until a save or publish
+   * succeeds.
+   */
   unreached?: boolean;
 }
 

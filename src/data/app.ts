@@ -57,7 +57,7 @@ export class AppRow {
   @Column({ type: "text", array: true, select: false, update: false, insert: false })
   origins: string[];
 
-  /** Since when its schedules are paused; null if they are not. */
+  /** Time since when the app's schedules are paused; null if they are not. */
   @Column({ type: "timestamptz", name: "schedules_paused_at", nullable: true, update: false })
   schedulesPausedAt: Date | null;
 

@@ -4,7 +4,7 @@ import type { DataSource } from "typeorm";
 import { COUNT_EXACT_MAX } from "../limits.js";
 import { preparedRows, rows, statementName } from "./database.js";
 
-/** `exact` is false above COUNT_EXACT_MAX: the number is then from the database's statistics. */
+/** Result of a count. `exact` is false above COUNT_EXACT_MAX: the number then comes from the database's statistics. */
 export interface Count {
   count: number;
   exact: boolean;
@@ -14,7 +14,9 @@ interface ExplainedPlan {
   "QUERY PLAN": [{ Plan: { "Plan Rows": number } }];
 }
 
-/** Estimates are cached: statistics change only every few minutes, and planning for all partitions takes as long as counting. */
+/**
+ * Time for which estimates are cached. Statistics change only every few minutes, and planning for all partitions takes as long as counting.
+ */
 const ESTIMATE_KEPT_MS = 10_000;
 const ESTIMATES_MAX = 1_000;
 

@@ -30,23 +30,23 @@ export const ROWS = [ActionRow, AppRow];
 const MIGRATION_LOCK = 7_203_114_285_021;
 const LOCK_ASKED_MS = 100;
 /**
- * A statement that waits for a table lock blocks all statements behind it. Therefore a migration gives up before PostgreSQL checks for a
- * deadlock (`deadlock_timeout`, one second), and is tried again.
+ * Time that a migration waits for a table lock. A statement that waits for one blocks all statements behind it. So the migration gives up
+ * before PostgreSQL checks for a deadlock (`deadlock_timeout`, one second), and is tried again.
  */
 const TABLE_LOCK_WAIT = "500ms";
 const TABLE_LOCK_AGAIN_MS = 500;
 const TABLE_LOCK_TRIES = 300;
-/** Only inside transactions. Outside of them indexes are built, which block no other statement. */
+/** Sets the lock timeout inside transactions only. Outside of them, indexes are built, which block no other statement. */
 const BRIEF_TABLE_LOCKS: EntitySubscriberInterface = {
   afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_WAIT}'`),
 };
 
-/** Connections in the pool of a process, and further ones for prepared statements. */
+/** Number of connections in the pool of a process, and of additional ones for prepared statements. */
 export const POOL_CONNECTIONS = 10;
 export const STATEMENT_CONNECTIONS = 6;
 const STATEMENT_SHARE = STATEMENT_CONNECTIONS / POOL_CONNECTIONS;
 
-/** A pool, and connections for statements that are prepared once. */
+/** Connection pool, and connections for statements that are prepared once. */
 class Database extends DataSource {
   readonly statements: pg.Pool;
 
@@ -80,10 +80,10 @@ export function dataSource(
   return new Database(options, sessionUrl, poolSize);
 }
 
-/** Executes SQL: the pool or one transaction. */
+/** Executor of SQL: the pool or one transaction. */
 export type Executor = Pick<EntityManager, "query">;
 
-/** Rows of one statement. TypeORM returns [rows, count] for UPDATE and DELETE; this function always returns rows. */
+/** Returns the rows of one statement. TypeORM returns [rows, count] for UPDATE and DELETE; this function always returns rows. */
 export async function rows<T>(executor: Executor, sql: string, parameters: unknown[] = []): Promise<T[]> {
   const answer: T[] | [T[], number] = await executor.query(sql, parameters);
   return Array.isArray(answer[0]) ? answer[0] : (answer as T[]);
@@ -91,7 +91,7 @@ export async function rows<T>(executor: Executor, sql: string, parameters: unkno
 
 const poolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
 
-/** Use of the pool: active and idle connections, and callers that wait for one. */
+/** Returns the use of the pool: active and idle connections, and callers that wait for one. */
 export function poolUse(db: DataSource): { busy: number; idle: number; waiting: number } {
   const pools = db instanceof Database ? [poolOf(db), db.statements] : [poolOf(db)];
   const sum = (of: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + of(pool), 0);
@@ -100,18 +100,18 @@ export function poolUse(db: DataSource): { busy: number; idle: number; waiting: 
 }
 
 /**
- * Rows of a statement that each connection plans once and caches under `name`, for queries of every run or event. In a transaction it is
- * planned again.
+ * Returns the rows of a statement that each connection plans once and caches under `name`, for queries of every run or event. In a
+ * transaction it is planned again.
  */
 export async function preparedRows<T>(executor: Executor, name: string, text: string, values: unknown[]): Promise<T[]> {
   if (!(executor instanceof Database)) return rows(executor, text, values);
   return namedRows(executor.statements, name, text, values);
 }
 
-/** A unique name for each text, for generated statements of few shapes. */
+/** Returns a unique name for each text, for generated statements of few shapes. */
 export const statementName = (text: string): string => createHash("sha1").update(text).digest("base64url");
 
-/** The error of the driver. TypeORM wraps it; prepared statements throw it directly. */
+/** Returns the error of the driver. TypeORM wraps it; prepared statements throw it directly. */
 const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
   (error as { driverError?: pg.DatabaseError } | null)?.driverError ?? (error as Partial<pg.DatabaseError>);
 
@@ -186,7 +186,7 @@ export async function withSchemaLock<T>(url: string, work: (query: Query) => Pro
   const source = await dataSource(url, 1, PATIENT_POOL).initialize();
   const runner = source.createQueryRunner();
   try {
-    // Polled: a concurrent index build would wait for a session that waits inside a statement.
+    // The lock is polled, because a concurrent index build would wait for a session that waits inside a statement.
     const lock = "SELECT pg_try_advisory_lock($1) AS taken";
     while (!(await rows<{ taken: boolean }>(runner, lock, [MIGRATION_LOCK]))[0]!.taken) await delay(LOCK_ASKED_MS);
     return await work((sql) => rows(runner, sql));

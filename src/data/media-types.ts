@@ -1,10 +1,10 @@
 /** Folders and files of an app as callers see them: one definition for the server and the client library. Only types. */
 
-/** A folder of an app's files, as its callers see it. */
+/** Folder of an app's files, as callers see it. */
 export interface MediaFolder {
   id: number;
   name: string;
-  /** null: at the top. */
+  /** ID of the parent folder; null at the top. */
   parentId: number | null;
   userId: number | null;
   /** ISO 8601. */
@@ -12,17 +12,17 @@ export interface MediaFolder {
   updatedAt: string;
 }
 
-/** A file of an app, as its callers see it. */
+/** File of an app, as callers see it. */
 export interface MediaFile {
   id: number;
   name: string;
-  /** By its bytes, whatever its name says. */
+  /** Media type by the bytes, whatever the name says. */
   contentType: string;
-  /** Where its contents are; who reads them there needs a credential, unless the access rules are for all. */
+  /** URL of the contents. Reading them needs a credential, unless the access rules allow everyone. */
   url: string;
-  /** Where a small picture of it is; null for what is no picture. */
+  /** URL of a small picture of the file; null for a file that is not a picture. */
   thumbnail: string | null;
-  /** Width and height in pixels, as it is shown; null for what is no picture that can be shown. */
+  /** Width and height in pixels as displayed; null for a file that is not a picture that can be shown. */
   size: [number, number] | null;
   bytes: number;
   /** SHA-256 in hexadecimal. */

@@ -1,7 +1,7 @@
 /** The partitions of a table by ranges of ids, as PostgreSQL's catalogue has them. */
 import { type Executor, rows } from "./database.js";
 
-/** Ids from `low` on and below `high`; null: no bound. */
+/** IDs from `low` on and below `high`; null means no bound. */
 export interface Partition {
   name: string;
   low: number | null;
@@ -15,6 +15,6 @@ const SELECT_PARTITIONS = `
     CROSS JOIN LATERAL (SELECT pg_get_expr(child.relpartbound, child.oid) AS bound) AS its
    WHERE inhparent = $1::regclass ORDER BY low NULLS FIRST`;
 
-/** The partitions of a table, oldest first; the last one has no end. */
+/** Returns the partitions of a table, the oldest first; the last one has no end. */
 export const partitionsOf = (db: Executor, table: string): Promise<Partition[]> =>
   rows<Partition>(db, SELECT_PARTITIONS, [table]);

@@ -4,15 +4,16 @@ export const RUN_STATES = ["queued", "running", "completed", "failed", "skipped"
 export type RunState = (typeof RUN_STATES)[number];
 
 interface RunTransition {
-  /** null: the row does not exist yet. */
+  /** State before the transition; null if the row does not exist yet. */
   from: RunState | null;
   to: RunState;
-  /** Conditions that lead to it. Those of a failure have the name of the error. */
+  /** Conditions that lead to the transition. Those of a failure have the name of the error. */
   when: Readonly<Record<string, string>>;
 }
 
 /**
- * All transitions. SQL takes the states from here, `run.finish` checks against it, and docs/internals/run-lifecycle.md is generated from it.
+ * All transitions. SQL takes the states from here, `run.finish` checks them, and docs/internals/run-lifecycle.md is generated from this
+ * table.
  */
 export const TRANSITIONS = {
   queue: {
@@ -84,10 +85,10 @@ export type RunErrorName =
   | keyof (typeof TRANSITIONS)["cancel"]["when"]
   | keyof (typeof TRANSITIONS)["failQueued"]["when"];
 
-/** SQL condition for the state in which the transition starts. */
+/** Returns the SQL condition for the state in which the transition starts. */
 export const fromState = (name: TransitionName): string => `state = '${TRANSITIONS[name].from}'`;
 
-/** SQL assignment of the state to which the transition leads. */
+/** Returns the SQL assignment of the state to which the transition leads. */
 export const toState = (name: TransitionName): string => `state = '${TRANSITIONS[name].to}'`;
 
 /** SQL of the state of a new row that has a reason if it was rejected. */

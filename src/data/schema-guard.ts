@@ -7,14 +7,14 @@ import { StartError } from "../errors.js";
 /** Resolves with the rows of a statement without parameters. */
 export type Query = <Row>(sql: string) => Promise<Row[]>;
 
-/** The last migration of the release before. Its processes run with this release's schema; older releases do not. */
+/** Number of the last migration of the previous release. Its processes run with this release's schema; those of older releases do not. */
 export const LAST_OF_RELEASE_BEFORE = "Alerts1763600190100";
 
-/** What the newest release that has changed a database's schema declares in it. */
+/** Declaration in a database by the newest release that has changed its schema. */
 interface SchemaDeclaration {
-  /** The schema's version. */
+  /** Version of the schema. */
   newest: number;
-  /** The version of the oldest release that runs with that schema. */
+  /** Version of the oldest release that runs with this schema. */
   oldest: number;
 }
 
@@ -71,7 +71,7 @@ export async function checkSchema(query: Query, own: readonly string[]): Promise
 /** Declares in the database, for older releases, which of them run with the schema. Call it once the schema is this release's. */
 export async function declareSchema(query: Query, own: readonly string[]): Promise<void> {
   const { applied, declared } = await readSchema(query);
-  // A newer release's declaration stands.
+  // The declaration of a newer release is not replaced.
   if (applied.some((name) => !own.includes(name))) return;
   const declaration: SchemaDeclaration = {
     newest: Math.max(...own.map(versionOf)),

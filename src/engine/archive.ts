@@ -14,7 +14,7 @@ import { HEADER_BYTES, MAGIC, type Secret, seal, unseal } from "./archive/sealin
 import { type Part, record, replay } from "./archive/tape.js";
 
 const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
-/** Half the time of zlib's default for a few percent more bytes. */
+/** Compression level. It takes half the time of zlib's default for a few percent more bytes. */
 const LEVEL = 4;
 const READ_BYTES = 256 * 1024;
 
@@ -35,7 +35,7 @@ export async function writeArchive(path: string, parts: AsyncIterable<Part>, sec
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
   const packed = (source: AsyncIterable<Buffer>) => (secret ? seal(source, secret) : source);
   try {
-    // Opened first: a stream that opens the file itself may do so after the file was removed.
+    // The file is opened first, because a stream that opens the file itself may do so after the file was removed.
     const file = await open(draft, "wx", 0o600);
     const out = file.createWriteStream({ flush: true });
     await pipeline(Readable.from(record(parts)), createGzip({ level: LEVEL }), packed, out);
@@ -94,7 +94,7 @@ async function* unpacked(bytes: Transform): AsyncGenerator<Buffer> {
  */
 export async function* readArchive(path: string, secret: Secret | null): AsyncGenerator<Part> {
   const source = Readable.from(await packedOf(path, secret), { objectMode: false });
-  // Its errors arrive through the last stream.
+  // Errors of this stream arrive through the last stream.
   const plain = pipe(source, createGunzip(), () => undefined);
   yield* replay(unpacked(plain));
 }

@@ -59,7 +59,7 @@ export function createBatches<Item, Result>(options: {
     add(item) {
       return new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject });
-        // Deferred, so that other items of this turn of the event loop are included.
+        // The call is deferred, so that other items of this turn of the event loop are included.
         if (called || underWay >= atOnce) return;
         called = true;
         setImmediate(begin);

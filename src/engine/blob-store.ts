@@ -1,6 +1,6 @@
 /**
  * Stores bytes that are too large for the database: in a folder or in an S3 bucket, under random keys. Names, apps and rights are the
- * caller's.
+ * responsibility of the caller.
  */
 import type { BlobStore, Bucket } from "./blob-store/blob.js";
 import { createFolderStore } from "./blob-store/folder.js";
@@ -16,7 +16,7 @@ export async function openBlobStore(options: {
 }): Promise<BlobStore> {
   const { folder, bucket, space } = options;
   if (bucket === null) return createFolderStore(folder, space);
-  // Loaded only if needed: the S3 client takes as long to load as the rest of the service.
+  // Loaded only if needed, because the S3 client takes as long to load as the rest of the service.
   const { createBucketStore } = await import("./blob-store/bucket.js");
   return createBucketStore(bucket, space);
 }

@@ -11,7 +11,7 @@ const CONNECT_LIMIT_MS = 10_000;
 const ANSWER_LIMIT_MS = 20_000;
 const ANSWER_MAX_BYTES = 64 * 1024;
 
-/** Nothing was sent. `forbidden`: the address is not allowed, so a retry is useless. */
+/** Error before anything was sent. `forbidden` means that the address is not allowed, so a retry is useless. */
 export class NotConnectedError extends Error {
   constructor(
     message: string,
@@ -74,7 +74,7 @@ export interface CheckedConnections {
 export interface CheckedOptions {
   /** True if connections to the address are allowed. */
   mayReach: (address: string) => boolean;
-  /** Hosts that are allowed with any address, as `host:port`. */
+  /** Hosts, as `host:port`, that are allowed with any address. */
   trusted?: ReadonlySet<string>;
   /** Local address of each connection; null: the system's choice. */
   localAddress?: string | null;
@@ -236,7 +236,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
     connect,
     async download(first, { headers = {}, maxBytes, limitMs, signal, judge }) {
       const limit = AbortSignal.any([AbortSignal.timeout(limitMs), ...(signal ? [signal] : [])]);
-      // A DNS lookup cannot be aborted: its result is ignored.
+      // A DNS lookup cannot be aborted, so its result is ignored.
       const over = new Promise<never>((_resolve, reject) =>
         limit.addEventListener("abort", () => reject(limit.reason), { once: true }),
       );

@@ -3,7 +3,7 @@
 import type { Logger } from "pino";
 import { runInBackground } from "../background.js";
 
-/** `low`: only necessary writes are allowed; `spent`: the rest is reserved for the outcomes of running actions. */
+/** Level of free space. `low`: only necessary writes are allowed. `spent`: the rest is reserved for the outcomes of running actions. */
 export type DiskSpaceLevel = "enough" | "low" | "spent";
 
 export interface DiskSpace {
@@ -14,7 +14,7 @@ export interface DiskSpace {
   stop(): void;
 }
 
-/** For a database without a configured limit. */
+/** Free space of a database without a configured limit. */
 export const UNLIMITED_SPACE: DiskSpace = {
   level: () => "enough",
   start: async () => undefined,

@@ -1,6 +1,6 @@
 /**
- * Egress proxy of a browser: a forward proxy, by default on loopback, that resolves a name once, checks all its addresses and connects
- * to a checked one. Each client has its own proxy port (port); contacted hosts are reported to a callback.
+ * Egress proxy of a browser: a forward proxy, by default on loopback. It resolves a name once, checks all its addresses, and connects to a
+ * checked one. Each client has its own proxy port. A callback receives the contacted hosts.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { isIP, type Socket } from "node:net";
@@ -122,7 +122,7 @@ async function destinationOf(hostname: string, port: number, options: EgressOpti
 }
 
 const ended = () => new RequestError("the run has ended", 403);
-/** Shared by all runs: creating one would be most of the cost of a run's end. */
+/** Error that all runs share, because creating one would be most of the cost of a run's end. */
 const ENDED = ended();
 
 class ProxyPort implements EgressPort {
@@ -143,7 +143,7 @@ class ProxyPort implements EgressPort {
     const { host = LOOPBACK, serves } = options;
     const prepareRequestFunction = (request: PrepareRequestFunctionOpts) => this.prepare(request);
     this.server = new Server({ host, port: 0, prepareRequestFunction });
-    // Before the listener of the proxy, so that no byte of an unauthorized client is read.
+    // This listener runs before that of the proxy, so that no byte of an unauthorized client is read.
     this.server.server.prependListener("connection", (socket: Socket) => {
       const peer = socket.remoteAddress ?? "";
       if (serves?.(ipaddr.isValid(peer) ? ipaddr.process(peer).toString() : peer) === false) socket.destroy();

@@ -21,7 +21,7 @@ const DATABASE = "svc";
 export interface EmbeddedPostgres {
   /** postgres:// URL with the password, as in the file `database-url` of the data folder (mode 0600). */
   url: string;
-  /** The same through the server's Unix socket, if its path is not too long. */
+  /** The same URL through the server's Unix socket, if its path is not too long. */
   socketUrl: string;
   /** Resolves if the server ends unexpectedly. The service is to be restarted then. */
   failed: Promise<void>;
@@ -41,7 +41,10 @@ const clusterOf = (dataDir: string) => join(dataDir, "postgres");
 const lockOf = (dataDir: string) => join(dataDir, "service.lock");
 const urlFileOf = (dataDir: string) => join(dataDir, "database-url");
 
-/** In bytes, on all systems. A Unix socket saves 5 % of the work of client and server per statement compared to TCP. */
+/**
+ * Maximum length of the path in bytes, on all systems. A Unix socket saves 5 % of the work of client and server per statement compared to
+ * TCP.
+ */
 const SOCKET_PATH_MAX = 103;
 
 function socketUrlOf(url: string, { port, socketPath }: Postmaster): string {

@@ -8,7 +8,7 @@ export function leavesHalf(total: number, taken: number, own: number, more: numb
 }
 
 export class FairSemaphore {
-  /** In the order of turns: a key that got a slot goes to the end. */
+  /** Waiting callers by key, in the order of turns. A key that gets a slot moves to the end. */
   private readonly waiting = new Map<SemaphoreKey, Set<() => void>>();
   private readonly perKey = new Map<SemaphoreKey, number>();
   private taken = 0;

@@ -8,25 +8,25 @@ const VERSION = { "git-protocol": "version=2" };
 const FLUSH = "0000";
 const DELIMITER = "0001";
 const LENGTH_DIGITS = 4;
-/** Larger files are left out by servers that can filter. */
+/** Size above which servers that can filter leave files out. */
 const FILTER = "filter blob:limit=1m";
 const REFS_MAX = 1_000;
 /** Limit of a response that lists capabilities or refs. */
 const LIST_MAX_BYTES = 256 * 1024;
-/** A pack of 5 MB in the smallest packets that servers send, of about 1 KB, has 5,000. */
+/** Maximum number of packets. A pack of 5 MB in the smallest packets that servers send, of about 1 KB, has 5,000. */
 const PACKETS_MAX = 20_000;
 const REASON_MAX_CHARACTERS = 300;
 /** Channels of a packfile section. */
 const [PACK_CHANNEL, ERROR_CHANNEL] = [1, 3];
 
-/** The repository cannot be read; the message is for editors. */
+/** Error if the repository cannot be read. The message is for editors. */
 export class GitRemoteFault extends Error {
   override readonly name = "GitRemoteFault";
 }
 
 export interface GitRequest {
   method: "GET" | "POST";
-  /** Follows the address of the repository. */
+  /** Path that follows the address of the repository. */
   path: string;
   headers: Record<string, string>;
   body: Buffer | null;

@@ -72,7 +72,7 @@ function readOrMake(path: string): Buffer[] {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   const draft = writeDraft(path, [randomBytes(KEY_BYTES)]);
-  // A link does not replace a file: of two processes that find none, one creates it and the other reads it.
+  // A link does not replace a file. Of two processes that find no file, one creates it and the other reads it.
   try {
     linkSync(draft, path);
     syncFolder(path);

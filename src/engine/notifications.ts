@@ -1,6 +1,6 @@
 /**
- * Notices between the processes on one database, by LISTEN and NOTIFY: short texts, usually IDs. After a lost connection, listeners read
- * again what they may have missed.
+ * Notifications between the processes on one database, by LISTEN and NOTIFY: short texts, usually IDs. After a lost connection, listeners
+ * read again what they may have missed.
  */
 
 import pg from "pg";
@@ -17,16 +17,16 @@ export type NoticeListener = (payload: string) => void;
 
 export interface Notifications {
   start(): Promise<void>;
-  /** Calls `listener` for each notice on `channel`, which is one of `channels`. Returns a function that ends it. */
+  /** Calls `listener` for each notification on `channel`, which is one of `channels`. Returns a function that unsubscribes. */
   listen(channel: string, listener: NoticeListener): () => void;
   /**
-   * The same for one of `followed`, to which the process listens only while it has followers. `onGap` is called whenever notices may have
-   * been missed: when listening starts, unless it had started before, and after a lost connection.
+   * Like `listen`, for one of `followed`, to which the process listens only while it has followers. `onGap` is called whenever
+   * notifications may have been missed: when listening starts, unless it had started before, and after a lost connection.
    */
   follow(channel: string, listener: NoticeListener, onGap: () => void): () => void;
-  /** Calls `listener` after a lost connection: notices may have been missed. */
+  /** Calls `listener` after a lost connection, because notifications may have been missed. */
   onGap(listener: () => void): () => void;
-  /** False while notices may be missed. */
+  /** False while notifications may be missed. */
   healthy(): boolean;
   stop(): Promise<void>;
 }
@@ -39,7 +39,7 @@ interface Follower {
 /** A channel with followers. */
 interface Followed {
   followers: Set<Follower>;
-  /** The connection that listens to it, or is about to. */
+  /** Connection that listens to the channel, or is about to. */
   askedOf: pg.Client | null;
   leaving: NodeJS.Timeout | undefined;
 }
@@ -90,7 +90,9 @@ export function createNotifications(options: {
     return asking;
   }
 
-  /** Starts to listen to the channel. Its followers then read what they missed. Without a connection, the next one does it. */
+  /**
+   * Starts to listen to the channel. Its followers then read what they missed. Without a connection, the next connection starts to listen.
+   */
   async function hear(channel: string, one: Followed): Promise<void> {
     const requested = client;
     if (!requested || one.askedOf === requested) return;
@@ -110,7 +112,7 @@ export function createNotifications(options: {
     if (client !== lost) return;
     client = null;
     clearTimeout(timer);
-    // The connection is lost already.
+    // The connection is already lost.
     lost.end().catch(() => undefined);
     if (stopped) return;
     log.warn({ reason: error.message }, "lost the connection for database notifications");

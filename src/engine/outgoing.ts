@@ -22,7 +22,7 @@ export { type OutgoingCode, OutgoingError } from "./outgoing/failure.js";
 export type HeaderMap = Readonly<Record<string, string>>;
 
 export interface OutgoingRequest {
-  /** http or https, its host in normal form, without credentials and fragment. */
+  /** http or https URL with its host in normal form, without credentials and fragment. */
   url: URL;
   method: string;
   headers: HeaderMap;
@@ -31,7 +31,7 @@ export interface OutgoingRequest {
   timeoutMs: number;
   /** Receives each decoded part of a response with a status from 200 to 299. The next part is read when its promise resolves. */
   onPart?: ((part: Buffer) => Promise<void>) | undefined;
-  /** Repeats on these statuses, up to `attempts` requests in total. */
+  /** Statuses on which the request is repeated, up to `attempts` requests in total. */
   retry?: { attempts: number; on: readonly number[] } | undefined;
 }
 
@@ -43,7 +43,7 @@ export interface OutgoingHop {
   body: Uint8Array | null;
 }
 
-/** Facts of a hop that has ended. No address beyond the origin, no header, no body. */
+/** Facts of a hop that has ended: no address beyond the origin, no header, no body. */
 export interface ExchangeFacts {
   origin: string;
   method: string;
@@ -66,9 +66,9 @@ export interface OutgoingScope {
   originOf(url: URL): string | null;
   /** Called with each redirect target before it is followed. @throws OutgoingError POLICY */
   checkRedirect?(url: URL): Promise<void>;
-  /** Adds the credential to a hop. It is called again for each hop of the first origin. */
+  /** Adds the credential to a hop. Called again for each hop to the first origin. */
   authorize?(hop: OutgoingHop): Promise<OutgoingHop>;
-  /** True if the request carries a credential: it is not redirected to another origin then. */
+  /** True if the request has a credential. It is then not redirected to another origin. */
   hasCredential: boolean;
   /** Ends the request. */
   signal: AbortSignal;
@@ -103,7 +103,7 @@ function headersOf(received: Record<string, string | string[] | undefined>): Rec
   return Object.fromEntries(passedOn.map(([name, value]) => [name, Array.isArray(value) ? value.join(", ") : value!]));
 }
 
-/** Milliseconds before the next attempt: what the server asks for, else twice the last delay. */
+/** Returns the milliseconds before the next attempt: the server's Retry-After, otherwise twice the last delay. */
 function retryDelayOf({ headers }: OutgoingResponse, attempt: number): number {
   const seconds = Number(headers["retry-after"] ?? Number.NaN);
   const requested = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1_000 : RETRY_FIRST_MS * 2 ** (attempt - 1);

@@ -4,7 +4,7 @@ import type { DataSource } from "typeorm";
 export interface RateAnswer {
   accepted: boolean;
   remaining: number;
-  /** When the oldest counted call leaves the window. A full window accepts the next call then. */
+  /** Time at which the oldest counted call leaves the window. A full window accepts the next call then. */
   freesAt: Date;
 }
 

@@ -12,14 +12,15 @@ import { collectYoungGarbage } from "../young-garbage.js";
 const HEAD_BYTES = 4_100;
 /** Reading speed of all streams together: a tenth of a core. */
 const BYTES_PER_MS = 32 * 1024;
-/** After this number of bytes of all streams, garbage collection frees their buffers. */
+/** Number of bytes of all streams after which garbage collection frees their buffers. */
 const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;
 /** Data is flushed to disk in steps of this size. A large flush at the end would delay others. */
 const SYNC_EVERY_BYTES = 4 * 1024 * 1024;
 
 /**
- * Bytes that are read of one source before the next has its turn, and how long a source may pause during its turn. Buffers that wait for
- * long enter the old generation, which only a full garbage collection frees; that is the cost of reading hundreds of sources a little each.
+ * Bytes that are read of one source before the next one gets its turn, and the time for which a source may pause during its turn. Buffers
+ * that wait for long enter the old generation, which only a full garbage collection frees. That would be the cost of reading a little of
+ * hundreds of sources each.
  */
 const TURN_BYTES = 4 * 1024 * 1024;
 const TURN_WAIT_MS = 100;

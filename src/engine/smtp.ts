@@ -13,7 +13,7 @@ export type { Delivery, RefusedRecipient } from "./smtp/outcome.js";
 export interface SmtpServer {
   host: string;
   port: number;
-  /** True: TLS from the first byte. False: STARTTLS if the server offers it. */
+  /** True for TLS from the first byte; false for STARTTLS if the server offers it. */
   secure: boolean;
   user: string | null;
   password: string | null;

@@ -19,7 +19,7 @@ export interface Threads<I, O> {
   call(input: I): Promise<Called<O>>;
 }
 
-/** An idle thread ends after this time. */
+/** Time after which an idle thread ends. */
 const IDLE_MS = 10_000;
 const ENTRY = new URL("./threads/entry.js", import.meta.url);
 

@@ -1,10 +1,10 @@
 /** Calls work whenever it is due and sleeps in between. The work returns when it is due next. */
 import type { Logger } from "pino";
 
-/** Longest sleep. A lost notice, a change of the clock or an outage of the database delays the work by at most this time. */
+/** Longest sleep. A lost notification, a change of the clock or an outage of the database delays the work by at most this time. */
 const SLEEP_MAX_MS = 1_000;
 const RETRY_MS = 500;
-/** Without a successful call for this time, the ticker counts as unhealthy. */
+/** Time without a successful call after which the ticker counts as unhealthy. */
 const STALE_MS = 10_000;
 
 export interface Ticker {

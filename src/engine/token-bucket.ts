@@ -11,7 +11,10 @@ export interface TokenBucket {
   charge(key: string, cost: number): void;
 }
 
-/** Allows `limit` calls at once, and as many again evenly over each `windowMs`. `keysMax`: number of keys with a bucket of their own. */
+/**
+ * Creates buckets that allow `limit` calls at once, and as many again evenly over each `windowMs`. `keysMax` is the number of keys with a
+ * separate bucket.
+ */
 export function createTokenBucket(options: { limit: number; windowMs: number; keysMax?: number }): TokenBucket {
   const { limit, windowMs, keysMax = KEYS_MAX } = options;
   const buckets = new Map<string | typeof OTHERS, { left: number; at: number }>();
@@ -24,10 +27,13 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
     for (const [key, { left, at }] of buckets) if (left + (now - at) * perMs >= limit) buckets.delete(key);
   }
 
-  /** No key is forgotten while it counts: whoever comes from ever new addresses would begin those of others anew. */
+  /**
+   * Returns the bucket of a key. No key is forgotten while it counts: otherwise a client with ever new addresses would reset the buckets of
+   * others.
+   */
   function bucketOf(key: string, now: number): string | typeof OTHERS {
     if (buckets.has(key) || buckets.size < keysMax) return key;
-    // Sweeping takes as long as there are keys: once in a hundredth of the window is enough.
+    // Sweeping takes time in proportion to the keys, so once in a hundredth of the window is enough.
     if (now - sweptAt > windowMs / 100) sweep(now);
     return buckets.size < keysMax ? key : OTHERS;
   }
@@ -42,7 +48,7 @@ export function createTokenBucket(options: { limit: number; windowMs: number; ke
       const now = performance.now();
       const bucket = bucketOf(key, now);
       const left = leftFor(bucket, now);
-      // What costs more than a whole window takes a full bucket.
+      // A call that costs more than a whole window needs a full bucket.
       const needed = Math.min(cost, limit);
       const passes = left >= needed;
       buckets.set(bucket, { left: passes ? left - needed : left, at: now });

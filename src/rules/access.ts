@@ -15,7 +15,7 @@ export interface Caller {
   personId: number | null;
   /** The app of an api, task, viewer or live credential; null for editors and administrators. */
   appId: number | null;
-  /** Role of a person on each app: the highest of the roles on the app and on its organization. Empty for all other kinds. */
+  /** Role of a person on each app: the higher one of the roles on the app and on its organization. Empty for all other kinds. */
   roles: ReadonlyMap<number, Role>;
   /** Role of a person in each organization. Empty for all other kinds. */
   organizations: ReadonlyMap<number, Role>;
@@ -28,21 +28,21 @@ export interface Caller {
   grantor?: Role | null;
   /** Set for a session of a person's sign-in; `provisional`, with no role, until the person registers a passkey. Absent for tokens. */
   session?: "full" | "provisional";
-  /** The run that a task token belongs to. */
+  /** ID of the run to which a task token belongs. */
   runId: number | null;
-  /** Length of the chain of runs up to that one. */
+  /** Length of the chain of runs up to that run. */
   runDepth: number;
-  /** The action whose debug page a viewer credential belongs to: its script can be read in any state. */
+  /** ID of the action to whose debug page a viewer credential belongs: its script can be read in any state. */
   debugs: number | null;
-  /** The version (draft or live) that this caller's runs use (specification, "Which version runs"). */
+  /** Version (draft or live) that this caller's runs use (specification, "Which version runs"). */
   copy: Copy;
   /** Unix time in milliseconds at which the credential expires; Infinity if it does not expire. */
   expiresAt: number;
   /** The network address of the request, if there is one. */
   address?: string;
-  /** Hash of the git commit whose definitions are applied; it becomes part of the versions that the change creates. */
+  /** Hash of the git commit whose definitions are applied. The versions that the change creates store it. */
   commit?: string;
-  /** An unknown field of the request's body; the operation reports it after all other faults, by `reportUnknownField`. */
+  /** Unknown field of the request's body. The operation reports it after all other faults, by `reportUnknownField`. */
   unknownField?: ActionError;
 }
 
@@ -128,7 +128,7 @@ export const ACCESS_TABLE = {
   publishAction: { who: AUTHOR_ROLES, scopes: ["publish"], rate: "publish" },
   unpublishAction: { who: AUTHOR_ROLES, scopes: ["publish"], rate: "publish" },
   runAction: { who: RUN_CALLERS, scopes: ["run"], rate: "run" },
-  // Only for requests that name the version: `runAction` runs the version that belongs to the credential.
+  // This applies only to requests that name the version: `runAction` runs the version that belongs to the credential.
   runDraft: { who: OPERATOR_ROLES, scopes: ["manage"], rate: "run" },
   runLive: { who: [...OPERATOR_ROLES, "api"], scopes: ["run"], rate: "run" },
   listRuns: { who: [...MEMBER_ROLES, "api"], scopes: ["read"] },
@@ -152,14 +152,14 @@ export const ACCESS_TABLE = {
   readDataSources: { who: BACKEND_READERS, scopes: ["read", "data", "manage"] },
   writeDataSources: { who: BACKEND_CALLERS, scopes: ["manage"] },
   removeDataSources: { who: BACKEND_CALLERS, scopes: ["manage"] },
-  // Others, with or without a credential, are subject to the access rules of the data source.
+  // Other callers, with or without a credential, are subject to the access rules of the data source.
   readEntries: { who: BACKEND_READERS, scopes: ["read", "data"] },
   writeEntries: { who: BACKEND_CALLERS, scopes: ["data"] },
   removeEntries: { who: BACKEND_CALLERS, scopes: ["data"] },
   signInAppUser: { who: PAGES },
   verifyAppUser: { who: PAGES },
   readSession: { who: CLIENT_CALLERS },
-  // Others, with or without a credential, are subject to the media access rules of the app.
+  // Other callers, with or without a credential, are subject to the media access rules of the app.
   readMedia: { who: BACKEND_READERS, scopes: ["read", "data"] },
   writeMedia: { who: BACKEND_CALLERS, scopes: ["data"] },
   removeMedia: { who: BACKEND_CALLERS, scopes: ["data"] },
@@ -181,8 +181,8 @@ export const ACCESS_TABLE = {
 export type Operation = keyof typeof ACCESS_TABLE;
 
 /**
- * Rows that an operation adds to the database: `rows` are rejected first when the disk is nearly full, `runs` last.
- * `nothing` also applies to removals, and to operations that mostly read: those check for space where they write.
+ * Rows that an operation adds to the database. When the disk is nearly full, `rows` are rejected first and `runs` last. `nothing` also
+ * applies to removals, and to operations that mostly read: those check for space where they write.
  */
 export const RESOURCE_ADDED_BY: Record<Operation, "nothing" | "rows" | "runs"> = {
   readSettings: "nothing",
@@ -281,7 +281,7 @@ export const RESOURCE_ADDED_BY: Record<Operation, "nothing" | "rows" | "runs"> =
   addPushDevice: "rows",
 };
 
-/** Window in which the requests of a class are counted, in milliseconds. */
+/** Returns the window in milliseconds in which the requests of a class are counted. */
 export const rateWindowOf = (rateClass: RateClass): number =>
   rateClass === "communicate" ? COMMUNICATE_WINDOW_MS : RATE_WINDOW_MS;
 
@@ -319,8 +319,7 @@ export function allowsOperation(
 }
 
 /**
- * True if the caller can do the operation on the app. An administrator has access to every ID; whether the app exists
- * is checked elsewhere.
+ * True if the caller can do the operation on the app. An administrator has access to every ID; other code checks whether the app exists.
  */
 export function mayEnter(caller: Caller, operation: Operation, appId: number): boolean {
   const standing = standingOn(caller, appId);

@@ -8,7 +8,7 @@ import { describeValue, isObject } from "./described.js";
 export const DEFAULT_ACCESS: ActionAccess = "everyone";
 
 const NAMED_ACCESS: readonly unknown[] = ["everyone", "signedIn", "editors"];
-/** Each on-demand run by a visitor reads it. */
+/** Maximum size of the stored value, because each on-demand run by a visitor reads it. */
 const MAX_BYTES = 8_192;
 
 /** Describes what is wrong with the value; null if it is valid. */
@@ -27,7 +27,7 @@ export function accessFault(value: unknown): string | null {
   return bytes <= MAX_BYTES ? null : `access must be at most ${MAX_BYTES} bytes of JSON (got ${bytes})`;
 }
 
-/** The stored form of a value that `accessFault` accepts; null is the default. */
+/** Returns the stored form of a value that `accessFault` accepts; null for the default. */
 export const storedAccess = (value: unknown): ActionAccess => (value ?? DEFAULT_ACCESS) as ActionAccess;
 
 /**

@@ -9,7 +9,7 @@ export interface ComparedScript {
   integrity: string;
 }
 
-/** A state of an action. Without `assets`, scripts are not compared. */
+/** State of an action. Without `assets`, scripts are not compared. */
 export type ComparedAction = ActionInput & { assets?: readonly ComparedScript[] | undefined };
 
 export interface FieldChange {
@@ -26,9 +26,9 @@ export interface ScriptChange {
 }
 
 export interface ActionDiff {
-  /** The fields but `code` that differ, in the order of the specification. */
+  /** Fields that differ, without `code`, in the order of the specification. */
   changes: FieldChange[];
-  /** A unified diff with three lines of context; null when the code is the same. */
+  /** Unified diff with three lines of context; null if the code is the same. */
   code: string | null;
 }
 
@@ -53,7 +53,10 @@ const FIELDS = [
 
 const CONTEXT_LINES = 3;
 
-/** The shortest diff of two texts takes time by the square of their distance: beyond this many lines the whole texts are the diff. */
+/**
+ * Maximum number of different lines for the shortest diff, whose computation takes time by the square of this number. Beyond it, the diff
+ * replaces the whole text.
+ */
 const MAX_DISTANCE_LINES = 500;
 
 const NO_NEWLINE = "\\ No newline at end of file";
@@ -72,7 +75,7 @@ function wholeHunk(before: string, after: string): StructuredPatchHunk {
   return { oldStart: 1, oldLines: count(removed), newStart: 1, newLines: count(added), lines: [...removed, ...added] };
 }
 
-/** A unified diff that `patch` applies; null when the texts are the same. */
+/** Returns a unified diff that `patch` applies; null if the texts are the same. */
 export function unifiedDiff(before: string, after: string, labels: { before: string; after: string }): string | null {
   if (before === after) return null;
   const options = { context: CONTEXT_LINES, maxEditLength: MAX_DISTANCE_LINES };
@@ -86,7 +89,7 @@ export function unifiedDiff(before: string, after: string, labels: { before: str
   return formatPatch(patch, FILE_HEADERS_ONLY);
 }
 
-/** Two states of one action; `labels` head the code's diff. */
+/** Two states of one action. `labels` are the file names in the diff of the code. */
 export interface DiffedActions {
   before: ComparedAction;
   after: ComparedAction;

@@ -4,13 +4,16 @@ import { countCharacters, describeValue, unstorableAt } from "./described.js";
 import { frequencyFault, timezoneFault } from "./schedule.js";
 import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
 
-/** Returns why a source is rejected with those dependencies, or null; dependencies null: unknown (rules/code.ts, `codeFault`). */
+/**
+ * Returns the reason why a source is rejected with those dependencies, or null. `dependencies` is null if they are unknown (rules/code.ts,
+ * `codeFault`).
+ */
 export type CodeCheck = (code: string, dependencies: readonly string[] | null) => string | null;
 
 export const DEPENDENCIES_MAX = 100;
 const DEPENDENCY_MAX_CHARACTERS = 2048;
 
-/** null counts as missing. */
+/** True if the name is missing; null counts as missing. */
 export function nameMissing(name: unknown): string | null {
   return name === undefined || name === null ? `name is required (got ${describeValue(name)})` : null;
 }
@@ -49,7 +52,7 @@ export function descriptionTooLong(description: unknown): string | null {
   return `description must be at most ${ACTION_DESCRIPTION_MAX_CHARACTERS} characters (got ${length})`;
 }
 
-/** null counts as missing. */
+/** True if the code is missing; null counts as missing. */
 export function codeMissing(code: unknown): string | null {
   return code === undefined || code === null ? `code is required (got ${describeValue(code)})` : null;
 }
@@ -92,7 +95,7 @@ export function timezoneInvalid(timezone: unknown): string | null {
   return timezone === null ? null : (timezoneFault(timezone)?.message ?? null);
 }
 
-/** Checks only the form. The catalogue checks whether a package exists (`resolveAssets`), with the same status. */
+/** Returns the fault of the form of dependencies. The catalogue checks whether a package exists (`resolveAssets`), with the same status. */
 export function dependenciesFault(dependencies: unknown): string | null {
   if (!Array.isArray(dependencies)) {
     return `dependencies must be an array of package names and https URLs (got ${describeValue(dependencies)})`;

@@ -53,12 +53,12 @@ export interface ActionInput extends RunLimits {
   access: ActionAccess;
 }
 
-/** No limits on how an action runs. */
+/** Limits of an action without limits. */
 export const NO_LIMITS = { concurrency: null, debounce: null, timeoutMs: null, jitterSeconds: null } as const;
 
 type NullableLimits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
 
-/** The limits that are set: an action without limits has none of these fields, as the specification requires. */
+/** Returns the limits that are set. An action without limits has none of these fields, as the specification requires. */
 export function presentLimits(limits: NullableLimits): Pick<ActionInput, keyof NullableLimits> {
   const { concurrency, debounce, timeoutMs, jitterSeconds } = limits;
   return {
@@ -80,7 +80,7 @@ interface RuleContext {
   fault: FindFault;
 }
 
-/** A status and its condition. The message is built afterwards: class-validator would expand a caller's `$value` in it. */
+/** Status with its condition. The message is built afterwards, because class-validator would expand a caller's `$value` in it. */
 function Rule(status: Status, fault: FindFault): PropertyDecorator {
   const context: RuleContext = { status, fault };
   return ValidateBy(
@@ -102,7 +102,7 @@ export interface CheckOptions {
   allowPrivateNetwork?: boolean;
 }
 
-/** The whole action, as passed or after an update; the initial values are create's defaults. */
+/** The whole action, as passed or after an update. The initial values are the defaults of create. */
 class ActionBody {
   readonly #judge: fields.CodeCheck;
   readonly #serverTimeoutMs: number;
@@ -184,7 +184,7 @@ class ActionBody {
   source: unknown = null;
 }
 
-/** The fields that an author sets. */
+/** Names of the fields that an author sets. */
 type ActionKey = Exclude<keyof ActionBody, keyof CheckOptions>;
 
 /** Fields of an action, or of one of its versions, that the service sets. */
@@ -202,7 +202,7 @@ export const ACTION_SHAPE: Shape = {
   readOnly: READ_ONLY,
 };
 
-/** Fields that an empty string clears like null (contract, section 3); a description is cleared after it was checked. */
+/** Fields that an empty string clears like null (contract, section 3). A description is cleared after it was checked. */
 const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);
 
 /**

@@ -5,7 +5,7 @@ import { flatShape, type Shape } from "./unknown-fields.js";
 
 export const SOURCE_LANGUAGES: readonly SourceLanguage[] = ["typescript", "javascript"];
 export const SOURCE_FILES_MAX = 200;
-/** An action with its source must fit into a request. */
+/** Maximum size of a source, so that an action with its source fits into a request. */
 export const SOURCE_MAX_BYTES = 900 * 1024;
 const PATH_MAX_CHARACTERS = 255;
 const SEGMENTS_MAX = 16;
@@ -17,10 +17,10 @@ export const ENTRY_FILES: Record<SourceLanguage, readonly string[]> = {
   javascript: ["action.js", "action.jsx"],
 };
 
-/** Names of files are data. `map` is set by the service. */
+/** Shape of a source. File names are data. The service sets `map`. */
 export const SOURCE_SHAPE: Shape = flatShape(["language", "files"], ["map"]);
 
-/** Relative, with forward slashes, and without `.` and `..`. */
+/** True for a relative path with forward slashes, and without `.` and `..`. */
 export function isSourcePath(path: string): boolean {
   const segments = path.split("/");
   const isValidPath = path.length <= PATH_MAX_CHARACTERS && segments.length <= SEGMENTS_MAX;
@@ -61,7 +61,7 @@ function entryFault(language: SourceLanguage, paths: readonly string[]): string 
   return paths.some((path) => ENTRY_FILES[language].includes(path)) ? null : `source.files must have ${first}`;
 }
 
-/** The stored form of a value that `sourceFault` accepts, with files in the order of their paths. */
+/** Returns the stored form of a value that `sourceFault` accepts, with files in the order of their paths. */
 export function storedSource(value: unknown): ActionSource | null {
   if (value === null || value === undefined) return null;
   const { language, files, map } = value as ActionSource;

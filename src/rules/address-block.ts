@@ -4,11 +4,14 @@ import { isIPv6 } from "node:net";
 const HEXTET_COUNT = 8;
 const OF_A_BLOCK = 4;
 
-/** Key of one holder of a credential. All visitors of a page may share a live token, so its requests are counted per network address. */
+/**
+ * Returns the key of one holder of a credential. All visitors of a page may share a live token, so its requests are counted per network
+ * address.
+ */
 export const holderOf = ({ credentialId, address }: { credentialId: number; address?: string | undefined }): string =>
   `credential ${credentialId} ${address === undefined ? "" : addressBlock(address)}`;
 
-/** The address itself for IPv4, the first 64 bits for IPv6; an IPv4 address in IPv6 form is the IPv4 address. */
+/** Returns the address itself for IPv4, or the first 64 bits for IPv6. An IPv4 address in IPv6 form counts as the IPv4 address. */
 export function addressBlock(address: string): string {
   const mappedIpv4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   if (mappedIpv4 !== undefined || !isIPv6(address)) return mappedIpv4 ?? address;

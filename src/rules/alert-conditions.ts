@@ -24,9 +24,9 @@ export interface AlertState {
 /** Figures at the time of a check. */
 export interface AlertMoment {
   now: Date;
-  /** Earlier events do not count. */
+  /** Time before which events do not count. */
   since: Date;
-  /** A due tick has waited to be claimed for longer than a minute. */
+  /** True if a due tick has waited to be claimed for longer than a minute. */
   overdue: boolean;
   /** Age of the oldest queued run. */
   oldestMs: number;

@@ -20,16 +20,16 @@ const RECIPIENTS_MAX = 10;
 const READ_ONLY = ["id", "appId", "firing", "createdAt", "updatedAt"];
 const PROTECTED_KEY = /^__[^_]?[\s\S]{0,509}$/;
 
-/** A stored rule; fields that its condition and channel do not use have their defaults. */
+/** Stored rule. Fields that its condition and channel do not use have their defaults. */
 export interface AlertInput {
   name: string;
   condition: AlertCondition;
   /** A draft's id; null: the whole app. */
   actionId: number | null;
-  /** `failed`: fires when this many of the last `of` runs failed. */
+  /** For `failed`: the rule fires when this many of the last `of` runs failed. */
   failures: number;
   of: number;
-  /** `silent`: minutes without a success. `queued`: age of the oldest queued run. */
+  /** For `silent`: minutes without a success. For `queued`: age of the oldest queued run in minutes. */
   minutes: number;
   channel: AlertChannel;
   /** E-mail addresses. */

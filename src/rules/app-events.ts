@@ -1,4 +1,4 @@
-/** Log events about changes of an app: the names of what changed, never a value. Stores nothing. */
+/** Builds log events about changes of an app: the names of the changed fields, never a value. Stores nothing. */
 import { UPDATE_NAMES_MAX_BYTES } from "../limits.js";
 
 /** A change: names of the app's fields, including `settings`, and keys of settings. */

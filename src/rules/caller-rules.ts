@@ -8,10 +8,10 @@ import { isObject, unstorableAt } from "./described.js";
 import { refuseField } from "./fields.js";
 import { flatShape, refuseUnknownFields } from "./unknown-fields.js";
 
-/** Values that can be compared: texts, numbers and booleans cannot contain operators. */
+/** Value that can be compared: texts, numbers and booleans cannot contain operators. */
 export type ScalarValue = string | number | boolean;
 
-/** All tests that are set must pass. A text can contain `{{user.Column}}`. */
+/** Test of a value. All tests that are set must pass. A text can contain `{{user.Column}}`. */
 export interface ValueTest {
   /** Equals the whole value: a list never equals one of its elements. */
   equals?: ScalarValue;
@@ -29,7 +29,7 @@ export const EVERYBODY_RULE = "all";
 
 export type CallerRule = "all" | "loggedIn" | { user: ColumnTests };
 
-/** Data of the page's user: the entry of the sign-in. */
+/** Data of the page's user: the entry with which the user signed in. */
 export type UserData = Readonly<Record<string, unknown>>;
 
 const TEST_SHAPE = flatShape(["equals", "notequals", "contains"]);
@@ -83,7 +83,7 @@ export function checkAllow(value: unknown, field: string): asserts value is Call
 /** Placeholder of a user's column. Column names contain no braces, so that the expression runs in linear time. */
 const USER_PLACEHOLDER = /\{\{\s*user\.([^{}]+)\}\}/g;
 const PLACEHOLDER_START = /\{\{\s*user\./;
-/** Cache of parsed templates, most recently used last. A visitor's request may use hundreds of them. */
+/** Maximum number of cached parsed templates, the most recently used last. A visitor's request may use hundreds of them. */
 const PARSED_MAX = 2_000;
 
 /** Splits a text of a rule into literal parts and user columns. Null if a placeholder is invalid. */
@@ -142,7 +142,7 @@ function filledTest(test: ValueTest, user: UserData | null): ValueTest | null {
   return Object.fromEntries(entries.map(([name, value]) => [name, name === "contains" ? String(value) : value]));
 }
 
-/** The tests with user columns replaced; null if the user lacks a required value. */
+/** Returns the tests with user columns replaced; null if the user lacks a required value. */
 export function filledTests(tests: ColumnTests, user: UserData | null): ColumnTests | null {
   const entries = Object.entries(tests).map(([column, test]) => [column, filledTest(test, user)] as const);
   return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnTests);
@@ -163,7 +163,7 @@ const valueIn = (data: UserData, column: string): unknown => (Object.hasOwn(data
 export function meetsTests(data: UserData, tests: ColumnTests): boolean {
   return Object.entries(tests).every(([column, { equals, notequals, contains }]) => {
     const value = valueIn(data, column);
-    // A list that contains the owner among others is not equal to the owner.
+    // A list that contains the owner among others does not equal the owner.
     if (equals !== undefined && value !== equals) return false;
     if (notequals !== undefined && holdsValue(value, notequals)) return false;
     return contains === undefined || holdsPart(value, contains);

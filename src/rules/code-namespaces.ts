@@ -21,7 +21,10 @@ const NAMESPACE_NODES: ReadonlySet<string> = new Set([
   "AssignmentPattern",
 ]);
 
-/** `window.window.Svc` is unusual enough; generated code may have member chains of a hundred thousand links. */
+/**
+ * Maximum number of links that are followed. `window.window.Svc` is unusual enough; generated code may have member chains of a hundred
+ * thousand links.
+ */
 const STEPS_MAX = 8;
 
 /**

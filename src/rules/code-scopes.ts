@@ -1,7 +1,7 @@
 /** Lexical scopes of a syntax tree: finds the declaration of a name. */
 import type { AnyNode, Expression, Pattern } from "acorn";
 
-/** The value of a name at its declaration: an expression, or its property `key`; null: unknown. */
+/** Value of a name at its declaration: an expression, or its property `key`; null if unknown. */
 export type Binding = { value: Expression; key: string | null; scope: Scope } | null;
 
 export interface Scope {
@@ -30,7 +30,7 @@ const FUNCTION_NODES: ReadonlySet<string> = new Set([
   "ArrowFunctionExpression",
 ]);
 
-/** Nodes of these types, each with its scope. Not recursive, because trees of a million characters are deep. */
+/** Yields nodes of these types, each with its scope. Not recursive, because trees of a million characters are deep. */
 export function nodesWithScopes(root: AnyNode, types: ReadonlySet<string>): { node: AnyNode; scope: Scope }[] {
   const all: { node: AnyNode; scope: Scope }[] = [];
   const pending: { node: AnyNode; outer: Scope }[] = [{ node: root, outer: newScope(null, true) }];
@@ -44,7 +44,7 @@ export function nodesWithScopes(root: AnyNode, types: ReadonlySet<string>): { no
   return all;
 }
 
-/** Returns the binding of a name in a scope; undefined: it is not declared, so it is global. */
+/** Returns the binding of a name in a scope; undefined if it is not declared, so that it is global. */
 export function lookUp(scope: Scope, name: string): Binding | undefined {
   if (scope.found.has(name)) return scope.found.get(name);
   let binding: Binding | undefined;

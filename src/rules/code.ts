@@ -16,7 +16,7 @@ interface CodeFault {
   offset: number;
 }
 
-/** One definition of `execute` at the top level: its position, and why its form is not accepted, if so. */
+/** One definition of `execute` at the top level: its position, and the reason why its form is not accepted, if it is not. */
 interface Definition {
   offset: number;
   refusal: string | null;
@@ -40,7 +40,7 @@ export interface CodeReading {
   uses: { name: string; fault: string }[];
 }
 
-/** Parses a source: for a megabyte, nearly a second and some hundred megabytes of memory. */
+/** Parses a source. For a megabyte, this takes nearly a second and some hundred megabytes of memory. */
 export function readCode(source: string): CodeReading {
   const at = ({ offset, reason }: CodeFault) => {
     const { line, column } = getLineInfo(source, offset);
@@ -57,16 +57,19 @@ export function readCode(source: string): CodeReading {
   return { fault: null, uses: packageFaults(program as Program).map(({ name, ...use }) => ({ name, fault: at(use) })) };
 }
 
-/** Returns why the code is rejected with those dependencies, or null. @param dependencies null: unknown, packages are not checked */
+/**
+ * Returns the reason why the code is rejected with those dependencies, or null.
+ * @param dependencies null if unknown; then packages are not checked
+ */
 export function faultOfReading({ fault, uses }: CodeReading, dependencies: readonly string[] | null): string | null {
   if (fault !== null || dependencies === null) return fault;
   return uses.find(({ name }) => !dependencies.includes(name))?.fault ?? null;
 }
 
 /**
- * Returns why code is rejected (specification, Code rules 1 to 3), or null. `execute` may have no parameter: a function
+ * Returns the reason why code is rejected (specification, Code rules 1 to 3), or null. `execute` can have no parameter, because a function
  * can ignore its context.
- * @param dependencies null: unknown, packages are not checked
+ * @param dependencies null if unknown; then packages are not checked
  */
 export function codeFault(source: string, dependencies: readonly string[] | null): string | null {
   return faultOfReading(readCode(source), dependencies);

@@ -1,6 +1,6 @@
 /** Compares texts and numbers for filters: ignoring case, with the same result in memory and in SQL. */
 
-/** A named collation, so that every database folds case in the same way. */
+/** Collation with a name, so that every database folds case in the same way. */
 export const UNICODE_COLLATION = 'COLLATE "und-x-icu"';
 
 const FINAL_SIGMA = "ς";
@@ -15,20 +15,20 @@ const DOTTED_I = "i\u0307";
 export const foldCase = (text: string): string =>
   text.toUpperCase().toLowerCase().replaceAll(FINAL_SIGMA, LOWER_SIGMA).replaceAll(DOTTED_I, "i");
 
-/** The same in SQL. */
+/** Returns the SQL for `foldCase`. */
 export const foldCaseSql = (sql: string): string =>
   `replace(replace(lower(upper(${sql} ${UNICODE_COLLATION})), '${FINAL_SIGMA}', '${LOWER_SIGMA}'), '${DOTTED_I}', 'i')`;
 
 /** True if the text contains the part in any case. */
 export const holdsText = (whole: string, part: string): boolean => foldCase(whole).includes(foldCase(part));
 
-/** The same in SQL. */
+/** Returns the SQL for `holdsText`. */
 export const holdsTextSql = (whole: string, part: string): string =>
   `strpos(${foldCaseSql(whole)}, ${foldCaseSql(part)}) > 0`;
 
 const EXPONENT_SHAPE = /^(-?)(\d)(?:\.(\d+))?e([+-]\d+)$/;
 
-/** A number without an exponent, as PostgreSQL writes a numeric: 1e-7 is 0.0000001. */
+/** Formats a number without an exponent, as PostgreSQL writes a numeric: 1e-7 is 0.0000001. */
 export function decimalText(value: number): string {
   const exponentMatch = EXPONENT_SHAPE.exec(String(value));
   if (!exponentMatch) return String(value);

@@ -1,9 +1,9 @@
 /** Turns an action's code into the script that a browser loads. Has no imports, because server and browser run it. */
 
-/** Where these scripts store their definitions: `globalThis[Symbol.for(REGISTRY_NAME)]`, a Map by action id. */
+/** Symbol under which these scripts store their definitions: `globalThis[Symbol.for(REGISTRY_NAME)]`, a Map by action ID. */
 export const REGISTRY_NAME = "svc.actions";
 
-/** The value that a script registers under its action's id. */
+/** Value that a script registers under its action's ID. */
 export interface CompiledAction {
   name: string;
   /** Evaluates the author's code in its own scope and returns its `execute`. */
@@ -11,8 +11,8 @@ export interface CompiledAction {
 }
 
 /**
- * Line numbers of errors are those of the author's code: the code starts in the script's first line. Only pass code
- * that parses as a script (specification, Code rules): other code could close the wrapper.
+ * Builds the script. Line numbers of errors are those of the author's code, because the code starts in the script's first line. Pass only
+ * code that parses as a script (specification, Code rules), because other code could close the wrapper.
  */
 export function compileScript({ id, name, code }: { id: number; name: string; code: string }): string {
   const entry = `(globalThis[Symbol.for(${JSON.stringify(REGISTRY_NAME)})]??=new Map)`;

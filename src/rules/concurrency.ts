@@ -22,7 +22,7 @@ export function decideRuns(limit: number, runs: readonly ContendingRun[]): Admis
   const verdict: AdmissionVerdict = { admit: [], skip: [], cancel: [] };
   const cancellingIds = runs.filter(({ policy }) => policy === "cancel").map(({ runId }) => runId);
   const newestId = cancellingIds.at(-1);
-  /** A run with as many later replacing runs as the limit has lost its slot. */
+  /** A run loses its slot if as many later runs as the limit replace others. */
   const lastDisplaced = cancellingIds.at(-limit) ?? Number.NEGATIVE_INFINITY;
   let runningCount = runs.filter(({ admitted }) => admitted).length;
   for (const { runId, policy, admitted } of runs) {

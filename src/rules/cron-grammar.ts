@@ -32,7 +32,7 @@ const FIELDS: readonly FieldRange[] = [
 
 const TEXT_MAX_CHARACTERS = 255;
 
-/** `*`, a step of `*`, `a`, `a-b`, `a-b/n`. A step needs a range: `5/15` has different meanings in different crons. */
+/** Matches `*`, a step of `*`, `a`, `a-b`, `a-b/n`. A step needs a range, because `5/15` has different meanings in different crons. */
 const ITEM = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
 
 const DAYS_OF_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];

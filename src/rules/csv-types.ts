@@ -3,7 +3,7 @@
  * and Studio's preview both use it, so it imports nothing.
  */
 
-/** `date` is stored as text of ISO 8601, because entries are JSON. */
+/** Types of cells. `date` is stored as text of ISO 8601, because entries are JSON. */
 export const CELL_TYPES = ["text", "number", "boolean", "date"] as const;
 export type CellType = (typeof CELL_TYPES)[number];
 export type CellValue = string | number | boolean | null;
@@ -40,7 +40,7 @@ function isDay(day: string): boolean {
   return !Number.isNaN(time) && new Date(time).toISOString().startsWith(day);
 }
 
-/** A day stays a day. A time becomes UTC; a time without a zone is taken as UTC. */
+/** Converts a date. A day stays a day. A time becomes UTC; a time without a zone is read as UTC. */
 function dateOf(text: string): string | undefined {
   const [, days, months, years] = DOTTED_DATE.exec(text) ?? [];
   const iso = years === undefined ? text : `${years}-${months!.padStart(2, "0")}-${days!.padStart(2, "0")}`;
@@ -51,7 +51,7 @@ function dateOf(text: string): string | undefined {
   return Number.isNaN(time) ? undefined : new Date(time).toISOString();
 }
 
-/** The value of a cell; undefined if the cell does not have the type. A blank cell is null, except as a text. */
+/** Returns the value of a cell; undefined if the cell does not have the type. A blank cell is null, except as a text. */
 export function cellValue(cell: string, type: CellType): CellValue | undefined {
   if (type === "text") return cell;
   const text = cell.trim();

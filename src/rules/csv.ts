@@ -9,11 +9,11 @@ export const SAMPLE_CHARACTERS = 64 * 1024;
 /** Maximum cells of a row: an entry has no more columns. */
 export const CSV_CELLS_MAX = 1_000;
 
-/** In order of preference. A vertical bar is used only if the header has none of the others. */
+/** Delimiters in order of preference. A vertical bar is used only if the header has none of the others. */
 const DETECTED_DELIMITERS = [",", ";", "\t"] as const;
 const LAST_RESORT = "|";
 const SAMPLE_ROWS = 50;
-/** A sample is parsed only until enough rows are read. */
+/** Size of the parts in which a sample is parsed, because parsing stops when enough rows are read. */
 const PART_CHARACTERS = 2_048;
 
 const QUOTE_CODE = 34;
@@ -34,7 +34,7 @@ export class CsvError extends Error {
 /** True for one character that can separate cells. */
 export const isDelimiter = (text: string): boolean => text.length === 1 && !/["\r\n\uFEFF\uD800-\uDFFF]/.test(text);
 
-/** "bare": the cell is not quoted. "closing": the previous character was a quote inside a quoted cell. */
+/** State of the parser. "bare": the cell is not quoted. "closing": the previous character was a quote inside a quoted cell. */
 type State = "start" | "bare" | "quoted" | "closing" | "closed";
 
 /** Parses rows of a text that arrives in parts. A part can end anywhere, even between `\r` and `\n` or inside a quote. */

@@ -13,10 +13,10 @@ export function describeValue(value: unknown): string {
   return `${quotedStart.slice(0, SHOWN_CHARACTERS).toWellFormed()}…"`;
 }
 
-/** The same without any part of the text, which may be a secret. */
+/** Describes a value without any part of a text, which may be a secret. */
 export const kindOf = (value: unknown): string => (typeof value === "string" ? "a string" : describeValue(value));
 
-/** A JSON object: neither null nor an array. */
+/** True for a JSON object: neither null nor an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
@@ -28,7 +28,7 @@ export function countCharacters(text: string): number {
   return count;
 }
 
-/** The index of the first character that PostgreSQL cannot store in a text column (U+0000, a lone surrogate), or -1. */
+/** Returns the index of the first character that PostgreSQL cannot store in a text column (U+0000, a lone surrogate), or -1. */
 export function unstorableAt(text: string): number {
   const nul = text.indexOf("\0");
   const surrogateIndex = text.isWellFormed() ? -1 : text.search(/\p{Surrogate}/u);

@@ -1,7 +1,7 @@
-/** Encodings in which a server may echo a value, other than those that the secret scan decodes. */
+/** Encodings in which a server may echo a value, apart from those that the secret scan decodes. */
 
 const BASE32_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-/** A shorter value would be found in unrelated text. */
+/** Minimum length of a value. A shorter one would be found in unrelated text. */
 const FORMS_MIN_CHARACTERS = 8;
 const SEPARATORS = [",", ", ", " ", "", ";", "-"];
 

@@ -12,16 +12,16 @@ export interface SignedInEntry {
 }
 
 /**
- * The person of a page or a server run (specification, Authentication 3): the result of `Svc.Session.get()`. A
- * description, not a credential.
+ * Person of a page or a server run (specification, Authentication 3): the result of `Svc.Session.get()`. It describes the person, and is
+ * not a credential.
  */
 export interface AppSession {
   appId: number;
-  /** null: an anonymous visitor, or a run without a user, such as a scheduled one. */
+  /** Person; null for an anonymous visitor, or for a run without a user, such as a scheduled one. */
   user: Person | null;
   /** The entry of the page's signed-in user, without its hashed columns; absent if no user is signed in. */
   entries?: { dataSource: SignedInEntry };
-  /** A user has entered the right password, and is signed in once a code proves the second factor. */
+  /** Set if a user has entered the right password, and is signed in once a code proves the second factor. */
   awaits?: "secondFactor";
   environment: Copy;
 }
@@ -57,7 +57,7 @@ export interface RuntimeEnv extends PublicEnv {
 /** Characters that could end a script element, open a comment in it, or (in older JavaScript) end a line inside a string. */
 const UNSAFE_CHARACTER = /[<>\u2028\u2029]/g;
 
-/** JSON that is also a JavaScript literal, safe inside a script element. */
+/** Returns JSON that is also a JavaScript literal, and safe inside a script element. */
 export function scriptLiteral(value: unknown): string {
   return JSON.stringify(value).replace(
     UNSAFE_CHARACTER,
@@ -66,8 +66,8 @@ export function scriptLiteral(value: unknown): string {
 }
 
 /**
- * The values are a string literal for JSON.parse: in an object literal `"__proto__"` would set a prototype, here it is
- * a normal property.
+ * Builds the script. The values are a string literal for JSON.parse: in an object literal `"__proto__"` would set a prototype, here it is a
+ * normal property.
  */
 export function envScript(env: PublicEnv): string {
   return `window.ENV = JSON.parse(${scriptLiteral(JSON.stringify(env))});\n`;

@@ -14,7 +14,7 @@ const REF_MAX_CHARACTERS = 200;
 const CREDENTIAL_MAX_CHARACTERS = 1_000;
 const BRANCHES = "refs/heads/";
 const TAGS = "refs/tags/";
-/** Servers accept any user name beside an access token. */
+/** Default user name. Servers accept any user name beside an access token. */
 const USERNAME = "git";
 
 /** Fields that callers read back. */
@@ -25,7 +25,7 @@ export interface GitFields {
   branch: string;
   /** Folder of the project in the repository; empty for the root. */
   folder: string;
-  /** Tags that publish, such as `v*`; null: no tag does. */
+  /** Pattern of tags that publish, such as `v*`; null if no tag does. */
   tagPattern: string | null;
   /** True to remove parts of the app that the repository does not have. */
   prune: boolean;
@@ -34,7 +34,7 @@ export interface GitFields {
 }
 
 export interface GitInput extends GitFields {
-  /** Access token; null: none; undefined: the stored token stays. */
+  /** Access token; null for none; undefined to keep the stored token. */
   token: string | null | undefined;
   /** True to replace the secret of the webhook. */
   newSecret: boolean;
@@ -43,7 +43,7 @@ export interface GitInput extends GitFields {
 const FIELDS = ["provider", "url", "branch", "folder", "tagPattern", "prune", "username", "token", "newSecret"];
 const READ_ONLY = ["lastPull", "hasToken", "webhookUrl", "userId", "updatedAt"];
 
-/** Names of git-check-ref-format, without those that need quoting. */
+/** True for names of git-check-ref-format, without those that need quoting. */
 const isRefName = (name: string): boolean =>
   name.length <= REF_MAX_CHARACTERS &&
   /^[\w@+.-][\w@+./-]*$/.test(name) &&
@@ -169,14 +169,14 @@ export function checkRefText(ref: unknown): void {
   if (ref !== undefined && ref !== null && typeof ref !== "string") refuseField("ref", "a branch or tag", ref);
 }
 
-/** The commit that a person has reviewed; null for any. @throws REQUEST_INVALID */
+/** Returns the commit that a person has reviewed; null for any. @throws ActionError REQUEST_INVALID */
 export function readReviewedCommit(commit: unknown): string | null {
   if (commit === undefined || commit === null) return null;
   if (typeof commit === "string" && /^[0-9a-f]{40}$/.test(commit)) return commit;
   return refuseField("commit", "the hash of a commit, 40 hexadecimal digits", commit);
 }
 
-/** The ref of `POST …/git/pull`. @throws REQUEST_INVALID */
+/** Parses the ref of `POST …/git/pull`. @throws ActionError REQUEST_INVALID */
 export function readPullRef(ref: unknown, fields: Pick<GitFields, "branch" | "tagPattern">): PulledRef {
   if (ref === undefined || ref === null) return branchRef(fields);
   const pulled = typeof ref === "string" ? pulledRef(ref, fields) : null;

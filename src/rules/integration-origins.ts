@@ -9,7 +9,7 @@ import { describeValue } from "./described.js";
 
 const ORIGIN_MAX_CHARACTERS = 300;
 const HOST_MAX_CHARACTERS = 253;
-/** Label of a host name after IDNA; the URL parser also accepts `*` and other marks. */
+/** Matches a label of a host name after IDNA, because the URL parser also accepts `*` and other marks. */
 const HOST_LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const HTTP_SCHEME = /^https?:\/\//i;
 const LOOPBACK_NAME = /(?:^|\.)localhost$/;
@@ -26,7 +26,7 @@ function isPrivateHost(host: string): boolean {
   return isIP(address) !== 0 && PRIVATE_RANGES.has(ipaddr.process(address).range());
 }
 
-/** Normal form of a host: lower case, IDNA, without a trailing dot; null for an invalid name. */
+/** Returns the normal form of a host: lower case, IDNA, without a trailing dot; null for an invalid name. */
 export function normalHost(hostname: string): string | null {
   const host = hostname.endsWith(".") ? hostname.slice(0, -1) : hostname;
   if (host.startsWith("[")) return host;

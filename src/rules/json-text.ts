@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 
-/** Texts of the current response, and the random mark in their places, which no text can contain by intent. */
+/** Texts of the current response, and the random marks in their places, which no text can contain on purpose. */
 class TextPlaceholders {
   readonly mark = randomUUID();
   readonly texts: string[] = [];
@@ -13,11 +13,11 @@ class TextPlaceholders {
 /** Set while one response is written, synchronously. */
 let currentWrite: { places: TextPlaceholders | null } | null = null;
 
-/** A value as JSON text, which must be valid. */
+/** Value as JSON text, which must be valid. */
 export class JsonText {
   constructor(readonly text: string) {}
 
-  /** Returns its mark during `writeJson`; otherwise the value itself. */
+  /** Returns the mark of the text during `writeJson`; otherwise the value itself. */
   toJSON(): unknown {
     if (!currentWrite) return JSON.parse(this.text);
     currentWrite.places ??= new TextPlaceholders();

@@ -7,7 +7,7 @@ export function isAllowedLicence(stated: string | null, allowed: readonly string
   try {
     return satisfies(stated, [...allowed]);
   } catch {
-    // Not an SPDX expression: a sentence, UNLICENSED, the name of a file.
+    // This is not an SPDX expression, but a sentence, UNLICENSED, or the name of a file.
     return allowed.includes(stated);
   }
 }

@@ -27,7 +27,7 @@ export const FAULTS_MAX = 1_000;
 export const MANIFEST_KINDS = ["app", "setting", "secretBinding", "dataSource", "action", "alert"] as const;
 export type ManifestKind = (typeof MANIFEST_KINDS)[number];
 
-/** Any JSON value: documents come from JSON. */
+/** Any JSON value, because documents come from JSON. */
 const json = z.unknown();
 const openObject = z.looseObject({});
 
@@ -53,7 +53,7 @@ const trigger = z
   })
   .partial({ where: true });
 
-/** One entry per field of an action: the compiler requires a description of each new field of `ActionInput`. */
+/** Descriptions of the fields of an action. The compiler requires one for each new field of `ActionInput`. */
 const actionFields = {
   name: z.string().describe("Name, unique in the app: letters, numbers, dashes and underscores."),
   code: z.string().describe("JavaScript that defines the async function execute."),
@@ -196,7 +196,7 @@ export const ALERT_FIELDS: readonly string[] = fieldsOf(alert);
 export const DATA_SOURCE_FIELDS: readonly string[] = fieldsOf(dataSource);
 export const APP_SHAPE: Shape = flatShape(fieldsOf(app));
 
-/** `["actions", 3, "name"]` as `actions[3].name`. */
+/** Returns a path as text: `["actions", 3, "name"]` becomes `actions[3].name`. */
 export function pathText(path: readonly PropertyKey[]): string {
   let text = "";
   for (const part of path) {
@@ -220,7 +220,7 @@ function unknownField(path: readonly PropertyKey[], name: string): string {
   return `not a known field${nearestAdvice}`;
 }
 
-/** Faults of the shape, in the document's order. Their messages name types and never a value. */
+/** Returns faults of the shape, in the document's order. Their messages name types and never a value. */
 export function shapeFaults(document: unknown): { faults: PathFault[]; isReadable: boolean } {
   const { error } = MANIFEST.safeParse(document);
   const issues = error?.issues ?? [];
@@ -243,7 +243,7 @@ export function shapeFaults(document: unknown): { faults: PathFault[]; isReadabl
   };
 }
 
-/** Faults of an item, plus faults of its shape that are not reported already. */
+/** Returns faults of an item, and faults of its shape that are not reported yet. */
 export function mergedFaults(faults: readonly PathFault[], shape: readonly PathFault[]): PathFault[] {
   const isWithin = (inner: string, outer: string) =>
     inner === outer || inner.startsWith(`${outer}.`) || inner.startsWith(`${outer}[`);

@@ -22,7 +22,7 @@ export function mediaName(value: unknown, field = "name"): string {
   refuseField(field, expected, value);
 }
 
-/** A longer extension counts as part of the name. */
+/** Maximum length of an extension. A longer one counts as part of the name. */
 const EXTENSION_MAX_CHARACTERS = 32;
 
 /** Shortens a name to the maximum: the end of the stem is removed, the extension stays. */
@@ -79,7 +79,7 @@ function wholeNumber(value: unknown, field: string, min: number, max: number): n
   refuseField(field, `a whole number from ${min} to ${max}`, value);
 }
 
-/** Validity of a link in seconds. @throws REQUEST_INVALID */
+/** Parses the validity of a link in seconds. @throws ActionError REQUEST_INVALID */
 export const linkSeconds = (value: unknown): number =>
   value === undefined || value === null ? LINK_DEFAULT_SECONDS : wholeNumber(value, "expiresIn", 1, LINK_MAX_SECONDS);
 

@@ -47,7 +47,7 @@ export function oneLine(value: unknown, field: string, max = LINE_MAX): string {
   return isValid ? value : refuseField(field, `one line of at most ${max} characters, without line breaks`, value);
 }
 
-/** The same; null if absent. @throws REQUEST_INVALID */
+/** Parses one line; null if absent. @throws ActionError REQUEST_INVALID */
 export function optionalLine(value: unknown, field: string, max = NAME_MAX): string | null {
   return value === undefined || value === null ? null : oneLine(value, field, max);
 }
@@ -79,7 +79,7 @@ function recipient(value: unknown, field: string): EmailRecipient {
   return { email, name: optionalLine(name, `${field}.name`), type: type as RecipientType };
 }
 
-/** Each address once. @throws REQUEST_INVALID */
+/** Parses recipients. Returns each address once. @throws ActionError REQUEST_INVALID */
 export function emailRecipients(value: unknown): EmailRecipient[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > RECIPIENTS_MAX) {
     return refuseField("to", `an array of 1 to ${RECIPIENTS_MAX} recipients {email, name, type}`, value);
@@ -88,7 +88,7 @@ export function emailRecipients(value: unknown): EmailRecipient[] {
   return [...new Map(all.map((one) => [one.email.toLowerCase(), one])).values()];
 }
 
-/** `[{name, value}]` as `[name, value]`; an object as its entries. */
+/** Converts `[{name, value}]` or an object to `[name, value]` pairs. */
 function headerEntries(value: unknown): [string, unknown][] {
   if (!Array.isArray(value))
     return isObject(value) ? Object.entries(value) : refuseField("headers", "an object of texts", value);
@@ -139,7 +139,10 @@ export function readAttachments(value: unknown): MessageAttachment[] {
   return value.map((one, index) => readAttachment(one, `attachments[${index}]`));
 }
 
-/** Digits with an optional plus; spaces, dashes, dots and brackets between them are removed. @throws REQUEST_INVALID */
+/**
+ * Parses a phone number: digits with an optional plus. Spaces, dashes, dots and brackets are removed.
+ * @throws ActionError REQUEST_INVALID
+ */
 export function phoneNumber(value: unknown, field: string): string {
   const bareText = typeof value === "string" && value.length <= 40 ? value.replace(/[ ().-]/g, "") : "";
   if (/^\+?[0-9]{3,15}$/.test(bareText)) return bareText;

@@ -36,7 +36,7 @@ export interface Sms {
   to: string;
   body: string;
   from: string | null;
-  /** The provider that must be used; null: the app's. */
+  /** Provider that must be used; null for the app's. */
   provider: SmsProvider | null;
 }
 

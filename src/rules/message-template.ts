@@ -4,14 +4,14 @@ import { ActionError } from "../errors.js";
 const PLACEHOLDER_SHAPE = /\{\{([^{}]+)\}\}/g;
 const HTML_ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
-/** Maximum length of a filled text: a placeholder that occurs a thousand times could turn a megabyte into gigabytes. */
+/** Maximum length of a filled text, because a placeholder that occurs a thousand times could turn a megabyte into gigabytes. */
 const FILLED_MAX_CHARACTERS = 2 * 1024 * 1024;
 
 const escapeHtml = (text: string): string => text.replace(/[&<>"']/g, (character) => HTML_ENTITIES[character]!);
 
 /**
- * Value at a name, or at a path of names with dots. Reads only own properties, so that no name reaches a prototype. Returns "" for a
- * missing value, and for one that is not a plain value.
+ * Returns the value at a name, or at a path of names with dots. Reads only own properties, so that no name reaches a prototype. Returns ""
+ * for a missing value, and for one that is not a plain value.
  */
 function valueAt(data: object, path: string): string {
   if (Object.hasOwn(data, path)) return textOf((data as Record<string, unknown>)[path]);
@@ -31,8 +31,8 @@ export const placeholdersOf = (text: string): string[] =>
   Array.from(text.matchAll(PLACEHOLDER_SHAPE), ([, name]) => name!.trim());
 
 /**
- * `text` with placeholders replaced; unchanged without data. `html`: values are escaped.
- * @throws REQUEST_INVALID that names the field if it exceeds 2 MB
+ * Returns `text` with placeholders replaced; unchanged without data. If `html`, values are escaped.
+ * @throws ActionError REQUEST_INVALID that names the field if the result exceeds 2 MB
  */
 export function fillTemplate(text: string, data: object | null, field: string, { html }: { html: boolean }): string {
   if (data === null) return text;

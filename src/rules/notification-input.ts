@@ -11,7 +11,7 @@ export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
 
 export interface PushWish {
   payload: Record<string, unknown>;
-  /** Unix milliseconds; null: send at once. */
+  /** Time to send in Unix milliseconds; null to send at once. */
   delayUntilTimestamp: number | null;
 }
 
@@ -95,7 +95,7 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
   return fields;
 }
 
-/** Instead of ids: all published notifications. */
+/** Value in place of IDs that stands for all published notifications. */
 export const EVERY_ONE = "all";
 
 const MARKED_SHAPE = flatShape(["ids"]);
@@ -118,11 +118,11 @@ export interface PushTarget {
   auth: string;
 }
 
-/** `PushSubscription.toJSON()`. */
+/** Shape of `PushSubscription.toJSON()`. */
 export const PUSH_TARGET_SHAPE: Shape = {
   fields: { ...flatShape(["endpoint", "expirationTime"]).fields, keys: flatShape(["p256dh", "auth"]) },
 };
-/** A device to remove: as listed, or the browser's own subscription. */
+/** Shape of a device to remove: as listed, or as the browser's own subscription. */
 export const PUSH_DEVICE_SHAPE = flatShape(["endpoint", "id"], ["host", "createdAt", "keys", "expirationTime"]);
 
 const ENDPOINT_MAX = 2_000;
@@ -135,7 +135,7 @@ function keyOf(value: unknown, field: string, bytes: number): string {
   return refuseField(field, `${bytes} bytes in base64url`, typeof value);
 }
 
-/** `PushSubscription.toJSON()`. @param allowHttp true if plain http is allowed @throws REQUEST_INVALID */
+/** Parses `PushSubscription.toJSON()`. @param allowHttp true if plain http is allowed @throws ActionError REQUEST_INVALID */
 export function parsePushTarget(body: unknown, allowHttp: boolean): PushTarget {
   if (!isObject(body)) return refuseField("the subscription", "an object {endpoint, keys}", body);
   const { endpoint, keys, expirationTime = null } = body;

@@ -18,7 +18,7 @@ export interface VersionChoice {
 /** Reason why no version fits; it follows the package's name in a message. */
 export type VersionResult = VersionChoice | { fault: string };
 
-/** More than any reasonable package lists. */
+/** Maximum number of dependencies: more than any reasonable package lists. */
 const NEEDS_MAX = 500;
 const TEXT_MAX_CHARACTERS = 2_048;
 
@@ -52,7 +52,7 @@ export interface VersionQuery {
   document: Uint8Array;
   /** A version, a range or a tag; "" is the newest. */
   wanted: string;
-  /** Versions published later are not chosen for a range or a tag; null: no minimum age. ISO 8601. */
+  /** Time after which published versions are not chosen for a range or a tag, ISO 8601; null for no minimum age. */
   publishedBefore: string | null;
 }
 

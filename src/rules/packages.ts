@@ -18,17 +18,17 @@ export interface PackageEntry {
   namespace: string | null;
   path?: string;
   url?: string;
-  /** True if it, or these of its functions, work without the client library. */
+  /** True if the package works without the client library, or the names of its functions that do. */
   standalone?: boolean | readonly string[];
   /** Cheapest mode that provides all of its globals; default `document`. A package with a `url` always runs in a document. */
   mode?: PackageMode;
-  /** false: it makes no requests. Default true, except for `isolate`. */
+  /** False if the package makes no requests. Default true, except for `isolate`. */
   network?: boolean;
-  /** Many uses need only the language, so a run with it is tried in `isolate` first. */
+  /** True if many uses need only the language, so that a run with the package is tried in `isolate` first. */
   canBeTried?: boolean;
   /** Code that contains one of these words runs in a document. */
   inDocument?: readonly string[];
-  /** Only these functions work without a document: code that uses its namespace in any other way runs in a document. */
+  /** Functions that work without a document. Code that uses the namespace in any other way runs in a document. */
   withoutDocument?: readonly string[];
 }
 
@@ -146,7 +146,7 @@ function npmSpecOf(dependency: string): { name: string; wanted: string; subpath:
     if (isOfRegistry && name && !climbsUp)
       return { name, wanted: rawSpec === "*" && !spec.endsWith("@*") ? "" : rawSpec, subpath };
   } catch {
-    // Invalid for any registry.
+    // The spec is invalid for any registry.
   }
   throw unresolved(dependency, refusal);
 }

@@ -34,8 +34,8 @@ export function idOfCursor(cursor: unknown, name = "cursor"): number | null {
 }
 
 /**
- * Reserves bytes for a response. The operation reads the rows after the promise has resolved. The promise rejects if the
- * response would be too large.
+ * Reserves bytes for a response. The operation reads the rows after the promise has resolved. The promise rejects if the response would be
+ * too large.
  */
 export type ReserveBytes = (bytes: number) => Promise<void>;
 
@@ -45,7 +45,7 @@ export interface SizedRow {
   bytes: number;
 }
 
-/** The first entries that fit into PAGE_MAX_BYTES, at least one; their bytes are reserved. @throws as `reserve` */
+/** Returns the first entries that fit into PAGE_MAX_BYTES, at least one. Their bytes are reserved. @throws as `reserve` */
 export async function pageOf(
   sized: readonly SizedRow[],
   reserve: ReserveBytes = async () => undefined,

@@ -6,12 +6,12 @@ import { kindOf } from "./described.js";
 const PASSPHRASE_MIN_CHARACTERS = 12;
 const PASSPHRASE_MAX_CHARACTERS = 1_024;
 
-/** The list has some 49,000 entries, most common first. Only entries that are long enough matter. */
+/** List of some 49,000 common passphrases, the most common first. Only entries that are long enough matter. */
 const COMMON_PASSPHRASES: ReadonlySet<string> = new Set(
   [...dictionary["passwords-common"]].filter(({ length }) => length >= PASSPHRASE_MIN_CHARACTERS),
 );
 
-/** The shortest text that gives the whole when repeated: `abab` has `ab`. A text repeats if it occurs inside itself doubled. */
+/** Returns the shortest text whose repetition is the whole: `ab` for `abab`. A text repeats if it occurs inside itself doubled. */
 const unitOf = (text: string): string => text.slice(0, (text + text).indexOf(text, 1));
 
 const weakPassphrase = (message: string): ActionError => new ActionError("PASSPHRASE_TOO_WEAK", message);

@@ -15,11 +15,14 @@ const BEHIND_STATE = ";";
 export const entityTag = (updatedAt: string, shown: string | null = null): string =>
   `"${updatedAt}${shown === null ? "" : BEHIND_STATE + shown}"`;
 
-/* W/ is accepted: a proxy that compresses weakens the tag, and the state is compared, not its bytes. */
+/* Matches an entity tag. W/ is accepted, because a proxy that compresses weakens the tag, and the state is compared, not its bytes. */
 const ENTITY_TAG = /^(?:W\/)?"([\x21\x23-\x7e\x80-\xff]*)"$/;
 const TAGS_MAX = 20;
 
-/** Tags of a header; undefined: absent, or `*`. @throws REQUEST_INVALID for a header that is neither `*` nor entity tags */
+/**
+ * Parses the tags of a header; undefined if absent, or `*`.
+ * @throws ActionError REQUEST_INVALID for a header that is neither `*` nor entity tags
+ */
 function tagsIn(header: string | undefined, name: string): string[] | undefined {
   if (header === undefined || header.trim() === "*") return undefined;
   const tags = header.split(",", TAGS_MAX + 1).map((tag) => ENTITY_TAG.exec(tag.trim())?.[1]);
@@ -38,7 +41,7 @@ export function isKnownTag(header: string | undefined, tag: string): boolean {
   return tagsIn(header, "If-None-Match")?.includes(tag.slice(1, -1)) ?? true;
 }
 
-/** SQL: the time of the change, at least a millisecond after the previous one, so that two states never share a tag. */
+/** SQL for the time of a change, at least a millisecond after the previous one, so that two states never share a tag. */
 export const NEXT_UPDATED_AT =
   "date_trunc('milliseconds', greatest(clock_timestamp(), updated_at + interval '1 millisecond'))";
 
@@ -87,6 +90,6 @@ export function requireUnchanged(updatedAt: Date, precondition: ExpectedTags, ch
   if (precondition && !precondition.includes(updatedAt.toISOString())) throw changed();
 }
 
-/** Time of a change, at least a millisecond after the previous one: two states never share one. */
+/** Returns the time of a change, at least a millisecond after the previous one, so that two states never share one. */
 export const changedAfter = (before: Date | undefined): Date =>
   new Date(Math.max(Date.now(), (before?.getTime() ?? 0) + 1));

@@ -24,7 +24,10 @@ interface DependentDefinition {
 
 const HASH_PREFIX = "sha256-";
 
-/** Integrity of the script of each package by the name that code imports; null for one without, such as one that was never saved. */
+/**
+ * Returns the integrity of each package's script by the name that code imports; null for a package without one, such as one that was never
+ * saved.
+ */
 export function importedPackages(actions: readonly DependentDefinition[]): Map<string, string | null> {
   const found = new Map<string, string | null>();
   for (const { dependencies, assets = [] } of actions) {
@@ -40,7 +43,7 @@ export function importedPackages(actions: readonly DependentDefinition[]): Map<s
 
 const FILE_HEAD = `/** Types of this app. \`svc dev\` and \`svc check\` write this file; changes to it are lost. */`;
 
-/** Larger declarations slow down each check: packages beyond this are `any`. */
+/** Maximum length of declarations. Larger ones slow down each check, so packages beyond this are `any`. */
 export const PACKAGE_TYPES_MAX_CHARACTERS = 6 * 1024 * 1024;
 
 const MODULE_DECLARATIONS = `declare module "svc" {
@@ -113,7 +116,7 @@ const NAMESPACE_NAMES = [
   "Audio",
 ];
 
-/** Placeholder before the server was contacted: allows everything. */
+/** Declarations before the first contact with the server, which allow everything. */
 const UNKNOWN_CLIENT = `export interface LimitData { [field: string]: any }
 export type Trigger = any;
 export type Client = any;
@@ -143,14 +146,14 @@ function typeBlock(head: string, lines: readonly string[]): string {
   return `${head} {\n${lines.join("\n")}\n}\n`;
 }
 
-/** Items of both lists by key; those of the folder replace the server's. */
+/** Returns items of both lists by key. Those of the folder replace the server's. */
 const mergeItems = (server: readonly Item[] = [], local: readonly Item[] = [], key: string): Item[] => [
   ...new Map([...server, ...local].map((item) => [item[key], item])).values(),
 ];
 
 const isModule = (text: string): boolean => /^[ \t]*(?:export|import)\b/m.test(text);
 
-/** The package as a module with its own types; `any` if it ships none. Its files become modules that only these types import. */
+/** Returns the package as a module with its own types; `any` if it ships none. Its files become modules that only these types import. */
 function packageModule(name: string, files: readonly string[] | null): string {
   // The first file is the type of the global, for code without imports.
   const [entry, ...others] = files?.slice(1) ?? [];

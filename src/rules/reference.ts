@@ -9,7 +9,7 @@ export type ReferenceKind = (typeof REFERENCE_KINDS)[number];
 
 const ID = /^[1-9]\d{0,15}$/;
 
-/** An id that no row has, for digits that are not an id. */
+/** ID that no row has, for digits that are not an ID. */
 const NO_ID = { id: 0 } as const;
 
 function byId(text: string): EntityReference {

@@ -84,7 +84,7 @@ export function timeoutFault(value: unknown, environment: unknown, most: number)
   return numberFault(value, "timeoutMs", [minimumMs, most], " of milliseconds") ?? onClient("timeoutMs", environment);
 }
 
-/** 0 is for none. */
+/** Returns the fault of a jitter. 0 stands for none. */
 export function jitterFault(value: unknown, triggers: unknown): string | null {
   if (isAbsent(value)) return null;
   const fault = numberFault(value, "jitterSeconds", [0, JITTER_MAX_SECONDS]);
@@ -95,14 +95,14 @@ export function jitterFault(value: unknown, triggers: unknown): string | null {
     : `jitterSeconds is for actions with a schedule trigger (got ${describeValue(value)}); set it to null`;
 }
 
-/** As `concurrencyFault` let it pass. */
+/** Returns the stored form of a value that `concurrencyFault` accepts. */
 export function storedConcurrency(value: unknown): Concurrency | null {
   if (!isObject(value)) return null;
   const { policy, limit, key } = value as unknown as Concurrency;
   return { policy, limit: limit ?? 1, key: key ?? null };
 }
 
-/** As `debounceFault` let it pass. */
+/** Returns the stored form of a value that `debounceFault` accepts. */
 export function storedDebounce(value: unknown): Debounce | null {
   if (!isObject(value)) return null;
   const { delayMs, maxWaitMs, manual } = value as unknown as Debounce;

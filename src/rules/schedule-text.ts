@@ -20,7 +20,7 @@ export function describeFrequency(frequency: string): string {
   return sentence + dayText(fields, partText) + partText(`* ${listText(fields.months, 12)} *`);
 }
 
-/** cron's rule: if both day fields are restricted, either of them is enough. */
+/** Describes the days. By cron's rule, if both day fields are restricted, either of them is enough. */
 function dayText(fields: CronFields, partText: (days: string) => string): string {
   if (firesEveryDay(fields)) return "";
   const days = partText(`${listText(fields.days, 31)} * *`);
@@ -32,7 +32,7 @@ function dayText(fields: CronFields, partText: (days: string) => string): string
 const describeCron = (expression: string) =>
   cronstrue.toString(expression, { use24HourTimeFormat: true, verbose: false });
 
-/** `*\/n`, if these are all values of the field that n leaves, evenly to its end. */
+/** Returns `*\/n` if these are all values of the field that n selects, up to the end of the field. */
 function stepText(values: ReadonlySet<number>, size: number): string | null {
   const step = size / values.size;
   const isEven =
@@ -40,7 +40,7 @@ function stepText(values: ReadonlySet<number>, size: number): string | null {
   return isEven ? `*/${step}` : null;
 }
 
-/** The values as a list of numbers and ranges; `*` for all of them. */
+/** Returns the values as a list of numbers and ranges; `*` for all of them. */
 function listText(values: ReadonlySet<number>, size: number): string {
   if (values.size === size) return "*";
   const sorted = [...values].sort((a, b) => a - b);

@@ -24,7 +24,7 @@ const isBelow: CompareValues = (a, b) => a < b;
 const notAbove: CompareValues = (a, b) => a <= b;
 const isEqual: CompareValues = (a, b) => a === b;
 
-/** By number where the operand is one, else by text. */
+/** Compares as numbers if the operand is a number, otherwise as texts. */
 function compareTest(holds: CompareValues): (operand: unknown) => ValueTest {
   return (operand) => {
     const text = textOf(operand);

@@ -12,7 +12,7 @@ export type ValueTest = (value: FoundValue) => boolean;
 
 const INDEX = /^(?:0|[1-9]\d{0,4})$/;
 
-/** Maximum tests of a document: one with large arrays and many tests would block all other requests. */
+/** Maximum number of tests of a document. One with large arrays and many tests would block all other requests. */
 const LOOKS_MAX = 20_000;
 export class TooManyLooks extends Error {}
 

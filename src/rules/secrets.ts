@@ -25,7 +25,7 @@ const LONG_CHARACTERS = 8;
 const LONG_DIGITS = 8;
 const PART_CHARACTERS = 16;
 
-/** A word such as `production`, which any honest result may hold. */
+/** Matches a word such as `production`, which any legitimate result may contain. */
 const LETTERS_ONLY = /^\p{L}+$/u;
 
 const LINE_BREAK = /[\r\n]+/;
@@ -34,7 +34,7 @@ const PEM_LINE = /^[A-Za-z0-9+/=]+$/;
 const AUTHORITY_START = "://";
 const AUTHORITY_END = /[\s/?#]/g;
 
-/** Strings and numbers, however deep. Not recursive: a document in a string may nest without end. */
+/** Yields strings and numbers at any depth. Not recursive, because documents in strings may nest without end. */
 function* leaves(value: unknown): Generator<string | number> {
   const pendingValues = [value];
   while (pendingValues.length > 0) {
@@ -62,7 +62,7 @@ function decodeText(text: string): string {
   }
 }
 
-/** The passwords of the addresses in a text: between the first colon of an authority and its last @. */
+/** Yields the passwords of the addresses in a text: the part between the first colon of an authority and its last @. */
 function* passwordsIn(text: string): Generator<string> {
   for (let at = text.indexOf(AUTHORITY_START); at !== -1; ) {
     const authorityStart = at + AUTHORITY_START.length;

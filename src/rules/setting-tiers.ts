@@ -1,4 +1,4 @@
-/** Who may see which setting, by its key's prefix, and which keys exist at all. */
+/** Decides who can see which setting, by the prefix of its key, and which keys can exist. */
 
 import { ActionError } from "../errors.js";
 import {
@@ -12,7 +12,7 @@ import { countCharacters, describeValue, holdsInfinity, isObject, kindOf, nestsD
 
 export type SettingTier = "public" | "private" | "protected";
 
-/** `runtime`: the app's users. `http`: editors, admins, API and task tokens. `serverAction`: `context.settings`. */
+/** Readers of settings. `runtime`: the app's users. `http`: editors, admins, API and task tokens. `serverAction`: `context.settings`. */
 export type SettingReader = "runtime" | "http" | "serverAction" | "backend";
 
 /** Top-level settings as entries: a Map, or the result of Object.entries. Keys can be any text, also `__proto__`. */
@@ -55,10 +55,10 @@ function viewSettings(settings: SettingEntries, reader: SettingReader): Settings
   return result;
 }
 
-/** `window.ENV.appSettings`: only public keys. */
+/** Returns `window.ENV.appSettings`: only public keys. */
 export const runtimeView = (settings: SettingEntries): SettingsView => viewSettings(settings, "runtime");
 
-/** Settings in the answer of GET settings: never a protected key. */
+/** Returns the settings in the response of GET settings: never a protected key. */
 export const httpView = (settings: SettingEntries): SettingsView => viewSettings(settings, "http");
 
 /** Settings that the service itself uses for code, which never gets them: the key of language models. */
@@ -115,7 +115,7 @@ export function checkDeletedKeys(body: unknown): string[] {
 }
 
 /**
- * Which private settings are to be secrets or not: `{keys: [string], secret: boolean}` (contract, section 6).
+ * Parses which private settings are secrets: `{keys: [string], secret: boolean}` (contract, section 6).
  * @throws ActionError SETTINGS_INVALID
  */
 export function checkMark(body: unknown): { keys: string[]; secret: boolean } {

@@ -5,29 +5,29 @@
 import { createHash } from "node:crypto";
 import { nextRuns } from "./schedule.js";
 
-/** A tick that is found this much later is skipped, not run. */
+/** Delay in milliseconds after which a found tick is skipped instead of run. */
 export const TICK_LATE_MS = 60_000;
 
-/** So many missed ticks of one schedule are listed singly after a pause; the rest of them share one entry. */
+/** Number of missed ticks of one schedule that are listed singly after a pause. The remaining ones share one entry. */
 export const MISSED_LISTED = 100;
-/** Ticks beyond the listed ones are counted up to here: a computed tick costs 50 µs, and a pause may have been months. */
+/** Maximum number of missed ticks that are counted. A computed tick costs 50 µs, and a pause may have lasted for months. */
 export const MISSED_COUNTED = 1_000;
 
-/** Where a schedule that never fires again waits. */
+/** Next tick of a schedule that never fires again. */
 const FAR_FUTURE = new Date("9999-12-31T00:00:00Z");
 
 export interface MissedTicks {
   tick: Date;
   /** Number of missed ticks, starting with `tick`. */
   count: number;
-  /** More were missed than `count`. */
+  /** True if more ticks were missed than `count`. */
   atLeast: boolean;
 }
 
 export interface OwedTicks {
-  /** Too late, oldest first. */
+  /** Ticks that are too late, the oldest first. */
   missed: MissedTicks[];
-  /** In time: at most the two of one minute. */
+  /** Ticks in time: at most the two of one minute. */
   current: Date[];
   /** The first tick after now. */
   next: Date;
@@ -38,9 +38,9 @@ export function nextTick(frequency: string, timezone: string, from: Date): Date 
 }
 
 /**
- * Milliseconds after its ticks at which an action's scheduled runs start: the delay is the same for each tick of an
- * action, and spread evenly over the actions. @param jitterSeconds maximum that the author of the action allows; null
- * for none
+ * Returns the delay in milliseconds between the ticks of an action and its scheduled runs. It is the same for each tick of an action, and
+ * spread evenly over the actions.
+ * @param jitterSeconds maximum that the author of the action allows; null for none
  */
 export function jitterOffset(actionId: number, jitterSeconds: number | null): number {
   const digest = createHash("sha256").update(`jitter of ${actionId}`).digest();

@@ -26,7 +26,7 @@ const WHERE_SHAPES: Partial<Record<TriggerType, Shape>> = {
   analytics: WHERE_SHAPE,
   http: { fields: HTTP_WHERE_FIELDS },
 };
-/** The `where` of a type that does not use it is ignored, whatever it holds (contract, section 3). */
+/** Shape of a trigger. The `where` of a type that does not use it is ignored, whatever it contains (contract, section 3). */
 export const triggerShape = ({ trigger }: Record<string, unknown>): Shape => ({
   fields: { trigger: null, where: WHERE_SHAPES[trigger as TriggerType] ?? null },
 });
@@ -35,7 +35,10 @@ export const EVENT_TYPE_MAX_CHARACTERS = 255;
 const WHERE_DATA_MAX_CHARACTERS = 10_000;
 const WHERE_DATA_MAX_DEPTH = 16;
 
-/** TRIGGERS_INVALID: not an array of objects, a `log`, `analytics` or `http` trigger without a usable `where`, or two for one address. */
+/**
+ * Returns the fault TRIGGERS_INVALID: the value is not an array of objects, a `log`, `analytics` or `http` trigger has no usable `where`,
+ * or two triggers have one address.
+ */
 export function triggersFault(value: unknown): string | null {
   if (!Array.isArray(value)) return `triggers must be an array of trigger objects (got ${describeValue(value)})`;
   if (value.length > TRIGGERS_MAX) return `triggers must be at most ${TRIGGERS_MAX} (got ${value.length})`;
@@ -47,7 +50,7 @@ export function triggersFault(value: unknown): string | null {
   return repeatedRouteFault(httpWheres(value));
 }
 
-/** The `where` of each HTTP trigger, with its place in the list. */
+/** Returns the `where` of each HTTP trigger, with its position in the list. */
 function httpWheres(triggers: unknown): { at: number; where: HttpWhere }[] {
   const httpTriggers = triggerElements(triggers).filter(([, element]) => own(element, "trigger") === "http");
   return httpTriggers.map(([at, element]) => ({ at, where: element["where"] as HttpWhere }));
@@ -59,7 +62,7 @@ export function parseLogWhere(where: unknown): { fault: string } | { where: LogW
   return fault === null ? { where: storedLogWhere(where as Record<string, unknown>) } : { fault };
 }
 
-/** TRIGGER_TYPE_INVALID. Elements that are no objects are another status's business. */
+/** Returns the fault TRIGGER_TYPE_INVALID. Another status reports elements that are not objects. */
 export function triggerTypeFault(value: unknown): string | null {
   for (const [index, element] of triggerElements(value)) {
     const type = own(element, "trigger");
@@ -70,7 +73,7 @@ export function triggerTypeFault(value: unknown): string | null {
   return null;
 }
 
-/** TRIGGER_NOT_ALLOWED: `analytics` on `server`; `schedule` or `log` on `client`; `http` anywhere but on `server`. */
+/** Returns the fault TRIGGER_NOT_ALLOWED: `analytics` on `server`, `schedule` or `log` on `client`, or `http` on anything but `server`. */
 export function triggerNotAllowedFault(value: unknown, environment: unknown): string | null {
   if (!isEnvironment(environment)) return null;
   for (const [index, element] of triggerElements(value)) {

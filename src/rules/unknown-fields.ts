@@ -5,7 +5,7 @@ import { describeValue, isObject } from "./described.js";
 /** Shape of an object that may depend on the object itself, for example on its type. */
 export type ShapeOf = Shape | ((value: Record<string, unknown>) => Shape);
 
-/** Schema of a field. `null`: none; an array: a list of such objects; `each`: an object with such objects under any name. */
+/** Schema of a field. `null` for none; an array for a list of such objects; `each` for an object with such objects under any name. */
 type FieldShape = ShapeOf | readonly [ShapeOf] | { each: ShapeOf } | null;
 
 const isList = (shape: Exclude<FieldShape, null>): shape is readonly [ShapeOf] => Array.isArray(shape);
@@ -23,10 +23,10 @@ export const flatShape = (fields: Iterable<string>, readOnly: readonly string[] 
   readOnly,
 });
 
-/** Maximum characters of a name that are compared; the rest of a longer name is ignored. */
+/** Maximum number of characters of a name that are compared. The rest of a longer name is ignored. */
 const COMPARED_CHARACTERS = 64;
 
-/** Levenshtein distance. */
+/** Returns the Levenshtein distance. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, at) => at);
   for (let i = 1; i <= a.length; i += 1) {

@@ -1,4 +1,4 @@
-// What packages without types of their own are used for here.
+// Types of packages without their own, as far as this project uses them.
 declare module "npm-pick-manifest" {
   function pickManifest(packument: object, wanted: string, options: object): pickManifest.Manifest | null;
   namespace pickManifest {

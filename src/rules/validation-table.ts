@@ -4,7 +4,7 @@
  */
 import type { Status } from "../errors.js";
 
-/** The last statuses are from the contract (section 4). They come after those of the specification. */
+/** Statuses in order. The last ones are from the contract (section 4), and come after those of the specification. */
 const VALIDATION_TABLE: readonly Status[] = [
   "NAME_REQUIRED",
   "NAME_EMPTY",
@@ -24,12 +24,12 @@ const VALIDATION_TABLE: readonly Status[] = [
   "TRIGGER_TYPE_INVALID",
   "TRIGGER_NOT_ALLOWED",
   "DEPENDENCIES_INVALID",
-  // Beyond the specification (contract, section 4).
+  // These statuses are additions to the specification (contract, section 4).
   "ACCESS_INVALID",
   "INTEGRATION_ORIGINS_INVALID",
 ];
 
-/** The row of a status; one that is not in the table comes after all that are. */
+/** Returns the row of a status. A status that is not in the table comes after all that are. */
 export function validationRow(status: Status): number {
   const row = VALIDATION_TABLE.indexOf(status);
   return row < 0 ? VALIDATION_TABLE.length : row;

@@ -10,17 +10,17 @@ import { isEmailAddress, phoneNumber } from "./message-fields.js";
 import { parseEmail, parseSms } from "./message-input.js";
 import { flatShape } from "./unknown-fields.js";
 
-/** The private setting that allows it. */
+/** Private setting that enables verification. */
 export const VERIFY_SETTING = "_verify";
 
 export const VERIFIED_BY = ["email", "sms"] as const;
-/** By what a code travels. */
+/** Way in which a code is sent. */
 export type VerifiedBy = (typeof VERIFIED_BY)[number];
 
 export interface VerificationRules {
   /** The users' data source: its id or its name. */
   dataSource: string | number;
-  /** The columns that hold their addresses; null where the app sends no code that way. */
+  /** Columns that contain the users' addresses; null for a way that the app does not use. */
   columns: Record<VerifiedBy, string | null>;
   /** True if a password is not enough to sign in. */
   secondFactor: boolean;
@@ -35,7 +35,7 @@ export interface VerificationRules {
  */
 export interface VerificationRequest {
   by: VerifiedBy;
-  /** null: the second factor of the user who is signed in. */
+  /** Address; null for the second factor of the user who is signed in. */
   address: string | null;
   code: string | null;
 }
@@ -109,7 +109,7 @@ export function verificationRequest(body: unknown): VerificationRequest {
   refuseField("email", "an address such as ann@example.com", email);
 }
 
-/** The message that carries a code. @throws REQUEST_INVALID for an address that no message can go to */
+/** Returns the message that contains a code. @throws ActionError REQUEST_INVALID for an address to which no message can be sent */
 export function codeMessage({ subject, text }: VerificationRules, by: VerifiedBy, address: string, code: string) {
   const data = { code };
   if (by === "email") return parseEmail({ options: { to: [{ email: address }], subject, text }, data });

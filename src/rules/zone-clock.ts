@@ -2,7 +2,7 @@
 
 const DAY_MS = 86_400_000;
 
-/** One formatter per zone: making one takes 50 times as long as using it. */
+/** Formatters by zone, because creating one takes 50 times as long as using it. */
 const formatters = new Map<string, Intl.DateTimeFormat>();
 
 /** Returns the milliseconds by which the zone's wall clock is ahead of UTC at an instant. */
@@ -45,7 +45,7 @@ export function endOfSkip(timeZone: string, wall: number): number | null {
   return later;
 }
 
-/** A moment on the wall clock of a zone, with its offset: 2026-11-01T01:30:00-04:00. */
+/** Formats a moment on the wall clock of a zone, with its offset: 2026-11-01T01:30:00-04:00. */
 export function localTime(moment: Date, timeZone: string): string {
   const clockTime = new Date(moment.getTime() + zoneOffset(timeZone, moment.getTime())).toISOString().slice(0, 19);
   const zone = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "longOffset" }).formatToParts(moment);

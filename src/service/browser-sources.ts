@@ -1,4 +1,4 @@
-/** Selects the browsers of the runs by the configuration, and the clients of their egress proxies. Starts no browser. */
+/** Selects the browsers for runs by the configuration, and the clients of their egress proxies. Starts no browser. */
 import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { BrowserSource } from "../engine/browser/browser-source.js";

@@ -7,7 +7,7 @@ import type { DataSource } from "typeorm";
 import { rows } from "../data/database.js";
 import type { Clock } from "./plan.js";
 
-/** A larger difference is logged. */
+/** Difference in milliseconds above which a warning is logged. */
 export const SKEW_WARNED_MS = 2_000;
 const MEASURE_EVERY_MS = 10_000;
 

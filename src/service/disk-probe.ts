@@ -6,10 +6,10 @@ import { createTicker, type Ticker } from "../engine/ticker.js";
 import { diskFullFor, reportDiskFree } from "../postgres.js";
 
 const EVERY_MS = 2_000;
-/** After a refusal, the disk counts as full at least this long. */
+/** Minimum time for which the disk counts as full after a refusal. */
 const HOLD_MS = 5_000;
 
-/** Probes while the disk is full, and only then. */
+/** Creates a probe that runs only while the disk is full. */
 export function createDiskProbe({ db, log }: { db: DataSource; log: Logger }): Ticker {
   async function probeDisk(): Promise<number> {
     const next = Date.now() + EVERY_MS;

@@ -10,11 +10,11 @@ import { createDiskSpace, type DiskSpace, UNLIMITED_SPACE } from "../engine/disk
 
 const MB = 2 ** 20;
 
-/** A disk answers in microseconds; the size of a database requires a look at all its files. */
+/** Intervals of the checks. The disk responds in microseconds; the size of a database requires reading the sizes of all its files. */
 const DISK_EVERY_MS = 1_000;
 const DATABASE_EVERY_MS = 10_000;
 
-/** Free bytes on the disk of the folder, or of its nearest existing parent. */
+/** Returns the free bytes on the disk of the folder, or of its nearest existing parent. */
 export async function freeUnder(folder: string): Promise<number> {
   let path = folder;
   while (!existsSync(path)) path = dirname(path);
@@ -22,7 +22,7 @@ export async function freeUnder(folder: string): Promise<number> {
   return bavail * bsize;
 }
 
-/** Logs when the disk of DATA_DIR is nearly full if the database is elsewhere: it has the media files and the keys. */
+/** Logs when the disk of DATA_DIR is nearly full if the database is elsewhere. The folder has the media files and the keys. */
 export function dataDirWatch({ databaseUrl, dataDir, diskFreeMinMb }: Config, log: Logger): DiskSpace {
   if (databaseUrl === null || diskFreeMinMb === 0) return UNLIMITED_SPACE;
   const minimumBytes = diskFreeMinMb * MB;

@@ -1,7 +1,7 @@
 /** Text for the person at the terminal when the service has started: addresses, and how to sign in first. The link is valid once. */
 import { addressesOf } from "../api/first-page.js";
 
-/** Browsers cannot open a wildcard address, and passkeys require a host name. */
+/** Returns a URL that a browser can open: it cannot open a wildcard address, and passkeys require a host name. */
 const toClickable = (url: string): string =>
   url.replace(/^(https?:\/\/)(127\.0\.0\.1|0\.0\.0\.0|\[::1?\])(?=[:/]|$)/, "$1localhost");
 

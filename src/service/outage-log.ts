@@ -8,7 +8,7 @@ import { createLog } from "../engine/log.js";
 import { isDiskFull } from "../postgres.js";
 
 const LINE_EVERY_MS = 60_000;
-/** When the database answers again, lost connections may still fail for a moment. An outage ends after this time without a failure. */
+/** Time without a failure after which an outage ends. When the database responds again, lost connections may still fail for a moment. */
 const QUIET_MS = 2_000;
 
 export interface OutageLog {
@@ -35,7 +35,7 @@ export function databaseProblem(error: unknown): string | null {
   return isDiskFull() ? "the database's disk is full" : "the database is away";
 }
 
-/** @param now a monotonic clock in milliseconds */
+/** @param now monotonic clock in milliseconds */
 export function createOutageLog(options: {
   level: string;
   problemOf?: (error: unknown) => string | null;

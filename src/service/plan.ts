@@ -14,7 +14,7 @@ export interface Clock {
   msUntil(time: number): number;
 }
 
-/** Inputs of a start: the configuration, the list of what to release at the stop, and the signals that end it. */
+/** Inputs of a start: the configuration, the resources to release when the service stops, and the signals that end it. */
 export interface Plan {
   config: Config;
   clock: Clock;
@@ -26,7 +26,7 @@ export interface Plan {
   parts: ServiceParts;
   server: Server;
   door: FrontDoor;
-  /** Aborts when the service is to stop, also during the start. */
+  /** Aborts when the service must stop, even during the start. */
   unwanted: AbortSignal;
   /** Aborts when the grace period of a stop is over. */
   impatience: AbortSignal;
@@ -35,7 +35,7 @@ export interface Plan {
 }
 
 export interface Opened {
-  /** The database without the pooler, for what needs a session. */
+  /** URL of the database without the pooler, for statements that need a session. */
   url: string;
   db: DataSource;
   notifications: Notifications;
@@ -44,7 +44,7 @@ export interface Opened {
 /** State of a runner. */
 export interface Work {
   places: () => { total: number; free: number; waiting: number };
-  /** False if runs wait although it has free slots. */
+  /** False if runs wait although the process has free slots. */
   taking: () => boolean;
 }
 

@@ -6,7 +6,7 @@ export class ReleaseStack {
 
   constructor(private readonly log: Logger) {}
 
-  /** A failed release is logged with its name; the others are still released. */
+  /** Adds a resource. A failed release is logged with its name; the others are still released. */
   add(name: string, release: () => unknown): void {
     this.stack.defer(async () => {
       this.log.debug({ part: name }, "stopping");

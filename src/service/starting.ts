@@ -36,16 +36,16 @@ import { createDiskProbe } from "./disk-probe.js";
 import { dataDirWatch, diskRoom, freeUnder } from "./disk-room.js";
 import type { Clock, Opened, Plan, Work } from "./plan.js";
 
-/** When the grace period was cut short, responses to the aborted requests are still written within this time. */
+/** Time within which responses to aborted requests are still written when the grace period was cut short. */
 const LAST_ANSWERS_MS = 1_000;
 
 /**
- * Browser contexts and documents of different apps that are created at the same time. Each keeps one core busy. The other cores stay free
- * for existing pages, however many apps need new ones.
+ * Number of browser contexts and documents of different apps that are created at the same time. Each keeps one core busy. The other cores
+ * stay free for existing pages, however many apps need new ones.
  */
 const OPENINGS = Math.max(1, Math.floor(availableParallelism() / 2));
 
-/** If a run waits longer although this process has a free slot, the process is not working correctly. */
+/** Time in milliseconds after which a process is faulty if a run still waits although the process has a free slot. */
 const WAIT_LIMIT_MS = 10_000;
 
 /** Starts the parts. Each method throws if the service is to stop meanwhile. */
@@ -80,7 +80,7 @@ export class Starting {
     return { url, db, notifications };
   }
 
-  /** Clock of all due times: the database's. */
+  /** Returns the clock of all due times, which is that of the database. */
   async clock(db: DataSource): Promise<{ clock: Clock; skewMs: () => number }> {
     const { clock, log, releases } = this.plan;
     const database = createDatabaseClock({ db, log });
@@ -95,7 +95,7 @@ export class Starting {
     return { clock: correctedClock(clock, database.skewMs), skewMs: database.skewMs };
   }
 
-  /** Sends traces; the last ones after everything else has stopped. */
+  /** Starts to send traces. The last ones are sent after everything else has stopped. */
   async tracing(): Promise<RequestTracing> {
     const { config, log, releases, unwanted } = this.plan;
     unwanted.throwIfAborted();
@@ -104,7 +104,7 @@ export class Starting {
     return tracing;
   }
 
-  /** Watches the free space of the database. */
+  /** Starts to watch the free space of the database. */
   async room(db: DataSource): Promise<DiskSpace> {
     const { config, log, releases } = this.plan;
     const room = diskRoom(config, db, log);
@@ -140,14 +140,14 @@ export class Starting {
     return browsers;
   }
 
-  /** Lease of this process. Without it, the process may not execute runs. */
+  /** Starts the lease of this process. Without it, the process may not execute runs. */
   async instance({ lease }: Operations): Promise<void> {
     this.plan.unwanted.throwIfAborted();
     await lease.start();
     this.plan.releases.add("instance", () => lease.stop());
   }
 
-  /** Store of media files. */
+  /** Starts the store of media files. */
   async media({ media }: Operations): Promise<void> {
     const { config, releases, unwanted } = this.plan;
     unwanted.throwIfAborted();
@@ -155,7 +155,7 @@ export class Starting {
     if (config.roles.has("api") || config.roles.has("scheduler")) await media.start();
   }
 
-  /** Builds the API. Returns the function that starts listening: it runs last, and listening ends first. */
+  /** Builds the API. Returns the function that starts listening: it is called last, and listening ends first. */
   async api(operations: Operations, tracing: RequestTracing, baseUrl: string): Promise<() => void> {
     const { config, log, measures, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
@@ -195,7 +195,7 @@ export class Starting {
     const sockets = createSockets({ ...shared, ...sources, runtimeUrl, readUpgrade, schema, documents });
     this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
-    // After all runs have ended: it forwards their requests.
+    // The API ends after all runs, because it forwards their requests.
     releases.add("door", () => door.open(null));
     return () => {
       server.on("upgrade", sockets.upgrade);
@@ -208,7 +208,7 @@ export class Starting {
     };
   }
 
-  /** Claims queued runs: at each notice of a queued run, and once a second, because notices can be lost. */
+  /** Claims queued runs at each notification of a queued run, and once a second, because notifications can be lost. */
   async work({ notifications }: Opened, { runs, dispatcher, debouncer }: Operations): Promise<Work> {
     const { config, log, releases, parts, door, impatience, unwanted } = this.plan;
     unwanted.throwIfAborted();
@@ -238,7 +238,7 @@ export class Starting {
     return { places: () => dispatcher.usage(), taking };
   }
 
-  /** Metrics of the whole service and of this process; every process reports them. */
+  /** Starts the metrics of the whole service and of this process, which every process reports. */
   metrics(
     { db }: Opened,
     { vitals }: Operations,

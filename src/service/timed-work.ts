@@ -9,7 +9,7 @@ import type { Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
 import type { Plan } from "./plan.js";
 
-/** How often each process checks whether alerts are due for evaluation. */
+/** Interval in milliseconds in which each process checks whether alerts must be evaluated. */
 const ALERTS_EVERY_MS = 5_000;
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
@@ -33,8 +33,8 @@ export async function startScheduler(
 }
 
 /**
- * Sends the messages in the outbox. Schedulers do this, because it needs no browser. If no scheduler is alive, the other processes send:
- * otherwise the alert that no scheduler is alive would not be sent.
+ * Sends the messages in the outbox. Schedulers do this, because it needs no browser. If no scheduler is alive, the other processes send.
+ * Otherwise the alert about the missing scheduler would not be sent.
  */
 export async function startMessages(
   plan: Plan,

@@ -1,7 +1,4 @@
-/**
- * Tests secret bindings from end to end: the code never receives their credentials, sealed keys stay sealed, and responses that echo a
- * value are masked.
- */
+/** Tests secret bindings from end to end: code receives no credentials, sealed keys stay sealed, and echoed values are masked. */
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -73,7 +73,7 @@ function ofClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Findi
   );
 }
 
-/** Lets PostgreSQL write to its disk, where this machine cannot look itself. */
+/** Lets PostgreSQL write to its disk, whose free space this machine may be unable to read. */
 async function ofDisk(client: Client): Promise<Finding> {
   try {
     await client.query("BEGIN");
@@ -129,11 +129,11 @@ async function ofLife(client: Client): Promise<Finding[]> {
   ];
 }
 
-/** The files of a database are in one store, which every API process uses. */
+/** Checks that the files of the database are in one store, which every API process uses. */
 async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Config): Promise<Finding[]> {
   if (!roles.has("api") && !roles.has("scheduler")) return [];
   const { rows } = await client.query<{ space: string; identity: string | null }>(
-    // A database that the next start migrates has no such column yet.
+    // A database that the next start migrates may lack this column.
     "SELECT space, to_jsonb(media_store)->>'identity' AS identity FROM media_store",
   );
   const { space, identity } = rows[0]!;
@@ -149,10 +149,10 @@ async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Con
   return [ill("media store", problem, remedy)];
 }
 
-/** Live processes that ignore X-Forwarded-For of a proxy. */
+/** Finds live processes that ignore X-Forwarded-For of a proxy. */
 async function ofProxy(client: Client): Promise<Finding> {
   const { rows } = await client.query<{ proxy: string | null }>(
-    // A database that the next start migrates has no such column yet.
+    // A database that the next start migrates may lack this column.
     `SELECT DISTINCT to_jsonb(instance)->>'ignored_proxy' AS proxy FROM instance
       WHERE lease_until >= now() AND to_jsonb(instance)->>'ignored_proxy' IS NOT NULL ORDER BY 1 LIMIT 5`,
   );
@@ -165,7 +165,7 @@ async function ofProxy(client: Client): Promise<Finding> {
   );
 }
 
-/** Every process that lives needs its connections at the same time. */
+/** Checks the connections: every live process needs its own at the same time. */
 async function ofConnections(client: Client, config: Config): Promise<Finding> {
   const [{ most }] = (await client.query<ConnectionFacts>(CONNECTION_FACTS)).rows as [ConnectionFacts];
   const living = await client.query<{ roles: Role[] }>(
@@ -185,7 +185,7 @@ const APP_USERS = `
                     AND data->>'by' = 'upgrade' AND (data->>'id')::int = source.id) AS "byUpgrade"
     FROM data_source AS source WHERE is_users ORDER BY 1, 2 LIMIT 20`;
 
-/* A hashed column is a sign of users, not a proof: it may also hold a secret that no page signs in by. */
+/* Data sources that pages cannot sign in by. A hashed column is a sign of users, not a proof, because it may also contain a secret. */
 const NOT_USERS = `
   SELECT app_id AS "appId", name FROM data_source WHERE hashed_columns <> '[]' AND NOT is_users ORDER BY 1, 2 LIMIT 20`;
 
@@ -227,7 +227,7 @@ async function examine(client: Client, config: Config): Promise<Finding[]> {
   ];
 }
 
-/** Looks at DATABASE_URL's, else at the embedded one that a service is running. Changes nothing in it. */
+/** Checks the database of DATABASE_URL, or the embedded one that a service is running. Changes nothing in it. */
 export async function database(config: Config): Promise<Finding[]> {
   const own = config.databaseDirectUrl ?? config.databaseUrl;
   const url = own ?? (await attachEmbeddedPostgres(config.dataDir));
@@ -240,12 +240,12 @@ export async function database(config: Config): Promise<Finding[]> {
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (isFull(error)) return [ill("connections", message, tooFewConnections(connectionsOf(config)))];
-    // The address holds a password.
+    // The URL contains a password, so it is not printed.
     const advice =
       "check DATABASE_URL: host, port, user, password, name of the database; and that the server takes connections from here";
     return [ill("database", `does not answer (${code ?? message})`, advice)];
   } finally {
-    // The finding is known; a connection that failed cannot be closed.
+    // The result is known; a connection that failed cannot be closed.
     await client.end().catch(() => undefined);
   }
 }

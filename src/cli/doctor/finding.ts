@@ -10,7 +10,7 @@ export interface Finding {
 export const well = (what: string, says: string): Finding => ({ what, says, advice: null });
 export const ill = (what: string, says: string, advice: string): Finding => ({ what, says, advice });
 
-/** Two lines where something is wrong, one where it is not. */
+/** Returns two lines for a problem, and one line otherwise. */
 export function written({ what, says, advice }: Finding): string {
   return advice === null ? `ok     ${what}: ${says}` : `WRONG  ${what}: ${says}\n       -> ${advice}`;
 }

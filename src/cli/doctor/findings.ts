@@ -6,7 +6,7 @@ import { browser, bundling, egress, folder, isolate, keyFile, node } from "./mac
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The settings, or their fault. */
+/** Returns the settings, or their fault. */
 function settings(environment: Environment | undefined): { config: Config | null; findings: Finding[] } {
   try {
     return { config: readConfig(environment), findings: [well("settings", "can be read")] };

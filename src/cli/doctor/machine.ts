@@ -15,7 +15,7 @@ import { type Finding, ill, well } from "./finding.js";
 
 const MB = 2 ** 20;
 const NODE = { major: 24, minor: 11 };
-/** For whom a file may be readable: its owner. */
+/** Permission bits of all users other than the owner of a file. */
 const OTHERS = 0o077;
 
 export function node(version = process.versions.node): Finding {
@@ -38,7 +38,7 @@ export async function isolate(): Promise<Finding> {
   }
 }
 
-/** The nearest folder that is there. */
+/** Returns the nearest existing folder. */
 function nearest(path: string): string {
   let folder = path;
   while (!existsSync(folder)) folder = join(folder, "..");
@@ -71,7 +71,7 @@ export async function folder({ dataDir, diskFreeMinMb }: Config): Promise<Findin
   ];
 }
 
-/** The address of every connection that a run makes. */
+/** Checks the local address of every connection that a run makes. */
 export async function egress({ egressAddress }: Config): Promise<Finding[]> {
   if (egressAddress === null) return [];
   if (await isLocalAddress(egressAddress)) return [well("egress", `${egressAddress} is an address of this machine`)];
@@ -94,7 +94,7 @@ export function keyFile({ dataDir, settingsKeys }: Config): Finding {
   return ill("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
 }
 
-/** True if packages of npm can be bundled in the room that they should have. */
+/** Checks whether npm packages can be bundled in the configured sandbox. */
 export async function bundling({ roles, npm }: Config): Promise<Finding> {
   if (!npm) return well("packages of npm", "are switched off");
   if (!roles.has("api")) return well("packages of npm", "are not bundled here: ROLES names no api");

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ACCESS_TABLE, type CallerRole, type Operation, SCOPES, type Scope } from "../../rules/access.js";
 import { code } from "./tables.js";
 
-/** Operations of resolvers and REST rows that name them through a helper. */
+/** Operations of resolvers and REST rows that refer to them through a helper. */
 const INDIRECT_OPERATIONS: Readonly<Record<string, readonly Operation[]>> = {
   runAction: ["runAction", "runDraft"],
   runActionWithResult: ["runAction", "runDraft"],
@@ -64,7 +64,7 @@ export const CALLERS_NOTE = `**Callers.** Each operation lists who may call it:
 - *server actions*: the code of a run on the server
 - *pages of the app*: the live app and the viewer for editors, with the token of the page`;
 
-/** Operations that all other callers can use as far as the app's access rules permit. */
+/** Operations that all other callers can use as far as the app's access rules allow. */
 const UNDER_RULES: readonly Operation[] = [
   "readEntries",
   "writeEntries",
@@ -87,11 +87,11 @@ function peopleOf(who: readonly CallerRole[]): CallerRole[] {
   return roles.slice(0, 1);
 }
 
-/** Items as a text: "a, b or c". */
+/** Joins items as a text: "a, b or c". */
 const oneOf = (items: readonly string[]): string =>
   items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} or ${items.at(-1)}`;
 
-/** API tokens in words: with one of the scopes, or without scopes. */
+/** Describes API tokens: with one of the scopes, or without scopes. */
 function apiTokens(scopes: readonly Scope[], withoutScopes: boolean): string[] {
   if (withoutScopes && scopes.length === SCOPES.length) return ["all API tokens"];
   if (withoutScopes && scopes.length === 0) return ["API tokens without scopes"];
@@ -108,7 +108,7 @@ const ROLE_NAMES: Partial<Record<CallerRole, string>> = {
   administrator: "administrators of the service",
 };
 
-/** The callers of operations as one line; "" if the resolver names none. */
+/** Returns the callers of operations as one line; "" if the resolver names none. */
 export function callersOf(operations: readonly Operation[]): string {
   const rules = operations.map((name) => ACCESS_TABLE[name]);
   const who = [...new Set(rules.flatMap((rule) => [...rule.who] as CallerRole[]))];

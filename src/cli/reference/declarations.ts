@@ -7,7 +7,7 @@ export interface Member {
   comment: string;
 }
 
-/** Text of a comment, without the marks of its lines. */
+/** Returns the text of a comment, without the marks of its lines. */
 const plainComment = (text: string): string =>
   text
     .replaceAll("/**", "")
@@ -18,7 +18,7 @@ const plainComment = (text: string): string =>
     .join(" ")
     .trim();
 
-/** The text without comments inside it. */
+/** Returns the text without its comments. */
 function withoutComments(text: string): string {
   const start = text.indexOf("/**");
   const end = text.indexOf("*/", start);

@@ -34,7 +34,7 @@ const EVENT_MEANINGS: Record<string, string> = {
   "email.validate": "A code was sent by e-mail.",
 };
 
-/** Types that the code makes of a verb or a kind. */
+/** Types that the code builds from an operation or a kind. */
 const COMPOSED_TYPES: Record<string, readonly string[]> = {
   "app.alert.${verb}": ["app.alert.create", "app.alert.update"],
   "media.${kind}.accessRules": ["media.file.accessRules", "media.folder.accessRules"],

@@ -1,4 +1,6 @@
-/** Bodies that the reference of the REST routes shows where their schema says too little, and values for fields of any type. */
+/**
+ * Sample bodies for routes whose schema says too little, and sample values for fields of any type, for the reference of the REST routes.
+ */
 
 const CODE = "async function execute({ payload }) { return payload.name; }";
 const ACTION = { name: "greet", active: true, triggers: [{ trigger: "manual" }], code: CODE };
@@ -23,7 +25,7 @@ const APP = "/v1/apps/{appId}";
 const V3 = "/v3/apps/{appId}";
 const DS = `${APP}/data-sources/{ds}`;
 
-/** By method and path of the OpenAPI document. */
+/** Bodies by method and path of the OpenAPI document. */
 export const BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${V3}/actions`]: ACTION,
   [`PUT ${V3}/actions/{id}`]: { description: "says hello", timeoutMs: 10_000 },
@@ -119,7 +121,7 @@ export const BODIES: Readonly<Record<string, unknown>> = {
   "POST /v1/auth/reset/confirm": { token: "the token of the link", passphrase: PASSPHRASE },
 };
 
-/** Routes whose body is the JSON of WebAuthn, which the browser makes. */
+/** Routes whose body is the JSON of WebAuthn, which the browser creates. */
 export const WEBAUTHN: readonly string[] = ["POST /v1/auth/passkeys", "POST /v1/auth/passkeys/sign-in"];
 
 /** Tokens in responses of routes that create another kind than an API token. */
@@ -128,7 +130,7 @@ export const TOKENS: Readonly<Record<string, string>> = {
   [`POST ${APP}/visitors`]: "svc_live_…",
 };
 
-/** Values of fields by their names, where the schema permits any value or any text. */
+/** Values of fields by their names, for schemas that allow any value or any text. */
 export const SAMPLES: Readonly<Record<string, unknown>> = {
   accessRules: [{ type: ["…"], allow: "all" }],
   code: CODE,

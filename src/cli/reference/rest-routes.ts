@@ -74,7 +74,7 @@ const SUMMARIES: Record<string, string> = {
   "POST /v1/apps/{appId}/ai/transcribe": "Transcribes speech.",
 };
 
-/** Routes that send or receive something else than JSON; they are not in the route table. */
+/** Routes that send or receive something other than JSON, which the route table lacks. */
 const OTHERS: readonly (readonly [route: string, meaning: string, page: string])[] = [
   ["POST /v1/apps/{appId}/data-sources/{ds}/import", "Imports a file of entries", "data-sources.md#writing"],
   ["GET /v1/apps/{appId}/data-sources/{ds}/export", "Exports all entries as a file", "data-sources.md#writing"],
@@ -92,10 +92,10 @@ const OTHERS: readonly (readonly [route: string, meaning: string, page: string])
 
 const SCALARS: Record<string, unknown> = { integer: 1, number: 1, boolean: true, string: "text", null: null };
 
-/** Stands for further fields. */
+/** Placeholder for further fields. */
 const MORE = { "…": "…" };
 
-/** A value of the schema's shape, for readers. */
+/** Returns a sample value of the schema's shape. */
 function exampleOf(schema: Schema, document: Document, depth = 0): unknown {
   if (schema.const !== undefined) return schema.const;
   if (schema.enum) return schema.enum[0];
@@ -110,7 +110,7 @@ function exampleOf(schema: Schema, document: Document, depth = 0): unknown {
   return SCALARS[type ?? ""] ?? MORE;
 }
 
-/** A field's example: one of its name, if its schema permits any value or any text. */
+/** Returns the sample of a field: one for its name if the schema allows any value or any text. */
 function fieldExample(name: string, schema: Schema, document: Document, depth: number): unknown {
   const example = exampleOf(schema, document, depth);
   const isVague = example === MORE || example === SCALARS["string"];

@@ -30,7 +30,7 @@ ${edges.join("\n")}
 ${tableRows.join("\n")}
 `;
 
-/** The page with its section "States" as the table of transitions has it. */
+/** Returns the page with its section "States" generated from the table of transitions. */
 export function withRunStates(page: string): string {
   const start = page.indexOf("## States");
   return page.slice(0, start) + STATES_SECTION + page.slice(page.indexOf("\n## ", start));

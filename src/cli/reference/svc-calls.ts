@@ -5,7 +5,7 @@ import { membersOf } from "./declarations.js";
 import { NAMESPACES, type NamespaceExample } from "./svc-examples.js";
 import { code, page, table } from "./tables.js";
 
-/** Statuses that every call to the service can reject with. */
+/** Statuses with which every call to the service can reject. */
 const EVERYWHERE_NOTE =
   "`UNAUTHORIZED`, `FORBIDDEN`, `REQUEST_INVALID`, `RATE_LIMIT_EXCEEDED`, `OVERLOADED`, `INTERNAL_ERROR` and `NETWORK_ERROR`";
 

@@ -9,11 +9,11 @@ export interface NamespaceExample {
   /** Package that the action lists; null if it needs none. */
   package: string | null;
   about: string;
-  /** Statuses beside those that every call can have. */
+  /** Statuses in addition to those that every call can have. */
   errors: readonly Status[];
-  /** Errors that are no status, in words. */
+  /** Errors without a status, in words. */
   otherErrors?: string;
-  /** Body of `execute`, with what it returns; null if a page shows it. */
+  /** Body of `execute`, with its return value; null if a page shows the example. */
   example: { code: string; result: unknown } | null;
   /** Page with tasks. */
   seeAlso: string;

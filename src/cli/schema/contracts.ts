@@ -1,11 +1,11 @@
-/** The three committed contracts in `schema/`, as the code makes them now. Writes nothing. */
+/** The three committed contracts in `schema/`, generated from the code. Writes nothing. */
 import { type GraphQLArgument, type GraphQLSchema, lexicographicSortSchema, printSchema } from "graphql";
 import type { DataSource } from "typeorm";
 import { createSchema, type Resolvers, rootFields } from "../../api/graphql/schema.js";
 import { dumpDatabase } from "./database-dump.js";
 import { errorTable } from "./error-table.js";
 
-/** By name, but for the arguments: their order is the contract's (section 5, `appId` first). */
+/** Sorts the schema by name, except for arguments, whose order is part of the contract (section 5, `appId` first). */
 function sortSchema(schema: GraphQLSchema): GraphQLSchema {
   const copy = lexicographicSortSchema(schema);
   const writtenOrder = new Map(
@@ -18,7 +18,7 @@ function sortSchema(schema: GraphQLSchema): GraphQLSchema {
   return copy;
 }
 
-/** File names in `schema/` with their content. `db` is a migrated database, `root` the checkout. */
+/** Returns file names in `schema/` with their content. `db` is a migrated database, `root` the checkout. */
 export async function contractFiles(db: DataSource, root: string): Promise<Record<string, string>> {
   // Types and arguments are the classes' own; no resolver is called.
   const schema = await createSchema({} as Resolvers);

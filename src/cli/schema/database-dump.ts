@@ -10,7 +10,7 @@ const TABLES = `
     FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
    ORDER BY c.relname COLLATE "C"`;
 
-/** Without its partitions, which the running service creates. */
+/** Table without its partitions, which the running service creates. */
 interface Table {
   oid: number;
   name: string;
@@ -28,7 +28,7 @@ const COLUMNS = `
     FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
    WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`;
 
-/* 'n': PostgreSQL 18 also stores NOT NULL as constraints; they are printed with their columns. */
+/* Selects constraints without type 'n': PostgreSQL 18 also stores NOT NULL as constraints, which are printed with their columns. */
 const SELECT_CONSTRAINTS = `
   SELECT 'CONSTRAINT ' || quote_ident(conname) || ' ' || pg_get_constraintdef(oid) AS line
     FROM pg_constraint WHERE conrelid = $1 AND contype NOT IN ('n', 't')

@@ -3,7 +3,7 @@ import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
 
-/** Statuses that nothing raises today, with the reasons why they stay. */
+/** Statuses that no code raises, with the reasons why they stay. */
 export const RESERVED_STATUSES: Partial<Record<Status, string>> = {};
 
 const PAGE_HEAD = `# Errors

@@ -1,4 +1,4 @@
-/** Actions of the server by name, for commands that name one. */
+/** Finds actions of the server by name, for commands that name one. */
 import type { Client } from "./client.js";
 import { CliError } from "./failure.js";
 

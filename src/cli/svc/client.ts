@@ -1,10 +1,10 @@
-/** HTTP client of the command line: one request of the service's API, its answer or its failure. */
+/** HTTP client of the command line: sends a request to the service's API, and returns the response or throws the failure. */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Environment, SavedToken, Target, TokenStore } from "./config.js";
 import { CliError, EXIT } from "./failure.js";
 
 const TIMEOUT_MS = 130_000;
-/** A token is renewed this long before it expires. */
+/** Time before its expiry at which a token is renewed. */
 const RENEW_BEFORE_MS = 30_000;
 /** Total time that a request waits for a service that answers 429 or 503 with Retry-After. */
 const WAIT_MAX_SECONDS = 60;
@@ -102,7 +102,7 @@ export class Client {
     return { status: response.status, headers: response.headers, body: parseJson(await response.text()) };
   }
 
-  /** Waits if the service asks to, which it does before it starts on a request. */
+  /** Sends a request. Waits if the service asks for it, which it does before it starts work on a request. */
   async #sendPatiently(method: string, address: string, request: Sent): Promise<Reply> {
     for (let waited = 0; ; ) {
       const reply = await this.#send(method, address, request);
@@ -139,7 +139,7 @@ export class Client {
   }
 }
 
-/** The saved form of an answer of /oauth/token. */
+/** Returns the saved form of a response of /oauth/token. */
 export const savedToken = (
   body: { access_token: string; refresh_token?: string; expires_in?: number },
   clientId: string,

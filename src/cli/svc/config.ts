@@ -1,4 +1,4 @@
-/** Where the command line finds its server, app and token: options, environment, svc.json, the saved sign-in. */
+/** Finds server, app and token of the command line: in options, environment, svc.json, or the saved sign-in. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -65,7 +65,7 @@ export function readTarget(cwd: string, env: Environment): Target {
   };
 }
 
-/** A saved sign-in: a token, and with OAuth how to renew it. */
+/** Saved sign-in: a token, and for OAuth the data to renew it. */
 export interface SavedToken {
   token: string;
   refreshToken?: string;

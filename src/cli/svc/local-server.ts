@@ -11,7 +11,7 @@ import type { Environment } from "./config.js";
 import { CliError } from "./failure.js";
 
 const PACKAGE = fileURLToPath(new URL("../../../../", import.meta.url));
-/** Below a project's root. */
+/** Folder below a project's root. */
 const DATA_FOLDER = join(".svc", "server");
 const CREDENTIALS_FILE = "credentials.json";
 const POLL_MS = 200;
@@ -25,7 +25,7 @@ export interface LocalServer {
   token: string;
   /** Rejects when the service ends by itself. */
   failed: Promise<never>;
-  /** Each further call shortens the grace period. */
+  /** Stops the service. Each further call shortens the grace period. */
   stop(): Promise<void>;
 }
 
@@ -53,7 +53,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** The command of `npm start` behind its set-up. */
+/** Returns the arguments of the command that `npm start` runs after its set-up. */
 function startArguments(): string[] {
   const { scripts } = JSON.parse(readFileSync(join(PACKAGE, "package.json"), "utf8")) as {
     scripts: { start: string };
@@ -118,7 +118,7 @@ export async function startLocalServer(
     cwd: PACKAGE,
     env,
     stdio: ["ignore", "pipe", "pipe"],
-    // A group of its own: Ctrl C reaches only this process, which then stops the service.
+    // A separate process group: Ctrl C reaches only this process, which then stops the service.
     detached: true,
   });
   const output = collectOutput(child);
@@ -128,7 +128,7 @@ export async function startLocalServer(
     if (isStopping) return new Promise<never>(() => undefined);
     throw new CliError(`the service ended: ${output().trim()}`);
   });
-  // Handled where `failed` is awaited, which may be later.
+  // The failure is handled where `failed` is awaited, which may be later.
   failed.catch(() => undefined);
   const stop = async () => {
     isStopping = true;

@@ -35,7 +35,7 @@ export interface Difference {
   patch: string;
 }
 
-/** Set by the service: two manifests that differ only there are the same. */
+/** Fields that the service sets. Two manifests that differ only in them count as equal. */
 const IGNORED = ["assets"];
 
 function sorted(value: unknown): unknown {
@@ -57,7 +57,7 @@ export interface Source {
 /** The source of an action; null if it has plain code. */
 export const sourceOf = ({ source }: Item): Source | null => (source as Source | null | undefined) ?? null;
 
-/** Files of an action, the action's own without its config block, whose fields are compared instead. */
+/** Returns the files of an action. The action's own file has no config block, because its fields are compared instead. */
 function filesText({ files }: Source): string {
   const names = Object.keys(files).sort();
   return names

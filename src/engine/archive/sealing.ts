@@ -30,7 +30,7 @@ const CHUNK_BYTES = 64 * 1024;
 const TAG_BYTES = 16;
 const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES;
 
-/** Each guess costs 128 MB and a third of a second. The parameters belong to the format, so that a file cannot demand more. */
+/** Parameters of scrypt. Each guess costs 128 MB and a third of a second. The format fixes them, so that a file cannot demand more. */
 const SCRYPT = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
 
 interface Keys {
@@ -47,7 +47,7 @@ async function keysOf(secret: Secret, salt: Buffer): Promise<Keys> {
   return { chunks: both.subarray(0, 32), check: both.subarray(32) };
 }
 
-/** Unique per key: the salt belongs to the file, the number to the chunk. */
+/** Returns the nonce of a chunk. It is unique for each key, because the salt belongs to the file and the number to the chunk. */
 function nonce(number: number, last: boolean): Buffer {
   const iv = Buffer.alloc(12);
   iv.writeUInt32BE(number, 7);

@@ -12,11 +12,11 @@ export interface Part {
   content: Buffer;
 }
 
-/** Largest part: readers hold a part in memory. */
+/** Maximum size of a part, because readers hold a part in memory. */
 export const PART_MAX_BYTES = 8 * 2 ** 20;
 const BLOCK = 512;
 const END = "end.json";
-/** Plain names between slashes, without `..`. */
+/** Matches plain names between slashes, without `..`. */
 const NAME = /^[a-z0-9_]+(?:\/[a-z0-9_]+)*(?:\.json)?$/;
 const NAME_MAX = 99;
 

@@ -25,7 +25,7 @@ export interface BlobStore {
   list(): AsyncIterable<BlobEntry>;
   /** Checks the store by writing and removing a blob. @throws the error of the store */
   check(): Promise<void>;
-  /** Identifies the store across processes. Created at the first call. */
+  /** Returns a text that identifies the store in all processes. The first call creates it. */
   identity(): Promise<string>;
   stop(): void;
 }
@@ -33,14 +33,14 @@ export interface BlobStore {
 /** A bucket and a folder in it. Credentials come from the usual AWS variables. */
 export interface Bucket {
   bucket: string;
-  /** Without slashes at both ends; empty for none. */
+  /** Prefix of keys without slashes at both ends; "" for none. */
   prefix: string;
-  /** null: Amazon's endpoint of the region. */
+  /** URL of the server; null for Amazon's endpoint of the region. */
   endpoint: string | null;
   region: string;
 }
 
-/** Identity of a bucket's store, the same in every process. */
+/** Returns the identity of a bucket's store, which is the same in every process. */
 export const bucketIdentity = ({ bucket, prefix, endpoint, region }: Bucket): string =>
   `s3:${endpoint ?? region}/${bucket}/${prefix}`;
 
@@ -57,7 +57,7 @@ export function checkBlobKey(key: string): string {
   throw new Error("a blob's key must be 32 hexadecimal digits");
 }
 
-/** The blob is not in the store although the database has it. */
+/** Error for a blob that is not in the store although the database has it. */
 export class BlobMissing extends Error {
   override readonly name = "BlobMissing";
 }

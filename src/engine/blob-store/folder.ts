@@ -17,13 +17,13 @@ async function syncFolder(path: string): Promise<void> {
   }
 }
 
-/** The file with the store's identity. */
+/** Returns the path of the file with the store's identity. */
 export const identityFile = (root: string, space: string): string => join(root, space, "store-id");
 
-/** @param root absolute */
+/** @param root absolute path */
 export function createFolderStore(root: string, space: string): BlobStore {
   const home = join(root, space);
-  /** Uses 256 folders, so that none has too many files. */
+  /** Returns the path of a blob. There are 256 folders, so that none has too many files. */
   const pathOf = (key: string) => join(home, checkBlobKey(key).slice(0, 2), key);
 
   async function put(key: string, path: string): Promise<void> {
@@ -49,7 +49,7 @@ export function createFolderStore(root: string, space: string): BlobStore {
       for (const name of await readdir(home).catch(() => [])) {
         if (!/^[0-9a-f]{2}$/.test(name)) continue;
         for (const key of await readdir(join(home, name))) {
-          // Removed since the folder was read.
+          // The file may have been removed since the folder was read.
           const found = isBlobKey(key) ? await stat(join(home, name, key)).catch(() => null) : null;
           if (found) yield { key, modifiedAt: found.mtimeMs };
         }

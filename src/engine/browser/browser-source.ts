@@ -4,10 +4,10 @@ import { type Connection, type ConnectionTransport, connect } from "puppeteer";
 /** Maximum time in which a browser starts. A run waits for a browser this long. */
 export const BROWSER_START_TIMEOUT_MS = 20_000;
 
-/** A browser in use: a local process, or a connection to a remote one. */
+/** Browser in use: a local process, or a connection to a remote one. */
 export interface Chromium {
   readonly connection: Connection;
-  /** null for a remote browser. */
+  /** Process ID; null for a remote browser. */
   readonly pid: number | null;
   /** Resolves when the process has ended and its folder is removed; for a remote browser, when the connection has closed. */
   readonly ended: Promise<void>;

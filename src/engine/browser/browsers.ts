@@ -22,7 +22,7 @@ import { type Generation, Supervisor, type SupervisorOptions } from "./superviso
 import { RememberedCode, type TrialOf, Trials } from "./trials.js";
 
 export interface BrowsersOptions extends SupervisorOptions {
-  /** One browser is kept running from each source. */
+  /** Sources of browsers. One browser is kept running from each source. */
   sources: readonly BrowserSource[];
 }
 
@@ -30,8 +30,8 @@ const ATTEMPTS_BEFORE_START = 3;
 const BROWSER_POLL_MS = 20;
 
 /**
- * Chooses the supervisor for a run: first those that have not failed it, then the one with the fewest active runs, then the one whose browser has
- * served the fewest. null if none has a browser.
+ * Chooses the supervisor for a run: first those that have not failed the run, then the one with the fewest active runs, then the one whose
+ * browser has served the fewest. Returns null if none has a browser.
  */
 function leastBusy(supervisors: readonly Supervisor[], tried: ReadonlySet<Supervisor>): Supervisor | null {
   const rank = (supervisor: Supervisor) => [
@@ -61,7 +61,7 @@ const trials = new Trials();
 /** Code that recently ended its page in a network isolate, or had too little stack there. It runs in a document. */
 const needDocument = new RememberedCode();
 
-/** Where a run is evaluated. `trialOf`: set if it is tried in `isolate` first. */
+/** Mode in which a run is evaluated. `trialOf` is set if it is tried in `isolate` first. */
 interface Placement {
   mode: Mode;
   trialOf: TrialOf | null;
@@ -114,7 +114,7 @@ async function runIn(
   const slot: PageKey = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
   generation.active += 1;
   try {
-    // The browser ended, or gave no page: the run goes to the next browser.
+    // The browser ended, or returned no page, so the run is repeated in the next browser.
     const page = await pool.acquire(slot).catch(() => null);
     if (page === null) return null;
     if (!page.ready) {
@@ -167,7 +167,7 @@ export class Browsers {
     this.supervisors = options.sources.map((source) => new Supervisor(source, options));
   }
 
-  /** The first running browser. */
+  /** Returns the first running browser. */
   private get first(): Chromium | null {
     return this.supervisors.find(({ current }) => current !== null)?.current?.chromium ?? null;
   }
@@ -207,12 +207,12 @@ export class Browsers {
     return this.first !== null;
   }
 
-  /** Number of active runs. */
+  /** Returns the number of active runs. */
   busy(): number {
     return this.supervisors.reduce((sum, supervisor) => sum + supervisor.busy(), 0);
   }
 
-  /** Number of running browsers, and of contexts: with a run, idle with a key, and opened in advance. */
+  /** Returns the number of running browsers, and of contexts: with a run, idle with a key, and opened in advance. */
   readonly figures = (): { up: number; serving: number; warm: number; spare: number } => {
     const contexts = this.supervisors.flatMap((supervisor) => supervisor.contexts());
     const sum = (kind: "serving" | "warm" | "spare") => contexts.reduce((total, counts) => total + counts[kind], 0);
@@ -220,13 +220,13 @@ export class Browsers {
     return { up, serving: sum("serving"), warm: sum("warm"), spare: sum("spare") };
   };
 
-  /** Sandbox state of the first running browser's processes; null for a remote browser. */
+  /** Returns the sandbox state of the first running browser's processes; null for a remote browser. */
   async sandbox(): Promise<SandboxProof | null> {
     const { first } = this;
     return first === null ? null : proveSandbox(first);
   }
 
-  /** Process id of that browser; null if there is none, or if it is remote. */
+  /** Returns the process ID of that browser; null if there is none, or if it is remote. */
   pid(): number | null {
     return this.first?.pid ?? null;
   }
@@ -247,7 +247,7 @@ export class Browsers {
     for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
       if (request.signal?.aborted) return cancelledBeforeStart();
       if (!(await waitForBrowser(supervisors))) break;
-      // Chosen and counted without a pause, so that concurrent runs are spread.
+      // The supervisor is chosen and counted without an await in between, so that concurrent runs are spread.
       const supervisor = leastBusy(supervisors, tried);
       if (!supervisor?.current) continue;
       const outcome = await runIn(supervisor, supervisor.current, request, mode);

@@ -5,8 +5,8 @@ import { isIP } from "node:net";
 const HEAP_MAX_MB = 384;
 
 /**
- * Each run has new function objects, so optimized code serves only that run. It is worth its cost after a few thousand calls, and not because an
- * earlier run on the same thread made many.
+ * Flag that optimizes code later. Each run has new function objects, so optimized code serves only this run. It is worth its cost after a
+ * few thousand calls within the run, not because an earlier run on the same thread made many calls.
  */
 const OPTIMIZED_LATER =
   "--no-profile-guided-optimization --invocation-count-for-maglev=4000 --invocation-count-for-maglev-osr=1000";
@@ -29,24 +29,27 @@ const FEATURES_OFF = [
 ];
 
 /**
- * The first gives the audio process a sandbox. With the second, HSTS changes only navigations of a page, not what it loads, until run-requests.ts
- * clears it.
+ * Features that are on. The first gives the audio process a sandbox. With the second, HSTS changes only navigations of a page, not what it
+ * loads, until run-requests.ts clears it.
  */
 const FEATURES_ON = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
 
-/** Storage buckets are not part of the usage that traces.ts checks. WebGPU draws in 3D. */
+/** Features of Blink that are off. Storage buckets are not part of the usage that traces.ts checks. WebGPU draws in 3D. */
 const BLINK_FEATURES_OFF = ["StorageBuckets", "WebGPU"];
 
 /** Enables ShadowRealm: a new global scope for each run at a fifth of the cost of any other. */
 const REALM_FLAG = "--harmony-shadow-realm";
 /**
- * V8 collects garbage in one step. Otherwise it reports the last step to Chromium, which traps if the code of a realm is running. The platform's
- * own objects are still swept in steps, which are reported when the next collection starts. So the first collection starts late: few runs have
- * two before they wait for anything.
+ * Flags for realms. V8 collects garbage in one step. Otherwise it reports the last step to Chromium, which aborts if the code of a realm is
+ * running. The platform's own objects are still swept in steps, which are reported when the next collection starts. So the first collection
+ * starts late: few runs have two before they wait for anything.
  */
 const REALM_SAFETY_FLAGS = ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"];
 
-/** A new frame host for every navigation takes a third of its time. The document and its global are new without it. */
+/**
+ * Features that are too slow: a new frame host for every navigation takes a third of its time. The document and its global are new without
+ * it.
+ */
 const COSTLY_FEATURES = ["RenderDocument"];
 
 const HOST_RULES = "--host-resolver-rules";
@@ -65,7 +68,7 @@ const WITHOUT_SANDBOX = [
 ];
 
 const CONTAINMENT = [
-  // A context without a proxy port reaches nothing: port 9 refuses.
+  // A context without a proxy port reaches nothing, because no server listens on port 9.
   "--proxy-server=http://127.0.0.1:9",
   "--proxy-bypass-list=<-loopback>",
   // Each build supports only one of the two names. Without the flag, WebRTC sends UDP past the proxy.
@@ -102,7 +105,7 @@ const CONVENIENCE = [
   "--disable-backgrounding-occluded-windows",
   "--disable-renderer-backgrounding",
   "--mute-audio",
-  // No user can interact with the page before it plays sound.
+  // Sound may play without a user, because no user can interact with the page.
   "--autoplay-policy=no-user-gesture-required",
   "--no-default-browser-check",
   "--password-store=basic",
@@ -110,7 +113,7 @@ const CONVENIENCE = [
   "--no-startup-window",
 ];
 
-/** All flags except those for the connection and the profile folder. @param egressHost address at which the proxy ports listen */
+/** Returns all flags except those for the connection and the profile folder. @param egressHost address at which the proxy ports listen */
 export function browserFlags(egressHost: string): string[] {
   return [
     ...CONTAINMENT,
@@ -125,7 +128,7 @@ export function browserFlags(egressHost: string): string[] {
 
 const nameOf = (flag: string): string => flag.split("=", 1)[0]!;
 
-/** Reads flags as Chromium does: the last one of a name counts. Its reports quote values only on Windows. */
+/** Reads flags as Chromium does: the last flag of a name counts. Chromium reports quoted values only on Windows. */
 function readSwitches(commandLine: string): Map<string, string> {
   const parts = commandLine.replaceAll('"', "").split(/ (?=--)/);
   return new Map(parts.map((part) => [nameOf(part).trim(), part.trim()]));
@@ -142,8 +145,8 @@ function allowsOtherHosts(value: string | undefined, egressHost: string): boolea
 }
 
 /**
- * Flags that a browser's command line lacks for untrusted code, and flags that it must not have. Further features may be disabled, further
- * addresses allowed, and further flags passed to V8.
+ * Returns flags that a browser's command line lacks for untrusted code, and flags that it must not have. Further features may be disabled,
+ * further addresses allowed, and further flags passed to V8.
  */
 export function containmentFaults(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);

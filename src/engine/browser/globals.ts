@@ -13,7 +13,7 @@ const LANGUAGE =
 
 /** Classes of the platform that a network isolate has by name (in-page/host-platform.ts). */
 export const HOST_CLASSES: readonly string[] = ["Headers", "Request", "Response", "Blob", "File", "FormData"];
-/** Classes of the platform whose objects it has, but not their names. */
+/** Classes of the platform whose objects a network isolate has, but not their names. */
 export const UNNAMED_HOST_CLASSES: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
 /** Other globals of a network isolate. */
 const PLATFORM =
@@ -45,7 +45,7 @@ export const REQUESTING_GLOBAL = "fetch";
 const INERT = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
- * A name with a stand-in (in-page/stand-ins.ts), and its kind: a value that can be stored and compared, a clock, the global object itself
+ * Name with a stand-in (in-page/stand-ins.ts), and its kind: a value that can be stored and compared, a clock, the global object itself
  * (`scope`), the known members of `navigator`, or a getter that throws (`refused`).
  */
 export type StandIn = readonly [
@@ -88,7 +88,10 @@ const DOCUMENT_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string, StandIn[
   ["navigator", "navigator"],
 ]);
 
-/** Stand-ins in a trial of a document: for the usual globals and for `names`. A document has too many globals to replace each in every run. */
+/**
+ * Returns stand-ins in a trial of a document: for the usual globals and for `names`. A document has too many globals to replace each in
+ * every run.
+ */
 export const documentStandIns = (names: readonly string[]): StandIn[] =>
   [...new Set([...OF_EVERY_DOCUMENT, "navigator", ...names])]
     .filter((name) => !ISOLATE_GLOBALS.includes(name))

@@ -1,4 +1,6 @@
-/** Uses of globals that a network isolate does not support: such code runs in a document. Analyzes parsed code for mode.ts. */
+/**
+ * Detects uses of globals that a network isolate does not support, so that such code runs in a document. Analyzes parsed code for mode.ts.
+ */
 import type { AnyNode, Identifier, Literal, Program } from "acorn";
 import { fullAncestor } from "acorn-walk";
 
@@ -13,7 +15,10 @@ const HEAVY = new Set(
   ).split(" "),
 );
 const READERS = ["getReader", "ReadableStreamDefaultReader", "ReadableStreamBYOBReader"];
-/** Addresses of blobs belong to the worker, and a body is no byte stream (`getReader({ mode: "byob" })`). */
+/**
+ * Members that a network isolate does not support: addresses of blobs would belong to the worker, and a body is not a byte stream
+ * (`getReader({ mode: "byob" })`).
+ */
 const UNSUPPORTED_MEMBERS = ["createObjectURL", "revokeObjectURL"];
 const UNSUPPORTED_TEXT = "byob";
 const LOOPS = ["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"];
@@ -46,7 +51,7 @@ function isUsedOnce(path: readonly AnyNode[]): boolean {
   return makesOne && !mayRepeat(path);
 }
 
-/** Names of the members that a node reads. */
+/** Returns the names of the members that a node reads. */
 function membersRead(node: AnyNode): string[] {
   if (node.type === "MemberExpression") return node.property.type === "Identifier" ? [node.property.name] : [];
   if (node.type !== "ObjectPattern") return [];

@@ -18,11 +18,14 @@ import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS, PERFORMANCE_MEMBERS, REQUESTI
 import { exceedsNetworkIsolate } from "./isolate-limits.js";
 import type { Mode } from "./run.js";
 
-/** Longer code runs in a document. The time of the analysis grows faster than the code, and it blocks the process. */
+/**
+ * Maximum length of code that is analyzed. Longer code runs in a document. The time of the analysis grows faster than the code, and it
+ * blocks the process.
+ */
 export const ANALYZED_MAX_CHARACTERS = 16_384;
-/** Ways to globals that the code does not name. */
+/** Names with which code can reach globals that it does not name. */
 const DYNAMIC = ["globalThis", "eval", "eval()", "Function"];
-/** Names that a mode has only in part: code must name the member. */
+/** Names of which a mode has only some members, so code must name the member. */
 const PARTIAL = PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
 
 const named = (names: readonly string[]) => new Set(names.filter((name) => !DYNAMIC.includes(name)));
@@ -43,7 +46,7 @@ export type NeedsOfCode = (code: string, defined?: readonly string[]) => CodeNee
 
 const DOCUMENT: CodeNeeds = { mode: "document", network: true };
 
-/** Globals of a document that the package `globals` does not list. */
+/** Matches globals of a document that the package `globals` does not list. */
 const FURTHER =
   /webkit|^(FinalizationRegistry|AnimationTrigger|BeforeInstallPromptEvent|captureEvents|releaseEvents)$/i;
 const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
@@ -53,7 +56,7 @@ export function isOfDocuments(name: string): boolean {
   return !IDENTIFIER.test(name) || Object.hasOwn(browserGlobals.browser, name) || FURTHER.test(name);
 }
 
-/** Those of them that Chromium has. A text may contain any number of other matches. */
+/** Those of these names that Chromium has. A text may contain any number of other matches. */
 const FURTHER_OF_CHROMIUM = new Set(
   (
     "webkitURL webkitRTCPeerConnection webkitMediaStream WebKitMutationObserver WebKitCSSMatrix webkitSpeechRecognitionError " +
@@ -63,14 +66,14 @@ const FURTHER_OF_CHROMIUM = new Set(
   ).split(" "),
 );
 
-/** A word, or an escape sequence, which is not the start of a word. */
+/** Matches a word, or an escape sequence, which is not the start of a word. */
 const WORD = /\\.|[A-Za-z_$][\w$]*/g;
 
-/** Texts whose names are cached. */
+/** Maximum number of texts whose names are cached. */
 const CACHED_TEXTS_MAX = 1_000;
 const namesByContent = new LRUCache<string, readonly string[]>({ max: CACHED_TEXTS_MAX });
 
-/** Globals of a document that occur in a script, in code, strings or comments. `content` identifies the text for the cache. */
+/** Returns the globals of a document that occur in a script, in code, strings or comments. `content` identifies the text for the cache. */
 export function documentNamesIn(source: string, content?: string): readonly string[] {
   const known = content === undefined ? undefined : namesByContent.get(content);
   if (known !== undefined) return known;
@@ -81,8 +84,8 @@ export function documentNamesIn(source: string, content?: string): readonly stri
 }
 
 /**
- * Needs of a package by the globals that it names. Libraries check for globals that no browser has, and name the global object: neither
- * counts. A direct `eval` needs a document, since an isolate's `eval` does not see the scope of the call.
+ * Returns the needs of a package by the globals that it names. Libraries check for globals that no browser has, and name the global object:
+ * neither counts. A direct `eval` needs a document, because an isolate's `eval` does not see the scope of the call.
  */
 export function needsOfNames(names: readonly string[]): CodeNeeds {
   const needed = names.filter((name) => !DYNAMIC.includes(name) && isOfDocuments(name));
@@ -120,12 +123,12 @@ function needsOfCode(code: string, defined: readonly string[]): CodeNeeds {
     if (!isolate || (isolate.mode === "network-isolate" && exceedsNetworkIsolate(program))) return DOCUMENT;
     return { mode: isolate.mode, network: used.includes(REQUESTING_GLOBAL) };
   } catch {
-    // Code that does not parse fails in the document, with the browser's own message.
+    // Code that cannot be parsed fails in the document, with the browser's own message.
     return DOCUMENT;
   }
 }
 
-/** Globals that the code uses. A member of `performance` that an isolate has counts as a name of its own. */
+/** Returns the globals that the code uses. A member of `performance` that an isolate has counts as a separate name. */
 function undeclaredNames(program: Program): string[] {
   const members = new Map<unknown, string>();
   fullAncestor(program, (node) => {
@@ -142,7 +145,10 @@ function undeclaredNames(program: Program): string[] {
   return globalScope!.through.map(({ identifier }) => members.get(identifier) ?? identifier.name);
 }
 
-/** True if the code may use globals that it does not name: by modules, by `this` as the global object, or by functions made from text. */
+/**
+ * True if the code may use globals that it does not name: by modules, by `this` as the global object, or by functions that are created from
+ * text.
+ */
 function reachesBeyond(program: Program): boolean {
   let isReached = false;
   fullAncestor(program, (node, _state, ancestors) => {
@@ -174,7 +180,7 @@ function keyOf({ key }: Property | AssignmentProperty): unknown {
   return key.type === "Literal" ? key.value : undefined;
 }
 
-/** True if `this` is an object: in a class, or in a method of an object. */
+/** True if `this` is an object, as in a class, or in a method of an object. */
 function isObjectThis(ancestors: readonly AnyNode[]): boolean {
   const index = ancestors.findLastIndex(
     ({ type }) => type === "FunctionDeclaration" || type === "FunctionExpression" || type === "ClassBody",

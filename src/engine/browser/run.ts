@@ -11,9 +11,10 @@ export interface ConsoleLine {
 }
 
 /**
- * A script as text, or as the address from which a document loads it. `mode`: the cheapest mode that has all that the script names; default
- * `document`. `defines`: the global that later scripts use. `content`: identifies the text, so that a page that stores it is not sent it
- * again. `canBeTried`: runs with it may be tried in `isolate` first (trials.ts). `network`: false if it makes no requests.
+ * Script as text, or as the address from which a document loads it. `mode` is the cheapest mode that has everything that the script names;
+ * default `document`. `defines` is the global that later scripts use. `content` identifies the text, so that a page that stores it does not
+ * receive it again. `canBeTried` is true if runs with it may be tried in `isolate` first (trials.ts). `network` is false if it makes no
+ * requests.
  */
 export type PageScript =
   | {
@@ -54,7 +55,7 @@ export interface ServiceAnswer {
   status: number;
   headers: Readonly<Record<string, string>>;
   text: AsyncIterable<string>;
-  /** True if the page is to receive each part when it arrives. */
+  /** True if the page receives each part as soon as it arrives. */
   isLive?: boolean;
 }
 
@@ -88,9 +89,11 @@ export const DEFAULT_SOURCE_NAME = "action.js";
 export interface PageRun {
   /** Default: the cheapest mode that has all that the source and the packages name. */
   mode?: Mode;
-  /** Set in a trial in `isolate`: the mode whose other globals have stand-ins there. Using a stand-in ends the run with the cause `retry`. */
+  /**
+   * Set in a trial in `isolate`: the mode whose other globals have stand-ins there. Using a stand-in ends the run with the cause `retry`.
+   */
   trialOf?: Mode;
-  /** false: the run makes no requests. Default true; `isolate` never has a network. */
+  /** False if the run makes no requests. Default true. `isolate` never has a network. */
   network?: boolean;
   /** Runs with the same key may use one browser context in turn. Two keys never share one. */
   isolationKey: string;

@@ -10,9 +10,9 @@ import { LaunchWatch } from "./watch/launches.js";
 
 export interface SupervisorOptions {
   log: Logger;
-  /** Opens the network connection of one context. null: runs have no network. */
+  /** Opens the network connection of one context. Null if runs have no network. */
   openProxyPort: (() => Promise<ProxyPort>) | null;
-  /** Queue for opening contexts and documents, shared by all browsers; default: no queue. */
+  /** Queue for opening contexts and documents, shared by all browsers; by default no queue. */
   openings?: Openings;
   /** Contexts opened in advance; default 2. */
   spares?: number;
@@ -37,11 +37,12 @@ export interface Generation {
 }
 
 /**
- * The browser's own processes grow by 2 MB in 30,000 runs in an isolate, by 15 MB in 12,000 with a document, by 12 MB with 1,000 contexts.
- * watch/memory.ts detects faster growth. After a replacement each app needs a new context: up to half a second on a busy machine.
+ * Number of runs after which a browser is replaced. The browser's own processes grow by 2 MB in 30,000 runs in an isolate, by 15 MB in
+ * 12,000 with a document, by 12 MB with 1,000 contexts. watch/memory.ts detects faster growth. After a replacement, each app needs a new
+ * context: up to half a second on a busy machine.
  */
 const RUNS_PER_BROWSER = 50_000;
-/** Wait after a failed start; doubles with each failure. A failed start costs a fifth of a second of processor time. */
+/** Wait in milliseconds after a failed start. It doubles with each failure. A failed start costs a fifth of a second of processor time. */
 const BACKOFF_FIRST_MS = 100;
 const BACKOFF_MAX_MS = 1_000;
 const WITHOUT_QUEUE: Openings = { enter: async () => () => undefined };
@@ -177,7 +178,7 @@ export class Supervisor {
     this.lastFault = fault.message;
   }
 
-  /** Active runs, including those in browsers that are being replaced. */
+  /** Returns the number of active runs, including those in browsers that are being replaced. */
   busy(): number {
     return [...this.generations].reduce((sum, { active }) => sum + active, 0);
   }
@@ -205,7 +206,7 @@ export class Supervisor {
 
   async stop(): Promise<void> {
     this.stopping.abort();
-    // Browsers first, including one that is starting: its start waits for the browser's answers.
+    // Browsers are stopped first, including one that is starting, because its start waits for the browser's responses.
     await Promise.all([...this.generations].map(({ chromium }) => chromium.stop()));
     await this.starting?.catch(() => undefined);
   }

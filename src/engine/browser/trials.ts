@@ -7,7 +7,10 @@ import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { type ConsoleLine, hasOverflowed, type Mode, type PageOutcome, type PageRun, type PageScript } from "./run.js";
 
-/** Size of the memory by app, so that no app displaces the entries of another, and lifetime of an entry: the machine may only have been busy. */
+/**
+ * Maximum number of apps whose code is remembered, so that no app displaces the entries of another, and lifetime of an entry: the machine
+ * may only have been busy.
+ */
 const REMEMBERED_APPS = 1_000;
 const REMEMBERED_PER_APP = 100;
 const REMEMBERED_MS = 600_000;
@@ -39,7 +42,7 @@ function areSearchable(packages: readonly PageScript[]): boolean {
   return lengths.reduce((sum, length) => sum + length, 0) <= LOOKED_THROUGH_CHARACTERS;
 }
 
-/** A failure in a trial of a document does not count: a name that is put together at run time has no stand-in. */
+/** True for a failure in a trial of a document, which does not count: a name that is built at run time has no stand-in. */
 const failedInDocumentTrial = (ended: PageOutcome, trialOf: TrialOf): boolean =>
   trialOf === "document" && !ended.ok && ended.cause === "script";
 

@@ -1,6 +1,6 @@
 /**
- * The process that opens unchecked packages: it reads their archives from standard input, writes one
- * script or an error to descriptor 3, and ends. It has no environment, no network and no file that it may write.
+ * Process that opens unchecked packages: it reads their archives from standard input, writes one script or an error to descriptor 3, and
+ * ends. It has no environment, no network and no writable file.
  */
 
 import { createWriteStream } from "node:fs";
@@ -14,7 +14,7 @@ import { makeScript } from "./make-script.js";
 import { readRepository } from "./project/git-project.js";
 import { makeSourceScript } from "./source-script.js";
 
-/** Declarations that are larger than this are left out. */
+/** Size above which declarations are left out. */
 const DECLARATIONS_MAX_BYTES = 16 * 1024 * 1024;
 
 async function standardInput(): Promise<Buffer> {

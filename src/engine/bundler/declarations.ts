@@ -7,7 +7,7 @@ import enhancedResolve from "enhanced-resolve";
 import type { FileTree } from "./file-tree.js";
 import type { GlobalName } from "./global-name.js";
 
-/** More files would slow down the editors of the package's users. */
+/** Maximum number of files. More would slow down the editors of the package's users. */
 const FILES_MAX = 600;
 const MAX_BYTES = 1024 * 1024;
 /** Maximum number of module names in all files. */
@@ -15,7 +15,7 @@ const NAMED_MAX = 3_000;
 
 const PACKAGE = /^(?:@[^/]+\/)?[^/]+/;
 const DECLARATION = /\.d\.[cm]?ts$/;
-/** The declaration file that is beside a module, under the same name. */
+/** Extensions of the declaration file beside a module with the same name. */
 const BESIDE: readonly [RegExp, string][] = [
   [/\.mjs$/, ".d.mts"],
   [/\.cjs$/, ".d.cts"],
@@ -109,7 +109,7 @@ function globalType(namespace: boolean): string {
   return `type All = typeof import("./1");\nexport type Value = ${value};\n`;
 }
 
-/** The files in the order in which they were reached, and the text of each, which refers to others by number. */
+/** Files in the order in which they were reached, and the text of each, which refers to others by number. */
 class Declared {
   readonly texts: string[] = [];
   private readonly paths: string[] = [];

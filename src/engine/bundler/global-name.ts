@@ -3,7 +3,7 @@ import { type AnyNode, type Program, parse } from "acorn";
 import { simple } from "acorn-walk";
 import globals from "globals";
 
-/** The source of a global name, which decides what value it has. */
+/** Global name of a package, and its source, which decides what value it has. */
 export interface GlobalName {
   name: string;
   /** True if the global holds all exports even if there is a default export. */

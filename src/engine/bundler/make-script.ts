@@ -26,7 +26,7 @@ export interface Placed {
 
 export interface Script {
   source: string;
-  /** The property of the global object that it sets. */
+  /** Property of the global object that the script sets. */
   global: string;
   /** Global names that it uses (used-names.ts). */
   names: string[];
@@ -42,7 +42,7 @@ const NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
 
 const OF_NODE = "process";
-/** The values that bundlers for browsers use for these names; module loaders are not looked for. */
+/** Values that bundlers for browsers use for these names. */
 const DEFINED = {
   [`${OF_NODE}.env.NODE_ENV`]: '"production"',
   [`${OF_NODE}.browser`]: "true",

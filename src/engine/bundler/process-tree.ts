@@ -8,7 +8,7 @@ async function childrenOf(pid: number): Promise<number[]> {
   return children.split(" ").filter(Boolean).map(Number);
 }
 
-/** Processor time of a process and its children, in seconds; Infinity if the machine does not report it. */
+/** Returns the processor time of a process and its children in seconds; Infinity if the machine does not report it. */
 export async function processorTimeOf(pid: number): Promise<number> {
   try {
     const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), childrenOf(pid)]);
@@ -24,7 +24,7 @@ export async function processorTimeOf(pid: number): Promise<number> {
   }
 }
 
-/** Resident memory of a process and its children, in bytes; 0 if the machine does not report it. */
+/** Returns the resident memory of a process and its children in bytes; 0 if the machine does not report it. */
 export async function memoryOf(pid: number): Promise<number> {
   try {
     const [status, children] = await Promise.all([readFile(`/proc/${pid}/status`, "utf8"), childrenOf(pid)]);

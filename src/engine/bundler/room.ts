@@ -14,7 +14,10 @@ const PRIORITY = 10;
 const NOBODY = { uid: 64_051, gid: 64_051 };
 /** A shell sets the limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
 const LIMITED = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
-/** In its own namespaces the process has only an empty network, and cannot read the memory or environment of the service's process. */
+/**
+ * Command that gives the process its own namespaces. There it has only an empty network, and cannot read the memory or environment of the
+ * service's process.
+ */
 export const APART: readonly string[] = ["unshare", "--user", "--net", "--"];
 /**
  * Landlock removes every right to write, create and delete files, including the service's own, which may have the same
@@ -28,19 +31,22 @@ my $rules = syscall 444, $rights, 8, 0;
 exit 1 if $rules < 0 || syscall(446, $rules, 0) != 0;
 exec @ARGV`;
 const SEALED = ["--no-new-privs", "perl", "-e", SEAL];
-/** Root outside a user namespace could read the memory and environment of the service's process. */
+/**
+ * Options that remove the rights of root, because root outside of a user namespace could read the memory and environment of the service's
+ * process.
+ */
 const POWERLESS = ["--bounding-set=-all", "--inh-caps=-all"];
 const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
-/** V8 collects the bundler's garbage before the limit ends the process. */
+/** Environment of the process. V8 collects the bundler's garbage before the limit ends the process. */
 const ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
 
-/** One way to start the process, and which protections it has. */
+/** One way to start the process, with its protections. */
 export interface Room {
   /** Commands that start the next command with fewer rights. */
   walls: readonly string[];
   isApart: boolean;
   isSealed: boolean;
-  /** null: the account of the service. */
+  /** Account of the process; null for that of the service. */
   account: typeof NOBODY | null;
 }
 

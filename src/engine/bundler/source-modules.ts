@@ -4,7 +4,7 @@ import { PackageFault } from "./fault.js";
 
 const EXTENSIONS = ["", ".ts", ".tsx", ".js", ".jsx", ".mts", ".mjs", ".json"];
 const INDEX = ["/index.ts", "/index.tsx", "/index.js", "/index.jsx"];
-/** TypeScript lets authors import a module by the name of its compiled file. */
+/** Source extensions by the extension in an import, because TypeScript lets authors import a module by the name of its compiled file. */
 const WRITTEN: Record<string, readonly string[]> = { ".js": [".ts", ".tsx"], ".jsx": [".tsx"], ".mjs": [".mts"] };
 
 /** Index after the JSON string that begins at `start`; the end of the text if it is not closed. */

@@ -1,12 +1,12 @@
 /** Private items of an ISO base media file, such as HEIC and AVIF: Exif and XMP are overwritten in place. Offsets stay unchanged. */
 
-/** An Exif item: where its TIFF begins, then a TIFF without entries. */
+/** Exif item with the position of its TIFF, then a TIFF without entries. */
 const EMPTY_EXIF = Buffer.from("\0\0\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0", "latin1");
 const DEPTH_MAX = 4;
 
 interface Box {
   type: string;
-  /** Of the box itself; `start` is where its content begins. */
+  /** Position of the box itself; `start` is where its content begins. */
   at: number;
   start: number;
   end: number;
@@ -26,13 +26,13 @@ function* boxesIn(file: Buffer, from: number, to: number): Generator<Box> {
   }
 }
 
-/** A number of `bytes` bytes, and where it ends. */
+/** Reads a number of `bytes` bytes. Returns it with the position after it. */
 function numberAt(file: Buffer, at: number, bytes: number): number {
   if (bytes === 0) return 0;
   return bytes === 8 ? Number(file.readBigUInt64BE(at)) : file.readUIntBE(at, bytes);
 }
 
-/** The ids of items that hold Exif or XMP. */
+/** Returns the IDs of items that contain Exif or XMP. */
 function privateItems(file: Buffer, { start, end }: Box): Map<number, string> {
   const found = new Map<number, string>();
   const version = file[start]!;
@@ -118,7 +118,7 @@ function blankIn(file: Buffer, from: number, to: number, depth: number): void {
   }
 }
 
-/** The same file; `file` itself is changed. @throws RangeError where a box points beyond it */
+/** Removes private items. Changes and returns `file` itself. @throws RangeError if a box points beyond the file */
 export function withoutPrivateItems(file: Buffer): Buffer {
   blankIn(file, 0, file.length, 0);
   return file;

@@ -1,6 +1,6 @@
 /**
- * The process that decodes untrusted pictures: reads one from standard input, writes frames to descriptor 3, and ends. It has no
- * environment, no file, no network and no second picture.
+ * Process that decodes untrusted pictures: reads one from standard input, writes frames to descriptor 3, and ends. It has no environment,
+ * no file, no network and no second picture.
  */
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
@@ -9,12 +9,12 @@ import type { FrameHeader, Job } from "../pictures.js";
 import { DamagedPicture, withoutPrivateMetadata } from "./private-metadata.js";
 
 const DECODERS = ["Jpeg", "Png", "Webp", "Nsgif", "Heif", "Tiff"];
-/** Decoding many pictures is slow already; encoding AVIF at best quality takes seconds. */
+/** Effort of the AVIF encoder. Decoding many pictures is slow already; encoding AVIF at best quality takes seconds. */
 const AVIF_EFFORT = 2;
 
 sharp.cache(false);
 sharp.concurrency(1);
-// All loaders but these: libvips also reads PDF, SVG, matrices, and whatever is built into it.
+// Blocks all loaders except these: libvips also reads PDF, SVG, matrices, and everything that is built into it.
 sharp.block({ operation: ["VipsForeignLoad"] });
 sharp.unblock({ operation: DECODERS.map((name) => `VipsForeignLoad${name}`) });
 
@@ -24,7 +24,7 @@ async function standardInput(): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-/** Upright, the first page alone. */
+/** Opens the first page of a picture, upright. */
 const opened = (file: Buffer, maxPixels: number): Sharp =>
   sharp(file, { limitInputPixels: maxPixels, sequentialRead: true, pages: 1 }).autoOrient();
 
@@ -61,7 +61,7 @@ async function resized(file: Buffer, { maxPixels, resize }: Job): Promise<Shown>
   return { size: [info.width, info.height], bytes: data };
 }
 
-/** A header of JSON, its length before it, and the bytes that it is about. */
+/** Yields a header of JSON with its length before it, then the bytes that it describes. */
 function* framed(header: FrameHeader, parts: readonly Buffer[]): Generator<Buffer> {
   const text = Buffer.from(JSON.stringify({ ...header, bytes: parts.reduce((sum, { length }) => sum + length, 0) }));
   const length = Buffer.alloc(4);
@@ -70,7 +70,7 @@ function* framed(header: FrameHeader, parts: readonly Buffer[]): Generator<Buffe
   yield* parts;
 }
 
-/** The decoded result; an error is a result too. */
+/** Returns the decoded result. An error is a result too. */
 async function shown(file: Buffer, job: Job): Promise<Generator<Buffer>> {
   try {
     const { size, bytes } = await (job.resize ? resized(file, job) : thumbnailOf(file, job));

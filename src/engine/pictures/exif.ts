@@ -1,9 +1,9 @@
-/** The orientation in Exif data. Reads and writes only that value; everything else in Exif is private and removed. */
+/** Orientation in Exif data. Reads and writes only this value; everything else in Exif is private and removed. */
 
 const ORIENTATION = 0x0112;
 const SHORT = 3;
 
-/** 1 to 8 as Exif has it; 1, upright, where nothing else is said. @param tiff from its byte order mark on */
+/** Returns the orientation, 1 to 8 as in Exif; 1 (upright) if the data has none. @param tiff bytes from the byte order mark on */
 export function orientationIn(tiff: Buffer): number {
   const order = tiff.toString("latin1", 0, 2);
   if ((order !== "II" && order !== "MM") || tiff.length < 14) return 1;
@@ -20,7 +20,7 @@ export function orientationIn(tiff: Buffer): number {
   return 1;
 }
 
-/** An Exif block, starting with its byte order mark, that contains only the orientation. */
+/** Returns an Exif block, starting with its byte order mark, that contains only the orientation. */
 export function orientationOnly(orientation: number): Buffer {
   const tiff = Buffer.alloc(26);
   tiff.write("MM\0*", 0, "latin1");

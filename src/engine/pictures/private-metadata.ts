@@ -7,7 +7,7 @@ import { withoutPrivateItems } from "./bmff-metadata.js";
 import { orientationIn, orientationOnly } from "./exif.js";
 import { withoutPrivateTags } from "./tiff-metadata.js";
 
-/** The file does not have the format of its first bytes. */
+/** Error if the file does not have the format of its first bytes. */
 export class DamagedPicture extends Error {
   override readonly name = "DamagedPicture";
 }
@@ -16,7 +16,7 @@ const EXIF_MARK = Buffer.from("Exif\0\0", "latin1");
 
 const isPlainMarker = (marker: number) => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
 
-/** A JPEG segment that affects display: JFIF, colours, Adobe's colour transform. */
+/** True for a JPEG segment that affects display: JFIF, colours, Adobe's colour transform. */
 function isOfDisplay(marker: number, content: Buffer): boolean {
   if (marker === 0xe0) return content.toString("latin1", 0, 4) === "JFIF";
   if (marker === 0xe2) return content.toString("latin1", 0, 11) === "ICC_PROFILE";
@@ -25,7 +25,7 @@ function isOfDisplay(marker: number, content: Buffer): boolean {
   return !isApplication && marker !== 0xfe;
 }
 
-/** Where entropy-coded data, begun at `from`, meet a marker that is not theirs. */
+/** Returns the position at which entropy-coded data from `from` on end, at a marker that is not part of them. */
 function endOfScan(file: Buffer, from: number): number {
   let at = from;
   for (;;) {
@@ -76,7 +76,7 @@ function pngChunk(type: string, content: Buffer): Buffer {
   return chunk;
 }
 
-/** Chunks that a viewer needs; any other chunk may contain private data. */
+/** PNG chunks that a viewer needs. Any other chunk may contain private data. */
 const PNG_KEPT = new Set(
   "IHDR PLTE IDAT IEND tRNS cHRM gAMA iCCP sBIT sRGB cICP mDCV cLLI bKGD pHYs sPLT hIST acTL fcTL fdAT".split(" "),
 );
@@ -182,12 +182,12 @@ const CLEANERS: Readonly<Record<string, (file: Buffer) => Buffer[]>> = {
 /** Picture types whose metadata this file can remove. */
 export const CLEANABLE: readonly string[] = Object.keys(CLEANERS);
 
-/** Parts of a file without private metadata, to be written in order. @throws DamagedPicture */
+/** Returns the parts of a file without private metadata, to be written in order. @throws DamagedPicture */
 export function withoutPrivateMetadata(file: Buffer, contentType: string): Buffer[] {
   try {
     return CLEANERS[contentType]?.(file) ?? [file];
   } catch (error) {
-    // A length that points beyond the file.
+    // A length points beyond the file.
     if (error instanceof RangeError) throw new DamagedPicture("the picture's file ends too early");
     throw error;
   }

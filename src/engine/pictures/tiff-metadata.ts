@@ -1,4 +1,4 @@
-/** Private tags of a TIFF: taken out of its directories in place, their values overwritten. All other bytes stay where they are. */
+/** Removes private tags of a TIFF from its directories in place, and overwrites their values. All other bytes keep their positions. */
 
 /** Tag numbers: XMP, IPTC, Photoshop's, Exif, GPS, and the texts about maker, device, time and place of work. */
 const PRIVATE = new Set([700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341]);
@@ -28,7 +28,7 @@ class Tiff {
     else this.file.writeUInt16BE(value, at);
   }
 
-  /** True if the directory at `at` is one that was not met yet. */
+  /** True if the directory at `at` has not been visited yet. */
   private enters(at: number): boolean {
     if (at < 8 || at + 6 > this.file.length || this.seen.has(at) || this.seen.size >= DIRECTORIES_MAX) return false;
     this.seen.add(at);
@@ -55,7 +55,7 @@ class Tiff {
     this.file.fill(0, at, Math.min(this.file.length, at + 2 + entries.length * 12));
   }
 
-  /** From one directory to the next, each without its private entries. */
+  /** Follows the directories, and removes the private entries of each. */
   clean(first: number): void {
     for (let at = first; this.enters(at); ) {
       const entries = this.entries(at);
@@ -74,10 +74,10 @@ class Tiff {
   }
 }
 
-/** The same file; `file` itself is changed. @throws RangeError where an offset points beyond it */
+/** Removes private tags. Changes and returns `file` itself. @throws RangeError if an offset points beyond the file */
 export function withoutPrivateTags(file: Buffer): Buffer {
   const tiff = new Tiff(file);
-  // BigTIFF has other offsets: nothing of it is a picture here.
+  // BigTIFF has other offsets, so the file does not count as a picture here.
   if (tiff.short(2) !== 42) throw new RangeError("not a TIFF of 32 bits");
   tiff.clean(tiff.long(4));
   return file;

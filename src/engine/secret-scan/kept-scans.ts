@@ -1,4 +1,4 @@
-/** Cache of prepared scans of one thread, limited by their memory. The least recently used are dropped. */
+/** Cache of prepared scans of one thread, limited by their memory. The least recently used scans are dropped. */
 import { LRUCache } from "lru-cache";
 import { createSecretScan, type Secret, type SecretScan } from "./scan.js";
 

@@ -17,7 +17,7 @@ export interface Secret {
   /** Name for messages. */
   name: string;
   value: string;
-  /** True: it counts only as a complete string. */
+  /** True if the value counts only as a complete string. */
   whole: boolean;
 }
 
@@ -28,7 +28,7 @@ export interface ScannedText {
 }
 
 const WHOLE_MAX_CHARACTERS = 64;
-/** Shorter names of keys are ordinary words and do not count. */
+/** Minimum length of a name of a key that counts. Shorter names are ordinary words. */
 const KEY_MIN_CHARACTERS = 16;
 const QUOTED = /"([^"\\]{1,64})"(\s*:)?/g;
 

@@ -61,10 +61,7 @@ export interface PackagesOptions {
   db: DataSource;
   catalogue: Catalogue;
   intake: IntakeLimiter;
-  /**
-   * Configuration of npm packages; null if they are switched off. `url` has no trailing slash. Without a sandbox, the bundler may have
-   * network access.
-   */
+  /** Configuration of npm packages; null if they are switched off. `url` has no trailing slash. `sandbox`: see the bundler. */
   npm: Config["npm"];
   probe: PackageProbe;
   allowPrivateNetwork: boolean;
@@ -72,10 +69,7 @@ export interface PackagesOptions {
   log: Logger;
 }
 
-/**
- * Results from before a save: assets by dependency, scripts for dependencies that had none, and the error of the first dependency that
- * still has none.
- */
+/** Results from before a save: assets by dependency, scripts for dependencies that had none, and the error of the first without one. */
 export interface ResolvedPackages {
   assets: ReadonlyMap<string, StoredAsset>;
   late: readonly StoredAsset[];
@@ -128,10 +122,7 @@ const storedAssetOf = (dependency: string, assets: readonly StoredAsset[]): Stor
 /** Key of a chosen version in the database. */
 const specOf = ({ name, subpath, wanted }: Dependency & { kind: "npm" }) => `${name}${subpath}@${wanted}`;
 
-/**
- * Rejects two packages with the same global name, because the later one would silently replace the earlier one.
- * @throws ActionError DEPENDENCY_UNRESOLVED
- */
+/** Rejects two packages with the same global name. @throws ActionError DEPENDENCY_UNRESOLVED */
 function refuseSameGlobal(assets: Map<string, StoredAsset>, assetsBefore: readonly StoredAsset[]): void {
   const namesBefore = new Set(assetsBefore.map(({ name }) => name));
   const byGlobal = new Map<string, string>();
@@ -328,8 +319,7 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /**
-     * Checks for scripts of URLs that could not be reached when the action listed them. `fault` is the error of the first URL that responds
-     * without a script. Never rejects.
+     * Checks for scripts of URLs that could not be reached before. `fault`: the first URL that responds without a script. Never rejects.
      */
     async caughtUp(
       author: ScriptAuthor,
@@ -376,8 +366,8 @@ export function createPackages(options: PackagesOptions) {
     },
 
     /**
-     * Returns assets of dependencies, from resolved and existing ones. Makes no request.
-     * @throws ActionError DEPENDENCY_UNRESOLVED, or the error with which the first of them could not be resolved
+     * Returns assets of dependencies, without a request.
+     * @throws ActionError DEPENDENCY_UNRESOLVED, or the error that prevented a resolution
      */
     settle(
       dependencies: readonly string[],

@@ -5,10 +5,10 @@ import type { AiOptions, CompletionOptions, Message } from "./options.js";
 import { argumentsOf, at, countOf, indexIn, malformedResponse, objectOf, textOf } from "./provider-json.js";
 
 const VERSION = "2023-06-01";
-/** Required by the API. */
+/** Maximum tokens of an answer, which the API requires. */
 const MAX_TOKENS = 1_024;
 
-/** The API expects tool results as blocks of a user message. */
+/** Converts a message. The API expects tool results as blocks of a user message. */
 function messageFor({ role, content, toolCalls, toolCallId }: Message) {
   if (role === "tool") return { role: "user", content: [{ type: "tool_result", tool_use_id: toolCallId, content }] };
   if (toolCalls.length === 0) return { role, content };
@@ -16,7 +16,7 @@ function messageFor({ role, content, toolCalls, toolCallId }: Message) {
   return { role, content: [...(content === "" ? [] : [{ type: "text", text: content }]), ...toolUses] };
 }
 
-/** The API rejects two consecutive messages of one role: results of several tools are combined. */
+/** Converts messages. The API rejects two consecutive messages of one role, so results of several tools are combined. */
 function messagesFor(messages: readonly Message[]): object[] {
   const mergedMessages: { role: string; content: unknown }[] = [];
   for (const message of messages.filter(({ role }) => role !== "system").map(messageFor)) {

@@ -38,7 +38,7 @@ function completionBody(options: CompletionOptions, model: string): object {
   };
 }
 
-/** RFC 7578, with a boundary that does not occur in the file. */
+/** Builds a multipart request (RFC 7578) with a boundary that does not occur in the file. */
 function transcriptRequest({ file }: TranscribeOptions, model: string, key: string): ProviderRequest {
   const bytes = Buffer.from(file.bytes);
   let boundary = "svc-ai";
@@ -76,7 +76,10 @@ function completionOf(body: Record<string, unknown>, model: string): AiCompletio
   };
 }
 
-/** Index of a part of a tool call. Some services send none: a part with an id starts a new call, and others belong to the last one. */
+/**
+ * Returns the index of a part of a tool call. Some services send none: a part with an ID starts a new call, and others belong to the last
+ * one.
+ */
 function indexOf(delta: unknown, known: number): number {
   const index = at(delta, "index");
   if (Number.isSafeInteger(index)) return indexIn(index);

@@ -10,7 +10,7 @@ export function objectOf(body: Buffer): Record<string, unknown> {
     const value: unknown = JSON.parse(body.toString("utf8"));
     if (isObject(value)) return value;
   } catch {
-    // Continues below.
+    // The text is not JSON, and is handled below.
   }
   throw malformedResponse("JSON object");
 }
@@ -40,7 +40,7 @@ export function at(value: unknown, ...path: (string | number)[]): unknown {
   return innerValue;
 }
 
-/** Arguments of a tool call, which providers send as JSON text; the text itself if it is not JSON. */
+/** Returns the arguments of a tool call, which providers send as JSON text; the text itself if it is not JSON. */
 export function argumentsOf(text: string): unknown {
   try {
     return JSON.parse(text === "" ? "{}" : text);

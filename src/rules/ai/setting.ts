@@ -11,7 +11,7 @@ export interface AiSetting {
   /** Without a trailing slash. */
   baseUrl: URL;
   key: string;
-  /** Models that code may use, the default first; null: any. */
+  /** Models that code can use, the default first; null for any. */
   models: readonly string[] | null;
   dailyTokens: number | null;
   dailyRequests: number | null;

@@ -12,7 +12,7 @@ export type EntryVerb = (typeof ENTRY_VERBS)[number];
 export interface AccessRule {
   type: readonly EntryVerb[];
   allow: CallerRule;
-  /** false: the rule is ignored. */
+  /** False if the rule is ignored. */
   enabled?: boolean;
   /** The only columns that the caller can see or write. */
   include?: readonly string[];

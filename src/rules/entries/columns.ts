@@ -5,7 +5,10 @@ import { describeValue, unstorableAt } from "../described.js";
 import { refuseField } from "../fields.js";
 
 export const COLUMN_MAX_CHARACTERS = 255;
-/** Beyond this number new columns are stored with their entries but not listed, so that visitors cannot make the list grow without end. */
+/**
+ * Maximum number of listed columns. Beyond it, new columns are stored with their entries but not listed, so that visitors cannot make the
+ * list grow without end.
+ */
 export const COLUMNS_LISTED = 1_000;
 
 /** @throws REQUEST_INVALID */

@@ -6,10 +6,10 @@ import { type EntryScope, FULL_SCOPE as EVERY_COLUMN } from "../entry-query/opti
 import { parsePath } from "../entry-query/path.js";
 import type { AccessRule, EntryVerb } from "./access-rules.js";
 
-/** The accessor of entries: the app itself, or a page with its signed-in user. */
+/** Caller who accesses entries: the app itself, or a page with its signed-in user. */
 export type EntryCaller = { trusted: true } | { trusted: false; user: UserData | null };
 
-/** Rights of one caller for one verb. */
+/** Rights of one caller for one operation. */
 export interface EntryGrant {
   /** True if the caller can see, or write, the column. A hashed column can be written but not seen. */
   mayTouch(column: string): boolean;
@@ -17,7 +17,7 @@ export interface EntryGrant {
   required: readonly string[];
   /** Tests that an entry must pass before it is read, changed or removed, and written data too. Placeholders are already replaced. */
   tests: ColumnTests;
-  /** Equal for grants with the same visible or writable columns. */
+  /** Key that is equal for grants with the same visible or writable columns. */
   fingerprint: string;
 }
 
@@ -38,7 +38,7 @@ function grantOf(rule: AccessRule, user: UserData | null): EntryGrant {
   return { mayTouch, required, tests, fingerprint: JSON.stringify([include, exclude, required, tests]) };
 }
 
-/** Two different tests of one column cannot be combined: then no entry passes. */
+/** Combines tests. Two different tests of one column cannot be combined: then no entry passes. */
 function mergeTests(all: readonly ColumnTests[]): ColumnTests {
   const mergedTests: Record<string, ValueTest> = {};
   for (const [column, test] of all.flatMap((tests) => Object.entries(tests))) {
@@ -52,7 +52,7 @@ function mergeTests(all: readonly ColumnTests[]): ColumnTests {
   return mergedTests;
 }
 
-/** Index of the rule that decides for the user, or for an anonymous visitor; -1: none. */
+/** Returns the index of the rule that decides for the user, or for an anonymous visitor; -1 if none does. */
 export const decidingRule = (rules: readonly AccessRule[], verb: EntryVerb, user: UserData | null): number =>
   rules.findIndex((one) => appliesTo(one, verb, user));
 
@@ -67,11 +67,14 @@ export function grantFor(rules: readonly AccessRule[], verb: EntryVerb, caller: 
   return grantOf(rule, caller.user);
 }
 
-/** An ID is not a where: it cannot satisfy a rule that only requires a column by name, but it can satisfy one that tests a value. */
+/**
+ * True if an ID is enough. An ID is not a where: it cannot satisfy a rule that only requires a column by name, but it can satisfy one that
+ * tests a value.
+ */
 export const mayNameById = ({ required, tests }: EntryGrant): boolean =>
   required.every((column) => Object.hasOwn(tests, column));
 
-/** The tests as a `where` of the query language; null if there are none. */
+/** Returns the tests as a `where` of the query language; null if there are none. */
 export function testsAsWhere(tests: ColumnTests): Record<string, unknown> | null {
   const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => {
     const path = `data.${column.replaceAll(".", "\\.")}`;
@@ -98,7 +101,7 @@ export function columnNamed(key: string): string | null {
   }
 }
 
-/** Conditions that every matching entry must meet: those of the where, and those of its `$and`. */
+/** Yields conditions that every matching entry must meet: those of the where, and those of its `$and`. */
 function* demands(where: unknown): Generator<[column: string, condition: unknown]> {
   if (!isObject(where)) return;
   for (const [key, value] of Object.entries(where)) {
@@ -118,10 +121,10 @@ function* filtered(filters: readonly unknown[]): Generator<[column: string, cond
   }
 }
 
-/** Columns with a condition that every matching entry must meet. */
+/** Returns columns with a condition that every matching entry must meet. */
 export const demandedColumns = (where: unknown): Set<string> => new Set([...demands(where)].map(([column]) => column));
 
-/** Values that the where requires of a column. */
+/** Yields values that the where requires of a column. */
 function* equalities(where: unknown): Generator<[column: string, value: unknown]> {
   for (const [column, condition] of demands(where)) {
     if (!isObject(condition)) yield [column, condition];

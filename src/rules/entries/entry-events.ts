@@ -13,7 +13,7 @@ function namesThatFit(names: readonly string[]): string[] {
   return tooFar < 0 ? [...names] : names.slice(0, tooFar);
 }
 
-/** The page's user who wrote; for a person of the organization the service adds the name itself. */
+/** Returns the page's user who wrote. For a person of the organization, the service adds the name itself. */
 const byUser = (email: string | null) => (email === null ? {} : { _userEmail: email });
 
 /** `columns`: the written ones or, for a removed entry, the ones that it had. */
@@ -33,7 +33,7 @@ export function importEvent(counts: BulkCounts, columns: readonly string[], user
   return { type: "dataSource.import", data: { ...counts, columns: namesThatFit(columns), ...byUser(userEmail) } };
 }
 
-/** Type of a change of entries in the audit log. */
+/** Type of the audit log entry for a change of entries. */
 export const ENTRIES_CHANGED = "dataSource.entries";
 const IDS_NAMED = 20;
 
@@ -44,7 +44,7 @@ interface EntryEventChange {
   events: readonly { event: EntryEvent; id: number; columns: readonly string[] }[];
 }
 
-/** Data of a change in the audit log: ids, numbers and names of columns. Never a value. */
+/** Returns data of a change for the audit log: IDs, numbers and names of columns, never a value. */
 export function changeHead(dataSourceId: number, { operation, counts, events }: EntryEventChange) {
   const columns = [...new Set(events.flatMap((one) => one.columns))];
   const entries = events.slice(0, IDS_NAMED).map(({ event, id }) => ({ event, id }));

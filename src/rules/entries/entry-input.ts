@@ -9,13 +9,16 @@ import { flatShape, refuseUnknownFields, type Shape } from "../unknown-fields.js
 import { checkColumnName } from "./columns.js";
 import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
 
-/** Deeper data can be parsed, but a `where` or a page may not handle them. */
+/** Maximum depth of data. Deeper data can be parsed, but a `where` or a page may not handle them. */
 const DATA_MAX_DEPTH = 100;
 export const COLUMNS_PER_ENTRY = 1_000;
 
 export type EntryData = Record<string, unknown>;
 
-/** JSON writes characters that a text column cannot store in one of these two ways; both are searched for before the data is walked. */
+/**
+ * Matches the two forms in which JSON writes characters that a text column cannot store. Texts are searched for them before the data is
+ * walked.
+ */
 const SUSPECT_ESCAPE = /\\u(?:0000|[dD][89a-fA-F])/;
 
 function unstorableText(value: unknown): boolean {
@@ -74,8 +77,8 @@ function refuseUnstorable(data: EntryData, place: string): void {
 const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
 
 /**
- * Columns of an entry: the body itself; or its `data` if the body has the form of a response.
- * @throws REQUEST_INVALID that names `place`
+ * Returns the columns of an entry: the body itself, or its `data` if the body has the form of a response.
+ * @throws ActionError REQUEST_INVALID that names `place`
  */
 export function columnsOf(body: unknown, place: string): EntryData {
   if (!isObject(body)) {
@@ -107,12 +110,12 @@ export interface CommitInput {
   inserts: EntryData[];
   updates: { id: number; data: EntryData; precondition: ExpectedTags }[];
   deletes: number[];
-  /** false: entries that the commit does not name are removed. */
+  /** False if entries that the commit does not name are removed. */
   append: boolean;
-  /** true: updates merge top-level columns; false: they replace the data. */
+  /** True if updates merge top-level columns; false if they replace the data. */
   extend: boolean;
   returnEntries: boolean;
-  /** Verbs whose hooks may send messages. */
+  /** Operations whose hooks may send messages. */
   runHooks: readonly HookVerb[];
 }
 
@@ -146,7 +149,7 @@ function readFlag(body: Record<string, unknown>, name: string, otherwise: boolea
   refuseField(name, "true or false", value);
 }
 
-/** All verbs unless the commit names some. @throws REQUEST_INVALID */
+/** Returns the operations whose hooks run: all of them unless the commit names some. @throws ActionError REQUEST_INVALID */
 function hookVerbs(value: unknown): readonly HookVerb[] {
   if (value === undefined || value === null) return HOOK_VERBS;
   const verbs: readonly unknown[] = HOOK_VERBS;

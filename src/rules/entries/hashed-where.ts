@@ -3,13 +3,13 @@ import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
 import { columnNamed } from "./entry-access.js";
 
-/** The rest of the where, and the compared texts by hashed column. */
+/** Rest of the where, and the compared texts by hashed column. */
 export interface HashedWhere {
   rest: Record<string, unknown>;
   compared: readonly (readonly [column: string, text: string])[];
 }
 
-/** The text that a condition compares with; undefined if it is no comparison. */
+/** Returns the text with which a condition compares; undefined if the condition is not a comparison. */
 function comparedText(condition: unknown): string | undefined {
   const value = isObject(condition) && Object.keys(condition).join() === "$eq" ? condition["$eq"] : condition;
   if (typeof value === "string" && value !== "") return value;

@@ -28,7 +28,7 @@ export type EntryHook = OperationsHook | SendingHook;
 
 const OPERATIONS_SHAPE = flatShape(["type", "runOn", "fields"]);
 
-/** Unknown fields are rejected last, with those of the data source. */
+/** Returns the shape of a hook. Unknown fields are rejected last, together with those of the data source. */
 export const hookShape = (hook: Record<string, unknown>): Shape =>
   SENDING_TYPES.includes(hook["type"] as string)
     ? sendingHookShape(hook["type"] as SendingHook["type"])
@@ -72,7 +72,7 @@ export function parseHooks(value: unknown): EntryHook[] {
 
 const isOperations = (hook: EntryHook): hook is OperationsHook => !isSending(hook);
 
-/** Columns that the hooks hash. */
+/** Returns the columns that the hooks hash. */
 export function hashedBy(hooks: readonly EntryHook[]): string[] {
   const found = hooks
     .filter(isOperations)
@@ -80,7 +80,7 @@ export function hashedBy(hooks: readonly EntryHook[]): string[] {
   return found.map(([column]) => column);
 }
 
-/** Text operations of one column, in order. */
+/** Returns the text operations of one column, in order. */
 function textOperations(hooks: readonly EntryHook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
   const found = new Map<string, FieldOperation[]>();
   for (const { runOn, fields } of hooks.filter(isOperations)) {
@@ -103,8 +103,8 @@ function applyOperations(text: string, operations: readonly FieldOperation[]): s
 }
 
 /**
- * Returns a function that applies the hooks to one entry's data, except for hashing; its argument is not changed.
- * @param verb null: for a comparison, all operations of any verb
+ * Returns a function that applies the hooks to one entry's data, except for hashing, and does not change its argument.
+ * @param verb operation; null for a comparison, which uses the text operations of all of them
  */
 export function textHooks(
   hooks: readonly EntryHook[],

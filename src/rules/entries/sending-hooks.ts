@@ -32,14 +32,14 @@ const FIELDS = {
 };
 export const sendingHookShape = (type: SendingHook["type"]): Shape => flatShape([...OWN_FIELDS, ...FIELDS[type]]);
 
-/** A hook is stored with its data source, which every request reads. */
+/** Maximum size of a hook, because it is stored with its data source, which every request reads. */
 const HOOK_MAX_CHARACTERS = 64 * 1024;
 
 export const isSending = (hook: { type: string }): hook is SendingHook => SENDING_TYPES.includes(hook.type);
 
 type FillText = (text: string, html: boolean) => string;
 
-/** Recipients with placeholders replaced; those without a valid address are left out. */
+/** Returns recipients with placeholders replaced. Those without a valid address are left out. */
 function recipients(to: unknown, texts: FillText): unknown {
   if (!Array.isArray(to)) return to;
   const filledRecipients = to.map((one) => {

@@ -20,7 +20,7 @@ function checkValue(value: unknown, field: string): void {
 export interface SignIn {
   known: EntryData;
   secrets: EntryData;
-  /** Each is counted separately, so that trying another value does not reset the count. */
+  /** Subjects of an attempt. Each is counted separately, so that trying another value does not reset the count. */
   subjects: readonly EntryData[];
 }
 

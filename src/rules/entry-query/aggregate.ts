@@ -12,7 +12,7 @@ import { compileWhere } from "./where.js";
 
 /** The result of one stage. */
 export interface DocumentRows {
-  /** A select of d, n, m. */
+  /** SQL of a select of d, n, m. */
   sql: string;
   /** True if `d` is still an entry's document, which may have hidden columns. */
   areEntries: boolean;
@@ -24,7 +24,7 @@ export interface DocumentRows {
 const GATHERED_MAX_BYTES = 8 * 1024 * 1024;
 /** Overhead of the database for one collected value. */
 const VALUE_BYTES = 100;
-/** PostgreSQL does not limit collected data: a division by zero ends a query that would exceed the limit. */
+/** Returns SQL that ends a query by a division by zero if it would collect too much, because PostgreSQL does not limit collected data. */
 const orEnd = (bytes: string): string => `1 / (CASE WHEN ${bytes} > ${GATHERED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
 
 type Stage = (
@@ -83,7 +83,10 @@ const count: Stage = (spec, place, input, _sees, statement) => {
   return { sql, areEntries: false, keys: [name] };
 };
 
-/** An object of the members that have a value. Each stage could grow it fifty times, so its size is checked before it is built. */
+/**
+ * Builds an object of the members that have a value. Each stage could grow the object fifty times, so its size is checked before it is
+ * built.
+ */
 function buildObject(members: readonly [name: string, value: string][], statement: Statement): string {
   const rows = members.map(([name, value]) => `(${statement.bind(name, "text")}, ${value})`).join(", ");
   const [x, y] = [statement.name(), statement.name()];
@@ -120,7 +123,7 @@ const projectStage: Stage = (spec, place, input, sees, statement) => {
   return { sql, areEntries: false, keys: members.map(([name]) => name) };
 };
 
-/** SQL of a group's key: a value, or an object of several. */
+/** Returns SQL of a group's key: a value, or an object of several. */
 function groupKey(id: unknown, place: string, at: Source, statement: Statement): string {
   const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
   if (!isObject(id) || isOperator) return orNull(compileExpression(id ?? null, place, at, statement));
@@ -177,7 +180,7 @@ const STAGES: Readonly<Record<string, Stage>> = {
   $count: count,
 };
 
-/** @param entries a select of d, n, m @throws REQUEST_INVALID that names the stage */
+/** @param entries select of d, n, m @throws ActionError REQUEST_INVALID that names the stage */
 export function compileAggregate(
   aggregate: unknown,
   entries: string,

@@ -9,7 +9,7 @@ import type { Statement } from "./statement.js";
 
 export const NAME_MAX = 255;
 
-/** Rank of a value's type for sorting, as in MongoDB: missing values and null first. */
+/** Returns SQL for the rank of a value's type in sorting, as in MongoDB: missing values and null come first. */
 export const rankOf = (value: string): string =>
   `CASE ${typeOf(value)} WHEN 'null' THEN 0 WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'object' THEN 3 WHEN 'array' THEN 4 ELSE 5 END`;
 
@@ -21,7 +21,7 @@ export function fieldName(name: string, place: string): string {
   return checkedName;
 }
 
-/** SQL of a jsonb; SQL's null for a missing value. */
+/** Returns SQL of a jsonb, which is NULL for a missing value. */
 export function compileExpression(value: unknown, place: string, source: Source, statement: Statement): string {
   if (typeof value === "string" && value.startsWith("$")) {
     return valueAt(parsePath(value.slice(1), place, source), source, statement);
@@ -50,7 +50,7 @@ export const ACCUMULATORS: Readonly<Record<string, (v: string, first: string) =>
 
 const numericSql = (v: string): string => `CASE WHEN ${typeOf(v)} = 'number' THEN ${textOf(v)}::numeric END`;
 
-/** Order of types: numbers, texts, booleans. Lists and objects are not compared. */
+/** Returns SQL for the smallest or largest value. The order of types is numbers, texts, booleans. Lists and objects are not compared. */
 function extremeSql(aggregate: "min" | "max", v: string): string {
   const number = `to_jsonb(${aggregate}(${numericSql(v)}))`;
   const textExtreme = `to_jsonb(${aggregate}(CASE WHEN ${typeOf(v)} = 'string' THEN ${textOf(v)} COLLATE "C" END))`;

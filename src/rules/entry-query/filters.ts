@@ -10,12 +10,12 @@ import type { Statement } from "./statement.js";
 const TEXT_MAX = 10_000;
 const LIST_MAX = 1_000;
 const NUMBER = /^\s*[-+]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE][-+]?\d{1,3})?\s*$/;
-/** The same for PostgreSQL, whose repetition counts end at 255. */
+/** Pattern of a number for PostgreSQL, whose repetition counts end at 255. */
 const NUMBER_SQL = "'^\\s*[-+]?(\\d{1,255}(\\.\\d{0,255})?|\\.\\d{1,255})([eE][-+]?\\d{1,3})?\\s*$'";
 const DAY = /^\d{4}-\d{2}-\d{2}/;
 const DAY_SQL = "'^\\d{4}-\\d{2}-\\d{2}'";
 
-/** A number, or a numeric text, as SQL's numeric; else null. */
+/** Returns SQL for the numeric of a number or numeric text; otherwise NULL. */
 export const numberOf = (value: string): string =>
   `CASE WHEN ${typeOf(value)} IN ('number', 'string') AND ${textOf(value)} ~ ${NUMBER_SQL} THEN ${textOf(value)}::numeric END`;
 
@@ -36,7 +36,7 @@ function day(value: unknown, place: string): string {
   return refuseField(place, "a day as YYYY-MM-DD", value);
 }
 
-/** The two ends of `between`, as `[from, to]` or `{from, to}`. */
+/** Returns the two ends of `between`, given as `[from, to]` or `{from, to}`. */
 function rangeEnds(value: unknown, place: string): [unknown, unknown] {
   if (isObject(value)) {
     const { from, to } = fields(value, place, ["from", "to"]);
@@ -57,7 +57,7 @@ const isText = (texts: readonly string[], statement: Statement): Test => {
 
 const equalCondition: CompileCondition = (value, place, statement) => isText([scalarText(value, place)], statement);
 
-/** Compares as numbers if the operand is one, else as texts. */
+/** Compares as numbers if the operand is a number, otherwise as texts. */
 const comparedBy =
   (sign: string): CompileCondition =>
   (value, place, statement) => {
@@ -104,7 +104,7 @@ const EMPTY_VALUES = `'[null, "", [], {}]'::jsonb`;
 const emptyCondition: CompileCondition = () => (sql) =>
   `(${sql} IS NULL OR ${sql} IN (SELECT jsonb_array_elements(${EMPTY_VALUES})))`;
 
-/** `elements`: array elements count; `ofNothing`: can be true for a missing value. */
+/** Conditions by name. `elements` is true if array elements count; `ofNothing` is true if the condition can hold for a missing value. */
 const CONDITION_TABLE: Record<
   string,
   { condition: CompileCondition; negated?: boolean; elements?: boolean; ofNothing?: boolean }
@@ -126,7 +126,7 @@ const CONDITION_TABLE: Record<
   datebetween: { condition: bothEnds(dayCompared(">="), dayCompared("<=")) },
 };
 
-/** SQL of one filter, never null. @throws REQUEST_INVALID */
+/** Returns SQL of one filter, which is never NULL. @throws ActionError REQUEST_INVALID */
 export function filterCondition(filter: unknown, place: string, source: Source, statement: Statement): string {
   const { column, condition: name, value } = fields(filter, place, ["column", "condition", "value"]);
   const path = parsePath(column, `${place}.column`, source);

@@ -60,7 +60,7 @@ export function wholeNumber(value: unknown, place: string, min: number, max: num
   return refuseField(place, `a whole number from ${min} to ${max}`, value);
 }
 
-/** A text that PostgreSQL can hold. */
+/** Returns a text that PostgreSQL can store. */
 export function text(value: unknown, place: string, max: number): string {
   if (typeof value === "string" && value.length <= max && unstorableAt(value) < 0) return value;
   return refuseField(place, `a text of at most ${max} storable characters`, value);
@@ -80,7 +80,7 @@ function isUnstorable(value: unknown, levels: number): boolean {
   return Object.entries(value).some(([key, one]) => unstorableAt(key) >= 0 || isUnstorable(one, levels - 1));
 }
 
-/** A JSON value as the text of a parameter. @throws REQUEST_INVALID if no entry could store it */
+/** Returns a JSON value as the text of a parameter. @throws ActionError REQUEST_INVALID if no entry could store it */
 export function jsonValue(value: unknown, place: string): string {
   if (value === undefined || isUnstorable(value, VALUE_MAX_DEPTH) || holdsInfinity(value)) {
     refuseField(place, `a JSON value that an entry can hold, ${VALUE_MAX_DEPTH} levels deep at most`, value);

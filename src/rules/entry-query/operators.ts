@@ -17,7 +17,7 @@ export interface ValueTest {
 type Operator = (operand: unknown, place: string, statement: Statement, siblings: Record<string, unknown>) => ValueTest;
 
 export const typeOf = (value: string): string => `jsonb_typeof(${orNull(value)})`;
-/** Text of a scalar; SQL's null for JSON's null. */
+/** Returns SQL for the text of a scalar; NULL for JSON's null. */
 export const textOf = (value: string): string => `(${value} #>> '{}')`;
 
 const ofValues = (test: Test, ofNothing = false): ValueTest => ({ test, elements: true, ofNothing });

@@ -14,11 +14,11 @@ const ATTRIBUTES_MAX = 500;
 const ON_MAX = 3;
 const NAME_MAX = 100;
 
-/** What one caller can see of one data source. */
+/** Part of a data source that one caller can see. */
 export interface EntryScope {
   /** True if the top-level column may appear: in entries, where, order, joins, aggregates, indexes, exports. */
   sees(column: string): boolean;
-  /** An additional `where`, which may name hidden columns. null: none. */
+  /** Additional `where`, which may name hidden columns; null for none. */
   filter: Record<string, unknown> | null;
 }
 
@@ -36,7 +36,7 @@ export interface FindOptions {
   limit: number;
   offset: number;
   includePagination: boolean;
-  /** True if a free total may be returned: unless pagination is false. */
+  /** True if a total may be returned where it costs nothing, which is so unless pagination is false. */
   mayPaginate: boolean;
   /** true for the first page, the text of a cursor for another; null for pages by offset. */
   cursor: string | true | null;
@@ -47,7 +47,7 @@ export interface JoinOptions {
   name: string;
   /** The joined data source, by its id or its name. */
   dataSource: { id: number } | { name: string };
-  /** Pairs of paths: the entry's, the joined entry's. */
+  /** Pairs of paths: that of the entry, and that of the joined entry. */
   on: readonly (readonly [left: string, right: string])[];
   required: boolean;
   /** Result of the join: the entries, whether there are any, their number, or a column's sum. */

@@ -14,7 +14,7 @@ export interface OrderKey {
 
 const ID: Path = { own: "id" };
 
-/** The sort keys, the id last, so that the order is total. @throws REQUEST_INVALID */
+/** Returns the sort keys. The ID is the last one, so that the order is total. @throws ActionError REQUEST_INVALID */
 export function parseOrder(order: unknown, source: Source, place = "order"): OrderKey[] {
   const input = order === undefined || order === null ? [] : list(order, place, ORDER_MAX);
   const keys = input.map((one, at): OrderKey => {
@@ -25,16 +25,16 @@ export function parseOrder(order: unknown, source: Source, place = "order"): Ord
     return { path: parsePath(column, `${innerPath}[0]`, source, true), descending: upperDirection === "DESC" };
   });
   if (keys.length === 0) keys.push({ path: { own: "order" }, descending: false });
-  // Same direction as the key before it, so that one index serves both.
+  // The ID has the same direction as the key before it, so that one index serves both.
   if (!keys.some(({ path }) => path.own === "id")) keys.push({ path: ID, descending: keys.at(-1)!.descending });
   return keys;
 }
 
-/** SQL of each key's compared value: the entry's own columns unchanged, all others as jsonb. */
+/** Returns SQL of each key's compared value: the entry's own fields unchanged, all others as jsonb. */
 export const keySql = ({ path }: OrderKey, source: Source, statement: Statement): string =>
   path.own === null ? keyAt(path, source, statement) : ownSql(path.own, source);
 
-/** @param reversed for the previous page */
+/** @param reversed true for the previous page */
 export function orderBy(keys: readonly OrderKey[], sql: readonly string[], reversed = false): string {
   return keys.map(({ descending }, at) => `${sql[at]} ${descending === reversed ? "ASC" : "DESC"}`).join(", ");
 }
@@ -52,10 +52,10 @@ const VALUES: Record<OwnField, RegExp> = {
   updatedAt: /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[-+]\d\d(?::\d\d)?$/,
 };
 
-/** SQL of a key's text in a cursor. */
+/** Returns SQL of a key's text in a cursor. */
 export const keyText = (sql: string): string => `(${sql})::text`;
 
-/** SQL condition: the entry follows those values in the order; precedes them if reversed. */
+/** Returns an SQL condition that is true if the entry follows those values in the order, or precedes them if reversed. */
 export function afterPosition(
   keys: readonly OrderKey[],
   sql: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Paths of columns (`Address.street`, `items.0.price`) and their SQL. Every query accesses documents only by this file,
- * so that hidden columns are absent everywhere.
+ * Paths of columns (`Address.street`, `items.0.price`) and their SQL. Every query accesses documents only through this file, so that hidden
+ * columns are absent everywhere.
  */
 import { refuseField } from "../fields.js";
 import { PATH_MAX_CHARACTERS, PATH_MAX_SEGMENTS, text } from "./judge.js";
@@ -54,7 +54,7 @@ export function parsePath(value: unknown, place: string, source: Pick<Source, "e
 
 const JSON_NULL = "'null'::jsonb";
 
-/** SQL of a field of the entry itself, in its own type. */
+/** Returns SQL of a field of the entry itself, in its own type. */
 export const ownSql = (own: OwnField, source: Source): string => `${source.entry}.${SQL_OF_OWN[own]}`;
 
 function ownJson(own: OwnField, source: Source): string {
@@ -68,24 +68,24 @@ const stepSql = (sql: string, segment: string, statement: Statement): string =>
     ? `(${sql} #> ARRAY[${statement.bind(segment, "text")}])`
     : `(${sql} -> ${statement.bind(segment, "text")})`;
 
-/** An empty path is the document itself: the element of $elemMatch. */
+/** True if the path is hidden. An empty path is the document itself: the element of $elemMatch. */
 const isHidden = ({ segments }: { segments: readonly string[] }, source: Source): boolean =>
   segments.length > 0 && !source.sees(segments[0]!);
 
-/** The value at a path without arrays on the way: jsonb, or SQL's null if missing. */
+/** Returns SQL of the value at a path without arrays on the way: jsonb, or NULL if missing. */
 export function valueAt(path: Path, source: Source, statement: Statement): string {
   if (path.own !== null) return ownJson(path.own, source);
   if (isHidden(path, source)) return "NULL::jsonb";
   return path.segments.reduce((sql, segment) => stepSql(sql, segment, statement), source.doc);
 }
 
-/** The same with null for a missing value: for indexes and the order of entries. */
+/** Returns SQL of the value with JSON's null for a missing value, for indexes and the order of entries. */
 export const keyAt = (path: Path, source: Source, statement: Statement): string =>
   `COALESCE(${valueAt(path, source, statement)}, ${JSON_NULL})`;
 
 export const orNull = (value: string): string => `COALESCE(${value}, ${JSON_NULL})`;
 
-/** A condition on one value: from SQL of a nullable jsonb to SQL of a boolean that is never null. */
+/** Condition on one value: converts SQL of a nullable jsonb to SQL of a boolean that is never NULL. */
 export type Test = (value: string) => string;
 
 /** Values that a test applies to: every value at the path, or arrays as a whole. */
@@ -99,7 +99,7 @@ interface ReachableValues {
 /** SQL for jsonb's order: non-empty lists are above booleans and below objects. A range, so that an index serves it. */
 const isFilledArray = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
 
-/** SQL of the type at each position where the path continues with a name. */
+/** Returns SQL of the type at each position where the path continues with a name. */
 export function typesOnTheWay(segments: readonly string[], source: Source, statement: Statement): string[] {
   return segments.slice(1).flatMap((next, at) => {
     if (INDEX.test(next)) return [];
@@ -120,7 +120,7 @@ export function arrayAt(
   return arrays.length === 1 ? arrays[0]! : `(${arrays.join(" OR ")})`;
 }
 
-/** Rows of every value at the path as `name.v`, with elements of arrays on the way. */
+/** Returns SQL of rows with every value at the path as `name.v`, including elements of arrays on the way. */
 function valuesFrom(segments: readonly string[], source: Source, statement: Statement, elements: boolean) {
   const first = statement.name();
   let last = first;

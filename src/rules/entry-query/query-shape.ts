@@ -32,7 +32,7 @@ export interface CheckedShape extends QueryShape {
   sorting: readonly ShapeSorting[];
 }
 
-/** Maximum parts of a shape; longer queries rarely repeat. */
+/** Maximum number of parts of a shape. Longer queries rarely repeat. */
 const PARTS_MAX = 12;
 const COLUMNS_MAX = 3;
 const FOUND_BY_INDEX = ["$eq", "$in", "$gt", "$gte", "$lt", "$lte"];
@@ -84,8 +84,8 @@ function sortingOf(order: unknown): ShapeSorting[] {
 }
 
 /**
- * Shape of a valid query. null if it has too many parts, or names columns that `knows` does not: otherwise callers could fill the list with
- * invented names.
+ * Returns the shape of a valid query. Null if it has too many parts, or names columns that `knows` does not: otherwise callers could fill
+ * the list with invented names.
  */
 export function shapeOf(query: unknown, knows: (column: string) => boolean): CheckedShape | null {
   if (!isObject(query)) return null;
@@ -102,7 +102,7 @@ export function shapeOf(query: unknown, knows: (column: string) => boolean): Che
 const isOneWay = (sorting: readonly ShapeSorting[]): boolean =>
   sorting.every(({ descending }) => descending === sorting[0]!.descending);
 
-/** True if an index on those columns serves it: by its first column, or by its order. */
+/** True if an index on those columns serves the query: by its first column, or by its order. */
 export function servesShape(columns: readonly string[], { conditions, sorting }: CheckedShape): boolean {
   const plainColumns = columns.map((column) => nameColumn(column, false, (name) => name).column);
   if (conditions.some(({ isFound, column }) => isFound && column !== null && column === plainColumns[0])) return true;
@@ -110,7 +110,10 @@ export function servesShape(columns: readonly string[], { conditions, sorting }:
   return sortedColumns.length > 0 && isOneWay(sorting) && sortedColumns.join("\n") === plainColumns.join("\n");
 }
 
-/** Columns of an index that would serve it; null if none would. @param mayIndex true if the top-level column can be indexed */
+/**
+ * Returns the columns of an index that would serve the query; null if none would.
+ * @param mayIndex true if the top-level column can be indexed
+ */
 export function suggestionFor(
   { conditions, sorting }: CheckedShape,
   mayIndex: (column: string) => boolean,

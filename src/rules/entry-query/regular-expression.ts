@@ -7,7 +7,7 @@ import { ActionError } from "../../errors.js";
 import { describeValue } from "../described.js";
 
 const PATTERN_MAX_CHARACTERS = 200;
-/** PostgreSQL's limit on a count, and this service's limit on nested counts: each copy costs its automaton. */
+/** Maximum count in PostgreSQL, and this service's limit for nested counts, because each copy costs its automaton. */
 const REPEAT_MAX = 255;
 const COPIES_MAX = 1_000;
 
@@ -56,7 +56,7 @@ function addedLetters(elements: readonly AST.CharacterClassElement[]): string[] 
   return [...new Set(letters.map(([, other]) => characterText(other.codePointAt(0)!)))];
 }
 
-/** The translated pattern; `ignoreCase` needs a collation that knows all letters. */
+/** Translated pattern. `ignoreCase` needs a collation that knows all letters. */
 export interface TranslatedPattern {
   pattern: string;
   ignoreCase: boolean;

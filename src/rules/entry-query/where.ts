@@ -10,23 +10,23 @@ import type { Statement } from "./statement.js";
 const OF_FIELDS = [...Object.keys(TESTS), "$all", "$not", "$elemMatch"];
 const OF_ENTRIES = ["$and", "$or", "$nor", "$not", "$filters"];
 const LISTED_MAX = 100;
-/** PostgreSQL's planner ignores the timeout and uses up to 2.5 KB of memory per character. */
+/** Maximum length of a condition, because PostgreSQL's planner ignores the timeout and uses up to 2.5 KB of memory per character. */
 const CONDITION_MAX_CHARACTERS = 80_000;
 
 const allOf = (conditions: readonly string[]): string =>
   conditions.length === 0 ? "true" : `(${conditions.join(" AND ")})`;
 
-/** Together they form one range, which an index serves. */
+/** Operators that together form one range, which an index serves. */
 const RANGE_OPERATORS = ["$gt", "$gte", "$lt", "$lte"];
 
-/** The path that operators apply to. */
+/** Path to which operators apply. */
 interface Field {
   path: Path;
   source: Source;
   depth: number;
 }
 
-/** One compilation: counts operators. */
+/** One compilation, which counts operators. */
 class WhereCompilation {
   private operators = 0;
 
@@ -101,7 +101,7 @@ class WhereCompilation {
     return TESTS[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
   }
 
-  /** Combines tests of one path with the same reach. */
+  /** Combines tests of one path that apply to the same values. */
   private any({ path, source }: Field, tests: readonly ValueTest[]): string {
     const testList = tests.map(({ test }) => test);
     return anyAt(path, source, this.statement, testList, tests[0]!);
@@ -129,7 +129,7 @@ class WhereCompilation {
     );
   }
 
-  /** True if one element passes all of it: operators on the element itself, or a where on its members. */
+  /** Returns a condition that one element passes everything: operators on the element itself, or a where on its members. */
   private elemMatch(operand: unknown, place: string, at: Field): string {
     this.count(place, at.depth);
     if (!isObject(operand)) refuseField(place, "an object of columns or operators", operand);

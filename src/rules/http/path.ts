@@ -5,7 +5,7 @@
 
 export const PATH_SEGMENTS_MAX = 8;
 export const SEGMENT_MAX_CHARACTERS = 200;
-/** A segment of a request may be longer than one of a pattern, because it may be a value. */
+/** Maximum length of a segment of a request. It may be longer than one of a pattern, because it may be a value. */
 export const VALUE_MAX_CHARACTERS = 1_024;
 /** First segment of the URL of every draft. */
 export const DRAFT_SEGMENT = "draft";
@@ -37,17 +37,17 @@ export function patternFault(path: unknown): string | null {
   return new Set(names).size === names.length ? null : "must name each parameter once";
 }
 
-/** The pattern without parameter names: patterns with the same shape match the same paths. */
+/** Returns the pattern without parameter names. Patterns with the same shape match the same paths. */
 export const shapeOf = (path: string): string =>
   path
     .split("/")
     .map((segment) => (PARAMETER_SEGMENT.test(segment) ? ":" : segment))
     .join("/");
 
-/** Segments of a request's path, as sent and decoded; null if no pattern can match. One trailing slash is ignored. */
+/** Returns the segments of a request's path, as sent and decoded; null if no pattern can match. One trailing slash is ignored. */
 export function segmentsOf(rawPath: string): { raw: string[]; decoded: string[] } | null {
   const raw = rawPath.replace(/\/$/, "").split("/");
-  // One segment more than a pattern: a secret.
+  // A path can have one segment more than a pattern: the secret.
   if (raw.length > PATH_SEGMENTS_MAX + 1) return null;
   try {
     const decoded = raw.map(decodeURIComponent);
@@ -74,7 +74,7 @@ export function shapesFor(decoded: readonly string[]): string[] {
   );
 }
 
-/** Values of the pattern's parameters. */
+/** Returns the values of the pattern's parameters. */
 export function paramsOf(path: string, decoded: readonly string[]): Record<string, string> {
   const names = path.split("/").map((segment) => PARAMETER_SEGMENT.exec(segment)?.[1]);
   return Object.fromEntries(names.flatMap((name, at) => (name === undefined ? [] : [[name, decoded[at]!]])));

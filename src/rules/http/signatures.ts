@@ -14,11 +14,11 @@ export interface SignedRequest {
   /** The value of a header by its lower-case name; undefined if it is absent or has several values. */
   header(name: string): string | undefined;
   body: Uint8Array;
-  /** Public URLs that the sender may have used, with the query. */
+  /** Public URLs, with the query, that the sender may have used. */
   urls: readonly string[];
 }
 
-/** True if the request has a valid signature of the key. `now` in seconds. */
+/** True if the request has a valid signature of the key. `now` is in seconds. */
 type VerifySignature = (request: SignedRequest, key: string, auth: SignatureAuth, now: number) => boolean;
 
 /** Compares in constant time; different lengths are unequal. */
@@ -32,7 +32,7 @@ const equalTexts = (input: string, expected: string): boolean =>
 const hmacOf = (algorithm: string, key: string | Buffer, ...parts: (string | Uint8Array)[]): Buffer =>
   parts.reduce((mac, part) => mac.update(part), createHmac(algorithm, key)).digest();
 
-/** Seconds since 1970 in decimal digits; NaN for anything else. */
+/** Parses seconds since 1970 in decimal digits; NaN for anything else. */
 const timeIn = (text: string | undefined): number => (/^\d{1,12}$/.test(text ?? "") ? Number(text) : Number.NaN);
 
 const isFresh = (time: number, { toleranceSeconds = TOLERANCE_SECONDS }: SignatureAuth, now: number): boolean =>
@@ -73,8 +73,8 @@ const shopify: VerifySignature = ({ header, body }, key) =>
   equalTexts(header("x-shopify-hmac-sha256") ?? "", hmacOf("sha256", key, body).toString("base64"));
 
 /**
- * A form's fields sorted by name, each followed by its value; a repeated value counts once. null for a form that Twilio
- * does not send: it signs names and values without separators, so that a name could contain its value.
+ * Returns a form's fields sorted by name, each followed by its value; a repeated value counts once. Null for a form that Twilio does not
+ * send: it signs names and values without separators, so that a name could contain its value.
  */
 function twilioParams(body: Uint8Array): string | null {
   const text = Buffer.from(body).toString();
@@ -86,7 +86,7 @@ function twilioParams(body: Uint8Array): string | null {
   return names.flatMap(joinedValues).join("");
 }
 
-/** The URL without and with its port: Twilio signs one of the two, and all other characters as configured. */
+/** Returns the URL without and with its port. Twilio signs one of the two, and all other characters as configured. */
 function twilioUrls(url: string): string[] {
   const [, scheme, authority = "", rest] = /^(https?:\/\/)([^/?#]*)(.*)$/s.exec(url) ?? [];
   if (scheme === undefined || !URL.canParse(url)) return [];
@@ -153,7 +153,7 @@ const SIGNATURE_VERIFIERS: Record<SignatureScheme, VerifySignature> = {
   hmac: verifyHmac,
 };
 
-/** Keys of a setting: a string, or two during a rotation. Empty ones count as unset. */
+/** Returns the keys of a setting: a string, or two during a rotation. Empty keys count as unset. */
 export function keysOf(setting: unknown): string[] {
   const values = Array.isArray(setting) ? setting.slice(0, 2) : [setting];
   return values.filter((value) => typeof value === "string" && value.trim() !== "") as string[];
@@ -168,7 +168,7 @@ function idIn(body: unknown, field: string): string | null {
   return typeof value === "string" && value !== "" ? value : null;
 }
 
-/** Where each scheme has the id of the event. */
+/** Location of the event's ID in each scheme. */
 const EVENT_IDS: Partial<Record<SignatureScheme, (request: SignedRequest, body: unknown) => string | null>> = {
   "standard-webhooks": ({ header }) => header("webhook-id") ?? null,
   stripe: (_request, body) => idIn(body, "id"),

@@ -122,7 +122,7 @@ function corsFault(cors: unknown): string | null {
   return `where.cors.origins[${at}] must be an origin such as https://shop.example (got ${describeValue(origins[at])})`;
 }
 
-/** TRIGGERS_INVALID: the fault of an HTTP trigger's `where`, by its relative path; null if there is none. */
+/** Returns the fault of an HTTP trigger's `where` (TRIGGERS_INVALID) by its relative path; null if there is none. */
 export function httpWhereFault(where: unknown): string | null {
   if (!isObject(where)) return `where must be an object for an http trigger (got ${describeValue(where)})`;
   const path = own(where, "path");
@@ -137,7 +137,9 @@ export function httpWhereFault(where: unknown): string | null {
   );
 }
 
-/** TRIGGERS_INVALID: two HTTP triggers of one action with the same method and shape. Each has passed `httpWhereFault`. */
+/**
+ * Returns the fault of two HTTP triggers of one action with the same method and shape (TRIGGERS_INVALID). Each has passed `httpWhereFault`.
+ */
 export function repeatedRouteFault(wheres: readonly { at: number; where: HttpWhere }[]): string | null {
   const seenRoutes = new Map<string, number>();
   for (const { at, where } of wheres) {

@@ -9,7 +9,7 @@ import { Project } from "../project.js";
 import type { Run, Session } from "../session.js";
 
 const OUTPUT_MAX_BYTES = 16 * 1024 * 1024;
-/** `actions/hello/action.ts(13,5): error TS2322: …`; further lines of one message begin with a space. */
+/** Matches `actions/hello/action.ts(13,5): error TS2322: …`. Further lines of one message begin with a space. */
 const LOCATED_ERROR = /^([^\n(]+)\((\d+),(\d+)\): error (TS\d+): /;
 
 export interface TypeFault {
@@ -38,7 +38,7 @@ function faultsIn(text: string): TypeFault[] {
   return faults;
 }
 
-/** Runs the compiler of this package, never the project's: a pulled project brings no program to run. */
+/** Runs the compiler of this package, never the project's, because a pulled project must not provide a program that runs. */
 function runCompiler(root: string): Promise<{ code: number; text: string }> {
   const compiler = join(createRequire(import.meta.url).resolve("typescript/package.json"), "../bin/tsc");
   const args = [compiler, "--noEmit", "--pretty", "false", "-p", join(root, "tsconfig.json")];
@@ -67,7 +67,7 @@ export async function checkTypes(session: Session): Promise<void> {
 /** Types of packages by the integrity of their scripts, whose content never changes. */
 const readTypes = new Map<string, readonly string[] | null>();
 
-/** The types of a package that an action of the app has; null if the package ships none. */
+/** Returns the types of a package that an action of the app has; null if the package ships none. */
 async function readPackage({ client }: Session, integrity: string): Promise<readonly string[] | null> {
   const knownTypes = readTypes.get(integrity);
   if (knownTypes !== undefined) return knownTypes;
@@ -82,7 +82,7 @@ export async function writeTypes(session: Session, project: Project): Promise<vo
   const { client } = session;
   const { body: server } = await client.request("GET", "/v1/apps/:app/manifest");
   const { body: declarations } = await client.request("GET", "/client/svc.d.ts", { anonymous: true });
-  // Types of a package are known once a push has brought it to the server.
+  // Types of a package are known once a push has sent it to the server.
   const packageNames = importedPackages([...(server.actions ?? []), ...(await project.readConfigs())]);
   const packages = new Map<string, readonly string[] | null>();
   for (const [name, integrity] of packageNames)

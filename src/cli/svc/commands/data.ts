@@ -1,4 +1,4 @@
-/** svc data: entries of a data source as JSON lines, to and from the server. */
+/** svc data: sends entries of a data source to the server as JSON lines, and receives them. */
 import { createReadStream } from "node:fs";
 import { resolve } from "node:path";
 import { text } from "node:stream/consumers";

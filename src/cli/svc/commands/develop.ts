@@ -18,9 +18,9 @@ import { followRuns } from "./run.js";
 import { pushProject } from "./sync.js";
 
 const SETTLED_MS = 60;
-/** For commands that end with their process. */
+/** Signal for commands that end with their process. */
 const NEVER_ABORTED = new AbortController().signal;
-/** The service has a process group of its own, so a closed terminal does not end it. */
+/** Signals that end a command. The service has its own process group, so a closed terminal does not end it. */
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const PROJECT_FILES = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
 
@@ -50,7 +50,7 @@ async function onChanges(session: Session, work: () => Promise<unknown>, over: A
   }
 }
 
-/** Port of a server on this machine; null for other addresses. */
+/** Returns the port of a server on this machine; null for other addresses. */
 function localPort(url: string): number | null {
   const { hostname, port, protocol } = new URL(url);
   return protocol === "http:" && ["127.0.0.1", "localhost"].includes(hostname) ? Number(port || 80) : null;
@@ -85,9 +85,9 @@ async function serverFor(session: Session, isThrowAway: boolean, over: AbortCont
     writeProject(folder, server.url, server.app);
     output.line(`Made a project in ${folder}`, "green");
   }
-  // A new service has nothing of an earlier one at the same address.
+  // A new service has no data of an earlier one at the same address.
   if (isNew) new Project(folder).removeBase({ url: server.url, app: server.app, root: folder });
-  // Other commands in this folder use it too.
+  // Other commands in this folder use the new service too.
   store.set({ url: server.url, app: server.app }, { token: server.token });
   output.line(`Studio: ${server.url}/studio`);
   return server;
@@ -121,7 +121,7 @@ async function watchAndSave(session: Session, over: AbortSignal): Promise<void> 
   }
 }
 
-/** Develops on the project's server, or on a service of its own, which it stops at the end. */
+/** Develops on the project's server, or on a separate service, which it stops at the end. */
 async function developWithService(session: Session, isThrowAway: boolean): Promise<void> {
   const over = new AbortController();
   let server: LocalServer | null = null;
@@ -131,7 +131,7 @@ async function developWithService(session: Session, isThrowAway: boolean): Promi
       throw wrongUse(`--throw-away needs a service that svc dev starts (got ${session.target.url})`);
     await Promise.race([watchAndSave(session, over.signal), ...(server ? [server.failed] : [])]);
   } catch (error) {
-    // A request or start that Ctrl C interrupts is no failure.
+    // A request or start that Ctrl C interrupts is not a failure.
     if (!over.signal.aborted) throw error;
   } finally {
     over.abort();

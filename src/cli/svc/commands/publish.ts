@@ -51,7 +51,7 @@ async function publish(session: Session, names: readonly string[], options: Publ
   else await session.confirm(`Publish ${changedActions.map(({ name }) => name).join(", ")}?`);
   if (options.withApp === true) await client.request("POST", "/v1/apps/:app/publish");
   for (const { id, name, updatedAt } of changedActions) {
-    // The draft that was tested, and no later one.
+    // Publishes exactly the draft that was tested.
     const request = isTested ? { query: { tested: true }, headers: { "if-match": `"${updatedAt}"` } } : {};
     await client.request("POST", `${ACTIONS}/${id}/publish`, request);
     output.line(`published ${name}`, "green");
@@ -78,7 +78,7 @@ interface Version {
   createdAt: string;
   action: string;
   user: { firstName: string; lastName: string } | null;
-  /** Only in the list of published versions. */
+  /** Time of the last publish; only in the list of published versions. */
   publishedAt?: string;
 }
 

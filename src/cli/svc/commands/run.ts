@@ -13,7 +13,7 @@ const WAIT_MS = 150_000;
 const RUNS = "/v3/apps/:app/runs";
 const PAGE = 100;
 
-/** The payload as JSON, `@file` or `-` for standard input. */
+/** Reads the payload as JSON, from `@file`, or with `-` from standard input. */
 async function readPayload(session: Session, input: string): Promise<object> {
   let text = input;
   if (input === "-") text = await session.readStdin();
@@ -34,7 +34,7 @@ async function readPayload(session: Session, input: string): Promise<object> {
   throw wrongUse("--payload must be a JSON object");
 }
 
-/** Waits for the end of a run, for callers whose run may be read. */
+/** Waits for the end of a run, for callers who can read the run. */
 async function waitForEnd({ client }: Session, runId: number) {
   const end = Date.now() + WAIT_MS;
   for (;;) {
@@ -51,7 +51,7 @@ async function printConsole({ client, output }: Session, runId: number): Promise
   return body.lines;
 }
 
-/** The stack with the places of the file in the project folder, if that has the code that ran. */
+/** Returns the stack with positions in the project's file, if the file has the code that ran. */
 async function authorStack(session: Session, name: string, actionId: number, stack: string): Promise<string> {
   try {
     const { body } = await session.client.request("GET", `/v3/apps/:app/actions/${actionId}`);
@@ -118,7 +118,7 @@ const isEnded = ({ state }: Record<string, unknown>): boolean => !["queued", "ru
 
 interface FollowOptions {
   withConsole: boolean;
-  /** Ends it; without it, it ends with the process. */
+  /** Ends the command. Without it, the command ends with the process. */
   over?: AbortSignal;
 }
 

@@ -7,7 +7,7 @@ const SETTINGS = "/v1/apps/:app/settings";
 
 const tierOf = (key: string) => (key.startsWith("__") ? "protected" : key.startsWith("_") ? "private" : "public");
 
-/** JSON if it is, else the text without its last line break. */
+/** Parses JSON; other text is returned without its last line break. */
 function readValue(text: string): unknown {
   const trimmed = text.replace(/\r?\n$/, "");
   try {

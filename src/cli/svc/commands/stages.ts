@@ -7,7 +7,7 @@ import { printMissing } from "./sync.js";
 
 const APP = "/v1/apps/:app";
 
-/** In the service's form. */
+/** Stage in the form of the API. */
 interface Stage {
   appId: number;
   name: string | null;

@@ -1,4 +1,4 @@
-/** svc pull, push, diff, status: the project folder against the server's drafts, whole or not at all. */
+/** svc pull, push, diff, status: synchronizes the project folder with the server's drafts, completely or not at all. */
 import { type Command, Option } from "commander";
 import { ApiFailure } from "../client.js";
 import { CliError, EXIT } from "../failure.js";
@@ -169,7 +169,7 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
       differences: overwrittenItems.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
     });
   }
-  // Items that only this folder changed stay as they are here.
+  // Items that only this folder has changed stay unchanged here.
   const localOnly = new Set(force ? [] : myChanges.map(({ kind, name }) => `${kind} ${name}`));
   const isTaken = (kind: string, name: unknown) => !localOnly.has(`${kind} ${String(name)}`);
   const settings =
@@ -177,7 +177,7 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
       ? server.manifest.settings
       : mergeItems(server.manifest.settings, local.settings, "key", (key) => isTaken("setting", key));
   const alerts = mergeItems(server.manifest.alerts, local.alerts, "name", (name) => isTaken("alert", name));
-  // The whole list, or this folder's own: a part of it could send a value elsewhere.
+  // The list comes from one side completely, because a mix could send a value to another destination.
   const keepsBindings = myChanges.some(({ kind }) => kind === "secret binding") && !force;
   const writtenManifest: Manifest = {
     ...server.manifest,
@@ -203,7 +203,7 @@ async function pullProject(session: Session, { force = false }: { force?: boolea
 
 type Items = Manifest["settings"];
 
-/** The server's items, with this folder's own where they are to stay. */
+/** Returns the server's items, with this folder's own where they must stay. */
 function mergeItems(server: Items, local: Items, key: string, isTaken: (name: unknown) => boolean): Items {
   const mine = (local ?? []).filter((item) => !isTaken(item[key]));
   const names = new Set(mine.map((item) => item[key]));

@@ -9,14 +9,14 @@ interface OpenRequest {
   status: number | null;
 }
 
-/** Maximum followed requests at once; a page may leave thousands without an answer. */
+/** Maximum number of followed requests at once, because a page may leave thousands without a response. */
 const OPEN_MAX = 500;
 
 export class FollowedRequests {
   private onRequest: OnRequest;
   private open = new Map<string, OpenRequest>();
 
-  /** Starts to follow the requests of the next run; undefined: none. */
+  /** Starts to follow the requests of the next run, or none if undefined. */
   follow(onRequest: OnRequest): void {
     this.onRequest = onRequest;
     this.open = new Map();
@@ -32,10 +32,10 @@ export class FollowedRequests {
     session.on("Network.loadingFailed", ({ requestId }) => this.finish(requestId));
   }
 
-  /** Reports a request that may be sent. @returns the changes to make to it */
+  /** Reports a request that may be sent. @returns changes that must be made to the request */
   changesOf({ networkId, request }: Protocol.Fetch.RequestPausedEvent): { headers?: Protocol.Fetch.HeaderEntry[] } {
     const { onRequest, open } = this;
-    // A redirected request was reported already, and gets no further headers.
+    // A redirected request has been reported already, and gets no additional headers.
     if (!onRequest || networkId === undefined || open.has(networkId) || open.size >= OPEN_MAX) return {};
     const { method, url } = request;
     const following = onRequest({ method, url });

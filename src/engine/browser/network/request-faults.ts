@@ -1,6 +1,6 @@
 /**
- * Records why requests of a run failed, since the page only receives "Failed to fetch". Reports hosts and reasons, but no path or query, which
- * may hold secrets.
+ * Records why requests of a run failed, because the page only receives "Failed to fetch". Reports hosts and reasons, but no path or query,
+ * which may contain secrets.
  */
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";
@@ -32,9 +32,9 @@ function reasonOf(
 export class RequestFaults {
   /** URLs of the requests that have not ended, by id. */
   private readonly pending = new Map<string, string>();
-  /** Reported calls of `fetch`, without preflights and redirects. */
+  /** Number of reported calls of `fetch`, without preflights and redirects. */
   private fetches = 0;
-  /** Reasons of the egress proxy, by host. */
+  /** Reasons that the egress proxy gave, by host. */
   private readonly refusals = new Map<string, string>();
   private faults = new Set<string>();
   private onFault: (fault: string) => void = () => {};
@@ -70,7 +70,7 @@ export class RequestFaults {
     if (this.refusals.size < FAULTS_MAX) this.refusals.set(host, reason);
   }
 
-  /** Records that the proxy port reached `host:port`: later failures have another reason. */
+  /** Records that the proxy port connected to `host:port`. Later failures have another reason. */
   reached(host: string): void {
     this.refusals.delete(host);
   }
@@ -116,7 +116,7 @@ export class RequestFaults {
     return { ...outcome, error: { ...outcome.error, message, stack } };
   }
 
-  /** A blocked address may hold a secret in its host. */
+  /** Adds a reason. The address of a blocked request may contain a secret in its host, so it is not named. */
   private addFault(url: URL, reason: string): void {
     const fault = `${reason === BLOCKED ? "an address" : url.origin}: ${reason}`;
     if (this.faults.has(fault) || this.faults.size >= FAULTS_MAX) return;

@@ -1,6 +1,7 @@
 /**
- * Holds every request of a page, its frames and its workers until the run's judge has accepted its address. The protocol pauses all requests
- * except WebSockets, which it only reports. So the proxy port asks before it connects, and connects only to hosts of accepted addresses.
+ * Holds every request of a page, its frames and its workers until the run's check has accepted its address. The protocol pauses all
+ * requests except WebSockets, which it only reports. So the proxy port asks before it connects, and connects only to hosts of accepted
+ * addresses.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRun } from "../run.js";
@@ -9,7 +10,7 @@ import { FollowedRequests } from "./followed-requests.js";
 type Judge = NonNullable<PageRun["mayRequest"]>;
 
 const PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
-/** Maximum time in which the page and its children report what they sent. After it the connection is refused. */
+/** Maximum time in which the page and its children report what they sent. After this time, the connection is refused. */
 const ANSWER_TIMEOUT_MS = 5_000;
 /** Options of Network.enable that switch off its copies of bodies. */
 export const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
@@ -29,7 +30,7 @@ export class RequestGuard {
   private accepted = new Set<string>();
   private refused = new Set<string>();
   private readonly followed = new FollowedRequests();
-  /** The pending decisions on WebSockets. */
+  /** Promise of the pending decisions about WebSockets. */
   private deciding: Promise<unknown> = Promise.resolve();
 
   /** @param catchUp resolves when all events that the page and its children had sent have arrived; rejects after this time */
@@ -62,7 +63,7 @@ export class RequestGuard {
     await this.enable(child);
   }
 
-  /** Listens to the ends of a child's requests, which are paused at the page. */
+  /** Listens to the ends of a child's requests, which are paused in the session of the page. */
   listenToChild(child: CDPSession): void {
     this.followed.listen(child);
   }
@@ -102,12 +103,12 @@ export class RequestGuard {
     }
     await this.deciding;
     if (this.accepted.has(host)) return !this.refused.has(host);
-    // A preconnect names only a host. The judge sees it, so that it can report it.
+    // A preconnect names only a host. The check receives it too, so that it can report it.
     await Promise.resolve(this.judge?.(`https://${host}/`)).catch(() => false);
     return false;
   }
 
-  /** A WebSocket is not paused. If it is refused, this and every later connection to its host is. */
+  /** Handles a WebSocket, which is not paused. If it is refused, this and every later connection to its host is refused. */
   private onWebSocket({ url }: Protocol.Network.WebSocketCreatedEvent): void {
     const host = hostOf(url);
     const { refused } = this;
@@ -116,7 +117,9 @@ export class RequestGuard {
     this.deciding = Promise.all([this.deciding, decided]);
   }
 
-  /** Ignores failures: a worker has no Fetch domain, and its requests are paused at its page. */
+  /**
+   * Enables the guard in a session. Ignores failures: a worker has no Fetch domain, and its requests are paused in the session of its page.
+   */
   private enable(session: CDPSession): Promise<unknown> {
     session.on("Network.webSocketCreated", (event) => this.onWebSocket(event));
     this.followed.listen(session);

@@ -11,7 +11,10 @@ import { hostOf, NO_BUFFERS, RequestGuard } from "./request-guard.js";
 /** Maximum time in which requests end after the proxy port is closed. */
 const SETTLED_WITHIN_MS = 200;
 
-/** A request that the service may send itself: further headers, and a callback for its end. `failure`: the reason if there was no answer. */
+/**
+ * Request that the service may send itself: additional headers, and a callback for its end. `failure` is the reason if there was no
+ * response.
+ */
 export interface AdmittedRequest {
   headers: Readonly<Record<string, string>>;
   end(status: number | null, failure?: string): void;
@@ -89,9 +92,9 @@ export class RunRequests {
   }
 
   /**
-   * Removes what requests left in the browser: cached answers and preflights, cookies, and HSTS. Names and passwords for hosts stay (traces.ts).
-   * Call it when no code of the run can send another request.
-   * @returns true if there may have been anything
+   * Removes what requests left in the browser: cached responses and preflights, cookies, and HSTS. Names and passwords for hosts stay
+   * (traces.ts). Call it when no code of the run can send another request.
+   * @returns true if there may have been something to remove
    */
   async clear(): Promise<boolean> {
     const { session, proxyPort } = this.options;
@@ -101,7 +104,7 @@ export class RunRequests {
     return true;
   }
 
-  /** True if anything was sent after the end of the run. */
+  /** True if a request was sent after the end of the run. */
   hasLateRequest(): boolean {
     return this.options.proxyPort?.wasUsedLate() === true;
   }

@@ -1,12 +1,12 @@
 /**
- * Performs the requests that the library in a run sends to the service, and to other services by the service. They arrive by a binding instead
- * of the browser's network, and their answers are returned in parts. The page may be compromised, so every field is checked.
+ * Performs the requests that the library in a run sends to the service, and to other services through the service. They arrive by a binding
+ * instead of the browser's network, and their responses are returned in parts. The page may be compromised, so every field is checked.
  */
 import { RUN_REQUESTS_AT_ONCE } from "../../../limits.js";
 import type { SendOutgoing, ServiceClient, ServiceRequest } from "../run.js";
 import type { AdmittedRequest, RunRequests } from "./run-requests.js";
 
-/** Maximum concurrent requests to the service: a browser has this many connections to a host. */
+/** Maximum number of concurrent requests to the service, because a browser has this many connections to a host. */
 export const AT_ONCE_MAX = 6;
 /** Maximum length of a request's body, and of the whole message. Longer requests use the browser's network. */
 export const BODY_MAX_CHARACTERS = 128 * 1024;
@@ -20,12 +20,12 @@ const OUTGOING_MARK = "outgoing ";
 const PART_CHARACTERS = 256 * 1024;
 
 /**
- * Sends the page one part of an answer. The first part has the head: the JSON of status and readable headers. A text of null: there is no
- * answer, or the rest of it is missing.
+ * Sends the page one part of a response. The first part has the head: the JSON of status and readable headers. A null text means that there
+ * is no response, or that the rest of it is missing.
  */
 export type Reply = (id: number, head: string | null, text: string | null, last: boolean) => Promise<unknown>;
 
-/** Shared by all runs: creating one takes longer than the rest of an end. */
+/** Error that all runs share, because creating one takes longer than all other steps at the end of a run. */
 const ENDED = new DOMException("The run has ended", "AbortError");
 
 const CALL_ID = /^(\d{1,15}):/;
@@ -47,7 +47,7 @@ function readRequest(json: string, base: string): ServiceRequest | null {
   return url?.startsWith(base) ? { method, url, headers: headers as Record<string, string>, body } : null;
 }
 
-/** End of a part that does not split a surrogate pair. */
+/** Returns the end of a part that does not split a surrogate pair. */
 function endOfPart(text: string, at: number): number {
   const code = text.charCodeAt(at - 1);
   return code >= 0xd800 && code <= 0xdbff ? at - 1 : at;
@@ -110,12 +110,12 @@ export class ServiceCalls {
     let admitted: AdmittedRequest | null = null;
     let status: number | null = null;
     let head: string | null = null;
-    /** Reports the end before the page receives the last part, which may end the run. */
+    /** Reports the end before the page receives the last part, because that part may end the run. */
     const end = (failure?: string) => {
       admitted?.end(status, failure);
       admitted = null;
     };
-    /** Counts the end first: the page may send its next request when it receives the last part. */
+    /** Counts the end first, because the page may send its next request when it receives the last part. */
     const last = (text: string | null) => {
       if (!signal.aborted) this.active -= 1;
       return this.reply(id, head, text, true);

@@ -1,13 +1,13 @@
 /**
- * Wraps the action's code in a function, in every mode, so that its names never conflict with the globals of a page. The head shifts the columns of
- * the first line in stacks.
+ * Wraps the action's code in a function in every mode, so that its names never conflict with the globals of a page. The head shifts the
+ * columns of the first line in stacks.
  */
 
 const HEAD = "(()=>{";
 /** The line break ends a comment in the last line of the code. */
 const TAIL = '\n;return typeof execute==="undefined"?undefined:execute})';
 
-/** Source text of a function that evaluates the code and returns what it defined as `execute`. */
+/** Returns the source text of a function that evaluates the code and returns its `execute`. */
 export function functionOf({ name, source }: { name: string; source: string }): string {
   // A hashbang comment is allowed only at the start of a script.
   return `${HEAD}${source.replace(/^#!/, "//")}${TAIL}\n//# sourceURL=${name}`;

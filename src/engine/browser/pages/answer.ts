@@ -6,7 +6,7 @@ import type { HarnessFailure } from "./in-page/core.js";
 
 export const TEXT_MAX_CHARACTERS = 16_384;
 
-/** Answer of an isolate that lacks something that the run uses. */
+/** Answer of an isolate that lacks a global that the run uses. */
 export const NEEDS_MORE = "needs-more";
 const ERROR = "error ";
 const DATA = "data ";
@@ -14,25 +14,25 @@ const DATA = "data ";
 /** Source name of the harness. Its frames are removed from stacks. */
 export const HARNESS_NAME = "svc-harness.js";
 
-/** Line and column of a frame of the harness, with the closing bracket. */
+/** Matches line and column of a frame of the harness, with the closing bracket. */
 const HARNESS_PLACE = /\d+:\d+\)?/y;
 const FRAME = /^\s+at /;
 
-/** Frame of an evaluated top level, and the frame of the `eval` that evaluated it. */
+/** Matches the frame of an evaluated top level, and the frame of the `eval` that evaluated it. */
 const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/;
 const EVALUATING_FRAME = "at eval (<anonymous>)";
 
-/** Blink puts this before the message of a syntax error in a script that was appended. */
+/** Matches the text that Blink puts before the message of a syntax error in a script that was appended. */
 const PARSED_BY = /^Failed to execute 'appendChild' on 'Node': /;
 
 function text(value: unknown, fallback: string): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX_CHARACTERS).toWellFormed() : fallback;
 }
 
-/** The page cuts texts at the same length. */
+/** True if the page cut the text, which it does at this length. */
 export const wasCut = (value: unknown): boolean => typeof value === "string" && value.length >= TEXT_MAX_CHARACTERS;
 
-/** The part of a line that follows a frame of the harness; null if the line is not such a frame. */
+/** Returns the part of a line that follows a frame of the harness; null if the line is not such a frame. */
 function afterHarnessFrame(line: string): string | null {
   const at = line.lastIndexOf(`${HARNESS_NAME}:`);
   if (at === -1 || !FRAME.test(line)) return null;
@@ -60,7 +60,7 @@ export function withoutHarness(stack: string): string {
   return stack.includes(HARNESS_NAME) ? withoutFrames(stack, afterHarnessFrame) : stack;
 }
 
-/** Stack with only the frames of the action, and the position of an error without frames, such as a syntax error. */
+/** Returns the stack with only the frames of the action, and the position of an error without frames, such as a syntax error. */
 function cleanStack(stack: string, at: string): string {
   const frames = withoutFrames(withoutHarness(stack), afterEvaluatingFrame);
   const lines = frames.split("\n").map((line) => line.replace(EVAL_FRAME, "$1$2"));

@@ -2,7 +2,7 @@
 import type { CDPSession, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 
-/** Sets up a child. `type` as in the protocol: `worker` for a dedicated worker, `iframe` for a frame in another process. */
+/** Prepares a child. `type` as in the protocol: `worker` for a dedicated worker, `iframe` for a frame in another process. */
 type Prepare = (child: CDPSession, type: string) => Promise<unknown>;
 
 const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: true };

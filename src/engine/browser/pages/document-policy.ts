@@ -3,7 +3,7 @@
  * Permissions-Policy header. A test compares them with the browser's list.
  */
 
-/** Each one starts a process, prompts a person, reads the machine, or outlives the run. */
+/** Features that each start a process, prompt a person, read data of the machine, or outlive the run. */
 export const FORBIDDEN_FEATURES: readonly string[] = (
   "accelerometer browsing-topics camera captured-surface-control clipboard-read clipboard-write compute-pressure " +
   "digital-credentials-create digital-credentials-get display-capture encrypted-media fullscreen gamepad geolocation " +
@@ -40,7 +40,7 @@ const OTHERS = "IdleDetector Notification PaymentRequest PresentationRequest Sha
 export const FORBIDDEN_MEMBERS: Readonly<Record<string, readonly string[]>> = {
   Navigator: `${ADVERTISING} ${DEVICES} ${PEOPLE} ${SYSTEM}`.split(" "),
   WorkerNavigator: "clipboard connection gpu hid managed mediaDevices serial usb".split(" "),
-  // The document before, with its address and its state.
+  // This member shows the previous document, with its address and its state.
   Navigation: ["activation"],
   Window: `${PICKERS} ${MODELS} ${PLACE} ${OTHERS}`.split(" "),
   DedicatedWorkerGlobalScope:

@@ -23,7 +23,7 @@ import { PageWindow } from "./page-window.js";
 import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import { Traces } from "./traces.js";
 
-/** Maximum memory that earlier runs may leave after a garbage collection. It counts towards the 512 MB of the next run. */
+/** Maximum memory in bytes that earlier runs may leave after a garbage collection. It counts towards the 512 MB of the next run. */
 const LEFT_MAX_BYTES = 24 * 1024 * 1024;
 
 /** Maximum wait at the end of a run for the last console lines of its workers. */
@@ -92,9 +92,9 @@ export class DocumentSandbox implements Sandbox {
     this.harnessId = harnessId;
     // Requests that the old document sent during the navigation may outlive it, and their end is not reported.
     await requests.settled();
-    // Fails right after the commit, when the page may not count as active yet.
+    // This command fails right after the commit, when the page may not count as active yet.
     await session.send("Page.resetNavigationHistory");
-    // Checked last: all that the old document sent has been reported by now.
+    // This check is the last one, because everything that the old document sent has been reported by now.
     return !hasTraces && !holdsMuch && !this.hasLateRequest && !traces.hasReportedAny() && !requests.hasLateRequest();
   }
 
@@ -102,7 +102,7 @@ export class DocumentSandbox implements Sandbox {
     this.isRunning = true;
     await this.requests.begin(request);
     const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings, outgoing } = request;
-    // A flat list: a package may change what objects inherit.
+    // The list is flat, because a package may change properties that objects inherit.
     const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
     scripts.push(name, functionOf({ name, source }));
     this.window.onRunStart();

@@ -12,7 +12,10 @@ const DOCUMENT = Buffer.from('<!doctype html><html><head><meta charset="utf-8"><
   "base64",
 );
 
-/** A navigation never ends if the network service dies, so it is repeated. A reset fails before that, so only new pages repeat it. */
+/**
+ * Time after which a navigation is repeated. It never ends if the network service dies. A reset fails before that, so only new pages repeat
+ * it.
+ */
 const NAVIGATE_AGAIN_MS = 1_000;
 
 /** Answers the request for a document of the page's origin. */
@@ -57,7 +60,7 @@ export async function installHarness(session: CDPSession, expression: string): P
   const [harness] = await Promise.all([
     session.send("Runtime.evaluate", { expression }),
     session.send("Runtime.enable"),
-    // While it is enabled, the browser sends each console call with its values.
+    // While this domain is enabled, the browser sends each console call with its values.
     session.send("Runtime.disable"),
   ]);
   const { objectId } = harness.result;
@@ -110,8 +113,8 @@ export async function textInParts(
 }
 
 /**
- * Calls the method. If the resulting text is too long for one message, stores it and returns its length. Evaluated before any line of the action,
- * which may replace all globals that it uses.
+ * Calls the method. If the resulting text is too long for one message, stores it and returns its length. The page evaluates this function
+ * before any line of the action, which may replace all globals that the function uses.
  */
 const KEEP_LONG = `function(max, ...values) {
   const { apply, defineProperty } = Reflect;
@@ -121,7 +124,7 @@ const KEEP_LONG = `function(max, ...values) {
   const settled = this.METHOD(...values);
   // Without a constructor, then() makes a plain promise, whatever the action has replaced.
   defineProperty(settled, "constructor", { value: undefined });
-  // Not awaited: it would appear in the stacks of the action.
+  // The promise is not awaited, because the await would appear in the stacks of the action.
   const answer = apply(then, settled, [
     (text) => {
       if (typeof text !== "string" || text.length <= max) return text;

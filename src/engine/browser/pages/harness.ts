@@ -43,17 +43,19 @@ export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
 export const CONSOLE_FULL = "The console is full: further lines are not stored";
 
-/** Limits of each document and worker. A run can only communicate with its own frames and workers. */
+/** Maximum numbers for each document and worker. A run can only communicate with its own frames and workers. */
 const CHANNELS_MAX = 8;
 const CHANNEL_MESSAGES_MAX = 1_000;
 const LOCKS_MAX = 1_000;
 
-/** The next run's isolate must exist this long after a run's end, or its page is discarded. In milliseconds. */
+/** Time in milliseconds after a run's end within which the next run's isolate must exist. Otherwise its page is discarded. */
 export const READY_WITHIN_MS = 500;
-/** Storing a run's end and answering its caller take less, also on two slow cores. */
+/**
+ * Pause in milliseconds before the next realm is created. Storing a run's end and answering its caller takes less, even on two slow cores.
+ */
 export const PAUSE_MS = 8;
 
-/** The memory of ended realms is only freed with their thread. */
+/** Limits of a thread, because the memory of ended realms is only freed with their thread. */
 const THREAD_BOUNDS: ThreadBounds = {
   pauseMs: PAUSE_MS,
   readyWithinMs: READY_WITHIN_MS,
@@ -79,8 +81,8 @@ function calling(run: (...args: any[]) => unknown, ...args: string[]): string {
 }
 
 /**
- * Strict, since `Error.prepareStackTrace` exposes the functions of sloppy code. The directive is inside a function: V8 compiles a text that starts
- * with one again each time.
+ * Names a script and makes it strict, because `Error.prepareStackTrace` exposes the functions of sloppy code. The directive is inside a
+ * function, because V8 compiles a text that starts with one again each time.
  */
 const named = (source: string): string => `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_NAME}`;
 const FORMATTER = calling(valueFormatter, String(TEXT_MAX_CHARACTERS));
@@ -90,7 +92,10 @@ const HOST_CALLS = calling(hostCalls, String(AT_ONCE_MAX), String(OUTGOING_AT_ON
 const RUN_CALLS = calling(runCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
 const NAVIGATOR = JSON.stringify(NAVIGATOR_MEMBERS);
 
-/** Evaluates to the object whose methods the service calls. No other code in the page has access to it. */
+/**
+ * Script of a document's harness. It evaluates to the object whose methods the service calls. No other code in the page has access to this
+ * object.
+ */
 export const DOCUMENT_HARNESS = named(
   calling(documentHarness, CORE, HOST_CALLS, RUN_CALLS, JSON.stringify(SERVICE_GLOBAL)),
 );
@@ -103,13 +108,13 @@ const BOUND_SCOPE = calling(
   JSON.stringify(FORBIDDEN_MEMBERS),
 );
 
-/** Evaluated in every document and frame of a run before its first line. */
+/** Script that is evaluated in every document and frame of a run before its first line. */
 export const DOCUMENT_BOUNDS = named(`[${BOUND_SCOPE}, ${calling(visibleAlways)}]`);
 
-/** Evaluated in every worker that a run starts before its first line. */
+/** Script that is evaluated in every worker that a run starts, before its first line. */
 export const WORKER_BOUNDS = named(BOUND_SCOPE);
 
-/** Replaces the console of a worker that a run starts. Evaluated before the worker's first line. */
+/** Script that replaces the console of a worker that a run starts, before the worker's first line. */
 export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CONSOLE_BINDING)));
 
 /** Harnesses of an isolate's page and of its worker. @param hasNetwork true if the worker has the page's origin */

@@ -22,7 +22,7 @@ export interface IsolateKind {
   harnesses: { page: string; worker: string };
   /** Directives of the page's Content-Security-Policy, which allows nothing else. */
   policy: string;
-  /** Maximum memory of a thread that serves another run: V8 frees the memory of a realm only with its thread. */
+  /** Maximum memory of a thread that serves another run, because V8 frees the memory of a realm only with its thread. */
   heldMaxBytes: number;
 }
 
@@ -33,13 +33,16 @@ const WITHOUT_NETWORK: IsolateKind = {
   heldMaxBytes: 48 * 1024 * 1024,
 };
 
-/** The thread's reply to `run` if it has no realm. */
+/** Reply of the thread to `run` if it has no realm. */
 const LATE = "late";
 /** Maximum wait for a busy thread. */
 const CATCH_UP_MS = 200;
-/** A thread without a realm for the next run this long after the last one creates none any more. */
+/** Time in milliseconds after the last run after which a thread without a realm for the next run will not create one any more. */
 const STUCK_AFTER_MS = PAUSE_MS + READY_WITHIN_MS + 250;
-/** An ended worker holds 40 to 100 KB of memory until the page collects its garbage, which it does late. */
+/**
+ * Number of runs after which the page collects its garbage: an ended worker holds 40 to 100 KB of memory until the page does this by
+ * itself, which is late.
+ */
 const COLLECT_EVERY_RUNS = 50;
 
 interface Worker {
@@ -127,7 +130,7 @@ export class Isolate implements Sandbox {
     await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
     const { loaded } = await navigate(session, `${origin}/`);
     [this.pageHarnessId] = await Promise.all([installHarness(session, this.kind.harnesses.page), loaded]);
-    // While it is enabled, each worker and each request starts more slowly, whatever the pattern.
+    // While this domain is enabled, each worker and each request starts more slowly, whatever the pattern.
     await session.send("Fetch.disable");
     session.off("Fetch.requestPaused", answer);
   }
@@ -223,7 +226,7 @@ export class Isolate implements Sandbox {
     if (hasRealm === false) this.options.lose("unready");
   }
 
-  /** Memory in bytes, including the platform's objects, buffers and garbage. */
+  /** Returns the memory in bytes, including the platform's objects, buffers and garbage. */
   private async heldBytes(): Promise<number> {
     if (this.worker === null) throw new Error("the page has no worker");
     const usage = await this.worker.session.send("Runtime.getHeapUsage");

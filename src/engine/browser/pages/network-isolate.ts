@@ -14,13 +14,17 @@ import type { SandboxOptions } from "./sandbox.js";
 
 const WITH_NETWORK: IsolateKind = {
   harnesses: NETWORK_ISOLATE_THREAD,
-  // Allows no WebSockets: they would bypass the request guard.
+  // The policy allows no WebSockets, because they would bypass the request guard.
   policy: "worker-src blob:; connect-src http: https: data: blob:",
-  // Low, since the platform's objects are collected in steps, and the last step ends the page while code of a realm runs (chromium-flags.ts).
+  // The limit is low, because the platform's objects are collected in steps, and the last step ends the page while code of a realm runs
+  // (chromium-flags.ts).
   heldMaxBytes: 16 * 1024 * 1024,
 };
 
-/** Address that the library in the run sends requests to; NO_SERVICE if it can only reach other services, "" if it can reach none. */
+/**
+ * Returns the address to which the library in the run sends requests: NO_SERVICE if it can reach only other services, "" if it can reach
+ * none.
+ */
 const baseOf = ({ service, outgoing }: PageRun): string => service?.base ?? (outgoing ? NO_SERVICE : "");
 
 export class NetworkIsolate extends Isolate {

@@ -16,14 +16,14 @@ import { NetworkIsolate } from "./network-isolate.js";
 import { MISSING_ISOLATE, type Sandbox, type SandboxOptions } from "./sandbox.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
-/** A renderer that dies while its page is opened leaves commands unanswered. */
+/** Time limit for opening a page, because a renderer that dies meanwhile leaves commands unanswered. */
 const OPEN_TIMEOUT_MS = 5_000;
-/** The cause of a crash is reported by another pipe, within this time after the crash. */
+/** Time after a crash within which its cause is reported, by another pipe. */
 const CAUSE_WITHIN_MS = 1_000;
-/** The end of the renderer or the browser is reported within this time after its commands have failed. */
+/** Time after failed commands within which the end of the renderer or the browser is reported. */
 const LOSS_REPORTED_WITHIN_MS = 100;
 const CAUSE_LOOK_MS = 25;
-/** Runs follow each other without a pause if the next one starts within this time after the last one. */
+/** Time in milliseconds between two runs below which they follow each other without a pause. */
 const HURRIED_MS = 20;
 
 const SANDBOXES: Readonly<Record<Mode, new (options: SandboxOptions) => Sandbox>> = {
@@ -47,7 +47,7 @@ type PageState =
 export class Page {
   private session!: CDPSession;
   private state: PageState = { kind: "pending" };
-  /** Targets of this connection that crashed while this page had no target yet. */
+  /** IDs of targets of this connection that crashed while this page had no target yet. */
   private readonly crashedEarly = new Set<string>();
   private contextId = "";
   private sandbox!: Sandbox;
@@ -95,7 +95,7 @@ export class Page {
   private async create(): Promise<boolean> {
     const { connection, proxyPort } = this;
     const proxy = proxyPort === null ? {} : { proxyServer: proxyPort.proxyServer, proxyBypassList: "<-loopback>" };
-    // Before the page is created: the failed start of its renderer may be reported before the page's id is known.
+    // Listening starts before the page is created, because the failed start of its renderer may be reported before the page's ID is known.
     this.listenToConnection();
     const context = await connection.send("Target.createBrowserContext", { ...proxy, disposeOnDetach: true });
     this.contextId = context.browserContextId;
@@ -284,7 +284,7 @@ export class Page {
       .then(resolve, () => runInBackground(this.whenLossIsKnown().then(reportLoss)));
     if (signal?.aborted) cancel();
     const outcome = await promise;
-    // Before the outcome is reported: what the page sends from now on belongs to no run.
+    // The port is closed before the outcome is reported: what the page sends from now on belongs to no run.
     this.proxyPort?.endRun();
     this.sandbox.end();
     clearTimeout(timer);

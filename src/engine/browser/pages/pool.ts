@@ -12,10 +12,13 @@ import { PAUSE_MS } from "./harness.js";
 import type { Loss } from "./loss.js";
 import { Page } from "./page.js";
 
-/** Maximum runs of one page. High, since memory does not grow with runs, and a new renderer is slow until its code is compiled. */
+/**
+ * Maximum runs of one page. The number is high, because memory does not grow with runs, and a new renderer is slow until its code is
+ * compiled.
+ */
 const RUNS_PER_PAGE = 10_000;
 const OPEN_ATTEMPTS = 3;
-/** A key's additional pages, for overlapping runs, are discarded when they have been idle this long. */
+/** Time after which a key's additional idle pages for overlapping runs are discarded. */
 const SURPLUS_IDLE_MS = 10_000;
 /** Usual duration of a reset, unless the machine is very busy. */
 const RESET_MS = 20;
@@ -42,7 +45,9 @@ export interface PoolOptions {
   openings: Openings;
   /** Number of contexts that are opened in advance. */
   spares: number;
-  /** Maximum idle pages over all keys, 20 to 45 MB each. The least recently used page of the origin with most pages is discarded first. */
+  /**
+   * Maximum idle pages over all keys, 20 to 45 MB each. The least recently used page of the origin with the most pages is discarded first.
+   */
   warmPages: number;
 }
 
@@ -58,13 +63,13 @@ interface KeyPages {
   origin: string;
   idle: Page[];
   resetting: number;
-  /** Ends the delay before a reset, for each page that is delayed. */
+  /** Functions that end the delay before a reset, one for each page that is delayed. */
   pauses: (() => void)[];
   /** Waiting callers. Each returns true if it uses the page. */
   waiting: ((page: Page | null) => boolean)[];
 }
 
-/** The first item of the origin with most items, so that no origin loses its only page to one with many. */
+/** Returns the first item of the origin with the most items, so that no origin loses its only page to one with many. */
 export function oldestOfLargest<T>(oldestFirst: Iterable<T>, originOf: (item: T) => string): T {
   const groups = [...Map.groupBy(oldestFirst, originOf).values()];
   return groups.reduce((largest, group) => (group.length > largest.length ? group : largest))[0]!;
@@ -90,7 +95,7 @@ export class Pool {
     );
   }
 
-  /** A page with a fresh sandbox for the slot. Rejects if the browser cannot make one. */
+  /** Returns a page with a fresh sandbox for the slot. Rejects if the browser cannot make one. */
   async acquire(slot: PageKey): Promise<Page> {
     const pages = this.pagesOf(slot);
     const found = this.findIdle(pages) ?? (await this.awaitPageOrTurn(pages));
@@ -109,7 +114,10 @@ export class Pool {
     }
   }
 
-  /** Ends the turn after the work, or after a time limit. If many wait, the next turn starts as much later, so that existing pages are served. */
+  /**
+   * Ends the turn after the work, or after a time limit. If many callers wait, the next turn starts later by the same time, so that
+   * existing pages are served.
+   */
   private async endTurnAfter<T>(endTurn: () => void, work: Promise<T>): Promise<T> {
     const startedAt = performance.now();
     const late = setTimeout(endTurn, OPENING_MAX_MS);
@@ -155,7 +163,9 @@ export class Pool {
     return promise;
   }
 
-  /** Delays the next new page of an origin whose run exceeded the memory limit, since it might do nothing else. */
+  /**
+   * Delays the next new page of an origin whose run exceeded the memory limit, because the origin could otherwise open pages all the time.
+   */
   delayNextPage(origin: string): void {
     if (this.delays.has(origin)) return;
     const over = delay(DELAY_MS, undefined, { ref: false }).then(() => {
@@ -175,12 +185,12 @@ export class Pool {
     this.isRetired = true;
   }
 
-  /** Number of idle pages of a key. */
+  /** Returns the number of idle pages of a key. */
   idle(key: string): number {
     return this.pagesByKey.get(key)?.idle.length ?? 0;
   }
 
-  /** Number of idle pages: with a key, and without one yet. */
+  /** Returns the number of idle pages: with a key, and without one yet. */
   idleCounts(): { warm: number; spare: number } {
     return { warm: this.idleInOrder.size, spare: this.spare.length };
   }
@@ -239,7 +249,7 @@ export class Pool {
     return pages;
   }
 
-  /** Takes the last page whose reset should be complete, so that surplus pages stay idle; else the oldest one. */
+  /** Takes the last page whose reset should be complete, so that surplus pages stay idle; otherwise the oldest one. */
   private findIdle(pages: KeyPages): Page | null {
     const resetBefore = Date.now() - RESET_MS;
     while (pages.idle.length > 0) {

@@ -12,11 +12,11 @@ export interface Sandbox {
   reset(): Promise<boolean>;
   /** Executes the code of one run. @returns the harness's answer (answer.ts). Rejects if the document or the renderer is gone */
   execute(request: PageRun): Promise<unknown>;
-  /** Maximum time until the sandbox is ready, in milliseconds. It does not count towards the time limit of a run. */
+  /** Returns the maximum time until the sandbox is ready, in milliseconds. It does not count towards the time limit of a run. */
   unreadyMs(): number;
   /** Ends the run's requests and output. Returns before the outcome of the run is reported. */
   end(): void;
-  /** Adds the reasons that only the service knows, such as a refused host. */
+  /** Adds the reasons to an outcome that only the service knows, such as a refused host. */
   explain(outcome: PageOutcome): Promise<PageOutcome>;
   /** Ends timers and listeners of a page that is lost. */
   stop(): void;

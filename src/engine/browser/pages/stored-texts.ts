@@ -11,12 +11,15 @@ import type { SentScript } from "./in-page/page-texts.js";
 /** Maximum characters that a thread stores; the oldest texts are removed first. */
 const STORED_MAX_CHARACTERS = 4 * 1024 * 1024;
 
-/** The text as it is evaluated, with the name for its frames. */
+/** Returns the text as it is evaluated, with the name for its frames. */
 const named = ({ name, source }: { name: string; source: string }): string => `${source}\n//# sourceURL=${name}`;
 
 const NETWORK_ISOLATE_STAND_INS_JSON = JSON.stringify(NETWORK_ISOLATE_STAND_INS);
 
-/** Stand-ins for a trial, as JSON: in a trial of a document also for the globals that any of the scripts names. null if the run is no trial. */
+/**
+ * Returns stand-ins for a trial, as JSON. In a trial of a document, they include the globals that any of the scripts names. Null if the run
+ * is not a trial.
+ */
 function standInsOf({ packages, source, trialOf }: PageRun): string | null {
   if (trialOf === "network-isolate") return NETWORK_ISOLATE_STAND_INS_JSON;
   if (trialOf !== "document") return null;
@@ -33,7 +36,7 @@ export class StoredTexts {
 
   constructor(private readonly maxCharacters = STORED_MAX_CHARACTERS) {}
 
-  /** Arguments of the thread's `run`: payload, settings, the contents to remove, the scripts, and the stand-ins. */
+  /** Returns arguments of the thread's `run`: payload, settings, the contents to remove, the scripts, and the stand-ins. */
   runArguments(request: PageRun): unknown[] {
     const { payload, settings, packages, sourceName: name = DEFAULT_SOURCE_NAME, source } = request;
     const removed: string[] = [];

@@ -8,8 +8,8 @@ const OTHER_TARGETS_MAX = 16;
 const FORBIDDEN = ["page", "shared_worker", "service_worker"];
 
 /**
- * True if the address has a user name or password. The browser sends accepted ones with every later request to the host, and no command
- * removes them.
+ * True if the address has a user name or password. The browser sends an accepted one with every later request to the host, and no command
+ * removes it.
  */
 function hasCredentials(address: string): boolean {
   // An address that starts with `//` has the scheme of the page.

@@ -28,7 +28,7 @@ const FOLDER_PREFIX = "svc-chromium-";
 
 export interface ChromiumOptions {
   chromePath: string;
-  /** false starts Chromium without its sandbox, for machines that do not support one. Never use it for untrusted code. */
+  /** False starts Chromium without its sandbox, for machines that do not support one. Never use this for untrusted code. */
   sandbox: boolean;
 }
 
@@ -83,7 +83,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Processes of the folder's owner that use it as their profile; none without /proc. */
+/** Returns processes of the folder's owner that use it as their profile; none without /proc. */
 function browsersIn(folder: string): number[] {
   if (!existsSync("/proc")) return [];
   return readdirSync("/proc")
@@ -103,7 +103,7 @@ function removeFolder(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   } catch {
-    // It belongs to another account, or is still in use. The next start removes it.
+    // The folder belongs to another account, or is still in use. The next start removes it.
   }
 }
 
@@ -163,7 +163,7 @@ export async function startChromium(options: ChromiumOptions, stopped?: AbortSig
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
     detached: true,
   });
-  // At once: later threads and child processes inherit the priority.
+  // The priority is set at once, because later threads and child processes inherit it.
   if (child.pid !== undefined) setPriority(child.pid, BROWSER_PRIORITY);
   const stderr = listenToStderr(child);
   let alive = true;

@@ -17,14 +17,14 @@ export function hasEnded(
   try {
     return read(`/proc/${pid}/stat`).includes(") Z ");
   } catch (error) {
-    // Any other error, such as one of too many open files, says nothing about the process.
+    // Any other error, such as too many open files, says nothing about the process.
     return ["ENOENT", "ESRCH"].includes((error as NodeJS.ErrnoException).code ?? "");
   }
 }
 
 /**
- * The zygotes that the browser's main process started. A process that a zygote has just forked is called a zygote too, until it has set its own
- * command line; it may be a renderer, which ends without its browser.
+ * Returns the zygotes that the browser's main process started. A process that a zygote has just forked is called a zygote too, until it has
+ * set its own command line; it may be a renderer, which ends without its browser.
  */
 export function zygotesAmong(processes: readonly Pick<ProcessProof, "pid" | "parent" | "kind">[]): number[] {
   const main = new Set(processes.filter(({ kind }) => kind === "browser").map(({ pid }) => pid));

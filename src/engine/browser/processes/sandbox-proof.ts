@@ -6,9 +6,9 @@ import type { Chromium } from "../browser-source.js";
 export interface ProcessProof {
   pid: number;
   parent: number;
-  /** From the command line: `browser`, `renderer`, `gpu-process`, the service of a utility process, or another type. */
+  /** Kind by the command line: `browser`, `renderer`, `gpu-process`, the service of a utility process, or another type. */
   kind: string;
-  /** 2: a filter checks every system call. */
+  /** Mode of the system call filter; 2 means that a filter checks every call. */
   seccompMode: number;
   noNewPrivileges: boolean;
   /** True if the process is in another user namespace than this one. */
@@ -42,7 +42,9 @@ async function sharesUsers(pid: number): Promise<boolean> {
   return (await readlink(`/proc/${pid}/ns/user`)) === (await readlink("/proc/self/ns/user"));
 }
 
-/** A process without a type is the browser or the script that started it; any other one is of unknown origin. */
+/**
+ * Returns the kind of a process. A process without a type is the browser or the script that started it; any other one is of unknown origin.
+ */
 function kindOf(commandLine: string, pid: number, parent: number, group: number): string {
   const type = /[\0 ]--type=([^\0 ]*)/.exec(commandLine)?.[1];
   if (type === "utility") return /[\0 ]--utility-sub-type=([^\0 ]*)/.exec(commandLine)?.[1] ?? type;
@@ -77,7 +79,7 @@ async function proveProcess(pid: number, group: number): Promise<ProcessProof | 
   }
 }
 
-/** Running processes of a process group. */
+/** Returns the running processes of a process group. */
 export async function processesOf(group: number): Promise<ProcessProof[]> {
   const pids = (await readdir("/proc")).map(Number).filter((pid) => pid > 0);
   return (await Promise.all(pids.map((pid) => proveProcess(pid, group)))).filter((proof) => proof !== null);

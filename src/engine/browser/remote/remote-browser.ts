@@ -17,7 +17,7 @@ export interface RemoteOptions {
   endpoint: string;
   /** The IP address at which proxy ports listen. */
   egressHost: string;
-  /** false allows a browser without its sandbox. */
+  /** False allows a browser without its sandbox. */
   sandbox: boolean;
   log: Logger;
 }
@@ -34,7 +34,7 @@ function isThisMachine(address: string): boolean {
   return isLoopback(address) || interfaces.some((network) => network.address === address);
 }
 
-/** Command line of the browser; null if it does not report it. */
+/** Returns the command line of the browser; null if the browser does not report it. */
 async function commandLineOf(connection: Connection): Promise<string | null> {
   const { commandLine } = await connection.send("SystemInfo.getInfo").catch(() => ({ commandLine: "" }));
   return commandLine || null;
@@ -96,7 +96,7 @@ export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
       try {
         const connection = await openConnection(transport);
         await check(connection, transport.peer, options, name);
-        // Set before the first context, whose proxy port checks it.
+        // Set before the first context is created, because its proxy port checks this value.
         peer = transport.peer;
         return chromiumOver(connection, transport);
       } catch (error) {

@@ -4,10 +4,10 @@ import { openSocketTransport, type SocketTransport } from "./socket-transport.js
 const DISCOVERY_TIMEOUT_MS = 2_000;
 /** Prefix of the browser's id, which changes with each start. */
 const BROWSER_PATH = "/devtools/browser/";
-/** Shorter parts of an address are no credentials, and occur in other words. */
+/** Minimum length of a credential. Shorter parts of an address are not credentials, and occur in other words. */
 const SECRET_MIN_CHARACTERS = 4;
 
-/** The address without credentials. */
+/** Returns the address without credentials. */
 export function nameOf({ protocol, host }: URL): string {
   return `${protocol}//${host}`;
 }
@@ -20,7 +20,7 @@ function decoded(part: string): string {
   }
 }
 
-/** Message of an error, without any part of the address except host and port. */
+/** Returns the message of an error, without any part of the address except host and port. */
 export function reasonOf(error: unknown, endpoint: URL): string {
   const { message, code } = error as NodeJS.ErrnoException;
   const { href, search, pathname, username, password, searchParams } = endpoint;

@@ -7,17 +7,17 @@ import { MemoryLimits } from "./memory.js";
 import { Priorities } from "./priorities.js";
 import { measure } from "./processes.js";
 
-/** Interval of the checks that the browser answers, and of the measurements of its processes. */
+/** Interval of the checks whether the browser responds, and of the measurements of its processes. */
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
 /** Interval at which renderers are ranked by processor time. Until then a busy one delays the others. */
 const PRIORITY_INTERVAL_MS = 50;
-/** Shorter runs are not measured: a measurement would delay their end. */
+/** Minimum duration of a run that is measured. For shorter runs, a measurement would delay their end. */
 const LASTING_MS = 10;
 /** Crashes within this time after a kill are attributed to it. */
 const CAUSED_WITHIN_MS = 5_000;
 
-/** Repeats a check, never twice at once. Ignores failures: a process ended by itself, or the browser is ending. */
+/** Repeats a check. Two checks never run at once. Ignores failures: a process ended by itself, or the browser is ending. */
 function every(ms: number, check: () => Promise<void>): NodeJS.Timeout {
   let isChecking = false;
   return setInterval(() => {
@@ -38,7 +38,7 @@ export async function isLasting(isActive: () => boolean): Promise<boolean> {
   return isActive();
 }
 
-/** Measures nothing where there is no /proc, and for a remote browser, whose process ids mean nothing here. */
+/** Watches one browser. Measures nothing without /proc, or for a remote browser, whose process IDs have no meaning on this machine. */
 export class BrowserWatch {
   private readonly floods: FloodWatch | null = null;
   private readonly memory: MemoryLimits | null = null;
@@ -69,7 +69,7 @@ export class BrowserWatch {
     ];
   }
 
-  /** Cause of a crash that is reported now: memory (a kill by this watch, or V8 at its limit), a flood, or neither. */
+  /** Returns the cause of a crash that is reported now: memory (a kill by this watch, or V8 at its limit), a flood, or neither. */
   crashCause(): "memory" | "flood" | null {
     const { floods, memory, chromium } = this;
     if (floods === null || memory === null) return null;

@@ -1,6 +1,6 @@
 /**
- * Finds the renderer that fills the browser's own processes with data. They do not report whose data it is, so all suspects are paused, and then
- * each one continues for a moment, until the browser's memory grows with one of them.
+ * Finds the renderer that fills the browser's own processes with data. These do not report whose data it is. So all suspects are paused,
+ * and then each one continues for a moment, until the browser's memory grows with one of them.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { residentBytesOf, signal, usageOf } from "./processes.js";
@@ -14,7 +14,7 @@ const TURN_MS = 250;
 const STILL_BYTES = 1024 * 1024;
 const GROWTH_BYTES = 6 * 1024 * 1024;
 
-/** A browser's process group, and those of its processes that serve all pages. */
+/** Process group of a browser, and its processes that serve all pages. */
 interface BrowserGroup {
   id: number;
   sharedPids: readonly number[];

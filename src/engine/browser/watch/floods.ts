@@ -15,7 +15,7 @@ const SENDING_SHARE = 0.08;
 const SENDING_OF_OWN = 0.1;
 /** Minimum share of the window for the browser's own processes. With less, the machine is too busy to serve them. */
 const SERVING_SHARE = 0.25;
-/** A renderer is paused the first time, so that the browser can catch up. It is killed if it repeats the flood within this time. */
+/** Time within which a renderer that repeats the flood is killed. The first time it is only paused, so that the browser can catch up. */
 const FORGIVEN_AFTER_MS = 10_000;
 /** A browser that does not answer for this long is replaced. */
 const HUNG_MS = 5_000;
@@ -28,13 +28,13 @@ export interface UsageSample {
   usages: Map<number, MeasuredProcess>;
 }
 
-/** A question without an answer, and the last usage measured since. */
+/** Request without a response, and the last usage measured since. */
 interface Question {
   at: number;
   sample: UsageSample | null;
 }
 
-/** The renderer that sent most between two samples; null if none sent much, or the browser did not process it. */
+/** Returns the renderer that sent most between two samples; null if none sent much, or the browser did not process it. */
 export function senderOf(before: UsageSample, after: UsageSample): number | null {
   const window = after.at - before.at;
   let serving = 0;
@@ -68,7 +68,9 @@ export class FloodWatch {
     private readonly group: number,
   ) {}
 
-  /** Sends a question while a run is active, and compares processor times if one has no answer. Call it ten times a second. */
+  /**
+   * Sends a request while a run is active, and compares processor times if the previous one has no response. Call it ten times a second.
+   */
   async check(isActive: boolean): Promise<void> {
     if (this.question !== null) await this.checkLate(this.question);
     else if (isActive) this.sendQuestion();
@@ -94,7 +96,7 @@ export class FloodWatch {
 
   private onAnswer(): void {
     this.question = null;
-    // The report of the kill may be queued behind the flood.
+    // The report of the kill may wait behind the flood in the queue.
     if (this.causedUntil === Number.POSITIVE_INFINITY) this.causedUntil = Date.now() + CAUSED_WITHIN_MS;
     for (const pid of this.paused) signal(pid, "SIGCONT");
     this.paused.clear();
@@ -117,7 +119,7 @@ export class FloodWatch {
     signal(pid, "SIGSTOP");
   }
 
-  /** @param late a question without an answer, although this process has read its messages since */
+  /** @param late request without a response, although this process has read its messages since */
   private async checkLate(late: Question): Promise<void> {
     const now = Date.now();
     if (now - late.at > HUNG_MS) await this.chromium.stop();

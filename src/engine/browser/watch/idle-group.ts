@@ -10,7 +10,7 @@ const MOUNT = "/sys/fs/cgroup";
 /** Groups of this process. Lines are `<number>:<controllers, comma-separated>:<path>`, in version 2 `0::<path>`. */
 const GROUPS_OF_SERVICE = "/proc/self/cgroup";
 const PREFIX = "svc-idle-";
-/** A twentieth of the default weight. A lower one would starve a run on a machine that is never idle. */
+/** Weight of the group: a twentieth of the default. A lower one would starve a run on a machine that is never idle. */
 const WEIGHT = "5";
 const SHARES = "51";
 
@@ -47,7 +47,7 @@ function remove(group: string): void {
   try {
     rmdirSync(group);
   } catch {
-    // Its processes have not ended yet. The next start removes it.
+    // The processes of the group have not ended yet. The next start removes it.
   }
 }
 
@@ -73,7 +73,7 @@ function createGroups(): { idle: string; service: string } | null {
 /** The groups of this process, created at first use. */
 let groups: ReturnType<typeof createGroups> | undefined;
 
-/** Moves are queued and asynchronous: the kernel may take hundreds of milliseconds for one. */
+/** Last move. Moves are queued and asynchronous, because the kernel may take hundreds of milliseconds for one. */
 let lastMove: Promise<unknown> = Promise.resolve();
 
 async function moveTo(group: "idle" | "service", pid: number): Promise<boolean> {

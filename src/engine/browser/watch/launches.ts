@@ -9,13 +9,13 @@ import { listProcesses } from "./processes.js";
 
 /** Chromium's status of a target whose renderer could not be started. */
 export const FAILED_TO_LAUNCH = "failed to launch";
-/** One failed launch may be a short lack of memory; this many within this time are not. */
+/** Number of failed launches within this time after which the browser is ended. One may be a short lack of memory. */
 const FAILURES_MAX = 2;
 const FAILURES_WITHIN_MS = 5_000;
 /**
- * The zygote is the init process of its renderers' namespace: the kernel ends them with it, and the browser reports no crash of their pages.
- * A browser that has pages but no renderer at this many checks in a row has lost its zygote. Checks are counted, not time: a machine that pauses
- * makes one answer late.
+ * Number of checks in a row after which the zygote is lost. It is the init process of its renderers' namespace: the kernel ends them with
+ * it, and the browser reports no crash of their pages. A browser that has pages but no renderer at this many checks has lost its zygote.
+ * Checks are counted and not time, because a pause of the machine makes one response late.
  */
 const CHECKS_WITHOUT_RENDERER_MAX = 6;
 const CHECK_INTERVAL_MS = 250;
@@ -65,7 +65,7 @@ export class LaunchWatch {
     this.isChecking = true;
     try {
       const processes = await listProcesses(this.chromium.connection, 0);
-      // After the answer: a page that has closed meanwhile needs no renderer.
+      // This is checked after the response, because a page that has closed meanwhile needs no renderer.
       const isIntact = !this.hasPages() || processes.some(({ renderer }) => renderer);
       this.checksWithoutRenderer = isIntact ? 0 : this.checksWithoutRenderer + 1;
       if (this.checksWithoutRenderer >= CHECKS_WITHOUT_RENDERER_MAX) this.replace();

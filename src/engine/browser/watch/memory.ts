@@ -8,16 +8,18 @@ import { findFiller } from "./filler.js";
 import { moveToServiceGroup } from "./idle-group.js";
 import { type MeasuredProcess, signal } from "./processes.js";
 
-/** Limit for the browser's own processes together. They start at about 400 MB, since shared pages are counted for each. */
+/** Limit in bytes for the browser's own processes together. They start at about 400 MB, because shared pages are counted for each. */
 const SHARED_MAX_BYTES = 1_024 * 1024 * 1024;
 /** Limit at which the whole browser is ended. */
 const SHARED_HARD_MAX_BYTES = 2 * SHARED_MAX_BYTES;
-/** Growth after which the next search starts, since freed memory is returned late. */
+/** Growth in bytes after which the next search starts, because freed memory is returned late. */
 const SHARED_STEP_BYTES = 128 * 1024 * 1024;
-/** Growth within RUSH_MS that only a run causes which fills the browser. It takes the memory bandwidth of all other runs. */
+/**
+ * Growth in bytes within RUSH_MS that only a run causes which fills the browser. Such a run uses the memory bandwidth of all other runs.
+ */
 const SHARED_RUSH_BYTES = 192 * 1024 * 1024;
 const RUSH_MS = 1_000;
-/** Age up to which a process may grow as fast, since it is starting. */
+/** Age up to which a process may grow as fast, because it is starting. */
 const GROWN_UP_MS = 2_000;
 /** Minimum processor time between two checks of a renderer that may fill the browser. Others are not paused. */
 const FILLING_SPENT_MS = 20;
@@ -27,7 +29,7 @@ export class MemoryLimits {
   endedAt = 0;
   private sharedBytes = 0;
   private searchAt = SHARED_MAX_BYTES;
-  /** Memory of the browser's own processes at the checks of the last RUSH_MS, and the time since when each exists. */
+  /** Memory of the browser's own processes at the checks of the last RUSH_MS, and the time since which each exists. */
   private history: { at: number; byPid: Map<number, number> }[] = [];
   private since = new Map<number, number>();
   /** Processor time of each renderer at the last check. */

@@ -11,7 +11,7 @@ import type { MeasuredProcess } from "./processes.js";
 
 /** Priority of the browser's own processes, and of renderers that compute little. */
 export const BROWSER_PRIORITY = 5;
-/** Priorities by the number of busy cores. A thread at 5 weighs as much as twenty at 19. */
+/** Priorities by the number of busy cores. A thread at 5 has the weight of twenty threads at 19. */
 const BUSY: readonly (readonly [cores: number, priority: number])[] = [
   [1, 19],
   [0.5, 15],
@@ -20,13 +20,13 @@ const BUSY: readonly (readonly [cores: number, priority: number])[] = [
 /** Number of busy cores from which a renderer moves to the idle group, while other renderers compute as well. */
 const IDLE_CORES = 0.5;
 /**
- * It moves back when it has computed less for this long, or when no other renderer has computed. A shorter time would return renderers that
- * only get no processor time.
+ * Time after which a renderer moves back, if it has computed less or no other renderer has computed. A shorter time would return renderers
+ * that only get no processor time.
  */
 const IDLE_MS = 2_000;
 /** Window of the measurement. A shorter run cannot delay others much. */
 const WINDOW_MS = 150;
-/** Window for several busy threads, which delay others sooner and which ordinary code does not have. */
+/** Window for several busy threads. They delay others sooner, and ordinary code does not have them. */
 const THREADS_WINDOW_MS = 40;
 /** Number of busy cores for the short window; with many new threads the lower number is enough. */
 const THREADS_CORES = 1.2;
@@ -44,11 +44,11 @@ interface Measurement {
   /** Time of its last measured computation. */
   computedAt: number;
   priority: number;
-  /** End of its time in the idle group; 0 if it is not there. */
+  /** End of the renderer's time in the idle group; 0 if it is not in the group. */
   idleUntil: number;
 }
 
-/** Priority of a renderer with this many busy cores. */
+/** Returns the priority of a renderer with this many busy cores. */
 export function priorityOf(cores: number): number {
   return BUSY.find(([least]) => cores >= least)?.[1] ?? BROWSER_PRIORITY;
 }
@@ -104,7 +104,7 @@ export class Priorities {
       priority,
       idleUntil: moveRenderer(pid, isInTheWay, at, before.idleUntil),
     });
-    // Fails if the process has ended, or if the account may not raise the priority again.
+    // This fails if the process has ended, or if the account may not raise the priority again.
     if (priority !== before.priority) setAll(pid, priority).catch(() => {});
   }
 }

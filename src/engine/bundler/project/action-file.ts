@@ -3,7 +3,7 @@
 const IMPORT_LINE_TEXT = 'import { defineAction } from "svc";';
 const CONFIG_START = "export const config = defineAction(";
 
-/** Index behind the `)` that closes the `(` before `from`, over strings and comments; -1 if there is none. */
+/** Returns the index after the `)` that closes the `(` before `from`, ignoring strings and comments; -1 if there is none. */
 function closingIndex(text: string, from: number): number {
   let depth = 1;
   for (let at = from; at < text.length; at += 1) {
@@ -30,7 +30,7 @@ function closingIndex(text: string, from: number): number {
 
 const IMPORT_LINE = /^import \{ defineAction \} from (?:"svc"|'svc');?\r?\n*/m;
 
-/** Parts of the file that are code: all but the config block and its import. Each is [start, end). */
+/** Returns the parts of the file that are code: all but the config block and its import. Each is [start, end). */
 function codeRanges(text: string): [number, number][] {
   const start = text.indexOf(CONFIG_START);
   const end = start < 0 ? -1 : closingIndex(text, start + CONFIG_START.length);
@@ -45,13 +45,13 @@ function codeRanges(text: string): [number, number][] {
   ];
 }
 
-/** The file without the config block and its import. */
+/** Returns the file without the config block and its import. */
 export const bodyOf = (text: string): string =>
   codeRanges(text)
     .map(([from, to]) => text.slice(from, to))
     .join("");
 
-/** Lines of the file, counted from 1, by the lines of its body. */
+/** Returns the line numbers in the file, counted from 1, for the lines of its body. */
 export function linesOfBody(text: string): number[] {
   const lines: number[] = [];
   let isLineStart = true;

@@ -31,7 +31,7 @@ export class ModuleFinder {
     return join(this.#tsconfig.folder, TSCONFIG_FILE);
   }
 
-  /** Path of the file that an import names; null for packages, and if there is none. */
+  /** Returns the path of the file that an import names; null for packages, and if there is none. */
   resolve(importer: string, specifier: string): string | null {
     const has = (path: string) => this.#read(path) !== null;
     if (isRelative(specifier)) return fileAt(has, join(dirname(importer), specifier));
@@ -61,10 +61,10 @@ export class ModuleFinder {
   }
 }
 
-/** Folders of a project whose files several actions may import. */
+/** Folders of a project whose files several actions can import. */
 const isShared = (path: string): boolean => path.startsWith("lib/") || path.startsWith("actions/");
 
-/** Name of a project's file in the `source` of the action in `folder`. @throws ProjectFault if no source may have it */
+/** Returns the name of a project's file in the `source` of the action in `folder`. @throws ProjectFault if no source can have the file */
 function sourcePath(folder: string, path: string): string {
   if (path.startsWith(`${folder}/`)) return path.slice(folder.length + 1);
   if (isShared(path) || path === TSCONFIG_FILE) return path;

@@ -13,7 +13,7 @@ const HASH_BYTES = 20;
 const HEADER_BYTES = 12;
 const CHUNK_MAX_BYTES = 16 * 1024;
 const CHUNK_MIN_BYTES = 64;
-/** Bytes of a number after its first: more than UNPACKED_MAX_BYTES needs. */
+/** Maximum number of bytes of a number after the first one: more than UNPACKED_MAX_BYTES needs. */
 const NUMBER_MORE_BYTES = 5;
 const DIFFERENCE = 7;
 const TYPES: Readonly<Record<number, ObjectType>> = { 1: "commit", 2: "tree", 3: "blob", 4: "tag" };

@@ -17,7 +17,7 @@ export interface RepositoryJob {
 const FOLDERS: readonly string[] = ["actions", "data", "lib"];
 const FILES: readonly string[] = ["alerts.json", "app.json", "secret-bindings.json", "settings.json", "tsconfig.json"];
 const FILES_MAX = 5_000;
-/** Entries of folders that are visited: one folder can stand in many places of a small pack. */
+/** Maximum number of visited entries of folders, because one folder can be in many places of a small pack. */
 const ENTRIES_MAX = 20_000;
 const DEPTH_MAX = 16;
 const TAGS_MAX = 5;

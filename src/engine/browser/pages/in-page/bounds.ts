@@ -8,8 +8,8 @@ type Any = any;
 declare const self: Any;
 
 /**
- * Evaluated by its source text, as `harnessCore`. The browser process forwards every message of a channel to all channels
- * of its name, compares each lock with all others, and receives each line that a frame prints, which is not used.
+ * Limits the functions of a scope. Evaluated by its source text, like `harnessCore`. The browser process forwards every message of a
+ * channel to all channels of its name, compares each lock with all others, and receives each line that a frame prints, which is not used.
  */
 export function boundScope(
   channelsMax: number,
@@ -32,7 +32,7 @@ export function boundScope(
     }) as T;
   }
 
-  /** Limits a method. The shorthand keeps its name and `this`, and makes it no constructor. */
+  /** Limits a method. Written as a shorthand method, it keeps its name and `this`, and cannot be used as a constructor. */
   function boundMethod(prototype: Any, name: string, max: number, refusal: string): void {
     const method = prototype[name];
     const call = bounded(max, refusal, (self: Any, values: Any) => apply(method, self, values));
@@ -55,7 +55,7 @@ export function boundScope(
   BroadcastChannel.prototype.constructor = scope.BroadcastChannel;
   const messages = `An action may send ${messagesMax} messages over BroadcastChannels`;
   boundMethod(BroadcastChannel.prototype, "postMessage", messagesMax, messages);
-  // Only a secure context has locks. A worker has them only later; there the flood watch limits them.
+  // Only a secure context has locks. A worker gets them only later; there the flood watch limits them.
   if (LockManager) boundMethod(LockManager.prototype, "request", locksMax, `An action may ask for ${locksMax} locks`);
 
   if (scope.parent === undefined || scope.parent === scope) return;

@@ -8,7 +8,10 @@ type Any = any;
 
 export type CodeOfText = ReturnType<typeof codeOfText>;
 
-/** Evaluated by its source text, as `harnessCore`. A keyword has no escaped form, so the pattern finds every import. */
+/**
+ * Replaces the functions that create code from text. Evaluated by its source text, like `harnessCore`. A keyword has no escaped form, so
+ * the pattern finds every import.
+ */
 export function codeOfText() {
   const { apply, construct, defineProperty, getPrototypeOf, setPrototypeOf } = Reflect;
   const { exec } = RegExp.prototype;
@@ -42,7 +45,7 @@ export function codeOfText() {
       return texts;
     }
 
-    /** Replaces a constructor of functions by one that checks the text. */
+    /** Replaces a constructor of functions by one that checks the text first. */
     function bounded(maker: Any): Any {
       const stand = new Proxy(maker, {
         __proto__: null,

@@ -20,8 +20,8 @@ type Any = any;
 export type HarnessCore = ReturnType<typeof harnessCore>;
 
 /**
- * Evaluated in the browser by its source text, so it can only use globals and its own code. Stores all globals that it uses later, since the
- * action may replace them.
+ * Creates the core of the harness. Evaluated in the browser by its source text, so it can only use globals and its own code. Stores all
+ * globals that it uses later, because the action may replace them.
  */
 export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, installConsole: InstallConsole) {
   const scope = globalThis as Any;
@@ -74,7 +74,7 @@ export function harnessCore(limits: HarnessLimits, formatter: ValueFormatter, in
     return promise;
   }
 
-  /** Evaluates the scripts (name and source in turn) up to `end` in the global scope. Returns null, or a failure as `callExecute`. */
+  /** Evaluates the scripts (name and source in turn) up to `end` in the global scope. Returns null, or a failure like `callExecute`. */
   async function load(scripts: readonly string[], end: number): Promise<string | null> {
     // After this the stack has no frames of the caller, only those of the action.
     await undefined;

@@ -8,8 +8,8 @@ type Any = any;
 declare const self: Any;
 
 /**
- * Evaluated by its source text, as `harnessCore`. Returns the object whose methods the service calls; null if the document has history state of
- * the one before it, which happens if both have the same address.
+ * Creates the harness of a document. Evaluated by its source text, like `harnessCore`. Returns the object whose methods the service calls.
+ * Returns null if the document has history state of the previous document, which happens if both have the same address.
  */
 export function documentHarness(
   core: HarnessCore,
@@ -31,7 +31,7 @@ export function documentHarness(
   const { addEventListener, removeEventListener } = window;
   let head: Any = null;
 
-  // These outlive a navigation. traces.ts checks all other kinds of storage.
+  // This value outlives a navigation. traces.ts checks all other kinds of storage.
   if (window.name !== "") window.name = "";
   if (window.localStorage.length > 0) window.localStorage.clear();
   if (window.sessionStorage.length > 0) window.sessionStorage.clear();
@@ -91,7 +91,7 @@ export function documentHarness(
   async function loadAll(scripts: readonly string[], end: number): Promise<string | null> {
     // After this the stack has no frames of the caller, only those of the action.
     await undefined;
-    // Read here, since the harness may be installed before the document has a head.
+    // Read here, because the harness may be installed before the document has a head.
     head = document.head;
     for (let i = 0; i < end; i += 2) {
       const failed = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);
@@ -100,7 +100,10 @@ export function documentHarness(
     return null;
   }
 
-  /** Position of a syntax error in the action's function, which `eval` does not report: parses the text as a script, which defines nothing. */
+  /**
+   * Returns the position of a syntax error in the action's function, which `eval` does not report. Parses the text as a script, which
+   * defines nothing.
+   */
   function syntaxErrorPosition(error: Any, name: string, source: string): string {
     if (!(error instanceof DocumentSyntaxError)) return "";
     return runScript(source, (event) => positionIn(name, event)) ?? "";

@@ -6,7 +6,7 @@ export interface HarnessLimits {
   textMaxCharacters: number;
   consoleMaxLines: number;
   consoleMaxCharacters: number;
-  /** The last line when a limit is reached. */
+  /** Text of the last line when a limit is reached. */
   consoleFull: string;
 }
 
@@ -16,21 +16,24 @@ declare const self: Any;
 
 export type InstallConsole = ReturnType<typeof harnessConsole>;
 
-/** Evaluated by its source text, as `harnessCore`. Returns a function that installs a console; `print` receives each line as the JSON of a ConsoleLine. */
+/**
+ * Creates the console of a run. Evaluated by its source text, like `harnessCore`. Returns a function that installs the console; `print`
+ * receives each line as the JSON of a ConsoleLine.
+ */
 export function harnessConsole(limits: HarnessLimits, formatter: ValueFormatter) {
   const scope = globalThis as Any;
   const { ownKeys } = Reflect;
   const { stringify } = JSON;
   const { now } = Date;
 
-  /** A list of the first value and the values from this index on. Uses no function that the action may have replaced. */
+  /** Returns a list of the first value and the values from this index on. Uses no function that the action may have replaced. */
   function withFirst(first: unknown, values: Any, from: number): Any[] {
     const all: Any[] = [first];
     for (let at = from; at < values.length; at += 1) all[all.length] = values[at];
     return all;
   }
 
-  /** Counts and timers by label. */
+  /** Creates counters and timers by label. */
   function counters(write: (level: string, values: Any) => void): Any {
     const counts: Any = { __proto__: null };
     const timers: Any = { __proto__: null };

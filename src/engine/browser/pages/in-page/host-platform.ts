@@ -31,7 +31,7 @@ declare const self: Any;
  */
 export type HostHandle = (verb: string, member: string, receive: ReceiveRow, ...values: Any[]) => unknown;
 
-/** A class of the worker as the realm defines it: members by name, whether they are getters, and their `length`. */
+/** Class of the worker as the realm defines it: members by name, whether they are getters, and their `length`. */
 export interface HostClass {
   name: string;
   isNamed: boolean;
@@ -100,9 +100,12 @@ export function hostPlatform(
     return ["e", error?.name ?? "TypeError", error?.message ?? `${error}`, "", true];
   }
 
-  /** Characters that objects of the platform hold, and bytes of blobs. V8 does not count them, and they are only freed with the thread. */
+  /**
+   * Number of characters that objects of the platform hold, and of bytes of blobs. V8 does not count them, and they are only freed with the
+   * thread.
+   */
   let heldCharacters = 0;
-  /** Active operations of WebCrypto, whose results have an unknown size. */
+  /** Number of active operations of WebCrypto, whose results have an unknown size. */
   let active = 0;
 
   /** Adds the size of keys, single or as a pair. V8 counts all other results of WebCrypto. */
@@ -117,7 +120,7 @@ export function hostPlatform(
     work.then(done, () => done());
   }
 
-  /** The functions for one run. */
+  /** Creates the functions for one run. */
   function forRun() {
     const runEnd = new AbortController();
     const timers = timersOf();
@@ -143,7 +146,7 @@ export function hostPlatform(
         try {
           receive(...row);
         } catch {
-          // It holds an object that cannot cross the border. Without a result its promise would never settle.
+          // The result contains an object that cannot be passed to the realm. Without a result its promise would never settle.
           receive("e", "TypeError", "the value cannot be passed to an isolate (got an object)", "", true);
         }
       };
@@ -187,12 +190,12 @@ export function hostPlatform(
       return Object(result) === result && typeof result.next === "function" ? entriesOf(result) : result;
     }
 
-    /** The bytes that the platform wrote into its copy, which the realm writes into the action's buffer. */
+    /** Returns the bytes that the platform wrote into its copy, which the realm writes into the action's buffer. */
     function bytesWritten({ buffer, byteOffset, byteLength }: Any): Uint8Array {
       return buffer.detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
     }
 
-    /** A row that is encoded already. */
+    /** Row that is already encoded. */
     class Row {
       constructor(readonly row: readonly Any[]) {}
     }
@@ -238,7 +241,7 @@ export function hostPlatform(
       return ["k", members.length, ...members.flatMap(([key, item]) => [key, ...rowOf(item)])];
     }
 
-    /** A stream whose parts come from a stream of the realm. The platform rejects wrong parts. */
+    /** Returns a stream whose parts come from a stream of the realm. The platform rejects wrong parts. */
     function streamOfRealm(read: RealmObject, isLocked: boolean) {
       const callRealm = (verb: string, onPart: (value: Any) => void, reason?: unknown) =>
         new Promise<void>((resolve, reject) => {
@@ -262,7 +265,7 @@ export function hostPlatform(
       return stream;
     }
 
-    /** A signal that is aborted when the realm's is. */
+    /** Returns a signal that is aborted when the realm's signal is. */
     function signalOf(listen: (abort: () => void) => void): Any {
       const controller = new AbortController();
       listen(() => controller.abort());
@@ -296,7 +299,9 @@ export function hostPlatform(
       return values;
     }
 
-    /** The init of a request, with a signal that also aborts it at the end of the run. The platform reads all other members itself. */
+    /**
+     * Returns the init of a request, with a signal that also aborts it at the end of the run. The platform reads all other members itself.
+     */
     function withRunSignal(info: Any, init: Any): Any {
       const earlier = info instanceof Request ? info.signal : undefined;
       if ((init ?? null) === null) return earlier === undefined ? { signal: runEnd.signal } : init;
@@ -314,7 +319,7 @@ export function hostPlatform(
       return parameters.length === 0 ? send() : send(parameters[0], withRunSignal(parameters[0], parameters[1]));
     }
 
-    /** Returns the text of a readable body, which the realm parses; else the platform rejects. */
+    /** Returns the text of a readable body, which the realm parses. For other bodies, the platform rejects. */
     function readJson(method: Any, target: Any): unknown {
       const isReadable = (target instanceof Response || target instanceof Request) && !target.bodyUsed;
       return isReadable && target.body?.locked === false ? target.text() : apply(method, target, []);
@@ -327,7 +332,7 @@ export function hostPlatform(
       timeOrigin: () => performance.timeOrigin + startedAt,
     };
 
-    /** The handle of the worker's global scope. */
+    /** Handle of the worker's global scope. */
     const hostScope: HostHandle = (verb, name, receive, ...values) => {
       if (runEnd.signal.aborted) return;
       respond(receive, () => {

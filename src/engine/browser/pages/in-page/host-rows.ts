@@ -7,7 +7,7 @@
 type Any = any;
 declare const self: Any;
 
-/** Receives a row of words (host-platform.ts). */
+/** Receives a row of values (host-platform.ts). */
 export type ReceiveRow = (...row: Any[]) => unknown;
 
 /** Performs an operation of the platform on an object of the realm. `receive` receives the result as a row. */
@@ -18,7 +18,7 @@ type ReadRow = (row: readonly Any[]) => Any[];
 
 export type HostRows = ReturnType<typeof hostRows>;
 
-/** Evaluated by its source text, as `harnessCore`. */
+/** Creates functions that decode rows. Evaluated by its source text, like `harnessCore`. */
 export function hostRows() {
   /** An error that the realm's code threw while the platform read one of its objects. */
   class RealmError {

@@ -12,7 +12,7 @@ export function hostTimers() {
 
   return () => {
     const timers = new Set<number>();
-    /** The thread's last timer number before the run. The run's own numbers start at 1. */
+    /** Last timer number of the thread before the run. The run's own numbers start at 1. */
     const before = self.setTimeout(() => {});
     clearTimeout(before);
 

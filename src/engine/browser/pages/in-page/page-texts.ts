@@ -1,6 +1,6 @@
 /** Stores texts of scripts by content in a thread, on the instructions of StoredTexts (stored-texts.ts). Actions cannot reach it. */
 
-/** One script: `text` is null if its content is stored; `isStored` if it is to be stored. */
+/** Script as it is sent. `text` is null if the thread has its content; `isStored` is true if the thread must store it. */
 export type SentScript = readonly [name: string, text: string | null, content: string, isStored: boolean];
 
 export type TextsOf = ReturnType<typeof pageTexts>;

@@ -186,7 +186,7 @@ export function realmPlatform(
     return value;
   }
 
-  /** True for the plain objects and lists that describe a key: the platform returns a new one each time. */
+  /** True for the plain objects and lists that describe a key. The platform returns a new one each time. */
   const isPlain = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
 
   /** Defines the getter of an attribute. */
@@ -219,7 +219,7 @@ export function realmPlatform(
     return key === "getRandomValues" ? (bytes) => rows.write(argument, bytes) : undefined;
   }
 
-  /** Calls the function for each entry, while entries may change. */
+  /** Calls the function for each entry. The function may change entries. */
   function forEachOf(hostScope: HostHandle, name: string, object: unknown, [work, self]: readonly Any[]): void {
     const call = { __proto__: null, of: name } as Call;
     const entries = callHost(hostScope, "member", `${name}.entries`, rows.rowOf([object]), call);
@@ -321,7 +321,7 @@ export function realmPlatform(
     return withLength(fetch, 1);
   }
 
-  /** The clock, which is all that a realm has of `performance`. */
+  /** Returns the clock, the only part of `performance` that a realm has. */
   function clockOf(hostScope: HostHandle): object {
     const prototype = {
       now: () => callHost(hostScope, "call", "now"),

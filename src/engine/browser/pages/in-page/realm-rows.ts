@@ -67,7 +67,7 @@ export function realmRows(signals: RealmSignals) {
     }
   }
 
-  /** The memory of a buffer or view; null if it is detached. */
+  /** Returns the memory of a buffer or view; null if it is detached. */
   function memoryOf(value: Any): Any {
     const parts = !isView(value) ? null : apply(kindOfArray, value, []) === undefined ? partOfView : partOf;
     const buffer = parts === null ? value : apply(parts[0], value, []);
@@ -102,7 +102,7 @@ export function realmRows(signals: RealmSignals) {
       }
       const method = verb === "read" ? readPart : cancelReader;
       const pending = apply(method, reader, verb === "read" ? [] : [reason]) as object;
-      // Without a constructor of its own, `then` makes a plain promise.
+      // Without its own constructor, `then` makes a plain promise.
       defineProperty(pending, "constructor", { __proto__: null, value: undefined } as Any);
       const onPart = (part: Any): void => {
         if (part === undefined || part.done) receive("l", 0);
@@ -177,7 +177,7 @@ export function realmRows(signals: RealmSignals) {
       return read;
     },
     setHandle: (object: object, handle: HostHandle) => apply(setOf, handles, [object, handle]),
-    /** An error that was thrown in this realm. */
+    /** Returns an error that was thrown in this realm. */
     thrownError: (index: number): unknown => thrown[index],
     /** Appends the values to `row`. */
     rowOf(values: readonly unknown[], row: Any[] = []): Any[] {

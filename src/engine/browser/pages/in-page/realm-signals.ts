@@ -26,7 +26,7 @@ export function realmSignals() {
   const isAborted = getterOf(AbortSignal.prototype, "aborted");
   const reasonOf = getterOf(AbortSignal.prototype, "reason");
   const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
-  /** The function that the platform calls, by the listener of the action; and the action's `onabort`, by signal. */
+  /** Functions that the platform calls, by the listener of the action. Also the action's `onabort`, by signal. */
   const wrappers = new WeakMap<object, object>();
   const handlers = new WeakMap<object, unknown>();
 
@@ -54,7 +54,7 @@ export function realmSignals() {
   function wrapListeners(name: string, call: Any): void {
     const { [name]: method } = {
       [name](this: unknown, ...values: Any[]): unknown {
-        // By index: the action may have replaced the iterators of arrays.
+        // Access by index is needed, because the action may have replaced the iterators of arrays.
         if (values.length > 1) values[1] = withoutErrors(values[1]);
         return apply(call, this, values);
       },

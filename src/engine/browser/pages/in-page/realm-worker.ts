@@ -24,7 +24,7 @@ export interface ThreadBounds {
   threadRuns: number;
   /** Sum of runs and of their milliseconds after which the memory of the thread is measured. */
   measureAfter: number;
-  /** Longer answers are read in parts. */
+  /** Length above which answers are read in parts. */
   messageCharacters: number;
 }
 
@@ -49,14 +49,14 @@ export function realmWorker(
   const { ShadowRealm, navigator, performance } = self;
   const navigatorJson = JSON.stringify(Object.fromEntries(ofNavigator.map((name) => [name, navigator[name]])));
   let send: (message: ThreadMessage) => void = () => {};
-  /** Starts a run in the realm that waits for it; null while there is none. */
+  /** Starts a run in the realm that waits for it. Null while there is no realm. */
   let startRun: Any = null;
   let hostRun: Any = null;
   let endLastRun = () => {};
   /** Number of the run whose messages are accepted. */
   let current = 0;
   let pause: ReturnType<typeof setTimeout> | undefined;
-  /** True if the run started within `pauseMs` after the last one; the next one may do so too. */
+  /** True if the run started within `pauseMs` after the last one. The next run may do so too. */
   let isHurried = false;
   let answer = "";
   let answeredAt = Number.POSITIVE_INFINITY;

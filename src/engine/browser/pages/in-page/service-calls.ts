@@ -9,7 +9,10 @@ type Any = any;
 export type HostCalls = ReturnType<typeof hostCalls>;
 export type RunCalls = ReturnType<typeof runCalls>;
 
-/** Receives a part of an answer. The first one has the head, the JSON of status and headers. A text of null: no answer, or no rest of it. */
+/**
+ * Receives a part of a response. The first part has the head: the JSON of status and headers. A null text means that there is no response,
+ * or that the rest is missing.
+ */
 type ReceivePart = (head: string | null, text: string | null, last: boolean) => void;
 
 /** Calls of one kind: at most `max` are active, the others wait. */
@@ -21,7 +24,7 @@ interface CallQueue {
 }
 
 /**
- * As `harnessCore`: evaluated by its source text, outside the run.
+ * Creates the calls of one scope. Evaluated by its source text, like `harnessCore`, outside of the run.
  * @param atOnceMax maximum active requests to the service
  * @param outgoingMax maximum active requests to other services, whose texts start with `outgoing`
  */
@@ -103,7 +106,7 @@ export function runCalls(bodyMax: number, callMax: number) {
         };
         settle();
       });
-    /** The text that has arrived since the last call; waits for some. null at the end. */
+    /** Returns the text that has arrived since the last call, and waits for some if there is none. Null at the end. */
     const next = () =>
       new RunPromise<string | null>((resolvePart, rejectText) => {
         settle = () => {
@@ -138,7 +141,7 @@ export function runCalls(bodyMax: number, callMax: number) {
 
   return {
     __proto__: null,
-    /** Sets the function that sends requests; null: none can be sent. */
+    /** Sets the function that sends requests. Null if none can be sent. */
     connect(send: ((number: number, text: string) => void) | null): void {
       post = send;
     },

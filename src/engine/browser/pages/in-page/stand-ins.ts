@@ -25,7 +25,7 @@ export function standIns() {
       touched();
       throw new Refusal("this realm does not have it");
     };
-    // Shared by all stand-ins: creating one for each takes longer than all the rest.
+    // All stand-ins share these, because creating them for each takes longer than everything else.
     const refusals: Any = { __proto__: null };
     for (const operation of operations) refusals[operation] = refuse;
     const inert = () => new Proxy({}, refusals);
@@ -35,7 +35,7 @@ export function standIns() {
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
     const ofInert = { __proto__: null, ...ofFunctions, construct };
 
-    /** An object whose known members can be read. Any other access is refused. */
+    /** Returns an object whose known members can be read. Any other access is refused. */
     function partOf(known: Any): object {
       const getKnown = (_: unknown, key: string) => (hasOwn(known, key) ? known[key] : refuse());
       return new Proxy({}, { __proto__: null, ...refusals, get: getKnown });

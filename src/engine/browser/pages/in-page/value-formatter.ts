@@ -36,7 +36,7 @@ export function valueFormatter(max: number) {
     }
   }
 
-  /** Text of value value and of all that it contains, until it is too long. */
+  /** Creates a writer of the text of a value and of everything that it contains, until the text is too long. */
   function writer() {
     let text = "";
     const ancestors: Any[] = [];
@@ -120,7 +120,7 @@ export function valueFormatter(max: number) {
     }
   }
 
-  /** An error is shown by its stack. */
+  /** Formats an error with its stack. */
   function formatWithStack(value: Any): string {
     const stack = typeof value === "object" && value !== null && !isArray(value) ? read(value, "stack") : "";
     return stack || format(value);
@@ -131,7 +131,7 @@ export function valueFormatter(max: number) {
     return typeof value === "symbol" || typeof value === "object" ? "NaN" : format(parse(value));
   }
 
-  /** Text that replaces a format specifier; null if the letter is none. */
+  /** Returns the text that replaces a format specifier; null if the letter is not one. */
   function formatSpecifier(letter: string, value: Any): string | null {
     if (letter === "s") return typeof value === "string" ? value : format(value);
     if (letter === "d" || letter === "i") return asNumber(value, toInteger);
@@ -163,7 +163,7 @@ export function valueFormatter(max: number) {
     truncate,
     read,
     format,
-    /** Text of a line with these values. @param formats true if the first value may contain format specifiers */
+    /** Returns the text of a line with these values. @param formats true if the first value may contain format specifiers */
     line(values: Any, formats: boolean): string {
       const used = { count: 1 };
       const isFormat = formats && values.length > 1 && typeof values[0] === "string";
