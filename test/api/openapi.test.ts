@@ -3,6 +3,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect } from "chai";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { addressOf, type KnownIds, requestsInOrder, storeId } from "./shown-requests.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: a document is taken apart as it comes
 type Schema = Record<string, any>;
@@ -116,45 +117,6 @@ describe("the OpenAPI document", function () {
     expect(update.parameters.map(({ name }: Schema) => name)).to.include("If-Match");
   });
 
-  it("matches the real responses of the service", async () => {
-    const { schemas } = document["components"];
-    const app = service.appId;
-    const action = {
-      name: "shown",
-      code: "async function execute() { return 1; }",
-      active: true,
-      triggers: [{ trigger: "manual" }],
-    };
-    const made = await service.rest("POST", `/v3/apps/${app}/actions`, { body: action });
-    const { id } = made.body.action;
-    const asked: [method: string, template: string, path: string, body?: object][] = [
-      ["GET", "/v3/apps/{appId}/actions", `/v3/apps/${app}/actions`],
-      ["GET", "/v3/apps/{appId}/actions/{id}", `/v3/apps/${app}/actions/${id}`],
-      ["GET", "/v3/apps/{appId}/actions/{actionId}/versions", `/v3/apps/${app}/actions/${id}/versions`],
-      ["POST", "/v3/apps/{appId}/actions/logs", `/v3/apps/${app}/actions/logs`, {}],
-      ["GET", "/v3/apps/{appId}/runs", `/v3/apps/${app}/runs`],
-      ["GET", "/v1/apps", "/v1/apps"],
-      [
-        "POST",
-        "/v1/apps/{appId}/alerts",
-        `/v1/apps/${app}/alerts`,
-        { name: "a", condition: "failed", channel: "email", to: ["a@example.com"] },
-      ],
-      ["GET", "/v1/apps/{appId}/alerts", `/v1/apps/${app}/alerts`],
-      ["GET", "/v1/apps/{appId}/communicate/messages", `/v1/apps/${app}/communicate/messages`],
-    ];
-    const shapeOf = (path: string) => path.replaceAll(/\{\w+\}/g, "{}");
-    const byShape = new Map(Object.entries<Schema>(document["paths"]).map(([path, one]) => [shapeOf(path), one]));
-    for (const [method, template, path, body] of asked) {
-      const answer = await service.rest(method, path, body ? { body } : {});
-      const documented = byShape.get(shapeOf(template))![method.toLowerCase()].responses[String(answer.http)];
-      expect(documented, `${method} ${template} ${answer.http}`).to.not.equal(undefined);
-      expect(faults(answer.body, documented.content["application/json"].schema, schemas), template).to.deep.equal([]);
-    }
-    const refused = await service.rest("GET", `/v3/apps/${app}/actions/999999`);
-    expect(faults(refused.body, { $ref: "#/components/schemas/Failure" }, schemas)).to.deep.equal([]);
-  });
-
   it("generates a client that creates an action, changes it and gets the service's error", async () => {
     const call = clientOf(document, service.url, service.tokens.editor);
     const appId = service.appId;
@@ -167,5 +129,30 @@ describe("the OpenAPI document", function () {
     expect(changed.body["action"].description).to.equal("made by tools");
     const refusal = await call("createAction", { appId }, { name: "of-a-client", code });
     expect([refusal.status, refusal.body["status"]]).to.deep.equal([409, "NAME_ALREADY_EXISTS"]);
+  });
+
+  it("matches the real response to each request that the reference shows", async () => {
+    const { paths, components } = document;
+    const ids: KnownIds = new Map([
+      ["appId", service.appId],
+      ["organizationId", service.organizationId],
+    ]);
+    const wrong: string[] = [];
+    for (const request of requestsInOrder()) {
+      const { route, method, path, body } = request;
+      const answer = await service.rest(method, addressOf(request, ids), {
+        as: "admin",
+        ...(body !== undefined && { body }),
+      });
+      const documented = paths[path][method.toLowerCase()].responses[String(answer.http)];
+      const schema = documented?.content?.["application/json"]?.schema;
+      const found = documented ? faults(answer.body, schema ?? {}, components.schemas) : [JSON.stringify(answer.body)];
+      wrong.push(...found.map((fault) => `${route} ${answer.http}: ${fault}`));
+      storeId(ids, request, answer.body);
+    }
+    expect(wrong.join("\n")).to.equal("");
+    const { schemas } = components;
+    const refused = await service.rest("GET", `/v3/apps/${service.appId}/actions/999999`);
+    expect(faults(refused.body, { $ref: "#/components/schemas/Failure" }, schemas)).to.deep.equal([]);
   });
 });

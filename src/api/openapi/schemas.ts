@@ -38,12 +38,17 @@ function isOfPage(type: GraphQLObjectType, name: string): boolean {
   );
 }
 
-/** Returns the fields that only GraphQL computes. REST returns the stored values. */
+/** Returns the fields that only GraphQL computes, also those of classes that extend another one. REST returns the stored values. */
 function computedByGraphql(): ReadonlySet<string> {
   const { fieldResolvers, objectTypes } = getMetadataStorage();
-  const nameOf = new Map<unknown, string>(objectTypes.map(({ target, name }) => [target, name]));
   const externalFields = fieldResolvers.filter(({ kind }) => kind === "external");
-  return new Set(externalFields.map((one) => `${nameOf.get(one.getObjectType?.())}.${one.schemaName}`));
+  const namesOf = (computed: unknown) =>
+    objectTypes
+      .filter(({ target }) => target === computed || Object.getPrototypeOf(target) === computed)
+      .map(({ name }) => name);
+  return new Set(
+    externalFields.flatMap((one) => namesOf(one.getObjectType?.()).map((name) => `${name}.${one.schemaName}`)),
+  );
 }
 
 const toNullable = (schema: Schema): Schema => {

@@ -66,7 +66,7 @@ export const BODIES: Readonly<Record<string, unknown>> = {
   },
   [`PUT ${DS}`]: { indexes: [{ columns: ["Title"], unique: true }] },
   [`POST ${DS}/try`]: { user: { data: { Email: "ann@example.com" } }, where: { Email: "ann@example.com" } },
-  [`POST ${DS}/entries`]: { data: { Title: "On notation", Room: "B" } },
+  [`POST ${DS}/entries`]: { data: { Title: "The analytical engine", Room: "B" } },
   [`PUT ${DS}/entries/{entryId}`]: { Room: "A" },
   [`POST ${DS}/query`]: { where: { Room: "A" }, order: [["data.Title", "ASC"]], limit: 10 },
   [`POST ${DS}/commit`]: {
@@ -108,7 +108,7 @@ export const BODIES: Readonly<Record<string, unknown>> = {
     url: "https://github.com/example/shop",
     branch: "main",
     tagPattern: "v*",
-    token: "github_pat_…",
+    token: "github_pat_example",
   },
   [`POST ${APP}/git/pull`]: { ref: "refs/tags/v1" },
   [`POST ${APP}/stages`]: { name: "staging" },
@@ -121,7 +121,13 @@ export const BODIES: Readonly<Record<string, unknown>> = {
   "POST /v1/auth/reset/confirm": { token: "the token of the link", passphrase: PASSPHRASE },
 };
 
-/** Routes whose body is the JSON of WebAuthn, which the browser creates. */
+/** Queries without which a route returns an error. */
+export const QUERIES: Readonly<Record<string, string>> = {
+  [`GET ${V3}/schedule/preview`]: "?frequency=0+9+*+*+1-5&timezone=Europe/Berlin",
+  [`GET ${V3}/packages/declarations`]: "?integrity=sha256-…",
+};
+
+/** Routes whose body is the JSON of WebAuthn, which the browser makes. */
 export const WEBAUTHN: readonly string[] = ["POST /v1/auth/passkeys", "POST /v1/auth/passkeys/sign-in"];
 
 /** Tokens in responses of routes that create another kind than an API token. */

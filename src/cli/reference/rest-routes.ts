@@ -4,7 +4,7 @@ import { openapiDocument } from "../../api/openapi/document.js";
 import { ROUTES } from "../../api/rest/routes.js";
 import type { Operation } from "../../rules/access.js";
 import { CALLERS_NOTE, callersOf, isUnderRules } from "./callers.js";
-import { BODIES, SAMPLES, TOKENS, WEBAUTHN } from "./rest-bodies.js";
+import { BODIES, QUERIES, SAMPLES, TOKENS, WEBAUTHN } from "./rest-bodies.js";
 import { code, page, table } from "./tables.js";
 
 interface Schema {
@@ -154,7 +154,7 @@ function routeText(row: Row, document: Document, callers: string): string {
   const query = (operation.parameters ?? []).filter((one) => one.in === "query").map(({ name }) => code(name));
   const answered = schemaOf(answer?.content);
   const address = path.replaceAll(/\{\w+\}/g, (name) => (/action|name|ds/i.test(name) ? name : "1"));
-  const request = `${method} ${BASE}${address}${body === null ? "" : `\n${jsonOf(body)}`}`;
+  const request = `${method} ${BASE}${address}${QUERIES[`${method} ${path}`] ?? ""}${body === null ? "" : `\n${jsonOf(body)}`}`;
   const notes = [
     summary,
     `- Callers: ${callers}`,
