@@ -158,10 +158,10 @@ const SHARED_TYPES = ["src/data/action-types.ts", "src/data/media-types.ts"];
 
 /** Joins the type files, so that the result imports nothing. */
 async function joinTypes(runtime) {
-  const names = ["public-types", "message-types", "ai-types", "tool-types", "request-types"];
+  const names = ["public-types", "data-source-types", "message-types", "ai-types", "tool-types", "request-types"];
   const files = [...SHARED_TYPES, ...names.map((name) => `${runtime}/${name}.ts`)];
   const texts = await Promise.all(files.map((file) => readFile(join(ROOT, file), "utf8")));
-  const all = texts.join("").replaceAll(/^import type [^;]*"(?:\.\.\/\.\.\/data|\.)\/[a-z]+-types\.js";\n/gm, "");
+  const all = texts.join("").replaceAll(/^import type [^;]*"(?:\.\.\/\.\.\/data|\.)\/[a-z-]+-types\.js";\n/gm, "");
   if (/^import /m.test(all)) throw new Error("svc.d.ts must be whole: it may import nothing");
   await writeFile(join(OUT, "client/svc.d.ts"), all);
 }

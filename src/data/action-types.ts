@@ -69,7 +69,7 @@ export interface HttpWhere {
   idempotencyHeader?: string;
 }
 
-/** One way to start an action. The specification has no `http`. */
+/** One way to start an action. */
 export type Trigger =
   | { trigger: "manual" | "schedule" }
   | { trigger: "log"; where: LogWhere }
@@ -94,7 +94,7 @@ export interface ActionAccessTest {
   contains?: string;
 }
 
-/** Who may run an action on demand with a runtime token (contract, section 7). `user`: app users whose columns meet every test. */
+/** Who can run an action on demand from a page. `user`: app users whose columns meet every test. */
 export type ActionAccess = "everyone" | "signedIn" | "editors" | { user: Record<string, ActionAccessTest> };
 
 /** What happens to a run when the concurrency limit of its action is reached. */

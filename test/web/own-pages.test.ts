@@ -4,9 +4,10 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { build, stop } from "esbuild";
 import type { Browser, Page } from "puppeteer";
+import { NAMESPACES } from "../../src/cli/reference/svc-examples.js";
 import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VISITORS_PER_ADDRESS } from "../../src/limits.js";
 import { visitorBlock } from "../../src/operations/client/visitors.js";
-import { blocksOf, readPage } from "../docs/pages.js";
+import { blocksOf, filledIn, readPage } from "../docs/pages.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium } from "./chromium.js";
@@ -41,6 +42,8 @@ describe("pages on other origins", () => {
       as,
       headers: { ...(origin !== null && { origin }), "x-forwarded-for": address },
     });
+  /** A text of the documentation for this service and app. */
+  const here = (text: string) => filledIn(text, { ...service, token: service.tokens.editor });
   const statusOf = ({ http, body }: { http: number; body: { status?: string } }) => `${http} ${body.status}`;
   const countOf = async (address: string) => {
     const sql = "SELECT count(*)::int AS count FROM credential WHERE visitor_block = $1";
@@ -245,19 +248,18 @@ describe("pages on other origins", () => {
 
     before(async () => {
       const of = (guide: string, name: string) =>
-        blocksOf(readPage(`docs/guides/${guide}`))
-          .find(({ file }) => file === name)!
-          .text.replaceAll("http://127.0.0.1:4000", service.url)
-          .replaceAll("app: 1", `app: ${service.appId}`);
+        here(blocksOf(readPage(`docs/guides/${guide}`)).find(({ file }) => file === name)!.text);
       const react = await built(of("react.md", "app.jsx"));
       const pages: Record<string, [type: string, text: string]> = {
         "/": ["text/html", of("front-end.md", "index.html")],
         "/react": ["text/html", '<!doctype html><div id="root"></div><script type="module" src="/app.js"></script>'],
         "/app.js": ["text/javascript", react],
       };
+      const [self, socket] = ["'self' 'unsafe-inline'", service.url.replace("http", "ws")];
+      const policy = `default-src 'none'; script-src ${self} ${service.url}; connect-src ${service.url} ${socket}`;
       site = createServer(({ url: path }, response) => {
         const [type, text] = pages[path ?? ""] ?? ["text/plain", ""];
-        response.setHeader("content-type", type).end(text);
+        response.setHeader("content-security-policy", policy).setHeader("content-type", type).end(text);
       });
       await new Promise<void>((listening) => site.listen(0, "127.0.0.1", listening));
       url = `http://localhost:${(site.address() as AddressInfo).port}`;
@@ -314,8 +316,7 @@ describe("pages on other origins", () => {
     let url: string;
 
     before(async () => {
-      const html = blocksOf(readPage("docs/guides/own-pages.md")).find(({ language }) => language === "html")!.text;
-      const page = html.replaceAll("http://127.0.0.1:4000", service.url).replaceAll("app: 1", `app: ${service.appId}`);
+      const page = here(blocksOf(readPage("docs/guides/own-pages.md")).find(({ file }) => file === "shop.html")!.text);
       site = createServer((_request, response) => response.setHeader("content-type", "text/html").end(page));
       await new Promise<void>((listening) => site.listen(0, "127.0.0.1", listening));
       url = `http://localhost:${(site.address() as AddressInfo).port}`;
@@ -376,6 +377,17 @@ describe("pages on other origins", () => {
       expect(await page.evaluate("Svc.Session.set({ locale: 'fr' }).then(() => 'done')")).to.equal("done");
       expect(await tokenOf(page)).to.not.equal(token);
     });
+
+    for (const { path, package: name, pageExample } of NAMESPACES) {
+      if (!pageExample) continue;
+      it(`gets the result that the reference shows for ${path}`, async () => {
+        const page = await opened();
+        await reads(page, "Not signed in.");
+        if (name !== null) await page.addScriptTag({ url: `${service.url}/client/packages/${name}.js` });
+        const code = here(pageExample.code);
+        expect(await page.evaluate(`(async () => {\n${code}\n})()`)).to.deep.equal(pageExample.result);
+      });
+    }
 
     it("gets an explanation when its origin is no longer listed", async () => {
       await setOrigins([SHOP]);

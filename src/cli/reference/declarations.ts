@@ -29,10 +29,16 @@ function withoutComments(text: string): string {
 const depthOf = (text: string): number =>
   [...text].reduce((depth, one) => depth + ("({[".includes(one) ? 1 : ")}]".includes(one) ? -1 : 0), 0);
 
-/** Returns the lines between the braces of `export interface name`. */
+/** A line that begins an interface or a type alias at the top level of a file. */
+function headOf(line: string): { kind: string; name: string; rest: string } | null {
+  const [head = "", kind = "", name = ""] = /^(?:export )?(interface|type) (\w+)/.exec(line) ?? [];
+  return name === "" ? null : { kind, name, rest: line.slice(head.length) };
+}
+
+/** Returns the lines between the braces of an interface. */
 function bodyOf(source: string, name: string): string[] | null {
   const lines = source.split("\n");
-  const start = lines.findIndex((line) => line.startsWith(`export interface ${name} `));
+  const start = lines.findIndex((line) => headOf(line)?.kind === "interface" && headOf(line)?.name === name);
   if (start < 0) return null;
   const end = lines.findIndex((line, at) => at > start && line === "}");
   return lines.slice(start + 1, end);
@@ -63,4 +69,54 @@ export function membersOf(sources: readonly string[], name: string): Member[] {
     [open, comment] = ["", ""];
   }
   return members;
+}
+
+export interface Declaration {
+  name: string;
+  comment: string;
+  /** Text of a type alias in one line; the types that an interface extends, "" for none. */
+  text: string;
+  isAlias: boolean;
+}
+
+/** Interfaces and type aliases of a source. */
+export function declarationsIn(source: string): Declaration[] {
+  const found: Declaration[] = [];
+  let comment = "";
+  let isCommentOpen = false;
+  let alias: Declaration | null = null;
+  for (const line of source.split("\n")) {
+    if (alias) {
+      alias.text = `${alias.text} ${line.trim()}`.trim();
+      if (line.endsWith(";") && depthOf(alias.text) === 0) alias = null;
+      continue;
+    }
+    if (line.startsWith("/**") || isCommentOpen) {
+      comment = isCommentOpen ? `${comment}\n${line}` : line;
+      isCommentOpen = !line.trimEnd().endsWith("*/");
+      continue;
+    }
+    const head = headOf(line);
+    if (head) {
+      const isAlias = head.kind === "type";
+      const text = isAlias ? head.rest.slice(head.rest.indexOf("=") + 1).trim() : heritageOf(head.rest);
+      const declaration = { name: head.name, comment: plainComment(comment), text, isAlias };
+      found.push(declaration);
+      if (isAlias && !line.endsWith(";")) alias = declaration;
+    }
+    comment = "";
+  }
+  return found.map((one) => (one.isAlias ? { ...one, text: aliasText(one.text) } : one));
+}
+
+/** The types between `extends` and the brace; "" for none. */
+function heritageOf(rest: string): string {
+  const start = rest.lastIndexOf(" extends ");
+  return start < 0 ? "" : rest.slice(start + " extends ".length, rest.lastIndexOf("{")).trim();
+}
+
+/** An alias without comments, without its semicolon and without the bar before its first member. */
+function aliasText(text: string): string {
+  const plain = text.replaceAll(/\/\*\*[^*]*\*\/ ?/g, "").replace(/;$/, "");
+  return plain.startsWith("| ") ? plain.slice(2) : plain;
 }

@@ -1,5 +1,8 @@
 /** Reference page of the errors: status, HTTP code, cause, what to do, and whether to retry. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { STATUS, type Status } from "../../errors.js";
+import { membersOf } from "./declarations.js";
 import { code, page, table } from "./tables.js";
 
 type Retry = "no" | "yes" | "after a new read";
@@ -35,7 +38,10 @@ const ADVICE: Record<Status, [advice: string, retry: Retry]> = {
   ACTION_NOT_V3: ["Create a new action: the service runs no V2 actions.", "no"],
   SETTINGS_INVALID: ["Correct the setting that the error names.", "no"],
   PAYLOAD_INVALID: ["Send a JSON object.", "no"],
-  REQUEST_INVALID: ["Correct the field that the error names.", "no"],
+  REQUEST_INVALID: [
+    "Correct the field that the error names. If the HTTP code is 408, the request arrived too slowly: send it again.",
+    "no",
+  ],
   PASSPHRASE_TOO_WEAK: ["Choose a longer passphrase.", "no"],
   UNAUTHORIZED: ["Send a valid token, or sign in again.", "no"],
   SIGN_IN_FAILED: ["Check e-mail address, passphrase or code.", "no"],
@@ -133,7 +139,10 @@ const CLOSE_CODES = [
   ["4429", "The client sent `connection_init` twice.", "Send it once."],
 ];
 
-export function errorsPage(): string {
+/** @param root the checkout, whose source has the further fields */
+export function errorsPage(root: string): string {
+  const fields = membersOf([readFileSync(join(root, "src/errors.ts"), "utf8")], "ErrorDetails");
+  const fieldRows = fields.map(({ name, comment }) => [code(name), comment]);
   const rows = (Object.keys(STATUS) as Status[]).map((status) => {
     const [advice, retry] = ADVICE[status];
     return [code(status), String(STATUS[status].http), STATUS[status].message, advice, retry];
@@ -145,6 +154,9 @@ export function errorsPage(): string {
   return page("Errors", lead, "`src/errors.ts`", [
     table(["status", "HTTP", "cause", "what to do", "retry"], rows),
     client,
+    "## Further fields",
+    "Some errors have further fields, in the body of REST and in `extensions` of GraphQL:",
+    table(["field", "meaning"], fieldRows),
     "## Codes of `request()`",
     "If a `request()` from an action to another service fails, its error has a `code` instead of a status: [requests](requests.md#errors).",
     "## Close codes of websockets",

@@ -24,7 +24,7 @@ export async function referencePages(root: string): Promise<Record<string, strin
     "rest-routes.md": await restRoutesPage(schema, byField),
     "graphql-operations.md": graphqlOperationsPage(schema, byField),
     "svc-calls.md": svcCallsPage(root),
-    "errors.md": errorsPage(),
+    "errors.md": errorsPage(root),
     "limits.md": limitsPage(root),
     "variables.md": variablesPage(root),
     "events.md": eventsPage(root),

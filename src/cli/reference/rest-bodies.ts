@@ -127,7 +127,7 @@ export const QUERIES: Readonly<Record<string, string>> = {
   [`GET ${V3}/packages/declarations`]: "?integrity=sha256-…",
 };
 
-/** Routes whose body is the JSON of WebAuthn, which the browser makes. */
+/** Routes whose body is the JSON of WebAuthn, which the browser creates. */
 export const WEBAUTHN: readonly string[] = ["POST /v1/auth/passkeys", "POST /v1/auth/passkeys/sign-in"];
 
 /** Tokens in responses of routes that create another kind than an API token. */

@@ -1,8 +1,9 @@
 /** Reference page of every call of `Svc`: parameters, errors and an example, from the declarations of the client library. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { membersOf } from "./declarations.js";
+import { type Member, membersOf } from "./declarations.js";
 import { NAMESPACES, type NamespaceExample } from "./svc-examples.js";
+import { typesSection } from "./svc-types.js";
 import { code, page, table } from "./tables.js";
 
 /** Statuses with which every call to the service can reject. */
@@ -13,44 +14,61 @@ const EVERYWHERE_NOTE =
 export const actionOf = (example: string): string =>
   `async function execute() {\n${example.replaceAll(/^/gm, "  ")}\n}`;
 
-function exampleText({ example, package: name }: NamespaceExample): string[] {
-  if (example === null) return [];
+const exampleOf = (title: string, { code: text, result }: { code: string; result: unknown }): string[] => [
+  `${title}:`,
+  `\`\`\`js\n${text}\n\`\`\``,
+  `It returns \`${JSON.stringify(result)}\`.`,
+];
+
+function examplesOf({ example, pageExample, shownElsewhere = {}, path, package: name }: NamespaceExample): string[] {
   const dependencyNote = name === null ? "" : `, with \`"dependencies": ["${name}"]\``;
+  const elsewhere = Object.entries(shownElsewhere).map(([call, where]) => `\`${path}.${call}\`: ${where}`);
   return [
-    `Example of an action${dependencyNote}:`,
-    `\`\`\`js\n${actionOf(example.code)}\n\`\`\``,
-    `It returns \`${JSON.stringify(example.result)}\`.`,
+    ...(example
+      ? exampleOf(`Example of a server action${dependencyNote}`, { ...example, code: actionOf(example.code) })
+      : []),
+    ...(example?.calls ? [`It calls the action \`${example.calls.name}\`: \`${example.calls.code}\``] : []),
+    ...(pageExample ? exampleOf("Example in a page, inside an async function", pageExample) : []),
+    ...(elsewhere.length > 0 ? [`More examples: ${elsewhere.join(" · ")}.`] : []),
   ];
 }
 
+/** Calls of a namespace, without the members that hold other namespaces. */
+export const callsOf = (sources: readonly string[], type: string): Member[] =>
+  membersOf(sources, type).filter(({ signature }) => /^\w+[(<]|^\w+: (?:\(|SendRequest)|^unread/.test(signature));
+
 function sectionOf(namespace: NamespaceExample, sources: readonly string[]): string {
   const { path, type, package: name, about, errors, otherErrors, seeAlso } = namespace;
-  const members = membersOf(sources, type).filter(({ signature }) =>
-    /^\w+[(<]|^\w+: (?:\(|SendRequest)|^unread/.test(signature),
-  );
-  const rows = members.map(({ signature, comment }) => [code(`${path}.${signature}`), comment]);
+  const rows = callsOf(sources, type).map(({ signature, comment }) => [code(`${path}.${signature}`), comment]);
   const errorsText = errors.length === 0 ? "" : `These calls can also fail with ${errors.map(code).join(", ")}. `;
   return [
     `## ${path}`,
     `${about} ${name === null ? "Needs no package." : `An action that uses it lists \`${name}\` in \`dependencies\`.`} How to use it: ${seeAlso}.`,
     table(["call", "what it does"], rows),
     `${errorsText}${otherErrors ?? ""}`.trim(),
-    ...exampleText(namespace),
+    ...examplesOf(namespace),
   ]
     .filter((part) => part !== "")
     .join("\n\n");
 }
 
-export function svcCallsPage(root: string): string {
+/** The declarations that svc.d.ts consists of. */
+export function clientDeclarations(root: string): string[] {
   const files = globSync("src/web/runtime/*-types.ts", { cwd: root }).sort();
-  const sources = files.map((file) => readFileSync(join(root, file), "utf8"));
-  const lead = `For authors of actions and pages. \`/client/svc.d.ts\` has the types that this page names.
+  return [...files, "src/data/action-types.ts", "src/data/media-types.ts"].map((file) =>
+    readFileSync(join(root, file), "utf8"),
+  );
+}
+
+export function svcCallsPage(root: string): string {
+  const sources = clientDeclarations(root);
+  const signatures = NAMESPACES.flatMap(({ type }) => callsOf(sources, type)).map(({ signature }) => signature);
+  const described = new Set(NAMESPACES.map(({ type }) => type));
+  const lead = `For authors of actions and pages. [Types](#types) lists the types that the calls name. Your editor gets them from \`/client/svc.d.ts\`.
 
 If a call fails, its promise rejects with an \`Error\` that has \`status\` and \`error\`. Every call to the service can fail with ${EVERYWHERE_NOTE}. [Errors](errors.md) says what to do.`;
-  return page(
-    "Calls of Svc",
-    lead,
-    "the declarations of the client library",
-    NAMESPACES.map((one) => sectionOf(one, sources)),
-  );
+  return page("Calls of Svc", lead, "the declarations of the client library", [
+    ...NAMESPACES.map((one) => sectionOf(one, sources)),
+    typesSection(signatures, sources, described),
+  ]);
 }

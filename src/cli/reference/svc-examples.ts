@@ -1,5 +1,20 @@
-/** Examples and errors of the calls of `Svc`, by namespace. test/docs runs each example as an action. */
+/** Examples and errors of the calls of `Svc`, by namespace. test/docs/commands.test.ts runs each example of an action. */
 import type { Status } from "../../errors.js";
+import {
+  ACTIONS_EXAMPLE,
+  AI_EXAMPLES,
+  AUDIO_EXAMPLE,
+  COMMUNICATE_EXAMPLE,
+  CONNECTION_EXAMPLE,
+  CONNECTION_RESULT,
+  DATA_SOURCES_EXAMPLE,
+  ENCRYPTION_EXAMPLE,
+  FILES_EXAMPLE,
+  FOLDERS_EXAMPLE,
+  GREET_CODE,
+  NOTIFICATIONS_EXAMPLE,
+  RUN_EXAMPLE,
+} from "./svc-example-code.js";
 
 export interface NamespaceExample {
   /** Path at which code finds it. */
@@ -13,8 +28,12 @@ export interface NamespaceExample {
   errors: readonly Status[];
   /** Errors without a status, in words. */
   otherErrors?: string;
-  /** Body of `execute`, with its return value; null if a page shows the example. */
-  example: { code: string; result: unknown } | null;
+  /** Body of `execute` of a server action, with its result and the action that it calls; null if there is none. */
+  example: { code: string; result: unknown; calls?: { name: string; code: string } } | null;
+  /** Body of an async function in a page that has loaded the library, with its result. test/web/own-pages.test.ts runs it. */
+  pageExample?: { code: string; result: unknown };
+  /** Calls that no example above runs, by name, each with the page that shows it. */
+  shownElsewhere?: Readonly<Record<string, string>>;
   /** Page with tasks. */
   seeAlso: string;
 }
@@ -31,8 +50,12 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     },
     about:
       "The client library itself. A page of your own calls `init` or `configure` first. In actions, and in pages of the service, this has already happened.",
-    errors: ["FORBIDDEN"],
+    errors: ["FORBIDDEN", "APP_NOT_PUBLISHED"],
     example: null,
+    pageExample: {
+      code: 'await Svc.init({ app: 1, url: "http://127.0.0.1:4000" });\nSvc.configure({ clientTimeoutMs: 10_000 });\nconst { environment, user } = await Svc.session();\nreturn { environment, user };',
+      result: { environment: "production", user: null },
+    },
   },
   {
     ...{
@@ -42,7 +65,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
       seeAlso: "[actions](actions.md), [requests](requests.md)",
     },
     about:
-      "Runs and manages actions. `request` sends requests to other services, `response` sets the response of an HTTP trigger.",
+      "Runs and manages actions. `request` sends requests to other services, `response` sets the response of an HTTP trigger. Server actions and visitors' pages can only run actions. The calls that read or change actions need the token of an editor.",
     errors: [
       "ACTION_NOT_FOUND",
       "ACTION_INACTIVE",
@@ -53,10 +76,9 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     ],
     otherErrors:
       "`request` rejects with a `code`: `POLICY` (origin not listed), `LIMIT`, `TIMEOUT`, `TRANSPORT`, `UNSUPPORTED`, `INTEGRATION_UNAVAILABLE`.",
-    example: {
-      code: "const made = Svc.App.V3.Actions.response({ status: 201, body: { ok: true } });\nreturn typeof made;",
-      result: "object",
-    },
+    example: { code: RUN_EXAMPLE, result: ["Hello Ann", "object"], calls: { name: "greet", code: GREET_CODE } },
+    pageExample: { code: ACTIONS_EXAMPLE, result: ["Hello Ann", "Greets", 1, 1] },
+    shownElsewhere: { request: "[call an API](../guides/call-an-api.md)" },
   },
   {
     ...{ path: "Svc.App.Settings", type: "SettingsReader", package: null, seeAlso: "[settings](settings.md)" },
@@ -74,12 +96,20 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     about: "Records events of a page. An event starts the client actions whose trigger matches.",
     errors: [],
     example: null,
+    pageExample: {
+      code: 'const order = Svc.App.Analytics.event("order", { total: 5 });\nconst view = Svc.App.Analytics.pageView({ _pageId: "basket" });\nreturn [order.type, order.data.name, view.data._pageId];',
+      result: ["analytics.event", "order", "basket"],
+    },
   },
   {
     ...{ path: "Svc.App.Triggers", type: "Triggers", package: null, seeAlso: "[triggers](triggers.md)" },
     about: "Decides whether a page receives and runs the app's client actions.",
     errors: [],
     example: null,
+    pageExample: {
+      code: "Svc.App.Triggers.start();\nSvc.App.Triggers.stop();\nreturn true;",
+      result: true,
+    },
   },
   {
     ...{
@@ -91,7 +121,15 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     about:
       "Returns the caller of the action, and signs app users in. In the session that `get` returns, `user` is the signed-in person, and `entries.dataSource` is the signed-in app user of the page. `environment` is `master` for the draft and `production` for the live version. If a schedule, a log event or an API token started the run, `user` is null and there are no `entries`.",
     errors: ["DATA_SOURCE_ACCESS_DENIED"],
-    example: { code: "const { appId } = await Svc.Session.get();\nreturn typeof appId;", result: "number" },
+    example: {
+      code: "const session = await Svc.Session.get();\nconst user = await Svc.Session.user();\nreturn [typeof session.appId, typeof user.email];",
+      result: ["number", "string"],
+    },
+    pageExample: {
+      code: 'const where = { Email: "ada@example.org", Password: "ada@example.org password" };\nconst { entries } = await Svc.Session.authorize({ passport: "dataSource", dataSourceName: "Users", where });\nawait Svc.Session.set({ locale: "en-GB" });\nconst after = await Svc.Session.logout();\nreturn [entries.dataSource.data.Email, after.entries ?? null];',
+      result: ["ada@example.org", null],
+    },
+    shownElsewhere: { verify: "[verification](verification.md)" },
   },
   {
     ...{
@@ -102,10 +140,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     },
     about: "Data sources of the app. `connect` returns a connection to one of them; its calls are in the next section.",
     errors: ["DATA_SOURCE_NOT_FOUND", "DATA_SOURCE_ACCESS_DENIED", "NAME_ALREADY_EXISTS"],
-    example: {
-      code: 'await Svc.DataSources.create({ name: "reference", columns: ["n"], entries: [{ n: 2 }, { n: 1 }] });\nconst table = await Svc.DataSources.connectByName("reference");\nconst rows = await table.find({ where: { n: { $gt: 1 } } });\nreturn rows.map(({ data }) => data.n);',
-      result: [2],
-    },
+    example: { code: DATA_SOURCES_EXAMPLE, result: { count: 2, names: ["seats", "places"], isListed: true } },
   },
   {
     ...{
@@ -116,34 +151,32 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     },
     about:
       "Reads and writes the entries of one data source. Get a connection with `const connection = await Svc.DataSources.connect(idOrName)`.",
-    errors: ["ENTRY_NOT_FOUND", "ENTRY_ALREADY_EXISTS", "ENTRY_CHANGED", "DATA_SOURCE_ACCESS_DENIED"],
-    example: null,
+    errors: [
+      ...(["DATA_SOURCE_NOT_FOUND", "ENTRY_NOT_FOUND", "ENTRY_ALREADY_EXISTS", "ENTRY_CHANGED"] as const),
+      "DATA_SOURCE_ACCESS_DENIED",
+    ],
+    example: { code: CONNECTION_EXAMPLE, result: CONNECTION_RESULT },
   },
   {
     ...{ path: "Svc.Media.Files", type: "MediaFiles", package: "svc-media", seeAlso: "[media](media.md)" },
     about: "Stores and reads files of the app.",
     errors: ["FILE_NOT_FOUND", "FOLDER_NOT_FOUND", "PAYLOAD_TOO_LARGE"],
-    example: {
-      code: 'const [file] = await Svc.Media.Files.upload({ file: new File(["a,b"], "data.csv"), name: "data.csv" });\nreturn file.name;',
-      result: "data.csv",
-    },
+    example: { code: FILES_EXAMPLE, result: ["seats.csv", "text/plain", "a,b", true] },
   },
   {
     ...{ path: "Svc.Media.Folders", type: "MediaFolders", package: "svc-media", seeAlso: "[media](media.md)" },
     about: "Creates, lists and changes folders for the app's files.",
     errors: ["FOLDER_NOT_FOUND", "NAME_ALREADY_EXISTS"],
-    example: {
-      code: 'const folder = await Svc.Media.Folders.create({ name: "reports" });\nreturn folder.name;',
-      result: "reports",
-    },
+    example: { code: FOLDERS_EXAMPLE, result: ["letters", 0, 1] },
   },
   {
     ...{ path: "Svc.Communicate", type: "Communicate", package: "svc-communicate", seeAlso: "[messages](messages.md)" },
     about: "Sends e-mails and text messages.",
     errors: ["SETTINGS_INVALID"],
-    example: {
-      code: 'const { status } = await Svc.Communicate.sendEmail({\n  to: [{ email: "ann@example.com" }],\n  subject: "Report",\n  text: "See the attachment.",\n  attachments: [{ name: "report.csv", content: "a,b", encoding: "utf8" }],\n});\nreturn status;',
-      result: "kept",
+    example: { code: COMMUNICATE_EXAMPLE, result: ["kept", "kept", "kept", "kept", "published"] },
+    shownElsewhere: {
+      composeEmail: '`Svc.Communicate.composeEmail({ to: [{ email: "ann@example.com" }], subject: "Seats" })`',
+      shareURL: '`Svc.Communicate.shareURL({ title: "Seats" })`',
     },
   },
   {
@@ -155,9 +188,14 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     },
     about: "Sends notifications to the app's users, in pages and on devices.",
     errors: ["NOTIFICATION_NOT_FOUND"],
-    example: {
-      code: 'const { status } = await Svc.Notifications.insert({ status: "published", data: { title: "Hello" } });\nreturn status;',
-      result: "published",
+    example: { code: NOTIFICATIONS_EXAMPLE, result: ["published", { title: "Hello", message: "Ann" }, 2] },
+    pageExample: {
+      code: 'const { unread, stream, markNotificationsAsRead } = Svc.Notifications;\nconst end = stream((notification) => console.log(notification.data.title));\nend();\nawait markNotificationsAsRead("all");\nreturn unread.count();',
+      result: 0,
+    },
+    shownElsewhere: {
+      subscribe: "[on devices](messages.md#on-devices-web-push)",
+      unsubscribe: "[on devices](messages.md#on-devices-web-push)",
     },
   },
   {
@@ -172,6 +210,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     otherErrors:
       "If the provider's request fails, the error has a `code`, like an error of `Svc.App.V3.Actions.request`.",
     example: null,
+    shownElsewhere: AI_EXAMPLES,
   },
   {
     ...{
@@ -194,8 +233,13 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     errors: [],
     otherErrors: localNote,
     example: {
-      code: 'const key = await Svc.Encryption.generateKey();\nconst secret = await Svc.Encryption.encrypt("hello", key);\nreturn { text: await Svc.Encryption.decrypt(secret, key), hash: await Svc.Encryption.hash("a") };',
-      result: { text: "hello", hash: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb" },
+      code: ENCRYPTION_EXAMPLE,
+      result: {
+        texts: ["hello", "hello"],
+        hash: "ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb",
+        isValid: true,
+        lengths: [36, 12],
+      },
     },
   },
   {
@@ -204,8 +248,8 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     errors: [],
     otherErrors: localNote,
     example: {
-      code: 'const svg = Svc.Barcode.qr("https://example.com");\nconst png = Svc.Barcode.png({ bcid: "code128", text: "ABC-1" });\nreturn [svg.slice(0, 4), png.slice(0, 14)];',
-      result: ["<svg", "data:image/png"],
+      code: 'const qr = Svc.Barcode.qr("https://example.com");\nconst svg = Svc.Barcode.svg({ bcid: "ean13", text: "9780201379624" });\nconst png = Svc.Barcode.png({ bcid: "code128", text: "ABC-1" });\nreturn [qr.slice(0, 4), svg.slice(0, 4), png.slice(0, 14)];',
+      result: ["<svg", "<svg", "data:image/png"],
     },
   },
   {
@@ -213,6 +257,6 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     about: "Plays and decodes sounds.",
     errors: [],
     otherErrors: localNote,
-    example: { code: "await Svc.Audio.tone({ seconds: 0.01 });\nreturn true;", result: true },
+    example: { code: AUDIO_EXAMPLE, result: [0.001, 1, 48] },
   },
 ];

@@ -11,7 +11,7 @@ import type {
   EntryPage,
   EntryQuery,
   EntrySubscription,
-} from "../runtime/public-types.js";
+} from "../runtime/data-source-types.js";
 import { idSegment, rejecting, segment } from "./calls.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";

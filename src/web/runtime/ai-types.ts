@@ -55,13 +55,18 @@ export type AiFile = Blob | { name: string; contentType: string; data: string };
 
 /** `Svc.AI`, of the package svc-ai, in server actions. Errors have a `code` as those of `Svc.App.V3.Actions.request`. */
 export interface AI {
+  /** Asks a model. Yields parts of the text as they arrive, then the complete answer. */
   completions(options: AiCompletionOptions & { stream: true }): AsyncIterableIterator<AiPart>;
+  /** Asks a model. Returns the complete answer. */
   completions(options: AiCompletionOptions & { stream?: false }): Promise<AiCompletion>;
+  /** Returns a vector for each text of `input`. */
   embeddings(options: { model?: string; input: string | string[] }): Promise<{ vectors: number[][]; usage: AiUsage }>;
+  /** Creates pictures from a description. `data` is base64. */
   image(options: {
     model?: string;
     prompt: string;
     size?: string;
   }): Promise<{ images: { contentType: string; data: string }[] }>;
+  /** Returns the text that is spoken in a sound file. */
   transcribe(options: { model?: string; file: AiFile }): Promise<{ text: string }>;
 }

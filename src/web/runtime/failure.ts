@@ -1,5 +1,6 @@
 /** Creates the errors with which the client library rejects. They contain only the fields that the service sends to callers. */
-import type { Action, Entry, SvcError } from "./public-types.js";
+import type { Entry } from "./data-source-types.js";
+import type { Action, SvcError } from "./public-types.js";
 
 type Details = Pick<
   SvcError,

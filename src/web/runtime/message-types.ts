@@ -40,11 +40,15 @@ export interface SharedPage {
 
 /** `Svc.Communicate`, of the package svc-communicate. */
 export interface Communicate {
+  /** Returns the same functions, for code that expects an initialized object. */
   init(): Omit<Communicate, "init">;
+  /** Stores an e-mail, which the service sends. `{{name}}` in `subject`, `html` and `text` is replaced from `data`. */
   sendEmail(options: EmailOptions, data?: object): Promise<MessageReceipt>;
   /** All of them are stored, or none. */
   batchSendEmail(messages: readonly BatchedEmail[]): Promise<MessageReceipt[]>;
+  /** Stores a text message, which the service sends by the provider of the app's settings. */
   sendSMS(message: SmsOptions): Promise<MessageReceipt>;
+  /** Sends several text messages. All of them are stored, or none. */
   batchSendSMS(messages: readonly SmsOptions[]): Promise<MessageReceipt[]>;
   /** Publishes a notification, as `Svc.Notifications.insert`. */
   sendPushNotification(options: NotificationOptions): Promise<Notification>;
@@ -88,18 +92,26 @@ export interface Notification {
 
 /** `Svc.Notifications`, of the package svc-notifications. */
 export interface Notifications {
+  /** Returns the same functions, for code that expects an initialized object. */
   init(): Omit<Notifications, "init">;
+  /** Creates a notification: a draft, unless `status` is published or scheduled. */
   insert(options: NotificationOptions): Promise<Notification>;
+  /** Creates several notifications, all or none. */
   batchInsert(all: readonly NotificationOptions[]): Promise<Notification[]>;
   /** `extendData` is merged into `data`. */
   update(id: number, fields: NotificationOptions & { extendData?: object }): Promise<Notification>;
+  /** Deletes a notification. Pages no longer show it. */
   remove(id: number): Promise<void>;
+  /** Lists notifications, newest first: in a page, those for its user. */
   get(options?: { limit?: number; offset?: number; status?: string }): Promise<{ entries: Notification[] }>;
+  /** Marks notifications as read by the page's user. Returns how many were unread before. */
   markNotificationsAsRead(ids: "all" | readonly number[]): Promise<{ count: number }>;
+  /** Returns the number of unread notifications of the page's user. */
   unread: { count(): Promise<number> };
   /** Calls `callback` with each new notification for the page's user. Returns a function that ends this. */
   stream(callback: (notification: Notification) => void): () => void;
   /** Subscribes this browser to Web Push, in a page on your own origin. `worker` is the path of a script there that imports the service's push-worker.js. */
   subscribe(options?: { worker?: string }): Promise<{ id: number }>;
+  /** Ends this browser's subscription to Web Push. Returns false if there was none. */
   unsubscribe(): Promise<boolean>;
 }

@@ -12,6 +12,7 @@ import type {
   Trigger,
 } from "../../data/action-types.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
+import type { Entry } from "./data-source-types.js";
 import type { ResponseOptions, SendRequest, SettingsReader } from "./request-types.js";
 
 export interface Action extends RunLimits {
@@ -40,14 +41,21 @@ export interface Action extends RunLimits {
 }
 
 export interface CreateData extends LimitData {
+  /** Unique in the app. */
   name: string;
+  /** JavaScript with a function `execute`. */
   code: string;
   description?: string | null;
+  /** False by default: no trigger starts it. */
   active?: boolean;
+  /** Runs in the service (`server`, the default), in pages (`client`), or in both (`any`). */
   environment?: Environment;
   triggers?: Trigger[];
+  /** Packages and script URLs, loaded in this order. */
   dependencies?: string[];
+  /** Cron expression of five fields, for a `schedule` trigger. */
   frequency?: string | null;
+  /** IANA name; the service's `DEFAULT_TIMEZONE` by default. */
   timezone?: string | null;
   /** Origins that the code may send requests to, such as `https://api.example.com`; at most 20, on server actions only. */
   integrationOrigins?: string[];
@@ -74,8 +82,10 @@ export interface LogEntry {
 }
 
 export interface LogOptions {
+  /** Id of an action, as `where.data.taskId`. */
   id?: number;
   where?: { type?: LogEntry["type"]; data?: { taskId?: number } };
+  /** Default 50, at most 1,000. */
   limit?: number;
   offset?: number;
 }
@@ -104,20 +114,28 @@ export interface SvcError extends Error {
 }
 
 export interface Actions {
+  /** Lists the app's actions, with their code. `limit` is at most 1,000. */
   get(options?: {
     limit?: number;
     offset?: number;
   }): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }>;
+  /** Returns an action. Rejects with ACTION_NOT_FOUND if the app has none with this id. */
   getById(id: number): Promise<Action>;
+  /** Creates an action: its draft. Rejects with NAME_ALREADY_EXISTS if another action has the name. */
   create(data: CreateData): Promise<Action>;
+  /** Changes the given fields of the draft. The live version stays as it is until you publish. */
   update(id: number, data: Partial<CreateData>): Promise<Action>;
+  /** Deletes the action with its versions. Its log entries remain. */
   remove(id: number): Promise<void>;
   /** Resolves when the run is queued. */
   run(nameOrId: string | number, payload?: object): Promise<void>;
   /** Resolves to the result of `execute`. */
   runWithResult<Result = unknown>(nameOrId: string | number, payload?: object): Promise<Result>;
+  /** Publishes the draft as the live version. Returns the live version. */
   publish(id: number): Promise<{ action: Action }>;
+  /** Removes the live version. The draft remains. */
   unpublish(id: number): Promise<void>;
+  /** Lists log entries of runs, newest first. */
   getLogs(options?: LogOptions): Promise<{ count: number; logs: LogEntry[] }>;
   /** Creates the value by which `execute` sets the response of an HTTP trigger: `return Svc.App.V3.Actions.response({status: 201})`. */
   response(options?: ResponseOptions): object;
@@ -200,7 +218,9 @@ export interface AppSession {
 
 /** `Svc.Session`, of the package svc-session. */
 export interface Session {
+  /** Returns the session that the code runs in; null if there is no caller. */
   get(): Promise<AppSession | null>;
+  /** Returns the signed-in person; null if there is none. */
   user(): Promise<AppSession["user"]>;
   /** Signs in the page's user by the entry that has these values. Rejects with UNAUTHORIZED for a wrong password and an unknown user. */
   authorize(how: {
@@ -217,128 +237,10 @@ export interface Session {
     expiresAt?: string;
     session?: AppSession;
   }>;
+  /** Signs out the page's app user. Returns the session without an app user. */
   logout(): Promise<AppSession>;
   /** Sets the language of the page: a language tag such as en-GB. */
   set(fields: { locale: string }): Promise<AppSession>;
-}
-
-/** One entry of a data source. Times are ISO 8601. */
-export interface Entry<Data = Record<string, unknown>> {
-  id: number;
-  dataSourceId: number;
-  data: Data;
-  order: number;
-  createdAt: string;
-  updatedAt: string;
-  /** Joined entries by the names in `join`. */
-  joins?: Record<string, unknown>;
-}
-
-export interface DataSource {
-  id: number;
-  appId: number;
-  organizationId: number;
-  name: string;
-  /** In the order in which they first appeared. */
-  columns: string[];
-  accessRules: object[];
-  hooks: object[];
-  indexes: (string | string[] | { columns: string[]; unique: boolean })[];
-  /** True if it holds the app's users: `Svc.Session.authorize` signs in by its entries. Only an editor can change it. */
-  isUsers: boolean;
-  createdAt: string;
-  updatedAt: string;
-}
-
-/** docs/reference/data-sources.md has the operators of `where` and the stages of `aggregate`. */
-export interface EntryQuery {
-  where?: object;
-  attributes?: string[];
-  order?: [column: string, direction: "ASC" | "DESC"][];
-  /** Default 1,000, at most 10,000. */
-  limit?: number;
-  offset?: number;
-  includePagination?: boolean;
-  join?: Record<string, object>;
-  aggregate?: object[];
-}
-
-/** An array with links to the pages before and after it. */
-export interface EntryPage extends Array<Entry> {
-  readonly isFirstPage: boolean;
-  readonly isLastPage: boolean;
-  next(): Promise<EntryPage>;
-  prev(): Promise<EntryPage>;
-}
-
-/** Committed changes. With `reset` more has changed than is listed: read the entries again. */
-export interface EntryNews {
-  reset: boolean;
-  inserted: Entry[];
-  updated: Entry[];
-  deleted: Entry[];
-}
-
-export interface EntrySubscription {
-  pause(): void;
-  /** Changes during the pause are delivered then, for up to ten minutes. */
-  resume(): void;
-  unsubscribe(): void;
-  status(): "connecting" | "subscribed" | "paused" | "refused" | "unsubscribed";
-}
-
-export interface DataSourceConnection {
-  find(query: EntryQuery & { includePagination: true }): Promise<{
-    entries: Entry[];
-    pagination: { total: number; limit: number; offset: number };
-  }>;
-  find(query?: EntryQuery): Promise<Entry[]>;
-  findOne(query?: EntryQuery): Promise<Entry | undefined>;
-  /** Returns the entry; rejects with ENTRY_NOT_FOUND if there is none. */
-  findById(id: number): Promise<Entry>;
-  findWithCursor(query?: EntryQuery): Promise<EntryPage>;
-  insert(data: object): Promise<Entry>;
-  /** Changes the given columns. With `ifUpdatedAt`, it rejects with ENTRY_CHANGED if someone else has changed the entry since then. */
-  update(id: number, data: object, options?: { ifUpdatedAt?: string }): Promise<Entry>;
-  removeById(id: number, options?: { ifUpdatedAt?: string }): Promise<Entry>;
-  /** Removes the entries that `where` finds; `{}` finds all. */
-  remove(query: { where: object }): Promise<{ deletedCount: number }>;
-  append(rows: object[]): Promise<{ inserted: number }>;
-  replaceWith(rows: object[]): Promise<{ inserted: number }>;
-  /** Replaces all entries. The input is the text of a CSV or of a JSON array, an array of rows, a file, or a form with a file. */
-  import(input: string | object[] | FormData | Blob): Promise<{ inserted: number }>;
-  /** Applies all changes or none. Returns the written entries with `returnEntries`, otherwise counts. */
-  commit(changes: {
-    entries?: { id?: number; data: object; ifUpdatedAt?: string }[];
-    /** False removes all entries that the commit does not contain. */
-    append?: boolean;
-    /** True changes only the given columns of existing entries. */
-    extend?: boolean;
-    delete?: number[];
-    returnEntries?: boolean;
-    /** Writes for which hooks send messages; both by default. */
-    runHooks?: ("insert" | "update")[];
-  }): Promise<{ entries?: Entry[] } & Record<string, unknown>>;
-  /** Returns the distinct values of a column. */
-  getIndex(column: string): Promise<unknown[]>;
-  getIndexes(columns: string[]): Promise<Record<string, unknown[]>>;
-  subscribe(query: { where?: object } | undefined, callback: (news: EntryNews) => void): EntrySubscription;
-}
-
-/** `Svc.DataSources`, of the package svc-datasources. */
-export interface DataSources {
-  get(): Promise<DataSource[]>;
-  getById(idOrName: number | string): Promise<DataSource>;
-  create(
-    fields: Pick<DataSource, "name"> &
-      Partial<Pick<DataSource, "columns" | "accessRules" | "hooks" | "indexes" | "isUsers">> & {
-        entries?: object[];
-      },
-  ): Promise<DataSource>;
-  update(idOrName: number | string, fields: object): Promise<DataSource>;
-  delete(idOrName: number | string): Promise<void>;
-  connect(idOrName: number | string): Promise<DataSourceConnection>;
-  connectByName(name: string): Promise<DataSourceConnection>;
 }
 
 /** Content of a folder, at most 1,000 files. */
@@ -354,7 +256,9 @@ export interface MediaListing {
 export interface MediaFolders {
   /** Lists the content of a folder; without `folderId`, of the top level. */
   get(options?: { folderId?: number | null }): Promise<MediaListing>;
+  /** Creates a folder, at the top level without `parentId`. */
   create(fields: { name: string; parentId?: number | null }): Promise<MediaFolder>;
+  /** Renames or moves a folder. */
   update(id: number, fields: { name?: string; parentId?: number | null }): Promise<MediaFolder>;
   /** Deletes the folder with all its content. */
   delete(id: number): Promise<void>;
@@ -365,14 +269,18 @@ export interface MediaFolders {
 export interface MediaFiles {
   /** Uploads one `file` with an optional `name`, or several files in the form `data`. */
   upload(options: { folderId?: number | null; file?: Blob; data?: FormData; name?: string }): Promise<MediaFile[]>;
+  /** Returns the fields of a file, such as its URL and checksum, without its bytes. */
   get(id: number): Promise<MediaFile>;
+  /** Lists all files of the app, in all folders. */
   getAll(): Promise<MediaFile[]>;
   /** Returns the file. For a picture, `size` is a width in pixels or "thumbnail", and `quality` is 1 to 100. */
   getContents(
     id: number,
     options?: { size?: number | "thumbnail"; format?: "jpeg" | "png" | "webp" | "avif"; quality?: number },
   ): Promise<Blob>;
+  /** Renames or moves a file. */
   update(id: number, fields: { name?: string; folderId?: number | null }): Promise<MediaFile>;
+  /** Deletes a file. */
   delete(id: number): Promise<void>;
   /** Creates a URL with which anyone can read the file for `expiresIn` seconds: an hour by default, a week at most. */
   link(id: number, options?: { expiresIn?: number }): Promise<{ url: string; expiresAt: string }>;

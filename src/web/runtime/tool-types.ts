@@ -19,11 +19,15 @@ export interface Encryption {
   deriveKey(password: string, salt: string): Promise<string>;
   /** Encrypts a text with AES-GCM. Returns base64. */
   encrypt(text: string, key: string): Promise<string>;
+  /** Decrypts what `encrypt` returned. Throws if the key differs or the text was changed. */
   decrypt(encrypted: string, key: string): Promise<string>;
   /** Returns the hash of a text in hexadecimal. */
   hash(text: string, algorithm?: "SHA-256" | "SHA-512"): Promise<string>;
+  /** Returns the HMAC signature of a text in hexadecimal. */
   hmac(text: string, secret: string, algorithm?: "SHA-256" | "SHA-512"): Promise<string>;
+  /** Compares an HMAC signature in constant time. Returns true if it is valid. */
   verifyHmac(text: string, secret: string, signature: string, algorithm?: "SHA-256" | "SHA-512"): Promise<boolean>;
+  /** Returns a random UUID, version 4. */
   randomUUID(): string;
   /** Returns random bytes in base64. */
   randomBytes(count: number): string;
@@ -43,6 +47,7 @@ export interface Barcode {
 export interface Audio {
   /** Plays a sound. Resolves when the sound has ended. */
   play(source: string | ArrayBuffer, options?: { volume?: number }): Promise<void>;
+  /** Plays a tone. Resolves at its end. Default: a sine tone of 440 Hz, 0.2 seconds long. */
   tone(options?: { frequency?: number; seconds?: number; volume?: number; type?: string }): Promise<void>;
   /** Returns the duration in seconds, the samples a second (always 48,000), and for each channel its samples between -1 and 1. */
   decode(source: string | ArrayBuffer): Promise<{ duration: number; sampleRate: number; channels: Float32Array[] }>;

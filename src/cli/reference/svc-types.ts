@@ -1,0 +1,47 @@
+/** Types that the calls of `Svc` name, for the reference page: the fields of each with their meaning, from the same declarations. */
+import { type Declaration, declarationsIn, membersOf } from "./declarations.js";
+import { code, table } from "./tables.js";
+
+const namesIn = (text: string): string[] => text.replaceAll(/"[^"]*"/g, "").match(/\b[A-Z]\w+\b/g) ?? [];
+
+/** Text that can name further types: the fields of an interface, or an alias. */
+const contentOf = ({ name, text, isAlias }: Declaration, sources: readonly string[]): string =>
+  isAlias ? text : [text, ...membersOf(sources, name).map(({ signature }) => signature)].join("\n");
+
+/** Declarations that the signatures need, directly or by another one. */
+function reachable(signatures: readonly string[], all: ReadonlyMap<string, Declaration>, sources: readonly string[]) {
+  const found = new Map<string, Declaration>();
+  const queue = signatures.flatMap(namesIn);
+  for (const name of queue) {
+    const declaration = all.get(name);
+    if (!declaration || found.has(name)) continue;
+    found.set(name, declaration);
+    queue.push(...namesIn(contentOf(declaration, sources)));
+  }
+  return [...found.values()];
+}
+
+function sectionOf({ name, comment, text, isAlias }: Declaration, sources: readonly string[]): string {
+  const rows = isAlias ? [] : membersOf(sources, name).map((one) => [code(one.signature), one.comment]);
+  return [
+    `### ${name}`,
+    comment,
+    isAlias ? `Definition: ${code(text)}` : "",
+    isAlias || text === "" ? "" : `Also has the fields of ${code(text)}.`,
+    rows.length === 0 ? "" : table(["field", "meaning"], rows),
+  ]
+    .filter((part) => part !== "")
+    .join("\n\n");
+}
+
+/** The section of types. @param described interfaces that other sections of the page describe */
+export function typesSection(
+  signatures: readonly string[],
+  sources: readonly string[],
+  described: ReadonlySet<string>,
+): string {
+  const declarations = sources.flatMap(declarationsIn).filter(({ name }) => !described.has(name));
+  const all = new Map(declarations.map((one) => [one.name, one] as const));
+  const types = reachable(signatures, all, sources).sort((a, b) => (a.name < b.name ? -1 : 1));
+  return ["## Types", "`?` marks an optional field.", ...types.map((one) => sectionOf(one, sources))].join("\n\n");
+}
