@@ -3,16 +3,25 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
-import { actionOf } from "../../src/cli/reference/svc-calls.js";
+import { stop as stopEsbuild, transform } from "esbuild";
+import { actionOf, callsOf, clientDeclarations } from "../../src/cli/reference/svc-calls.js";
 import { NAMESPACES } from "../../src/cli/reference/svc-examples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
-import { type Block, beginningOf, blocksOf, PAGES, ROOT, readPage } from "./pages.js";
+import { type Block, beginningOf, blocksOf, isAction, PAGES, ROOT, readPage } from "./pages.js";
 import { pastedShell } from "./pasted-shell.js";
 import { differences, lastJson } from "./response.js";
 
 const RUN = ["sh", "graphql"];
-const isDone = ({ language, file, isResponse }: Block) => RUN.includes(language) || file !== null || isResponse;
+const isDone = (block: Block) =>
+  RUN.includes(block.language) || block.file !== null || block.isResponse || block.sent !== null || isAction(block);
+
+/** Pages with blocks that other tests send or compare. */
+const COMPARED: Readonly<Record<string, string>> = {
+  "docs/reference/rest-routes.md": "test/api/openapi.test.ts sends the requests",
+  "docs/reference/svc-calls.md": "the examples run below, and in test/web/own-pages.test.ts",
+  "docs/internals/run-lifecycle.md": "test/docs/limits-in-order.test.ts compares the states",
+};
 
 /** Returns the blocks of a page, preceded by those that the page requires. */
 function steps(page: string): Block[] {
@@ -20,9 +29,25 @@ function steps(page: string): Block[] {
   const before = beginningOf(text);
   const required = before ? blocksOf(readPage(before.page)).filter(({ section }) => section === before.section) : [];
   if (before) expect(required, `${page} begins with ${before.page}`).to.not.have.length(0);
-  return [...(before?.isFirstBlock ? required.slice(0, 1) : required), ...blocksOf(text)].filter(
+  const own = page in COMPARED ? [] : blocksOf(text);
+  return [...(before?.isFirstBlock ? required.slice(0, 1) : required), ...own].filter(
     (block) => isDone(block) && block.notRun === null,
   );
+}
+
+/** Code of a page, which a reader puts into a page of their own. */
+const isFragment = (block: Block) =>
+  block.language === "js" && block.file === null && block.notRun === null && !isAction(block);
+
+const DEPENDENCIES = NAMESPACES.flatMap(({ path, package: name }) =>
+  name === null ? [] : [[path.split(".").slice(0, 2).join("."), name] as const],
+);
+
+/** A command that sends the block as the body of its request. */
+function requestOf({ method, path, as }: NonNullable<Block["sent"]>, text: string, token: string): string {
+  const body = as === null ? text : JSON.stringify({ [as]: JSON.parse(text) });
+  const headers = `-H "Auth-token: ${token}" -H 'Content-Type: application/json'`;
+  return `curl -s -X ${method} "http://127.0.0.1:4000${path}" ${headers} -d @- <<'BODY'\n${body.trim()}\nBODY`;
 }
 
 describe("commands in the documentation", () => {
@@ -33,6 +58,7 @@ describe("commands in the documentation", () => {
     service = await startTestService();
   });
   after(async () => {
+    await stopEsbuild();
     await service?.stop();
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
@@ -60,6 +86,19 @@ describe("commands in the documentation", () => {
     writeFileSync(join(folder, ".data/credentials.json"), JSON.stringify(credentials));
     symlinkSync(join(ROOT, "docs"), join(folder, "docs"));
     return folder;
+  }
+
+  /** Saves the code as an action, and runs it unless it sends requests to other services. */
+  async function run(appId: number, name: string, code: string): Promise<unknown> {
+    const dependencies = DEPENDENCIES.filter(([path]) => code.includes(path)).map(([, dependency]) => dependency);
+    const integrationOrigins = [...code.matchAll(/url: "(https:\/\/[^/"]+)/g)].map(([, origin]) => origin);
+    const body = { name, active: true, triggers: [{ trigger: "manual" }], dependencies, integrationOrigins, code };
+    expect((await service.rest("POST", `/v3/apps/${appId}/actions`, { body })).body.error).to.equal(undefined);
+    if (integrationOrigins.length > 0) return null;
+    const path = `/v3/apps/${appId}/actions/${name}/runWithResult`;
+    const { error, result } = (await service.rest("POST", path, { body: {} })).body;
+    expect(error).to.equal(undefined);
+    return result;
   }
 
   async function ask(document: string, appId: number): Promise<void> {
@@ -102,7 +141,8 @@ describe("commands in the documentation", () => {
           .replaceAll(/\bappId: 1\b/g, `appId: ${appId}`);
       try {
         let printed = "";
-        for (const { text, language, file, line, isResponse } of steps(page)) {
+        for (const block of steps(page)) {
+          const { text, language, file, line, isResponse, sent } = block;
           const done = async () => {
             if (isResponse) {
               const wrong = differences(JSON.parse(text), lastJson(printed));
@@ -111,7 +151,9 @@ describe("commands in the documentation", () => {
             } else if (file !== null) {
               mkdirSync(dirname(join(folder, file)), { recursive: true });
               writeFileSync(join(folder, file), text);
-            } else if (language === "graphql") await ask(local(text), appId);
+            } else if (sent) await shell.paste(local(requestOf(sent, text, credentials.tokens.editor)));
+            else if (isAction(block)) await run(appId, `line-${line}`, text);
+            else if (language === "graphql") await ask(local(text), appId);
             else printed = await shell.paste(local(text));
           };
           await done().catch((error: Error) => expect.fail(`line ${line}: ${error.message}`));
@@ -122,18 +164,28 @@ describe("commands in the documentation", () => {
     });
   }
 
+  it("describe each call of the client library, and show it in an example", () => {
+    const sources = clientDeclarations(ROOT);
+    for (const { type, path, example, pageExample, shownElsewhere = {} } of NAMESPACES) {
+      const shown = `${example?.code}\n${pageExample?.code}`;
+      const isShown = (name: string) => new RegExp(`\\b${name}\\b`).test(shown) || name in shownElsewhere;
+      const calls = callsOf(sources, type);
+      expect(calls, path).to.not.deep.equal([]);
+      expect(calls.filter(({ comment }) => comment === "").map(({ name }) => `${path}.${name}`)).to.deep.equal([]);
+      expect(calls.filter(({ name }) => !isShown(name)).map(({ name }) => `${path}.${name}`)).to.deep.equal([]);
+    }
+  });
+
   for (const { path, package: name, example } of NAMESPACES.filter((one) => one.example !== null)) {
     it(`give the result that the reference shows for ${path}`, async () => {
       const action = `reference-${path.replaceAll(".", "-")}`;
       const dependencies = name === null ? [] : [name];
-      const body = {
-        name: action,
-        active: true,
-        triggers: [{ trigger: "manual" }],
-        dependencies,
-        code: actionOf(example!.code),
+      const save = async (fields: object) => {
+        const body = { active: true, triggers: [{ trigger: "manual" }], ...fields };
+        expect((await service.rest("POST", "/v3/apps/1/actions", { body })).body.error).to.equal(undefined);
       };
-      expect((await service.rest("POST", "/v3/apps/1/actions", { body })).body.error).to.equal(undefined);
+      if (example!.calls) await save(example!.calls);
+      await save({ name: action, dependencies, code: actionOf(example!.code) });
       const run = await service.rest("POST", `/v3/apps/1/actions/${action}/runWithResult`, { body: {} });
       expect(run.body.error).to.equal(undefined);
       expect(run.body.result).to.deep.equal(example!.result);
@@ -148,19 +200,34 @@ describe("commands in the documentation", () => {
     expect(names.length).to.be.above(20);
   });
 
-  it("that are not run have a reason, in a mark before the block that names the test instead", () => {
-    const marked = PAGES.flatMap((page) =>
-      blocksOf(readPage(page))
-        .filter(({ notRun }) => notRun !== null)
-        .map((block) => ({ page, ...block })),
+  it("are run, sent or compared, or have a reason in a mark before the block that names the test instead", () => {
+    const blocks = PAGES.filter((page) => !(page in COMPARED)).flatMap((page) =>
+      blocksOf(readPage(page)).map((block) => ({ page, ...block })),
     );
-    expect(marked.filter(({ language }) => !RUN.includes(language))).to.deep.equal([]);
-    const dull = marked.filter(({ notRun }) => notRun!.split(" ").length < 4);
-    expect(dull.map(({ page, line }) => `${page}:${line}`)).to.deep.equal([]);
-    // The test would not run a block that names its language otherwise, such as bash.
-    const languages = new Set(PAGES.flatMap((page) => blocksOf(readPage(page)).map(({ language }) => language)));
-    expect(
-      [...languages].filter((one) => !["sh", "graphql", "js", "jsx", "json", "yaml", "text", "html"].includes(one)),
-    ).to.deep.equal([]);
+    const where = ({ page, line, language }: Block & { page: string }) => `${page}:${line} ${language}`;
+    const dull = blocks.filter(({ notRun }) => notRun !== null && notRun.split(" ").length < 4);
+    expect(dull.map(where)).to.deep.equal([]);
+    const isChecked = (block: Block) => isDone(block) || block.notRun !== null || isFragment(block);
+    expect(blocks.filter((block) => !isChecked(block)).map(where)).to.deep.equal([]);
+  });
+
+  it("have fragments of pages with valid syntax, and only name calls that the client library has", async () => {
+    const sources = clientDeclarations(ROOT);
+    const calls = new Set(
+      NAMESPACES.flatMap(({ path, type }) => callsOf(sources, type).map(({ name }) => `${path}.${name}`)),
+    ).add("Svc.Notifications.unread.count");
+    for (const page of PAGES.filter((one) => one !== "CHANGELOG.md")) {
+      const text = readPage(page);
+      const named = [...text.matchAll(/\bSvc(?:\.\w+)+(?=\()/g)].map(([name]) => name);
+      expect(
+        named.filter((name) => !calls.has(name)),
+        page,
+      ).to.deep.equal([]);
+      for (const { text: code, line } of page in COMPARED ? [] : blocksOf(text).filter(isFragment)) {
+        await transform(code, { format: "esm", target: "esnext" }).catch((error: Error) =>
+          expect.fail(`${page}:${line}: ${error.message}`),
+        );
+      }
+    }
   });
 });

@@ -101,6 +101,7 @@ describe("the documentation", () => {
       notRun: "because",
       file: null,
       isResponse: false,
+      sent: null,
     });
     expect(second).to.include({ notRun: null, file: "f.js", text: "y\n" });
   });

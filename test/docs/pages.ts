@@ -13,7 +13,10 @@ export const PAGES: readonly string[] = [
 
 export const readPage = (page: string): string => readFileSync(join(ROOT, page), "utf8");
 
-/** A code block of a page. The line before its fence can have a mark: `<!-- not run: why -->` or `<!-- file: name -->`. */
+/**
+ * A code block of a page. In the line before its fence, the page says what a test does with it: `<!-- not run: why -->`, `<!-- file: name -->`,
+ * `<!-- response -->`, or `<!-- sent: PUT /v1/apps/1/… as name -->` for the body of a request, or for one field of it.
+ */
 export interface Block {
   line: number;
   language: string;
@@ -26,7 +29,13 @@ export interface Block {
   file: string | null;
   /** True if the block is the output of the commands before it, marked by `<!-- response -->`. */
   isResponse: boolean;
+  /** The request whose body it is, or whose field `as` it is. */
+  sent: { method: string; path: string; as: string | null } | null;
 }
+
+/** True if the block is the code of an action. */
+export const isAction = ({ language, text, file, notRun }: Block): boolean =>
+  language === "js" && file === null && notRun === null && /^async function execute\(/m.test(text);
 
 /** Returns the anchor of a heading, as GitHub does. */
 export const anchorOf = (heading: string): string =>
@@ -35,6 +44,12 @@ export const anchorOf = (heading: string): string =>
     .replace(/[^\p{L}\p{N}\s_-]/gu, "")
     .trim()
     .replaceAll(" ", "-");
+
+function sentBy(mark: string | null): Block["sent"] {
+  if (mark === null) return null;
+  const [method = "", path = "", , as = null] = mark.split(" ");
+  return { method, path, as };
+}
 
 export function blocksOf(text: string): Block[] {
   const blocks: Block[] = [];
@@ -58,6 +73,7 @@ export function blocksOf(text: string): Block[] {
         notRun: of("not run"),
         file: of("file"),
         isResponse: mark === "<!-- response -->",
+        sent: sentBy(of("sent")),
       };
     } else if (/^##? /.test(line)) {
       section = line.startsWith("## ") ? anchorOf(line.slice(3)) : section;
@@ -96,3 +112,10 @@ export function blocksIn(page: string, language: string, count: number): string[
     throw new Error(`${page} has ${blocks.length} blocks of ${language} (expected ${count})`);
   return blocks.map(({ text }) => text);
 }
+
+/** The text of an example in JavaScript with the values of this service. */
+export const filledIn = (text: string, of: { url: string; appId: number; token: string }): string =>
+  text
+    .replaceAll("http://127.0.0.1:4000", of.url)
+    .replaceAll(/\b(app|appId): 1\b/g, `$1: ${of.appId}`)
+    .replaceAll("the token of an editor", of.token);

@@ -190,7 +190,7 @@ export const NAMESPACES: readonly NamespaceExample[] = [
     errors: ["NOTIFICATION_NOT_FOUND"],
     example: { code: NOTIFICATIONS_EXAMPLE, result: ["published", { title: "Hello", message: "Ann" }, 2] },
     pageExample: {
-      code: 'const { unread, stream, markNotificationsAsRead } = Svc.Notifications;\nconst end = stream((notification) => console.log(notification.data.title));\nend();\nawait markNotificationsAsRead("all");\nreturn unread.count();',
+      code: 'const { unread, stream, markNotificationsAsRead } = Svc.Notifications;\nconst end = stream((notification) => console.log(notification.data.title));\nend();\nconst ids = "all";\nawait markNotificationsAsRead(ids);\nreturn unread.count();',
       result: 0,
     },
     shownElsewhere: {
