@@ -1,18 +1,45 @@
 import { readFileSync, statSync } from "node:fs";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 import { type Editor, ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
 
-/** Long enough that the test sees several runs in progress on a busy machine, in milliseconds. */
-const WAIT_MS = 10_000;
+/** Waits for the answer of the payload's `hold`, if there is one. */
+const HELD = `async function execute({ payload }) {
+  if (payload.hold) await fetch(payload.hold);
+  return { held: Boolean(payload.hold) };
+}`;
 /** Long compared with a short action, which must end first, in milliseconds. */
 const LIMIT_MS = 6_000;
+
+/** Answers no request until it is released: runs that wait for it do not end before, however slow the machine is. */
+class Hold {
+  private readonly waiting = new Set<ServerResponse>();
+  private readonly server: Server = createServer((_request, response) => this.waiting.add(response));
+
+  async start(): Promise<string> {
+    await new Promise<void>((resolve) => this.server.listen(0, "127.0.0.1", resolve));
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}/`;
+  }
+  count(): number {
+    return this.waiting.size;
+  }
+  release(): void {
+    for (const response of this.waiting) response.writeHead(200, { "access-control-allow-origin": "*" }).end();
+  }
+  async stop(): Promise<void> {
+    this.server.closeAllConnections();
+    await new Promise((resolve) => this.server.close(resolve));
+  }
+}
 
 /** Each test continues with the process or folder of the previous one, because a start in an empty folder takes long. */
 describe("the life of a service on its own data", () => {
   const started: ServiceProcess[] = [];
+  const hold = new Hold();
   let service: ServiceProcess;
   let editor: Editor & { url: string };
 
@@ -28,10 +55,11 @@ describe("the life of a service on its own data", () => {
   }
   after(async () => {
     for (const one of started.reverse()) await one.clean();
+    await hold.stop();
   });
 
   it("names the part that is not ready until it is, and is live", async () => {
-    start({ SHUTDOWN_GRACE_MS: "3600000" });
+    start({ SHUTDOWN_GRACE_MS: "3600000", ALLOW_PRIVATE_NETWORK: "1" });
     const url = await service.listening();
     const refused = fetch(`${url}/health/ready`);
     const [live, ready, other] = await Promise.all(
@@ -71,23 +99,24 @@ describe("the life of a service on its own data", () => {
   });
 
   it("lets runs end on SIGTERM and call other actions, rejects requests and queued callers, and leaves no process", async () => {
+    const address = await hold.start();
     const calling = `async function execute({ payload }) {
-      await new Promise((resolve) => setTimeout(resolve, payload.wait));
+      await fetch(payload.hold);
       return Svc.App.V3.Actions.runWithResult("quick", {});
     }`;
     await editor.create("quick", QUICK);
     await editor.create("calling", calling);
     await editor.create("callingInDocument", `${calling} const title = () => document.title;`);
-    const single = await editor.create("single", WAITING);
+    const single = await editor.create("single", HELD);
     await editor.call("PUT", `/${single}`, { concurrency: { policy: "queue", limit: 1 } });
     expect(service.offspring().join("\n"))
       .to.match(/postgres/)
       .and.to.match(/headless/);
     const runs = ["calling", "callingInDocument", "single"].map((name) =>
-      editor.call("POST", `/${name}/runWithResult`, { wait: WAIT_MS }),
+      editor.call("POST", `/${name}/runWithResult`, { hold: address }),
     );
-    await runningIn(service, 3);
-    const queued = editor.call("POST", "/single/runWithResult", { wait: 0 });
+    await until(() => hold.count() === 3);
+    const queued = editor.call("POST", "/single/runWithResult", {});
     await runningIn(service, 1, "queued");
     service.signal("SIGTERM");
     const refused = await until(async () => {
@@ -96,12 +125,9 @@ describe("the life of a service on its own data", () => {
     });
     expect(refused.body.failing).to.include("stopping");
     expect((await get(`${editor.url}/v3/apps/1/actions`)).http).to.equal(503);
+    hold.release();
     const answers = await Promise.all(runs);
-    expect(answers.map(({ body }) => body.result)).to.deep.equal([
-      { quick: true },
-      { quick: true },
-      { waited: WAIT_MS },
-    ]);
+    expect(answers.map(({ body }) => body.result)).to.deep.equal([{ quick: true }, { quick: true }, { held: true }]);
     expect((await queued).body).to.include({ status: "OVERLOADED" });
     // Long before the end of the grace period, which the first start set to an hour.
     await expectEnded(0);
@@ -174,7 +200,7 @@ describe("the life of a service on its own data", () => {
   it("ends the grace period on a second SIGTERM: the run is logged as failed, the exit code is 0", async () => {
     start();
     editor = await editorOf(service);
-    const run = editor.call("POST", "/single/runWithResult", { wait: 100_000 });
+    const run = editor.call("POST", "/lost/runWithResult", { wait: 100_000 });
     await runningIn(service);
     service.signal("SIGTERM");
     await until(async () => (await get(`${editor.url}/health/ready`)).http === 503);
