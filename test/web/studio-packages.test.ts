@@ -52,8 +52,7 @@ describe("dependencies in Studio", () => {
     await page.type(`${FIELD} input`, name);
     await page.keyboard.press("Enter");
     await page.waitForSelector(`${FIELD} [aria-label="Remove ${name}"]`);
-    await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='not saved'])");
-    await studio.press("s");
+    await studio.save();
   }
 
   it("show version, licence, size and the name of the global", async () => {
@@ -67,8 +66,7 @@ describe("dependencies in Studio", () => {
     const said = "::-p-xpath(//*[contains(@class, 'became')][contains(., 'on the server alone')])";
     expect(await page.waitForSelector(said)).not.to.equal(null);
     await page.click(`${FIELD} [aria-label="Remove makes-code"]`);
-    await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='not saved'])");
-    await studio.press("s");
+    await studio.save();
     await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='saved'])");
   });
 
@@ -78,8 +76,7 @@ describe("dependencies in Studio", () => {
     const said = "::-p-xpath(//*[contains(@class, 'became')][contains(., 'not kept yet')])";
     expect(await page.waitForSelector(said)).not.to.equal(null);
     await page.click(`${FIELD} [aria-label="Remove ${address}"]`);
-    await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='not saved'])");
-    await studio.press("s");
+    await studio.save();
     await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='saved'])");
   });
 

@@ -60,7 +60,7 @@ describe("two people in Studio at one action", () => {
   };
   const save = async (seat: Seat, words: string) => {
     await change(seat, words);
-    await seat.studio.press("s");
+    await seat.studio.save();
   };
   const saved = ({ studio }: Seat) => studio.saved();
 
@@ -95,7 +95,7 @@ describe("two people in Studio at one action", () => {
     expect(await linesOf("removed")).to.match(/^-.*third/);
     expect(await linesOf("added")).to.match(/^\+.*mine/);
     await mine.studio.button("Go on with mine", "//dialog");
-    await mine.studio.press("s");
+    await mine.studio.save();
     await saved(mine);
     expect((await stored()).code).to.equal(code("mine"));
     await theirs.page.bringToFront();
