@@ -178,7 +178,7 @@ function attacked(runtimeHost: string | null): void {
   }
 
   // Both origins serve the same pages. Studio's pages are one program, and so are those of OAuth.
-  for (const address of runtimeHost === null ? sampleOf(RUNS_NONE, 0, 3) : sampleOf(RUNS_NONE, 1, 6)) {
+  for (const address of runtimeHost === null ? sampleOf(RUNS_NONE, 0, 6) : sampleOf(RUNS_NONE, 3, 12)) {
     it(`runs no author's code in ${address}`, async () => {
       await page.goto(`${network.url}${address}#/${service.appId}/actions/${actionId}`, { waitUntil: "networkidle0" });
       expect([loads, reports.length]).to.deep.equal([0, 0]);

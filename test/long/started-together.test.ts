@@ -1,4 +1,4 @@
-/** Starts three service processes at once on an empty database. test/service/starts.test.ts starts services within one process. */
+/** Starts three service processes at once on an empty database. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

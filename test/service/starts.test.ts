@@ -14,9 +14,8 @@ import { readConfig } from "../../src/config.js";
 import { findChromium, usualPaths } from "../../src/engine/chromium-path.js";
 import { faultLine } from "../../src/errors.js";
 import { type Service, startService } from "../../src/service.js";
-import { folderWith } from "../harness/fleet.js";
 import { childProcesses } from "../harness/global.js";
-import { emptyDatabase, type FreshDatabase, freshDatabase, startTestServer } from "../harness/postgres.js";
+import { type FreshDatabase, freshDatabase, startTestServer } from "../harness/postgres.js";
 import { startTestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { get, QUICK } from "./support.js";
@@ -133,27 +132,6 @@ describe("the start of a service", () => {
     expect((await get(`${service.url}/health/ready`)).http).to.equal(200);
     await service.stop();
     expect(childProcesses().sort()).to.deep.equal(before);
-  });
-
-  it("of three at once on an empty database migrates it once, and all serve", async () => {
-    const database = await emptyDatabase();
-    const media = folder();
-    const environment = { ROLES: "api,scheduler", SETTINGS_KEY: "A".repeat(43).concat("=") };
-    const dataDirs = [1, 2, 3].map(() => folderWith(media));
-    folders.push(...dataDirs);
-    const services = await Promise.all(dataDirs.map((DATA_DIR) => start({ ...environment, DATA_DIR }, database.url)));
-    try {
-      const answers = await Promise.all(services.map(({ url }) => get(`${url}/health/ready`)));
-      expect(answers.map(({ http }) => http)).to.deep.equal([200, 200, 200]);
-      const client = new Client({ connectionString: database.url });
-      await client.connect();
-      const sql = "SELECT count(*)::int AS all, count(DISTINCT name)::int AS names FROM migration";
-      const found = await client.query(sql).finally(() => client.end());
-      expect(found.rows[0].all).to.equal(found.rows[0].names).and.to.be.above(0);
-    } finally {
-      await Promise.all(services.map((service) => service.stop()));
-      await database.drop();
-    }
   });
 
   it("opens new connections to the database after all are cut, and runs actions again", async () => {

@@ -332,9 +332,9 @@ describe("a subscription whose caller loses the right to it, over two processes"
   // For the service, a revoked or expired credential is one case, whatever it subscribes to. So only some of these cells are tested.
   const endsCredential = ({ way }: { way: Way }) => way === "token revoked" || way === "token expired";
   const ending = cells.filter(({ outcome }) => outcome !== "goes on");
-  const ended = [...sampleOf(ending.filter(endsCredential), 0, 3), ...ending.filter((cell) => !endsCredential(cell))];
+  const ended = [...sampleOf(ending.filter(endsCredential), 0, 6), ...ending.filter((cell) => !endsCredential(cell))];
   const unchanged = cells.filter(({ outcome }) => outcome === "goes on");
-  for (const { name, who, way, outcome } of [...ended, ...sampleOf(unchanged, 0, 5)]) {
+  for (const { name, who, way, outcome } of [...ended, ...sampleOf(unchanged, 0, 10)]) {
     it(`${name} of ${who}, ${way}: ${outcome}`, async () => {
       await rest("POST", `/v1/apps/${app}/publish`);
       const isByOffice = who === "user" && way === "role changed";

@@ -1,4 +1,7 @@
-/** Tests a browser that cannot start renderers but stays connected: the service replaces it. */
+/**
+ * Tests a browser that cannot start renderers but stays connected: the service replaces it.
+ * Rarer losses are in test/long/browser-losses.test.ts.
+ */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
@@ -74,8 +77,8 @@ describe("a browser whose zygote process is killed", () => {
   let browsers: Browsers;
   const losses: string[] = [];
   /** Kills the zygotes of the current browser. Returns the pid of that browser. */
-  function killZygotes(of = browsers): number {
-    const browser = of.pid()!;
+  function killZygotes(): number {
+    const browser = browsers.pid()!;
     // Both zygotes end shortly after each other, so the second one may be gone already.
     for (const pid of zygotesOf(browser)) signal(pid, "SIGKILL");
     return browser;
@@ -97,26 +100,6 @@ describe("a browser whose zygote process is killed", () => {
     const killed = killZygotes();
     await until(() => browsers.ready() && browsers.pid() !== killed);
     expect(await resultOf(browsers, "const execute = async () => 3")).to.equal(3);
-  });
-
-  it("is replaced if only the zygote is killed that forks its renderers", async () => {
-    const browser = browsers.pid()!;
-    const started = zygotesAmong(await processesOf(browser));
-    const forking = zygotesOf(browser).filter((pid) => !started.includes(pid));
-    expect(forking).to.not.have.length(0);
-    for (const pid of forking) signal(pid, "SIGKILL");
-    await until(() => browsers.ready() && browsers.pid() !== browser);
-  });
-
-  it("is replaced while it has no page, before a run needs one", async () => {
-    const empty = testBrowsers({ spares: 0 });
-    await empty.start();
-    try {
-      const killed = killZygotes(empty);
-      await until(() => empty.ready() && empty.pid() !== killed);
-    } finally {
-      await empty.stop();
-    }
   });
 
   it("fails the run in progress at once, not at the run's time limit", async () => {
@@ -144,40 +127,5 @@ describe("a browser that is lost", () => {
     process.kill(main, "SIGKILL");
     await until(() => browsers.ready() && browsers.pid() !== started);
     expect(await resultOf(browsers, "const execute = async () => 6")).to.equal(6);
-  });
-
-  it("is replaced if it no longer responds, and the run that waits for a page is executed", async () => {
-    process.kill(-browsers.pid()!, "SIGSTOP");
-    expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
-  });
-});
-
-describe("the pause before a browser is replaced", () => {
-  let browsers: Browsers;
-  let pauses: number[];
-  beforeEach(async () => {
-    pauses = [];
-    browsers = testBrowsers({ pause: async (ms) => pauses.push(ms) });
-    await browsers.start();
-  });
-  afterEach(() => browsers.stop());
-
-  async function killAndAwaitNext(): Promise<void> {
-    const killed = browsers.pid()!;
-    process.kill(-killed, "SIGKILL");
-    await until(() => browsers.ready() && browsers.pid() !== killed);
-  }
-
-  it("is zero for each browser that had served a run", async () => {
-    for (const value of [1, 2, 3]) {
-      expect(await resultOf(browsers, `const execute = async () => ${value}`)).to.equal(value);
-      await killAndAwaitNext();
-    }
-    expect(pauses).to.deep.equal([0, 0, 0]);
-  });
-
-  it("grows while browsers end before they have served a run", async () => {
-    for (let kill = 0; kill < 3; kill += 1) await killAndAwaitNext();
-    expect(pauses).to.deep.equal([0, 100, 200]);
   });
 });

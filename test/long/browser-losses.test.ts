@@ -1,0 +1,75 @@
+/** Tests rarer losses of a browser than test/engine/browser/lost-zygote.test.ts: the service replaces each browser. */
+import { expect } from "chai";
+import type { Browsers } from "../../src/engine/browser/browsers.js";
+import { zygotesAmong } from "../../src/engine/browser/processes/local-browser.js";
+import { processesOf } from "../../src/engine/browser/processes/sandbox-proof.js";
+import { signal } from "../../src/engine/browser/watch/processes.js";
+import { zygotesOf } from "../engine/browser/process-group.js";
+import { resultOf, testBrowsers } from "../engine/browser/support.js";
+import { until } from "../harness/until.js";
+
+describe("a browser that is lost while no run uses it", () => {
+  let browsers: Browsers;
+  beforeEach(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  afterEach(() => browsers.stop());
+
+  it("is replaced if only the zygote is killed that forks its renderers", async () => {
+    const browser = browsers.pid()!;
+    const started = zygotesAmong(await processesOf(browser));
+    const forking = zygotesOf(browser).filter((pid) => !started.includes(pid));
+    expect(forking).to.not.have.length(0);
+    for (const pid of forking) signal(pid, "SIGKILL");
+    await until(() => browsers.ready() && browsers.pid() !== browser);
+  });
+
+  it("is replaced while it has no page, before a run needs one", async () => {
+    const empty = testBrowsers({ spares: 0 });
+    await empty.start();
+    try {
+      const killed = empty.pid()!;
+      // Both zygotes end shortly after each other, so the second one may be gone already.
+      for (const pid of zygotesOf(killed)) signal(pid, "SIGKILL");
+      await until(() => empty.ready() && empty.pid() !== killed);
+    } finally {
+      await empty.stop();
+    }
+  });
+
+  it("is replaced if it no longer responds, and the run that waits for a page is executed", async () => {
+    process.kill(-browsers.pid()!, "SIGSTOP");
+    expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
+  });
+});
+
+describe("the pause before a browser is replaced", () => {
+  let browsers: Browsers;
+  let pauses: number[];
+  beforeEach(async () => {
+    pauses = [];
+    browsers = testBrowsers({ pause: async (ms) => pauses.push(ms) });
+    await browsers.start();
+  });
+  afterEach(() => browsers.stop());
+
+  async function killAndAwaitNext(): Promise<void> {
+    const killed = browsers.pid()!;
+    process.kill(-killed, "SIGKILL");
+    await until(() => browsers.ready() && browsers.pid() !== killed);
+  }
+
+  it("is zero for each browser that had served a run", async () => {
+    for (const value of [1, 2, 3]) {
+      expect(await resultOf(browsers, `const execute = async () => ${value}`)).to.equal(value);
+      await killAndAwaitNext();
+    }
+    expect(pauses).to.deep.equal([0, 0, 0]);
+  });
+
+  it("grows while browsers end before they have served a run", async () => {
+    for (let kill = 0; kill < 3; kill += 1) await killAndAwaitNext();
+    expect(pauses).to.deep.equal([0, 100, 200]);
+  });
+});
