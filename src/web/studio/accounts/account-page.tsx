@@ -1,8 +1,8 @@
 /** Page of the signed-in person's own account: name, passphrase, passkeys, OpenID providers and sessions. */
-import { type FormEvent, useCallback, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { serviceAddress } from "../../service-address.js";
 import { ago } from "../shared/format.js";
-import { type Loaded, useLoaded } from "../shared/use-loaded.js";
+import { type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { auth, type Identity, type Passkey, type Person, type PersonSession, type Provider } from "./auth-api.js";
 import { isLongEnough } from "./new-passphrase.js";
@@ -27,7 +27,7 @@ async function readAccount(isToken: boolean): Promise<Account> {
   return { user, own: { ...a, ...b, ...c, ...d } };
 }
 
-type Change = Loaded<Account>["change"];
+type Change = Resource<Account>["change"];
 interface PartProps {
   account: Account & { own: NonNullable<Account["own"]> };
   change: Change;
@@ -218,9 +218,9 @@ function Sessions({ account: { own }, change, busy }: PartProps) {
   );
 }
 
-export function AccountPage({ api, ask, email }: Pick<PageProps, "api" | "ask" | "email">) {
-  const read = useCallback(() => readAccount(email === ""), [email]);
-  const { value, fault, busy, change } = useLoaded(api, read);
+export function AccountPage({ ask, email }: Pick<PageProps, "ask" | "email">) {
+  const query = { queryKey: ["account"], queryFn: () => readAccount(email === "") };
+  const { value, fault, busy, change } = useResource(query);
   const part = (id: string, title: string, content: (props: PartProps) => React.ReactNode) =>
     value?.own && (
       <section aria-labelledby={id}>

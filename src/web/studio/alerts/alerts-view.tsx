@@ -1,9 +1,8 @@
 /** Alerts of the app with their states, and one of them opened. */
-import { useCallback } from "react";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "../documents.js";
 import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
 import type { Alert, AlertInput } from "../shared/model.js";
-import { useLoaded } from "../shared/use-loaded.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { idOf } from "../shell/place.js";
 import { gistOf } from "./alert-draft.js";
@@ -12,25 +11,25 @@ import { AlertEditor } from "./alert-editor.js";
 const LOOK_AGAIN_MS = 10_000;
 
 function useAlerts(api: Api, appId: number) {
-  const read = useCallback(async () => (await api.ask(ListAlerts, { appId })).alerts, [api, appId]);
-  const { value: alerts, fault, reload: load } = useLoaded<Alert[]>(api, read, LOOK_AGAIN_MS);
+  const query = { ...queryOf(ListAlerts, { appId }), refetchInterval: LOOK_AGAIN_MS };
+  const { value, fault, reload } = useResource(query);
 
   /** Reads the list again if the alert was changed elsewhere. @throws ApiError with the message for the person */
   const refused = async (error: unknown): Promise<never> => {
-    throw new ApiError(asApiError(error).status, await refusalText(error, load));
+    throw new ApiError(asApiError(error).status, await refusalText(error, reload));
   };
   const save = async (one: Alert | null, rule: AlertInput): Promise<number> => {
     const { saved } = one
       ? await api.ask(UpdateAlert, { appId, id: one.id, rule, ifUpdatedAt: one.updatedAt }).catch(refused)
       : await api.ask(CreateAlert, { appId, rule });
-    await load();
+    await reload();
     return saved.id;
   };
   const remove = async ({ id, updatedAt: ifUpdatedAt }: Alert) => {
     await api.ask(DeleteAlert, { appId, id, ifUpdatedAt }).catch(refused);
-    await load();
+    await reload();
   };
-  return { alerts, fault, save, remove };
+  return { alerts: value?.alerts ?? null, fault, save, remove };
 }
 
 function Line({ one, selected, open }: { one: Alert; selected: boolean; open: () => void }) {

@@ -1,30 +1,27 @@
 /** Snapshots of the app's own fields and settings: taken, looked at, restored. */
-import { useCallback, useState } from "react";
+import { keepPreviousData } from "@tanstack/react-query";
+import { useState } from "react";
 import { Apps, CreateAppVersion, ListAppVersions, ReadAppVersion, RestoreAppVersion } from "../documents.js";
 import { fullName } from "../people/people.js";
 import { ago, exact, shown } from "../shared/format.js";
 import type { AppVersion } from "../shared/model.js";
-import { useLoaded } from "../shared/use-loaded.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 
 const OCCASIONS: Record<string, string> = { create: "taken", publish: "published", "pre-restore": "before a restore" };
 
-function Contents({ api, appId, id }: Pick<PageProps, "api" | "appId"> & { id: number }) {
-  const read = useCallback(
-    async () => (await api.ask(ReadAppVersion, { appId, versionId: id })).version,
-    [api, appId, id],
-  );
-  const { value, fault } = useLoaded(api, read);
+function Contents({ appId, versionId }: { appId: number; versionId: number }) {
+  const { value, fault } = useResource(queryOf(ReadAppVersion, { appId, versionId }));
   if (!value) return <p className={fault ? "fault" : "hint"}>{fault ?? "Loading…"}</p>;
   return (
     <div className="entry-details">
       <div>
         <h3>Fields</h3>
-        <pre>{shown(value.data)}</pre>
+        <pre>{shown(value.version.data)}</pre>
       </div>
       <div>
         <h3>Settings, without protected ones</h3>
-        <pre>{shown(value.settings)}</pre>
+        <pre>{shown(value.version.settings)}</pre>
       </div>
     </div>
   );
@@ -33,15 +30,18 @@ function Contents({ api, appId, id }: Pick<PageProps, "api" | "appId"> & { id: n
 export function AppVersionsPage({ api, appId, ask, reloadApps }: PageProps) {
   const [shownCount, setShownCount] = useState(0);
   const [open, setOpen] = useState<number | null>(null);
-  const read = useCallback(async () => {
-    const found: AppVersion[] = [];
-    for (;;) {
-      const { versions, pagination } = (await api.ask(ListAppVersions, { appId, offset: found.length })).history;
-      found.push(...versions);
-      if (!pagination.hasMore || found.length > shownCount) return { found, hasMore: pagination.hasMore };
-    }
-  }, [api, appId, shownCount]);
-  const { value, fault, busy, change } = useLoaded(api, read);
+  const { value, fault, busy, change } = useResource({
+    queryKey: ["app versions", appId, shownCount],
+    async queryFn() {
+      const found: AppVersion[] = [];
+      for (;;) {
+        const { versions, pagination } = (await api.ask(ListAppVersions, { appId, offset: found.length })).history;
+        found.push(...versions);
+        if (!pagination.hasMore || found.length > shownCount) return { found, hasMore: pagination.hasMore };
+      }
+    },
+    placeholderData: keepPreviousData,
+  });
 
   const restore = async ({ id, createdAt }: AppVersion) => {
     const text = `The app's fields and its public and private settings become what they were on ${exact(createdAt)}. Protected settings and actions stay; what is now is kept as a version first.`;
@@ -84,7 +84,7 @@ export function AppVersionsPage({ api, appId, ask, reloadApps }: PageProps) {
             <button type="button" disabled={busy} onClick={() => void restore(version)}>
               Restore
             </button>
-            {open === version.id && <Contents {...{ api, appId }} id={version.id} />}
+            {open === version.id && <Contents appId={appId} versionId={version.id} />}
           </li>
         ))}
       </ul>

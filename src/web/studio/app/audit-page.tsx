@@ -1,53 +1,41 @@
-/** The trail of writes: who changed what and when, newest first. The service keeps no values in it. */
-import { useCallback, useEffect, useState } from "react";
+/** Audit log of the app, newest first: who changed what, and when. It contains no values. */
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { ReadAudit } from "../documents.js";
 import { useNames } from "../people/people.js";
-import { asApiError } from "../shared/api.js";
 import { exact, inWords, moment } from "../shared/format.js";
-import type { AuditEntry } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 
 const PAGE = 100;
 
-/** Pages begin behind what is here: entries that came meanwhile are not read twice. */
-function useTrail({ api, appId }: Pick<PageProps, "api" | "appId">) {
-  const [entries, setEntries] = useState<AuditEntry[] | null>(null);
-  const [total, setTotal] = useState(0);
-  const [fault, setFault] = useState<string | null>(null);
-  const load = useCallback(
-    async (offset: number) => {
-      try {
-        const { audit } = await api.ask(ReadAudit, { appId, limit: PAGE, offset });
-        setEntries((old) => {
-          const known = offset === 0 ? [] : (old ?? []);
-          const ids = new Set(known.map(({ id }) => id));
-          return [...known, ...audit.entries.filter(({ id }) => !ids.has(id))];
-        });
-        setTotal(audit.pagination.total);
-        setFault(null);
-      } catch (error) {
-        setFault(asApiError(error).message);
-      }
+/** Entries that were written after the first page move the others, so that pages may overlap. */
+function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
+  const { data, error, fetchNextPage, hasNextPage, refetch } = useInfiniteQuery({
+    queryKey: [ReadAudit, appId],
+    queryFn: async ({ pageParam: offset }) => (await api.ask(ReadAudit, { appId, limit: PAGE, offset })).audit,
+    initialPageParam: 0,
+    getNextPageParam({ pagination: { total } }, pages) {
+      const offset = pages.reduce((sum, { entries }) => sum + entries.length, 0);
+      return offset < total ? offset : null;
     },
-    [api, appId],
-  );
-  useEffect(() => void load(0), [load]);
-  return { entries, total, fault, load };
+  });
+  const entries = data && [...new Map(data.pages.flatMap((page) => page.entries).map((one) => [one.id, one])).values()];
+  const total = data?.pages.at(-1)?.pagination.total ?? 0;
+  return { entries, total, error, fetchNextPage, hasNextPage, refetch };
 }
 
 export function AuditPage({ api, appId, actions }: PageProps) {
-  const { entries, total, fault, load } = useTrail({ api, appId });
-  const nameOf = useNames(api, appId);
+  const { entries, total, error, fetchNextPage, hasNextPage, refetch } = useAuditLog({ api, appId });
+  const nameOf = useNames(appId);
   return (
     <>
       <p className="row">
-        <button type="button" onClick={() => void load(0)}>
+        <button type="button" onClick={() => void refetch()}>
           Read again
         </button>
-        <span className="hint">{total} changes are kept.</span>
+        <span className="hint">{total} changes are stored.</span>
       </p>
       <p className="fault" role="alert">
-        {fault}
+        {error?.message}
       </p>
       <ul className="records">
         {entries?.map(({ id, type, userId, credentialId, actionId, data, createdAt }) => (
@@ -62,8 +50,8 @@ export function AuditPage({ api, appId, actions }: PageProps) {
           </li>
         ))}
       </ul>
-      {entries && entries.length < total && (
-        <button type="button" className="link" onClick={() => void load(entries.length)}>
+      {hasNextPage && (
+        <button type="button" className="link" onClick={() => void fetchNextPage()}>
           Older changes
         </button>
       )}

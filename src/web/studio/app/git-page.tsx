@@ -1,10 +1,10 @@
 /** Git repository of the app: the connection, its webhook, and pulls of the branch after a review. */
-import { type FormEvent, useCallback, useEffect, useState } from "react";
+import { type FormEvent, useEffect, useState } from "react";
 import { ConnectGit, DisconnectGit, PullGit, ReadGit } from "../documents.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { ago, exact } from "../shared/format.js";
 import type { GitConnection, ManifestPlan } from "../shared/model.js";
-import { useLoaded } from "../shared/use-loaded.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
 
@@ -194,8 +194,7 @@ function Webhook({ url, secret, busy, renew }: WebhookProps) {
 
 /** Data of the page, and its changes. */
 function useGit({ api, appId, ask, actions, reloadApps }: PageProps) {
-  const read = useCallback(() => api.ask(ReadGit, { appId }), [api, appId]);
-  const { value, fault, busy, change } = useLoaded(api, read);
+  const { value, fault, busy, change } = useResource(queryOf(ReadGit, { appId }));
   const [secret, setSecret] = useState<string | null>(null);
   const [reviewed, setReviewed] = useState<{ commit: string; plan: ManifestPlan } | null>(null);
   const git = value?.git ?? null;

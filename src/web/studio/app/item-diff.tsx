@@ -1,10 +1,9 @@
 /** The lines in which a part of two apps' manifests differs. */
 import { createTwoFilesPatch } from "diff";
-import { useCallback } from "react";
 import { DiffView } from "../actions/diff-view.js";
 import { ReadManifest } from "../documents.js";
 import type { Api } from "../shared/api.js";
-import { useLoaded } from "../shared/use-loaded.js";
+import { useResource } from "../shared/use-resource.js";
 import type { PlanItem } from "./manifest-plan.js";
 
 type Part = Record<string, unknown>;
@@ -46,11 +45,13 @@ interface ItemDiffProps {
 }
 
 export function ItemDiff({ api, item, fromAppId, toAppId }: ItemDiffProps) {
-  const read = useCallback(async () => {
-    const [from, to] = await Promise.all([fromAppId, toAppId].map((appId) => api.ask(ReadManifest, { appId })));
-    return [to!, from!].map(({ read: { manifest } }) => textOf(partOf(manifest as Part, item)));
-  }, [api, item, fromAppId, toAppId]);
-  const { value, fault } = useLoaded(api, read);
+  const { value, fault } = useResource({
+    queryKey: ["item diff", fromAppId, toAppId, item],
+    async queryFn() {
+      const [from, to] = await Promise.all([fromAppId, toAppId].map((appId) => api.ask(ReadManifest, { appId })));
+      return [to!, from!].map(({ read: { manifest } }) => textOf(partOf(manifest as Part, item)));
+    },
+  });
   if (!value) return <p className={fault ? "fault" : "hint"}>{fault ?? "Loading…"}</p>;
   const [before = "", after = ""] = value;
   const code = before === after ? null : createTwoFilesPatch("before", "after", before, after);

@@ -1,11 +1,11 @@
 /** Stages of the app: the apps of its group, a promotion to this app after a review, and the way back. */
-import { type FormEvent, lazy, Suspense, useCallback, useState } from "react";
+import { type FormEvent, lazy, Suspense, useState } from "react";
 import { CreateStage, ListStages, PlanPromotion, Promote, RemoveStage, RollbackPromotion } from "../documents.js";
 import { useNames } from "../people/people.js";
 import { asApiError } from "../shared/api.js";
 import { ago, exact } from "../shared/format.js";
 import type { ManifestPlan, Promotion, Stage } from "../shared/model.js";
-import { useLoaded } from "../shared/use-loaded.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
@@ -195,8 +195,7 @@ function History({ promotions, stages, busy, nameOf, rollBack }: HistoryProps) {
 
 /** What the page has read, and its changes. */
 function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
-  const read = useCallback(() => api.ask(ListStages, { appId }), [api, appId]);
-  const { value, fault, busy, change } = useLoaded(api, read);
+  const { value, fault, busy, change } = useResource(queryOf(ListStages, { appId }));
   const [review, setReview] = useState<Review | null>(null);
   /** Reason why a promotion was not sent. */
   const [notice, setNotice] = useState<string | null>(null);
@@ -259,7 +258,7 @@ function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
 export function StagesPage(props: PageProps) {
   const { api, app, appId } = props;
   const { value, fault, busy, review, cancel, create, remove, look, promote, rollBack } = useStages(props);
-  const nameOf = useNames(api, appId);
+  const nameOf = useNames(appId);
   return (
     <>
       <p className="hint">

@@ -1,11 +1,11 @@
 /** Tokens of the app: lists, creates and revokes them. The secret of a new token is shown once. */
-import { type FormEvent, useCallback, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { CreateToken, type CreateTokenInput, ListTokens, RevokeToken } from "../documents.js";
 import { useNames } from "../people/people.js";
 import { ago, exact } from "../shared/format.js";
 import type { TokenKind, TokenScope } from "../shared/model.js";
 import { SecretOnce } from "../shared/secret-once.js";
-import { useLoaded } from "../shared/use-loaded.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 
 const KINDS: Record<TokenKind, string> = {
@@ -108,10 +108,9 @@ function NewToken({ busy, make }: NewTokenProps) {
 }
 
 export function TokensPage({ api, appId, ask }: PageProps) {
-  const read = useCallback(async () => (await api.ask(ListTokens, { appId })).tokens, [api, appId]);
-  const { value: tokens, fault, busy, change } = useLoaded(api, read);
+  const { value, fault, busy, change } = useResource(queryOf(ListTokens, { appId }));
   const [secret, setSecret] = useState<{ label: string; secret: string } | null>(null);
-  const nameOf = useNames(api, appId);
+  const nameOf = useNames(appId);
 
   const make = async (data: CreateTokenInput) => {
     const answer = await change(() => api.ask(CreateToken, { appId, data }));
@@ -130,9 +129,9 @@ export function TokensPage({ api, appId, ask }: PageProps) {
         {fault}
       </p>
       {secret && <SecretOnce {...secret} close={() => setSecret(null)} />}
-      {tokens?.length === 0 && <p className="hint">No tokens yet.</p>}
+      {value?.tokens.length === 0 && <p className="hint">No tokens yet.</p>}
       <ul className="records tokens">
-        {tokens?.map(({ id, kind, name, userId, scopes, createdAt, expiresAt, lastUsedAt, lastUsedAddress }) => (
+        {value?.tokens.map(({ id, kind, name, userId, scopes, createdAt, expiresAt, lastUsedAt, lastUsedAddress }) => (
           <li key={id}>
             <span className="chip">{kind}</span>
             <b>{name ?? `token ${id}`}</b>

@@ -5,7 +5,7 @@ import { type Api, asApiError, isChanged } from "../shared/api.js";
 import type { Ask } from "../shared/confirm.js";
 import { ago, counted, exact } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
-import { useLoaded } from "../shared/use-loaded.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { Changes } from "../shell/role.js";
 import { AccessTrial } from "./access-trial.js";
 import { DefinitionField, PARTS, type PartName } from "./definition-field.js";
@@ -102,8 +102,7 @@ export function DataVersions({
   onRestored,
 }: Omit<DefinitionProps, "onChanged" | "onDirty"> & { ask: Ask; onRestored: () => void }) {
   const { id } = source;
-  const read = useCallback(async () => (await api.ask(ListEntryVersions, { appId, id })).versions, [api, appId, id]);
-  const { value: versions, fault, change } = useLoaded(api, read);
+  const { value, fault, change } = useResource(queryOf(ListEntryVersions, { appId, id }));
   const restore = async (version: Versions[number]) => {
     const text = `The entries become the ${version.entries} that they were on ${exact(version.createdAt)}. Those of now are kept as a version first.`;
     if (!(await ask({ title: "Restore these entries?", text, yes: "Restore" }))) return;
@@ -119,7 +118,7 @@ export function DataVersions({
         {fault}
       </p>
       <ul>
-        {versions?.map((version) => (
+        {value?.versions.map((version) => (
           <li key={version.id} className="row">
             <b title={exact(version.createdAt)}>{ago(version.createdAt)}</b>
             <span className="chip">before {version.operation}</span>
@@ -132,7 +131,7 @@ export function DataVersions({
           </li>
         ))}
       </ul>
-      {versions?.length === 0 && <p className="hint">None yet.</p>}
+      {value?.versions.length === 0 && <p className="hint">None yet.</p>}
     </div>
   );
 }

@@ -1,10 +1,11 @@
 /** The app's notifications: what is drafted, scheduled and published, and one of them opened to be written. */
-import { useCallback, useState } from "react";
+import { keepPreviousData } from "@tanstack/react-query";
+import { useState } from "react";
 import { CreateNotification, DeleteNotification, ListNotifications, UpdateNotification } from "../documents.js";
 import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
 import { exact, moment } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
-import { useLoaded } from "../shared/use-loaded.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { idOf } from "../shell/place.js";
 import { NotificationEditor } from "./notification-editor.js";
@@ -14,15 +15,16 @@ const REFRESH_MS = 3_000;
 
 function useNotifications(api: Api, appId: number) {
   const [limit, setLimit] = useState(PAGE);
-  const read = useCallback(
-    async () => (await api.ask(ListNotifications, { appId, limit })).list.entries,
-    [api, appId, limit],
-  );
-  const { value: entries, fault, reload: load } = useLoaded<Notification[]>(api, read, REFRESH_MS);
+  const { value, fault, reload } = useResource({
+    ...queryOf(ListNotifications, { appId, limit }),
+    refetchInterval: REFRESH_MS,
+    placeholderData: keepPreviousData,
+  });
+  const entries = value?.list.entries ?? null;
 
   /** Says what to do, and shows the list as it is now. */
   const refused = async (error: unknown): Promise<never> => {
-    throw new ApiError(asApiError(error).status, await refusalText(error, load));
+    throw new ApiError(asApiError(error).status, await refusalText(error, reload));
   };
   const save = async (one: Notification | null, notification: NotificationInput): Promise<Notification> => {
     const { saved } = one
@@ -30,12 +32,12 @@ function useNotifications(api: Api, appId: number) {
           .ask(UpdateNotification, { appId, id: one.id, notification, ifUpdatedAt: one.updatedAt })
           .catch(refused)
       : await api.ask(CreateNotification, { appId, notification });
-    await load();
+    await reload();
     return saved;
   };
   const remove = async ({ id, updatedAt: ifUpdatedAt }: Notification) => {
     await api.ask(DeleteNotification, { appId, id, ifUpdatedAt }).catch(refused);
-    await load();
+    await reload();
   };
   return { entries, fault, more: entries?.length === limit, loadMore: () => setLimit(limit + PAGE), save, remove };
 }

@@ -103,7 +103,7 @@ export function OutboxView({ api, appId, ask, place, go, setDirty, email }: Page
           </a>
         </div>
         <p className="fault" role="alert">
-          {fault?.message ?? readFault}
+          {fault ?? readFault}
         </p>
         <ul>
           {messages?.map((message) => (

@@ -1,9 +1,9 @@
 /** Audit log of access to an organization, newest first: sign-ins, roles, invitations, accounts. For its owners and admins. */
-import { useCallback, useEffect, useState } from "react";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useMemo } from "react";
 import { ListOrganizationPeople, ReadOrganizationAudit } from "../documents.js";
-import { asApiError } from "../shared/api.js";
 import { exact, inWords, moment } from "../shared/format.js";
-import type { AccessEntry } from "../shared/model.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { idOf } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
@@ -19,55 +19,35 @@ interface LogProps extends Pick<PageProps, "api"> {
 
 /** Entries of the log. Older pages follow a cursor, so that new entries move nothing. */
 function useLog({ api, organizationId }: LogProps) {
-  const [entries, setEntries] = useState<AccessEntry[] | null>(null);
-  const [next, setNext] = useState<string | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
-  const load = useCallback(
-    async (cursor: string | null) => {
-      try {
-        const { log } = await api.ask(ReadOrganizationAudit, { organizationId, limit: PAGE, cursor });
-        setEntries((old) => (cursor === null ? log.items : [...(old ?? []), ...log.items]));
-        setNext(log.nextCursor ?? null);
-        setFault(null);
-      } catch (error) {
-        setFault(asApiError(error).message);
-      }
-    },
-    [api, organizationId],
-  );
-  useEffect(() => void load(null), [load]);
-  return { entries, next, fault, load };
+  return useInfiniteQuery({
+    queryKey: [ReadOrganizationAudit, organizationId],
+    queryFn: async ({ pageParam: cursor }) =>
+      (await api.ask(ReadOrganizationAudit, { organizationId, limit: PAGE, cursor })).log,
+    initialPageParam: null as string | null,
+    getNextPageParam: ({ nextCursor }) => nextCursor,
+  });
 }
 
-/** Names of the organization's members by their ID. */
-function useMembers({ api, organizationId }: LogProps): (id: number) => string {
-  const [names, setNames] = useState<ReadonlyMap<number, string>>(new Map());
-  useEffect(() => {
-    let isOver = false;
-    api.ask(ListOrganizationPeople, { organizationId }).then(
-      ({ members }) => isOver || setNames(new Map(members.map(({ user }) => [user.id, fullName(user)]))),
-      // Without names the log shows IDs.
-      () => undefined,
-    );
-    return () => {
-      isOver = true;
-    };
-  }, [api, organizationId]);
+/** Names of the organization's members by their ID. Without names the log shows IDs. */
+function useMembers(organizationId: number): (id: number) => string {
+  const { value } = useResource(queryOf(ListOrganizationPeople, { organizationId }));
+  const names = useMemo(() => new Map(value?.members.map(({ user }) => [user.id, fullName(user)])), [value]);
   return (id) => names.get(id) ?? `person ${id}`;
 }
 
 function AccessLog(props: LogProps) {
-  const { entries, next, fault, load } = useLog(props);
-  const nameOf = useMembers(props);
+  const { data, error, fetchNextPage, hasNextPage, refetch } = useLog(props);
+  const nameOf = useMembers(props.organizationId);
+  const entries = data?.pages.flatMap(({ items }) => items);
   return (
     <>
       <p className="row">
-        <button type="button" onClick={() => void load(null)}>
+        <button type="button" onClick={() => void refetch()}>
           Read again
         </button>
       </p>
       <p className="fault" role="alert">
-        {fault}
+        {error?.message}
       </p>
       <ul className="records" aria-label="Audit log">
         {entries?.map(({ id, type, userId, subjectId, address, data, createdAt }) => (
@@ -84,8 +64,8 @@ function AccessLog(props: LogProps) {
         ))}
       </ul>
       {entries?.length === 0 && <p className="hint">Nothing has happened yet.</p>}
-      {next !== null && (
-        <button type="button" className="link" onClick={() => void load(next)}>
+      {hasNextPage && (
+        <button type="button" className="link" onClick={() => void fetchNextPage()}>
           Older entries
         </button>
       )}

@@ -1,5 +1,5 @@
 /** People of an organization or of an app: their roles, invitations by link, removal. Owners and admins change them; editors only look. */
-import { type FormEvent, useCallback, useState } from "react";
+import { type FormEvent, useState } from "react";
 import type { Role } from "../../../rules/roles.js";
 import {
   CreateInvitation,
@@ -16,7 +16,7 @@ import {
 import { ago, exact } from "../shared/format.js";
 import type { Invitation, Member } from "../shared/model.js";
 import { SecretOnce } from "../shared/secret-once.js";
-import { type Loaded, useLoaded } from "../shared/use-loaded.js";
+import { type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { idOf } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
@@ -94,7 +94,7 @@ function Invite({
   own,
   invite,
 }: {
-  list: Loaded<People>;
+  list: Resource<People>;
   own: Role;
   invite: (data: NewInvitation) => Promise<boolean>;
 }) {
@@ -220,14 +220,18 @@ function Invitations({ invitations, revoke }: { invitations: Invitation[]; revok
 
 /** The list of people with its changes. */
 function usePeople({ api, appId, organizationId, own }: PanelProps) {
-  const read = useCallback(async (): Promise<People> => {
-    const people =
-      appId === null ? api.ask(ListOrganizationPeople, { organizationId }) : api.ask(ListAppPeople, { appId });
-    const pending = mayManage(own) ? api.ask(ListInvitations, { organizationId, ofApp: appId }) : null;
-    const [{ members }, found] = await Promise.all([people, pending]);
-    return { members, invitations: found?.invitations ?? null };
-  }, [api, appId, organizationId, own]);
-  const list = useLoaded(api, read, REFRESH_MS);
+  const isManager = mayManage(own);
+  const list = useResource({
+    queryKey: ["people", organizationId, appId, isManager],
+    async queryFn(): Promise<People> {
+      const people =
+        appId === null ? api.ask(ListOrganizationPeople, { organizationId }) : api.ask(ListAppPeople, { appId });
+      const pending = isManager ? api.ask(ListInvitations, { organizationId, ofApp: appId }) : null;
+      const [{ members }, found] = await Promise.all([people, pending]);
+      return { members, invitations: found?.invitations ?? null };
+    },
+    refetchInterval: REFRESH_MS,
+  });
   const setRole = ({ user: { id: userId }, updatedAt: ifUpdatedAt }: Member, role: Role) =>
     list.change(() =>
       appId === null

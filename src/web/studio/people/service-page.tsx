@@ -1,17 +1,21 @@
 /** The service as its administrators see it: organizations, people and administrators. */
-import { useCallback, useState } from "react";
-import { AddAdministrator, ListAdministrators, ListOrganizationPeople, RemoveAdministrator } from "../documents.js";
+import { useState } from "react";
+import {
+  AddAdministrator,
+  ListAdministrators,
+  type ListAdministratorsQuery,
+  ListOrganizationPeople,
+  RemoveAdministrator,
+} from "../documents.js";
 import { ago, exact } from "../shared/format.js";
 import type { Administrator, Member } from "../shared/model.js";
-import { type Loaded, useLoaded } from "../shared/use-loaded.js";
+import { queryOf, type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
 import { fullName } from "./people.js";
 
-type Administrators = Loaded<Administrator[]>;
-
 interface PartProps extends Pick<PageProps, "api" | "ask"> {
-  administrators: Administrators;
+  administrators: Resource<ListAdministratorsQuery>;
 }
 
 function AdministratorList({ api, ask, administrators }: PartProps) {
@@ -29,7 +33,7 @@ function AdministratorList({ api, ask, administrators }: PartProps) {
         {fault}
       </p>
       <ul className="records" aria-label="Administrators">
-        {value?.map((person) => (
+        {value?.administrators.map((person) => (
           <li key={person.id}>
             <b>{fullName(person)}</b>
             <span className="hint grow">{person.email}</span>
@@ -46,7 +50,9 @@ function AdministratorList({ api, ask, administrators }: PartProps) {
           </li>
         ))}
       </ul>
-      {value?.length === 0 && <p className="hint">No person administers the service yet, only tokens do.</p>}
+      {value?.administrators.length === 0 && (
+        <p className="hint">No person administers the service yet, only tokens do.</p>
+      )}
     </section>
   );
 }
@@ -86,11 +92,7 @@ interface PeopleProps extends PartProps {
 }
 
 function PeopleOf({ api, ask, administrators, organizationId }: PeopleProps) {
-  const read = useCallback(
-    async () => (await api.ask(ListOrganizationPeople, { organizationId })).members,
-    [api, organizationId],
-  );
-  const { value, fault } = useLoaded(api, read);
+  const { value, fault } = useResource(queryOf(ListOrganizationPeople, { organizationId }));
   const raise = async ({ user }: Member) => {
     const title = `Make ${fullName(user)} an administrator of the service?`;
     const text = "Administrators act as owners of every organization and app, and name other administrators.";
@@ -103,16 +105,16 @@ function PeopleOf({ api, ask, administrators, organizationId }: PeopleProps) {
         {fault}
       </p>
       <ul className="records" aria-label="People">
-        {value?.map((member) => (
+        {value?.members.map((member) => (
           <MemberRow
             key={member.user.id}
             member={member}
-            isAdministrator={administrators.value?.some(({ id }) => id === member.user.id) ?? false}
+            isAdministrator={administrators.value?.administrators.some(({ id }) => id === member.user.id) ?? false}
             raise={() => void raise(member)}
           />
         ))}
       </ul>
-      {value?.length === 0 && <p className="hint">No person has a role in this organization yet.</p>}
+      {value?.members.length === 0 && <p className="hint">No person has a role in this organization yet.</p>}
     </>
   );
 }
@@ -141,8 +143,7 @@ function Organizations({ appId, organizations }: Pick<PageProps, "appId" | "orga
 
 function Service({ api, ask, appId, organizations }: PageProps) {
   const [chosen, setChosen] = useState(organizations[0]?.id ?? null);
-  const read = useCallback(async () => (await api.ask(ListAdministrators, {})).administrators, [api]);
-  const administrators = useLoaded(api, read);
+  const administrators = useResource(queryOf(ListAdministrators, {}));
   return (
     <>
       <AdministratorList {...{ api, ask, administrators }} />

@@ -1,11 +1,10 @@
 /** Schedules of the app: the list with states and next runs, the next week, and what was skipped or failed. */
 import Pause from "lucide-react/icons/pause";
 import Play from "lucide-react/icons/play";
-import { useCallback } from "react";
 import { PauseSchedules, ReadSchedulePause, ResumeSchedules } from "../documents.js";
 import { exact } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
-import { useLoaded } from "../shared/use-loaded.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { Operations } from "../shell/role.js";
 import { MissedRuns } from "./missed-runs.js";
@@ -27,16 +26,16 @@ function Crowded({ week: { crowded } }: { week: Week }) {
 }
 
 function usePause({ api, appId }: Pick<PageProps, "api" | "appId">) {
-  const read = useCallback(async () => (await api.ask(ReadSchedulePause, { appId })).pause, [api, appId]);
-  const { value, fault, busy, change } = useLoaded(api, read);
+  const { value, fault, busy, change } = useResource(queryOf(ReadSchedulePause, { appId }));
+  const pausedAt = value?.pause.pausedAt ?? null;
   const toggle = () =>
-    change(() => (value?.pausedAt ? api.ask(ResumeSchedules, { appId }) : api.ask(PauseSchedules, { appId })));
-  return { pausedAt: value?.pausedAt ?? null, isKnown: value !== null, fault, busy, toggle };
+    change(() => (pausedAt ? api.ask(ResumeSchedules, { appId }) : api.ask(PauseSchedules, { appId })));
+  return { pausedAt, isKnown: value !== null, fault, busy, toggle };
 }
 
 export function SchedulePage(props: PageProps) {
-  const { api, app, appId, actions, ask } = props;
-  const { week, fault } = useWeek(api, appId, actions);
+  const { app, appId, actions, ask } = props;
+  const { week, fault } = useWeek(appId, actions);
   const pause = usePause(props);
   const { pausedAt } = pause;
   const onToggle = async () => {
@@ -66,7 +65,7 @@ export function SchedulePage(props: PageProps) {
           The app is not published. Scheduled runs are skipped until it is.
         </p>
       )}
-      {[fault?.message, pause.fault].filter(Boolean).map((message) => (
+      {[fault, pause.fault].filter(Boolean).map((message) => (
         <p key={message} className="fault" role="alert">
           {message}
         </p>

@@ -1,9 +1,9 @@
 /** The app's connections: which settings are sent to which origins, and which actions may send requests where. Values are never shown. */
-import { useCallback, useState } from "react";
+import { useState } from "react";
 import { ListAllowedOrigins, ReadConnections, SetSecretBindings } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { SecretBinding } from "../shared/model.js";
-import { useLoaded } from "../shared/use-loaded.js";
+import { useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
 import { BindingTrial } from "./binding-trial.js";
@@ -92,14 +92,16 @@ function BindingLine({ api, appId, binding, users, remove }: BindingLineProps) {
 }
 
 export function ConnectionsPage({ api, appId, ask }: PageProps) {
-  const read = useCallback(async () => {
-    const [{ connections, uses }, listed] = await Promise.all([
-      api.ask(ReadConnections, { appId }),
-      listedActions(api, appId),
-    ]);
-    return { connections, uses, listed };
-  }, [api, appId]);
-  const { value, fault, busy, change } = useLoaded(api, read);
+  const { value, fault, busy, change } = useResource({
+    queryKey: ["connections", appId],
+    async queryFn() {
+      const [{ connections, uses }, listed] = await Promise.all([
+        api.ask(ReadConnections, { appId }),
+        listedActions(api, appId),
+      ]);
+      return { connections, uses, listed };
+    },
+  });
   const bindings = value?.connections.bindings ?? [];
 
   const save = async (next: object[]) => {

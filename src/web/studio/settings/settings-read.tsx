@@ -1,18 +1,14 @@
 /** Public settings as a reader sees them: names and values, without controls. */
-import { useCallback } from "react";
 import { ReadPublicSettings } from "../documents.js";
-import { useLoaded } from "../shared/use-loaded.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 
 const REFRESH_MS = 10_000;
 
-export function PublicSettings({ api, appId }: PageProps) {
-  const read = useCallback(
-    async () => (await api.ask(ReadPublicSettings, { appId })).settings as Record<string, unknown>,
-    [api, appId],
-  );
-  const { value, fault } = useLoaded(api, read, REFRESH_MS);
-  const keys = Object.keys(value ?? {}).sort();
+export function PublicSettings({ appId }: PageProps) {
+  const { value, fault } = useResource({ ...queryOf(ReadPublicSettings, { appId }), refetchInterval: REFRESH_MS });
+  const settings = (value?.settings ?? {}) as Record<string, unknown>;
+  const keys = Object.keys(settings).sort();
   return (
     <div className="settings">
       <p className="fault" role="alert">
@@ -27,7 +23,7 @@ export function PublicSettings({ api, appId }: PageProps) {
           {keys.map((key) => (
             <li key={key}>
               <b>{key}</b>
-              <code className="grow">{JSON.stringify(value?.[key])}</code>
+              <code className="grow">{JSON.stringify(settings[key])}</code>
             </li>
           ))}
         </ul>

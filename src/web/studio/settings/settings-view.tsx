@@ -22,7 +22,7 @@ export function SettingsView(props: PageProps) {
 
 function AllSettings({ api, appId, ask, setDirty, place }: PageProps) {
   const settings = useSettings(api, appId);
-  const nameOf = useNames(api, appId);
+  const nameOf = useNames(appId);
   const { values, details, fault } = settings;
   const edited = useRef(new Set<string>());
   const onDirty = useCallback(

@@ -40,6 +40,15 @@ function apiErrorOf({ message, extensions: { status = "INTERNAL_ERROR", ...detai
   return new ApiError(status, message, details);
 }
 
+/** @throws ApiError with the status OFFLINE if nothing answers */
+async function send<Data>(init: RequestInit): Promise<Answer<Data>> {
+  try {
+    return await (await fetch(ADDRESS, init)).json();
+  } catch (error) {
+    throw asApiError(error);
+  }
+}
+
 const statusOf = ({ errors, status }: Answer<unknown>): string | undefined => errors?.[0]?.extensions?.status ?? status;
 
 function dataOf<Data>({ data, errors, status, error }: Answer<Data>): Data {
@@ -216,7 +225,7 @@ export function createApi(): Api {
       const init = { method: "POST", headers, body: JSON.stringify({ query, variables }) };
       for (;;) {
         const sent = renewalCount();
-        const answer = (await (await fetch(ADDRESS, init)).json()) as Answer<Data>;
+        const answer = await send<Data>(init);
         checkForbidden(statusOf(answer));
         // GraphQL answers 200 to a request whose session has expired.
         if (statusOf(answer) !== "UNAUTHORIZED" || !isRenewable()) return dataOf(answer);

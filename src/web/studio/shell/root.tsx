@@ -1,8 +1,10 @@
 /** Root of Studio: signed out, signed in, or the page of a one-time link. */
-import { useCallback, useEffect, useState } from "react";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { useCallback, useEffect, useMemo, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { FinishAccount, LinkPage, linkPageOf } from "../accounts/link-pages.js";
 import { watchSession } from "../accounts/renewal.js";
+import { createQueryClient } from "../shared/query-client.js";
 import { NotFound } from "./not-found.js";
 import type { Session } from "./session.js";
 import { SignIn } from "./sign-in.js";
@@ -16,8 +18,16 @@ function Page() {
     watchSession(false);
     void session?.end().finally(() => setSession(null));
   }, [session]);
+  const queries = useMemo(() => session && createQueryClient(session.api), [session]);
+  // Nothing that one person has read is left for the next one.
+  useEffect(() => () => queries?.clear(), [queries]);
   if (session?.isProvisional) return <FinishAccount />;
-  return session ? <Studio session={session} signOut={signOut} /> : <SignIn onSession={setSession} />;
+  if (!session || !queries) return <SignIn onSession={setSession} />;
+  return (
+    <QueryClientProvider client={queries}>
+      <Studio session={session} signOut={signOut} />
+    </QueryClientProvider>
+  );
 }
 
 function Content() {

@@ -1,0 +1,35 @@
+/** Studio's cache of what it has read: one per session. The key of a query is its document with its variables. */
+import { focusManager, QueryClient } from "@tanstack/react-query";
+import type { Document } from "../../document.js";
+import type { Api } from "./api.js";
+
+/** Reads again at the focus too: a window that was beside another one has been visible all the time. */
+focusManager.setEventListener((onFocus) => {
+  const listener = () => onFocus();
+  addEventListener("focus", listener);
+  addEventListener("visibilitychange", listener);
+  return () => {
+    removeEventListener("focus", listener);
+    removeEventListener("visibilitychange", listener);
+  };
+});
+
+/** Creates the client of one session. Requests are sent once, also if the browser reports that it is offline. */
+export function createQueryClient(api: Api): QueryClient {
+  const networkMode = "always";
+  const client = new QueryClient({
+    defaultOptions: {
+      queries: {
+        networkMode,
+        retry: false,
+        // The service can be away while the browser is online.
+        refetchOnReconnect: false,
+        queryFn: ({ queryKey: [document, variables] }) => api.ask(document as Document<unknown, unknown>, variables),
+      },
+      // The cache of changes would keep the secrets that some of them return.
+      mutations: { networkMode, gcTime: 0 },
+    },
+  });
+  api.onReconnected(() => void client.invalidateQueries());
+  return client;
+}
