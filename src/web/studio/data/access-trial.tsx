@@ -3,6 +3,7 @@ import { useEffect, useState } from "react";
 import { FindEntries, ListDataSources, TryAccess, type TryAccessQuery } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { DataSource } from "../shared/model.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { pathOf } from "./use-entries.js";
 
 interface AccessTrialProps {
@@ -105,16 +106,13 @@ function Outcome({ trial, columns }: { trial: Trial; columns: string[] }) {
 
 export function AccessTrial(props: AccessTrialProps) {
   const { api, appId, source, rules } = props;
-  const [sources, setSources] = useState<DataSource[]>([]);
+  const { value, fault: readFault } = useResource(queryOf(ListDataSources, { appId }));
+  const sources = value?.dataSources ?? [];
   const [usersId, setUsersId] = useState("");
   const [words, setWords] = useState("");
   const [userId, setUserId] = useState("");
   const [trial, setTrial] = useState<Trial | null>(null);
   const [fault, setFault] = useState<string | null>(null);
-  useEffect(() => {
-    const load = () => api.ask(ListDataSources, { appId }).then(({ dataSources }) => setSources(dataSources));
-    load().catch((error: unknown) => setFault(asApiError(error).message));
-  }, [api, appId]);
   const users = useUsers(
     props,
     sources.find(({ id }) => String(id) === usersId),
@@ -176,7 +174,7 @@ export function AccessTrial(props: AccessTrialProps) {
         </button>
       </p>
       <p className="fault" role="alert">
-        {fault}
+        {fault ?? readFault}
       </p>
       {trial && <Outcome trial={trial} columns={source.columns} />}
     </section>

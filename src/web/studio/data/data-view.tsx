@@ -1,11 +1,18 @@
 /** The app's data sources: the list, and of one its entries, its files, its rules and its past. */
-import { useCallback, useEffect, useRef, useState } from "react";
-import { CreateDataSource, DeleteDataSource, FindEntries, ListDataSources } from "../documents.js";
+import { useQueryClient } from "@tanstack/react-query";
+import { useCallback, useRef, useState } from "react";
+import {
+  CreateDataSource,
+  DeleteDataSource,
+  FindEntries,
+  ListDataSources,
+  type ListDataSourcesQuery,
+} from "../documents.js";
 import { asApiError, refusalText } from "../shared/api.js";
 import { counted } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
 import { Tabbed } from "../shared/tab-list.js";
-import { useRefresh } from "../shared/use-refresh.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { changedQuery, idOf } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
@@ -159,20 +166,10 @@ function NewSource({
 
 export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PageProps) {
   const sourceId = idOf(place.item);
-  const [sources, setSources] = useState<DataSource[] | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
-  const load = useCallback(async () => {
-    try {
-      const { dataSources } = await api.ask(ListDataSources, { appId });
-      // An unchanged list draws nothing again.
-      setSources((old) => (JSON.stringify(old) === JSON.stringify(dataSources) ? old : dataSources));
-      setFault(null);
-    } catch (error) {
-      setFault(asApiError(error).message);
-    }
-  }, [api, appId]);
-  useEffect(() => void load(), [load]);
-  useRefresh(api, load, REFRESH_MS);
+  const client = useQueryClient();
+  const list = queryOf(ListDataSources, { appId });
+  const { value, fault, reload } = useResource({ ...list, refetchInterval: REFRESH_MS });
+  const sources = value?.dataSources;
   const isEditor = mayEdit(useRole());
   const query: DataQuery = place.query;
   const changeQuery = useCallback(
@@ -183,7 +180,7 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
   const chosen = sources?.find(({ id }) => id === sourceId);
   const open = (id: number | null) => go({ item: id === null ? null : String(id) });
   const onMade = async (source: DataSource) => {
-    await load();
+    await reload();
     open(source.id);
   };
   return (
@@ -218,10 +215,12 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
           key={chosen.id}
           {...{ api, appId, ask, setDirty, query, changeQuery }}
           source={chosen}
-          reload={load}
-          onRemoved={() => void load().then(() => open(null))}
+          reload={reload}
+          onRemoved={() => void reload().then(() => open(null))}
           onChanged={(changed) =>
-            setSources((all) => all?.map((one) => (one.id === changed.id ? changed : one)) ?? null)
+            client.setQueryData<ListDataSourcesQuery>(list.queryKey, {
+              dataSources: sources!.map((one) => (one.id === changed.id ? changed : one)),
+            })
           }
         />
       ) : sourceId === null ? (

@@ -1,14 +1,13 @@
 /** Recent queries of a data source by kind, with the index that serves each or would serve it. Shows columns and operators, never values. */
-import { useCallback, useEffect, useState } from "react";
+import { keepPreviousData } from "@tanstack/react-query";
 import { ListRecentQueries, type ListRecentQueriesQuery } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
 import { ago, exact } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 
 type RecentQuery = ListRecentQueriesQuery["queries"][number];
 
 interface RecentQueriesProps {
-  api: Api;
   appId: number;
   source: DataSource;
   /** Saves an index of those columns beside the others. */
@@ -40,26 +39,18 @@ function Row({ query, onAdd }: { query: RecentQuery } & Pick<RecentQueriesProps,
   );
 }
 
-export function RecentQueries({ api, appId, source, onAdd }: RecentQueriesProps) {
-  const [queries, setQueries] = useState<readonly RecentQuery[] | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
-  const { id, updatedAt } = source;
-  const load = useCallback(async () => {
-    try {
-      setQueries((await api.ask(ListRecentQueries, { appId, id })).queries);
-      setFault(null);
-    } catch (error) {
-      setFault(asApiError(error).message);
-    }
-  }, [api, appId, id]);
+export function RecentQueries({ appId, source: { id, updatedAt }, onAdd }: RecentQueriesProps) {
   // Another index serves other queries.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: read again for each state of the data source
-  useEffect(() => void load(), [load, updatedAt]);
+  const { value, fault, reload } = useResource({
+    ...queryOf(ListRecentQueries, { appId, id }, updatedAt),
+    placeholderData: keepPreviousData,
+  });
+  const queries = value?.queries;
   return (
     <div className="recent-queries">
       <p className="row">
         <b className="grow">Recent queries</b>
-        <button type="button" onClick={() => void load()}>
+        <button type="button" onClick={() => void reload()}>
           Refresh
         </button>
       </p>

@@ -1,5 +1,6 @@
 /** One folder of an app's media, what is done with it, and the uploads under way. Draws nothing. */
-import { useCallback, useEffect, useRef, useState } from "react";
+import { keepPreviousData } from "@tanstack/react-query";
+import { useCallback, useState } from "react";
 import {
   CreateMediaFolder,
   DeleteMediaFile,
@@ -13,7 +14,7 @@ import {
 } from "../documents.js";
 import { type Api, asApiError, refusalText } from "../shared/api.js";
 import type { MediaListing } from "../shared/model.js";
-import { useRefresh } from "../shared/use-refresh.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 
 /** A file of the listing, or a folder. */
 export interface MediaItem {
@@ -51,37 +52,24 @@ let keys = 0;
 
 /** @param search a part of a name, anywhere in the app; "" lists the folder */
 export function useMedia(api: Api, appId: number, folderId: number | null, search: string): MediaState {
-  const [listing, setListing] = useState<MediaListing | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
+  const { value, fault, reload } = useResource({
+    ...queryOf(ListMedia, { appId, folderId: search ? null : folderId, name: search || null }),
+    placeholderData: keepPreviousData,
+  });
+  const listing = value?.media ?? null;
   const [sending, setSending] = useState<Sending[]>([]);
-  const asked = useRef(0);
-
-  const load = useCallback(async () => {
-    asked.current += 1;
-    const turn = asked.current;
-    try {
-      const { media } = await api.ask(ListMedia, { appId, folderId: search ? null : folderId, name: search || null });
-      if (turn !== asked.current) return;
-      setListing(media);
-      setFault(null);
-    } catch (error) {
-      if (turn === asked.current) setFault(asApiError(error).message);
-    }
-  }, [api, appId, folderId, search]);
-  useEffect(() => void load(), [load]);
-  useRefresh(api, load);
 
   const write = useCallback(
     async (written: Promise<unknown>) => {
       try {
         await written;
-        await load();
+        await reload();
         return null;
       } catch (error) {
-        return refusalText(error, load);
+        return refusalText(error, reload);
       }
     },
-    [load],
+    [reload],
   );
 
   const sendOne = useCallback(
@@ -103,12 +91,12 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
       try {
         await api.upload(path, form, (part) => change({ part }), breaker.signal);
         leave();
-        await load();
+        await reload();
       } catch (error) {
         change({ fault: asApiError(error).message });
       }
     },
-    [api, appId, folderId, load],
+    [api, appId, folderId, reload],
   );
 
   const send = useCallback(

@@ -1,6 +1,5 @@
 /** One setting: its value, or for a protected one the place for a new value, with save and delete. */
 import { useEffect, useId, useState } from "react";
-import type { Api } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import type { Ask } from "../shared/confirm.js";
 import { ago, exact } from "../shared/format.js";
@@ -15,7 +14,6 @@ import { ValueInput } from "./value-input.js";
 const EMPTY: TypedValue = { plain: true, text: "" };
 
 interface SettingLineProps {
-  api: Api;
   appId: number;
   nameOf: (userId: number | null) => string | null;
   name: string;
@@ -28,7 +26,7 @@ interface SettingLineProps {
 }
 
 export function SettingLine(props: SettingLineProps) {
-  const { api, appId, name, value, details, settings, ask, onDirty, nameOf } = props;
+  const { appId, name, value, details, settings, ask, onDirty, nameOf } = props;
   const secret = value === undefined;
   const stored = secret ? EMPTY : typed(value);
   // The value of a protected setting cannot be read: only the time of its last change shows that another person replaced it.
@@ -74,7 +72,7 @@ export function SettingLine(props: SettingLineProps) {
             {details.updatedBy !== null && ` by ${nameOf(details.updatedBy)}`}
           </span>
         )}
-        <SettingReaders {...{ api, appId, name }} />
+        <SettingReaders appId={appId} name={name} />
       </div>
       <div>
         <ValueInput {...{ secret, fault, faultId }} label={name} value={draft} onChange={setDraft} />

@@ -1,29 +1,20 @@
-/** How full the settings' room is, and which actions read one of them: asked when a person wants to know. */
-import { useCallback, useEffect, useState } from "react";
-import { ReadSettingsUse, type ReadSettingsUseQuery } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
+/** Size of the settings, and the actions that read a setting, which are read on request. */
+import { keepPreviousData } from "@tanstack/react-query";
+import { useState } from "react";
+import { ReadSettingsUse } from "../documents.js";
 import { sized } from "../shared/format.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "../shell/place.js";
 
-type Use = ReadSettingsUseQuery["use"];
-
-/** @param settings asked again when they have changed */
-export function SettingsGauge({ api, appId, settings }: { api: Api; appId: number; settings: unknown }) {
-  const [use, setUse] = useState<Use | null>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: other settings take other room
-  useEffect(() => {
-    let over = false;
-    api.ask(ReadSettingsUse, { appId }).then(
-      (answer) => over || setUse(answer.use),
-      // Without it the page is as good as before.
-      () => undefined,
-    );
-    return () => {
-      over = true;
-    };
-  }, [api, appId, settings]);
-  if (!use) return null;
-  const { underscoreBytes, underscoreMaxBytes } = use;
+/** @param updatedAt time of the last change of the settings; "" until they have been read */
+export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: string }) {
+  const { value } = useResource({
+    ...queryOf(ReadSettingsUse, { appId }, updatedAt),
+    enabled: updatedAt !== "",
+    placeholderData: keepPreviousData,
+  });
+  if (!value) return null;
+  const { underscoreBytes, underscoreMaxBytes } = value.use;
   const isOver = underscoreBytes > underscoreMaxBytes;
   return (
     <div className="gauge">
@@ -43,21 +34,19 @@ export function SettingsGauge({ api, appId, settings }: { api: Api; appId: numbe
   );
 }
 
-export function SettingReaders({ api, appId, name }: { api: Api; appId: number; name: string }) {
-  const [readers, setReaders] = useState<Use["readers"] | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
-  const find = useCallback(async () => {
-    try {
-      setReaders((await api.ask(ReadSettingsUse, { appId, key: name })).use.readers);
-      setFault(null);
-    } catch (error) {
-      setFault(asApiError(error).message);
-    }
-  }, [api, appId, name]);
+export function SettingReaders({ appId, name }: { appId: number; name: string }) {
+  const [isOpen, setOpen] = useState(false);
+  const { value, fault, reload } = useResource({ ...queryOf(ReadSettingsUse, { appId, key: name }), enabled: isOpen });
+  const readers = value?.use.readers;
   if (!readers) {
     return (
       <>
-        <button type="button" className="link" aria-label={`Who reads it? ${name}`} onClick={() => void find()}>
+        <button
+          type="button"
+          className="link"
+          aria-label={`Who reads it? ${name}`}
+          onClick={() => (isOpen ? void reload() : setOpen(true))}
+        >
           Who reads it?
         </button>
         {fault && <span className="fault">{fault}</span>}

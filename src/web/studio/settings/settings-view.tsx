@@ -23,7 +23,7 @@ export function SettingsView(props: PageProps) {
 function AllSettings({ api, appId, ask, setDirty, place }: PageProps) {
   const settings = useSettings(api, appId);
   const nameOf = useNames(appId);
-  const { values, details, fault } = settings;
+  const { values, details, updatedAt, fault } = settings;
   const edited = useRef(new Set<string>());
   const onDirty = useCallback(
     (name: string, dirty: boolean) => {
@@ -54,7 +54,7 @@ function AllSettings({ api, appId, ask, setDirty, place }: PageProps) {
       <section aria-label="New setting">
         <h2>New setting</h2>
         <NewSetting {...{ settings, ask, onDirty }} />
-        <SettingsGauge {...{ api, appId }} settings={details} />
+        <SettingsGauge appId={appId} updatedAt={updatedAt} />
       </section>
       {TIERS.map(([tier, title, text]) => {
         const own = keys.filter((key) => tierOf(key) === tier);
@@ -71,7 +71,7 @@ function AllSettings({ api, appId, ask, setDirty, place }: PageProps) {
                   name={key}
                   value={values?.[key]}
                   details={details[key]}
-                  {...{ api, appId, settings, ask, onDirty, nameOf }}
+                  {...{ appId, settings, ask, onDirty, nameOf }}
                 />
               ))}
             </ul>

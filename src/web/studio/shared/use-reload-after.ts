@@ -15,7 +15,8 @@ export function useReloadAfter(
     const end = subscribe(() => {
       due ??= setTimeout(() => {
         due = undefined;
-        void reload();
+        // A hidden page is read again when it is shown.
+        if (!document.hidden) void reload();
       }, gatherMs);
     });
     return () => {

@@ -1,25 +1,26 @@
 /** A resource that a page shows, from the query cache, with its changes. Read again after each change. */
-import { type QueryKey, type UseQueryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import {
+  hashKey,
+  type Query,
+  type UseQueryOptions,
+  type UseQueryResult,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/react-query";
 import { useCallback, useState } from "react";
 import type { Document } from "../../document.js";
 import { ApiError, asApiError, refusalText } from "./api.js";
 
-export interface ResourceQuery<Value> {
-  queryKey: QueryKey;
-  /** Left out if the key is a document with its variables. */
-  queryFn?: () => Promise<Value>;
-  enabled?: boolean;
-  /** Reads again at this interval while the page is visible. */
-  refetchInterval?: number | false;
-  /** `keepPreviousData`, if a filter or the length of the list changes the key. */
-  placeholderData?: (previous: Value | undefined) => Value | undefined;
-}
-
-/** The query of one document. Its variables name the app, so that no app shows the data of another one. */
+/**
+ * The query of one document. Its variables name the app, so that no app shows the data of another one.
+ * @param state differs if the data has changed, so that it is read again
+ */
 export const queryOf = <Value, Variables>(
   document: Document<Value, Variables>,
   variables: Variables,
-): ResourceQuery<Value> => ({ queryKey: [document, variables] });
+  state?: string | undefined,
+): UseQueryOptions<Value> => ({ queryKey: [document, variables, state] });
 
 export interface Resource<Value> {
   /** null until it has been read. */
@@ -33,26 +34,26 @@ export interface Resource<Value> {
   change<Result>(make: () => Promise<Result>): Promise<Result | null>;
 }
 
-/** Error of the last read that has ended: the library forgets it when the next one starts. */
-function useLastError(error: Error | null, isFetching: boolean): Error | null {
+/** Error of the last read that has ended. Without data, the library removes it when the next read starts. */
+function useLastError({ error, isPending }: UseQueryResult<unknown>): Error | null {
   const [last, setLast] = useState(error);
-  if (isFetching || last === error) return last;
+  if (isPending || last === error) return last;
   setLast(error);
   return error;
 }
 
-export function useResource<Value>(query: ResourceQuery<Value>): Resource<Value> {
+export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Value> {
   const client = useQueryClient();
-  const { data, error, isFetching, dataUpdatedAt } = useQuery<Value>(query as UseQueryOptions<Value>);
-  const readError = useLastError(error, isFetching);
+  const reading = useQuery(query);
+  const readError = useLastError(reading);
   const [refusedAt, setRefusedAt] = useState(0);
-  const key = JSON.stringify(query.queryKey);
+  const hash = hashKey(query.queryKey);
   const reload = useCallback(async () => {
-    const filter = { queryKey: JSON.parse(key) as QueryKey };
+    const filter = { predicate: ({ queryHash }: Query) => queryHash === hash };
     // The client would wait for the first read, although it began before the change.
     await client.cancelQueries(filter);
     await client.invalidateQueries(filter);
-  }, [client, key]);
+  }, [client, hash]);
   const changing = useMutation<unknown, Error, () => Promise<unknown>>({
     async mutationFn(make) {
       try {
@@ -66,11 +67,10 @@ export function useResource<Value>(query: ResourceQuery<Value>): Resource<Value>
     onError: () => setRefusedAt(Date.now()),
   });
   // The service answers again. Why it refused a change stays.
-  const isOver =
-    dataUpdatedAt > refusedAt && changing.error !== null && asApiError(changing.error).status === "OFFLINE";
-  const fault = (isOver ? null : changing.error) ?? readError;
+  const isOffline = changing.error !== null && asApiError(changing.error).status === "OFFLINE";
+  const fault = (isOffline && reading.dataUpdatedAt > refusedAt ? null : changing.error) ?? readError;
   return {
-    value: data ?? null,
+    value: reading.data ?? null,
     fault: fault && asApiError(fault).message,
     busy: changing.isPending,
     reload,
