@@ -1,13 +1,15 @@
 /** Panel that shows how other programs call the action: its URLs with their secrets, examples to copy, and the latest requests. */
-import { useCallback, useEffect, useState } from "react";
+import { keepPreviousData } from "@tanstack/react-query";
+import { useState } from "react";
 import { serviceAddress } from "../../service-address.js";
 import { ReadCalls, RotateTriggerSecret } from "../documents.js";
 import { useLog } from "../runs/use-log.js";
-import { type Api, type ApiError, asApiError } from "../shared/api.js";
+import { type Api, asApiError } from "../shared/api.js";
 import type { Ask } from "../shared/confirm.js";
 import { CopyButton } from "../shared/copy-button.js";
 import { ago, exact } from "../shared/format.js";
 import type { Action, Calls, LogEntry } from "../shared/model.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "../shell/place.js";
 import { type CallExample, endpointExample, runExamples } from "./call-texts.js";
 import type { Actions } from "./use-actions.js";
@@ -30,21 +32,8 @@ type Trigger = Action["triggers"][number];
 const isHttp = ({ trigger }: Trigger): boolean => trigger === "http";
 
 /** Reads the URLs and the rejected requests after each save and after each new request. */
-function useCalls(api: Api, appId: number, { id, updatedAt }: Action, newest: number | undefined) {
-  const [calls, setCalls] = useState<Calls | null>(null);
-  const [fault, setFault] = useState<ApiError | null>(null);
-  const load = useCallback(async () => {
-    try {
-      setCalls(await api.ask(ReadCalls, { appId, id }));
-      setFault(null);
-    } catch (error) {
-      setFault(asApiError(error));
-    }
-  }, [api, appId, id]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a save changes the URLs, and a request changes the list of rejected requests
-  useEffect(() => void load(), [load, updatedAt, newest]);
-  return { calls, fault, load };
-}
+const useCalls = (appId: number, { id, updatedAt }: Action, newest: number | undefined) =>
+  useResource({ ...queryOf(ReadCalls, { appId, id }, `${updatedAt} ${newest}`), placeholderData: keepPreviousData });
 
 function Example({ name, curl, javascript }: CallExample) {
   return (
@@ -186,18 +175,18 @@ function Requests({
 export function CallPanel(props: CallPanelProps) {
   const { api, appId, saved, actions, ids, payload } = props;
   const { entries } = useLog({ api, appId, tail: actions.tail, ids, failuresOnly: false });
-  const { calls, fault, load } = useCalls(api, appId, saved, entries?.[0]?.id);
+  const { value: calls, fault, reload } = useCalls(appId, saved, entries?.[0]?.id);
   const isOnDemand = saved.triggers.some(({ trigger }) => trigger === "manual");
   const hasAddress = saved.triggers.some(isHttp);
   return (
     <section className="call-panel" aria-label="Call this action">
       {fault && (
         <p className="fault" role="alert">
-          {fault.message}
+          {fault}
         </p>
       )}
       <h3>Addresses</h3>
-      <Endpoints {...props} endpoints={calls?.action?.endpoints ?? null} reload={load} />
+      <Endpoints {...props} endpoints={calls?.action?.endpoints ?? null} reload={reload} />
       <h3>With a token</h3>
       {isOnDemand ? (
         runExamples(serviceAddress("").href.replace(/\/$/, ""), appId, saved.name, payload).map((one) => (

@@ -1,8 +1,8 @@
 /** Form field for the origins that an action may call, with the secret bindings of each. The service validates the origins. */
-import { type KeyboardEvent, useEffect, useState } from "react";
+import { type KeyboardEvent, useState } from "react";
 import { ReadBindingKeys, type ReadBindingKeysQuery } from "../documents.js";
-import type { Api } from "../shared/api.js";
 import { Field } from "../shared/field.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "../shell/place.js";
 import { AllowInDraft } from "./allow-origin.js";
 import type { FieldsProps } from "./fields-props.js";
@@ -11,27 +11,16 @@ import { requestedOrigins } from "./requested-origins.js";
 type Bindings = ReadBindingKeysQuery["connections"]["bindings"];
 
 /** Reads the app's secret bindings. Returns none while no origin is listed, and for readers, who may not see them. */
-function useBindings(api: Api, appId: number, isNeeded: boolean): Bindings {
-  const [bindings, setBindings] = useState<Bindings>([]);
-  useEffect(() => {
-    if (!isNeeded) return;
-    let isOver = false;
-    api.ask(ReadBindingKeys, { appId }).then(
-      ({ connections }) => isOver || setBindings(connections.bindings),
-      () => undefined,
-    );
-    return () => {
-      isOver = true;
-    };
-  }, [api, appId, isNeeded]);
-  return bindings;
+function useBindings(appId: number, isNeeded: boolean): Bindings {
+  const { value } = useResource({ ...queryOf(ReadBindingKeys, { appId }), enabled: isNeeded });
+  return value?.connections.bindings ?? [];
 }
 
-/** Field that is shown for server actions, and for other actions if an origin is set that the service will reject. */
-export function OriginFields({ api, appId, draft, fault, change }: FieldsProps) {
+/** Shown for server actions, and where an origin would be rejected. */
+export function OriginFields({ appId, draft, fault, change }: FieldsProps) {
   const { environment, integrationOrigins, code } = draft;
   const [text, setText] = useState("");
-  const bindings = useBindings(api, appId, integrationOrigins.length > 0);
+  const bindings = useBindings(appId, integrationOrigins.length > 0);
   if (environment !== "server" && integrationOrigins.length === 0) return null;
   const set = (all: string[]) => change({ integrationOrigins: all });
 

@@ -50,7 +50,7 @@ function SaveAs({ save, close }: { save: (name: string) => Promise<boolean>; clo
 }
 
 export function PayloadPresets({ api, appId, actionId, payload, setPayload }: PayloadPresetsProps) {
-  const { presets: stored, fault, setFault, replaceBy } = usePresets(api, appId, actionId);
+  const { presets: stored, fault, setFault, replaceBy } = usePresets(appId, actionId);
   const presets = stored ?? [];
   const [past, setPast] = useState<RunRow[]>([]);
   const [chosen, setChosen] = useState("");

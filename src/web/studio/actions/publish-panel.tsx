@@ -1,10 +1,11 @@
 /** Panel that publishes an action: shows the changes, and has the buttons to publish and unpublish. */
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useState } from "react";
 import { CompareCopies, PublishAction, PublishApp, UnpublishAction } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { Ask } from "../shared/confirm.js";
 import { ago, exact } from "../shared/format.js";
 import type { Action, App, Diff, PublishedCopy } from "../shared/model.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { APP_SENTENCE, publishedSentence } from "./access-text.js";
 import { DiffView } from "./diff-view.js";
 import type { Actions } from "./use-actions.js";
@@ -22,24 +23,10 @@ interface PublishPanelProps {
 }
 
 /** Reads the changes that publishing would make. Returns null while they are unknown or if there is no live version to compare with. */
-function useCopiesDiff({ api, appId, saved, copy }: PublishPanelProps): Diff | null {
-  const [diff, setDiff] = useState<Diff | null>(null);
-  const { id, updatedAt } = saved;
-  const publishedAt = copy?.updatedAt;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each save and each publication changes the difference
-  useEffect(() => {
-    let over = false;
-    setDiff(null);
-    if (publishedAt === undefined) return;
-    api.ask(CompareCopies, { appId, id }).then(
-      (answer) => over || setDiff(answer.diff),
-      () => undefined,
-    );
-    return () => {
-      over = true;
-    };
-  }, [api, appId, id, updatedAt, publishedAt]);
-  return diff;
+function useCopiesDiff({ appId, saved: { id, updatedAt }, copy }: PublishPanelProps): Diff | null {
+  // Each save and each publication makes another difference.
+  const query = queryOf(CompareCopies, { appId, id }, `${updatedAt} ${copy?.updatedAt}`);
+  return useResource({ ...query, enabled: copy !== undefined }).value?.diff ?? null;
 }
 
 function Standing({

@@ -114,8 +114,8 @@ function TestFiles({ app, name }: { app: App; name: string }) {
 }
 
 export function TestPanel(props: TestPanelProps) {
-  const { api, app, saved, draft, dirty, runner, start, blocked, writePayload } = props;
-  const { presets, fault } = usePresets(api, app.id, saved.id);
+  const { app, saved, draft, dirty, runner, start, blocked, writePayload } = props;
+  const { presets, fault } = usePresets(app.id, saved.id);
   const why = obstacle(draft);
   const isReady = !blocked && !runner.isBusy && why === null;
   const isEmpty = presets?.length === 0;

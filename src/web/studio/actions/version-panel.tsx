@@ -1,10 +1,12 @@
 /** Panel with the version history of an action. Compares each version with the draft, and restores a version. */
-import { useCallback, useEffect, useState } from "react";
+import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
+import { useState } from "react";
 import { CompareVersion, ListVersions, RestoreVersion } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { Ask } from "../shared/confirm.js";
 import { ago, exact } from "../shared/format.js";
-import type { Action, Diff, Version } from "../shared/model.js";
+import type { Action, Version } from "../shared/model.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { Changes } from "../shell/role.js";
 import { DiffView } from "./diff-view.js";
 
@@ -19,50 +21,30 @@ interface VersionPanelProps {
   onRestored: () => Promise<void>;
 }
 
+/** Each save makes another version. */
 function useHistory({ api, appId, saved: { id, updatedAt } }: VersionPanelProps) {
-  const [versions, setVersions] = useState<Version[] | null>(null);
-  const [more, setMore] = useState(false);
-  const [fault, setFault] = useState<ApiError | null>(null);
-  const load = useCallback(
-    async (offset: number) => {
-      try {
-        const { history } = await api.ask(ListVersions, { appId, id, offset });
-        setVersions((old) => (offset === 0 ? history.versions : [...(old ?? []), ...history.versions]));
-        setMore(history.pagination.hasMore);
-      } catch (error) {
-        setFault(asApiError(error));
-      }
-    },
-    [api, appId, id],
-  );
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each save creates a version
-  useEffect(() => void load(0), [load, updatedAt]);
-  return { versions, more, fault, setFault, load };
-}
-
-function useVersionDiff({ api, appId, saved: { id, updatedAt } }: VersionPanelProps, versionId: number | null) {
-  const [diff, setDiff] = useState<Diff | null>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the version is compared with the draft, which each save changes
-  useEffect(() => {
-    let over = false;
-    setDiff(null);
-    if (versionId === null) return;
-    api.ask(CompareVersion, { appId, id, versionId }).then(
-      (answer) => over || setDiff(answer.diff),
-      () => undefined,
-    );
-    return () => {
-      over = true;
-    };
-  }, [api, appId, id, versionId, updatedAt]);
-  return diff;
+  return useInfiniteQuery({
+    queryKey: [ListVersions, appId, id, updatedAt],
+    queryFn: async ({ pageParam: offset }) => (await api.ask(ListVersions, { appId, id, offset })).history,
+    initialPageParam: 0,
+    getNextPageParam: ({ pagination }, pages) =>
+      pagination.hasMore ? pages.reduce((sum, { versions }) => sum + versions.length, 0) : null,
+    placeholderData: keepPreviousData,
+  });
 }
 
 export function VersionPanel(props: VersionPanelProps) {
   const { api, appId, ask, saved, dirty, onRestored } = props;
   const [selected, setSelected] = useState<number | null>(null);
-  const { versions, more, fault, setFault, load } = useHistory(props);
-  const diff = useVersionDiff(props, selected);
+  const [refusal, setRefusal] = useState<ApiError | null>(null);
+  const history = useHistory(props);
+  const versions = history.data?.pages.flatMap((page) => page.versions);
+  const fault = refusal ?? (history.error && asApiError(history.error));
+  // The other side is the draft, which each save changes.
+  const diff = useResource({
+    ...queryOf(CompareVersion, { appId, id: saved.id, versionId: selected ?? 0 }, saved.updatedAt),
+    enabled: selected !== null,
+  }).value?.diff;
   const version = versions?.find(({ id }) => id === selected);
 
   const restore = async ({ id, createdAt }: Version) => {
@@ -72,11 +54,11 @@ export function VersionPanel(props: VersionPanelProps) {
     if (!(await ask({ title: "Restore this version?", text, yes: "Restore" }))) return;
     try {
       await api.ask(RestoreVersion, { appId, id: saved.id, versionId: id, ifUpdatedAt: saved.updatedAt });
-      setFault(null);
+      setRefusal(null);
       setSelected(null);
       await onRestored();
     } catch (error) {
-      setFault(asApiError(error));
+      setRefusal(asApiError(error));
     }
   };
 
@@ -108,8 +90,8 @@ export function VersionPanel(props: VersionPanelProps) {
             </li>
           ))}
         </ul>
-        {more && (
-          <button type="button" className="link" onClick={() => void load(versions?.length ?? 0)}>
+        {history.hasNextPage && (
+          <button type="button" className="link" onClick={() => void history.fetchNextPage()}>
             Older versions
           </button>
         )}

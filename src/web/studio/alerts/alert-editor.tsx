@@ -1,11 +1,13 @@
 /** One alert: its condition, its recipients, what it fires for now, and the messages that it has sent. */
 import { type ReactNode, useEffect, useId, useState } from "react";
+import { ReadAlertDeliveries } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import type { Ask } from "../shared/confirm.js";
 import { exact, moment } from "../shared/format.js";
-import type { ActionSummary, Alert, AlertDelivery, AlertInput } from "../shared/model.js";
+import type { ActionSummary, Alert, AlertInput } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { type AlertDraft, alertInputOf, CHANNELS, CONDITIONS, draftOfAlert } from "./alert-draft.js";
 
 /** Attributes that connect a field with its error message. */
@@ -168,7 +170,8 @@ function Recipients({ draft, change, faultOf }: PartProps) {
   );
 }
 
-function Status({ one, deliveries }: { one: Alert; deliveries: AlertDelivery[] }) {
+function Status({ appId, one }: { appId: number; one: Alert }) {
+  const { value, fault } = useResource(queryOf(ReadAlertDeliveries, { appId, id: one.id }));
   return (
     <aside aria-label="Status of the alert">
       <h3>Now</h3>
@@ -181,9 +184,12 @@ function Status({ one, deliveries }: { one: Alert; deliveries: AlertDelivery[] }
         ))}
       </ul>
       <h3>Sent messages</h3>
-      {deliveries.length === 0 && <p className="hint">None yet.</p>}
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      {value?.deliveries.length === 0 && <p className="hint">None yet.</p>}
       <ul>
-        {deliveries.map(({ id, status, text, detail, createdAt }) => (
+        {value?.deliveries.map(({ id, status, text, detail, createdAt }) => (
           <li key={id}>
             <time dateTime={createdAt}>{moment(createdAt)}</time> {text}{" "}
             <span className={`chip ${status}`}>{status}</span>
@@ -196,11 +202,11 @@ function Status({ one, deliveries }: { one: Alert; deliveries: AlertDelivery[] }
 }
 
 interface EditorProps {
+  appId: number;
   /** null: a new one. */
   one: Alert | null;
   actions: ActionSummary[];
   ask: Ask;
-  deliveriesOf: (id: number) => Promise<AlertDelivery[]>;
   save: (input: AlertInput) => Promise<void>;
   test: () => Promise<void>;
   remove: () => Promise<void>;
@@ -208,13 +214,12 @@ interface EditorProps {
   setDirty: (isDirty: boolean) => void;
 }
 
-export function AlertEditor({ one, actions, ask, deliveriesOf, save, test, remove, back, setDirty }: EditorProps) {
+export function AlertEditor({ appId, one, actions, ask, save, test, remove, back, setDirty }: EditorProps) {
   const field = useFieldDraft(draftOfAlert(one));
   const { draft, setDraft, isDirty } = field;
   useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
-  const [deliveries, setDeliveries] = useState<AlertDelivery[]>([]);
   const change = (part: Partial<AlertDraft>) => {
     // The message is about the value that was refused.
     setFault(null);
@@ -222,7 +227,6 @@ export function AlertEditor({ one, actions, ask, deliveriesOf, save, test, remov
   };
   const faulty = fieldIn(fault);
   const faultOf = (name: FieldName) => (name === faulty ? fault : null);
-  const id = one?.id;
 
   const attempt = async (work: () => Promise<void>) => {
     setBusy(true);
@@ -230,11 +234,6 @@ export function AlertEditor({ one, actions, ask, deliveriesOf, save, test, remov
     await work().catch((error: unknown) => setFault(asApiError(error).message));
     setBusy(false);
   };
-  const read = async () => {
-    if (id !== undefined) setDeliveries(await deliveriesOf(id));
-  };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: sent messages are read when the alert is opened, and after a test
-  useEffect(() => void attempt(read), [id]);
   const onRemove = async () => {
     const question = {
       title: "Delete this alert?",
@@ -276,7 +275,7 @@ export function AlertEditor({ one, actions, ask, deliveriesOf, save, test, remov
             </button>
             {one && (
               <>
-                <button type="button" disabled={busy} onClick={() => void attempt(() => test().then(read))}>
+                <button type="button" disabled={busy} onClick={() => void attempt(test)}>
                   Send a test
                 </button>
                 <button type="button" className="quiet danger-text" onClick={() => void onRemove()}>
@@ -286,7 +285,7 @@ export function AlertEditor({ one, actions, ask, deliveriesOf, save, test, remov
             )}
           </div>
         </div>
-        {one && <Status one={one} deliveries={deliveries} />}
+        {one && <Status appId={appId} one={one} />}
       </div>
     </article>
   );

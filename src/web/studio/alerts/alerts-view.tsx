@@ -1,4 +1,5 @@
 /** Alerts of the app with their states, and one of them opened. */
+import { useQueryClient } from "@tanstack/react-query";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "../documents.js";
 import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
 import type { Alert, AlertInput } from "../shared/model.js";
@@ -11,6 +12,7 @@ import { AlertEditor } from "./alert-editor.js";
 const LOOK_AGAIN_MS = 10_000;
 
 function useAlerts(api: Api, appId: number) {
+  const client = useQueryClient();
   const query = { ...queryOf(ListAlerts, { appId }), refetchInterval: LOOK_AGAIN_MS };
   const { value, fault, reload } = useResource(query);
 
@@ -29,7 +31,11 @@ function useAlerts(api: Api, appId: number) {
     await api.ask(DeleteAlert, { appId, id, ifUpdatedAt }).catch(refused);
     await reload();
   };
-  return { alerts: value?.alerts ?? null, fault, save, remove };
+  const test = async (id: number) => {
+    await api.ask(TestAlert, { appId, id });
+    await client.invalidateQueries({ queryKey: [ReadAlertDeliveries] });
+  };
+  return { alerts: value?.alerts ?? null, fault, save, remove, test };
 }
 
 function Line({ one, selected, open }: { one: Alert; selected: boolean; open: () => void }) {
@@ -47,7 +53,7 @@ function Line({ one, selected, open }: { one: Alert; selected: boolean; open: ()
 
 export function AlertsView({ api, appId, ask, place, go, setDirty, actions: { list } }: PageProps) {
   const actions = list?.actions ?? [];
-  const { alerts, fault, save, remove } = useAlerts(api, appId);
+  const { alerts, fault, save, remove, test } = useAlerts(api, appId);
   const open = place.item === "new" ? "new" : idOf(place.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
   /** After a save or a deletion nothing is unsaved. */
@@ -75,12 +81,12 @@ export function AlertsView({ api, appId, ask, place, go, setDirty, actions: { li
       {open === "new" || one ? (
         <AlertEditor
           key={open}
+          appId={appId}
           one={one}
           actions={actions}
           ask={ask}
-          deliveriesOf={async (id) => (await api.ask(ReadAlertDeliveries, { appId, id })).deliveries}
           save={async (input) => leave(await save(one, input))}
-          test={async () => void (await api.ask(TestAlert, { appId, id: one!.id }))}
+          test={() => test(one!.id)}
           remove={async () => {
             if (one) await remove(one);
             leave(null);

@@ -1,8 +1,10 @@
 /** The outbox: messages of the app with their states, one of them opened, and the forms of e-mail and SMS delivery. */
-import { useEffect, useState } from "react";
-import { asApiError } from "../shared/api.js";
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { ReadMessage } from "../documents.js";
 import { exact, moment } from "../shared/format.js";
-import type { Message, MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
+import type { MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf, idOf } from "../shell/place.js";
 import type { Channel } from "./delivery-draft.js";
@@ -52,32 +54,23 @@ const isChannel = (item: string | null): item is Channel => item === "email" || 
 
 export function OutboxView({ api, appId, ask, place, go, setDirty, email }: PageProps) {
   const status = STATUSES.find((one) => one === place.query["status"]) ?? null;
-  const { messages, more, fault, loadMore, read, decide } = useOutbox(api, appId, status);
-  const [message, setMessage] = useState<Message | null>(null);
-  const [readFault, setReadFault] = useState<string | null>(null);
+  const { messages, more, fault, loadMore, decide } = useOutbox(api, appId, status);
+  const client = useQueryClient();
   const openId = idOf(place.item);
-  const open = message?.id === openId ? message : null;
-  const listed = messages?.find(({ id }) => id === openId);
-  const changed = listed?.updatedAt;
-
-  const show = async (id: number) => {
-    try {
-      setMessage(await read(id));
-      setReadFault(null);
-    } catch (error) {
-      setReadFault(asApiError(error).message);
-    }
-  };
-  // What is open goes on as the list does.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: again when the message has changed, and only then
+  const query = queryOf(ReadMessage, { appId, id: openId ?? 0 });
+  const { value, fault: readFault, reload } = useResource({ ...query, enabled: openId !== null });
+  const open = openId === null ? null : (value?.message ?? null);
+  const changed = messages?.find(({ id }) => id === openId)?.updatedAt;
+  const isOutdated = open !== null && changed !== undefined && changed !== open.updatedAt;
+  // The open message follows the list.
   useEffect(() => {
-    if (openId !== null && (open === null || (changed !== undefined && changed !== open.updatedAt))) void show(openId);
-  }, [openId, changed]);
+    if (isOutdated) void reload();
+  }, [isOutdated, reload]);
 
   const channel = isChannel(place.item) ? place.item : null;
   const back = () => go({ item: null, query: place.query });
   const onDecide = async (decision: MessageDecision) => {
-    if (open) setMessage(await decide(open.id, decision));
+    if (open) client.setQueryData(query.queryKey, { message: await decide(open.id, decision) });
   };
   return (
     <div className={open || channel ? "mailbox opened" : "mailbox"}>

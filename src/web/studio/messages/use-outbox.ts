@@ -1,7 +1,7 @@
 /** Messages in the app's outbox, newest first. Read again at an interval. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
-import { DecideMessage, ListMessages, ReadMessage } from "../documents.js";
+import { DecideMessage, ListMessages } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { Message, MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
@@ -15,7 +15,6 @@ export interface Outbox {
   more: boolean;
   fault: string | null;
   loadMore(): void;
-  read(id: number): Promise<Message>;
   decide(id: number, decision: MessageDecision): Promise<Message>;
 }
 
@@ -31,7 +30,6 @@ export function useOutbox(api: Api, appId: number, status: MessageStatus | null)
     more: value?.outbox.pagination.hasMore ?? false,
     fault,
     loadMore: () => setLimit((old) => old + PAGE),
-    read: async (id) => (await api.ask(ReadMessage, { appId, id })).message,
     async decide(id, decision) {
       const { message } = await api.ask(DecideMessage, { appId, id, decision });
       await reload();

@@ -1,14 +1,13 @@
 /** Backlog of the app above its runs, with a button that cancels all queued runs. Hidden if no run is queued. */
-import { useCallback, useEffect, useState } from "react";
-import { CancelBacklog, ReadBacklog, type ReadBacklogQuery } from "../documents.js";
+import { useState } from "react";
+import { CancelBacklog, ReadBacklog } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { Ask } from "../shared/confirm.js";
 import { counted, lasted, sized } from "../shared/format.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { Operations } from "../shell/role.js";
 
-type Backlog = ReadBacklogQuery["backlog"];
-
-const LOOK_MS = 3_000;
+const REFRESH_MS = 3_000;
 
 const countedRuns = (runs: number) => counted(runs, "run", "runs");
 
@@ -21,26 +20,9 @@ async function cancelAll(api: Api, appId: number): Promise<number> {
   }
 }
 
-function useBacklog(api: Api, appId: number) {
-  const [backlog, setBacklog] = useState<Backlog | null>(null);
-  const read = useCallback(async () => {
-    if (document.hidden) return;
-    // What cannot be had is asked for again soon.
-    await api.ask(ReadBacklog, { appId }).then(
-      (answer) => setBacklog(answer.backlog),
-      () => undefined,
-    );
-  }, [api, appId]);
-  useEffect(() => {
-    void read();
-    const timer = setInterval(() => void read(), LOOK_MS);
-    return () => clearInterval(timer);
-  }, [read]);
-  return { backlog, read };
-}
-
 export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask: Ask }) {
-  const { backlog, read } = useBacklog(api, appId);
+  // Without an answer the line stays as it is.
+  const { value, reload } = useResource({ ...queryOf(ReadBacklog, { appId }), refetchInterval: REFRESH_MS });
   const [said, setSaid] = useState("");
   const [busy, setBusy] = useState(false);
   async function cancel(): Promise<void> {
@@ -58,9 +40,9 @@ export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask:
       (error: unknown) => setSaid(asApiError(error).message),
     );
     setBusy(false);
-    await read();
+    await reload();
   }
-  const waits = backlog !== null && backlog.runs > 0 ? backlog : null;
+  const waits = value && value.backlog.runs > 0 ? value.backlog : null;
   if (!waits && said === "") return null;
   return (
     <section className="row backlog" aria-label="Backlog">

@@ -1,9 +1,11 @@
 /** The chart of runs when one is first shown: the library that draws it is a file of its own. */
-import { type ComponentProps, lazy, Suspense, useEffect, useState } from "react";
+import { keepPreviousData } from "@tanstack/react-query";
+import { type ComponentProps, lazy, Suspense } from "react";
 import type { Tail } from "../actions/use-actions.js";
 import { CountRuns } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
-import type { RunStatistics } from "../shared/model.js";
+import type { Api } from "../shared/api.js";
+import { useReloadAfter } from "../shared/use-reload-after.js";
+import { useResource } from "../shared/use-resource.js";
 import { RANGES, type Range } from "./runs-query.js";
 
 const LazyChart = lazy(async () => ({ default: (await import("./runs-chart.js")).RunsChart }));
@@ -29,37 +31,17 @@ interface RunsOverTimeProps {
 }
 
 export function RunsOverTime({ api, appId, actionId, range, tail: { onEntry } }: RunsOverTimeProps) {
-  const [statistics, setStatistics] = useState<RunStatistics | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
   const { label, ms, by } = RANGES[range ?? SHOWN_UNLESS_CHOSEN];
-  useEffect(() => {
-    let isOver = false;
-    let due: ReturnType<typeof setTimeout> | undefined;
-    const read = async () => {
+  const { value, fault, reload } = useResource({
+    queryKey: [CountRuns, appId, actionId, ms, by],
+    async queryFn() {
       const from = new Date(Date.now() - ms).toISOString();
       const { timeZone: timezone } = Intl.DateTimeFormat().resolvedOptions();
-      try {
-        const answer = await api.ask(CountRuns, { appId, actionId, from, by, timezone });
-        if (isOver) return;
-        setStatistics(answer.statistics);
-        setFault(null);
-      } catch (error) {
-        if (!isOver) setFault(asApiError(error).message);
-      }
-    };
-    void read();
-    const end = onEntry(() => {
-      due ??= setTimeout(() => {
-        due = undefined;
-        void read();
-      }, DRAW_AGAIN_MS);
-    });
-    return () => {
-      isOver = true;
-      clearTimeout(due);
-      end();
-    };
-  }, [api, appId, actionId, ms, by, onEntry]);
+      return (await api.ask(CountRuns, { appId, actionId, from, by, timezone })).statistics;
+    },
+    placeholderData: keepPreviousData,
+  });
+  useReloadAfter(onEntry, reload, DRAW_AGAIN_MS);
   if (fault !== null) {
     return (
       <p className="fault" role="alert">
@@ -67,5 +49,5 @@ export function RunsOverTime({ api, appId, actionId, range, tail: { onEntry } }:
       </p>
     );
   }
-  return statistics ? <Chart statistics={statistics} label={`${label}, by the ${by}`} /> : LOADING;
+  return value ? <Chart statistics={value} label={`${label}, by the ${by}`} /> : LOADING;
 }

@@ -1,11 +1,12 @@
 /** A past run again: its payload as it was or changed, by the draft, the live copy or a version. */
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { parsedPayload } from "../actions/payload-text.js";
 import { ListVersions, ReplayRun } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { Ask } from "../shared/confirm.js";
 import { exact } from "../shared/format.js";
-import type { RunDetails, Version } from "../shared/model.js";
+import type { RunDetails } from "../shared/model.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import type { Navigation } from "../shell/place.js";
 
 interface RunAgainProps {
@@ -22,23 +23,12 @@ type Target = "master" | "production" | `${number}`;
 const optionsOf = (target: Target) =>
   target === "master" || target === "production" ? { copy: target } : { versionId: Number(target) };
 
-/** The versions of the action, asked for when they are first to be chosen from. */
-function useVersions(api: Api, appId: number, masterId: number | null) {
-  const [versions, setVersions] = useState<Version[]>([]);
+/** Versions of the action, read when they are first needed. Without them only the draft and the live version can be chosen. */
+function useVersions(appId: number, masterId: number | null) {
   const [isWanted, setWanted] = useState(false);
-  useEffect(() => {
-    if (!isWanted || masterId === null) return;
-    let isOver = false;
-    api.ask(ListVersions, { appId, id: masterId }).then(
-      ({ history }) => isOver || setVersions(history.versions),
-      // Without them there are the two copies.
-      () => undefined,
-    );
-    return () => {
-      isOver = true;
-    };
-  }, [api, appId, masterId, isWanted]);
-  return { versions, want: () => setWanted(true) };
+  const query = queryOf(ListVersions, { appId, id: masterId ?? 0 });
+  const { value } = useResource({ ...query, enabled: isWanted && masterId !== null });
+  return { versions: value?.history.versions ?? [], want: () => setWanted(true) };
 }
 
 export function RunAgain({ api, appId, run, go, ask }: RunAgainProps) {
@@ -48,7 +38,7 @@ export function RunAgain({ api, appId, run, go, ask }: RunAgainProps) {
   const [target, setTarget] = useState<Target>(versionId === null ? copy : `${versionId}`);
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
-  const { versions, want } = useVersions(api, appId, masterId);
+  const { versions, want } = useVersions(appId, masterId);
   if (masterId === null) return null;
 
   const start = async () => {

@@ -216,7 +216,7 @@ export function RunPage({ api, appId, runId, place, go, ask }: PageProps & { run
         {fault ? (
           <>
             <h2>No run {runId}</h2>
-            <p role="alert">{fault.message}</p>
+            <p role="alert">{fault}</p>
             <a href={hrefOf({ appId, view: "runs" })}>All runs</a>
           </>
         ) : (

@@ -1,13 +1,14 @@
 /** One run by its number: read again until it has ended, with what it prints as it prints it. Draws nothing. */
 import { useCallback, useEffect, useState } from "react";
 import { CancelRun, ReadRun } from "../documents.js";
-import { type Api, type ApiError, asApiError } from "../shared/api.js";
-import type { ConsoleLine, RunDetails } from "../shared/model.js";
+import type { Api } from "../shared/api.js";
+import type { ConsoleLine } from "../shared/model.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { followConsole } from "./follow-console.js";
 import { isUnfinished } from "./run-words.js";
 
-/** How often a run is looked at that has not ended. */
-const LOOK_MS = 1_000;
+/** Interval of reading until the run has ended. */
+const REFRESH_MS = 1_000;
 
 function useConsole(api: Api, appId: number, runId: number, end: () => void): ConsoleLine[] {
   const [lines, setLines] = useState<ConsoleLine[]>([]);
@@ -23,31 +24,16 @@ function useConsole(api: Api, appId: number, runId: number, end: () => void): Co
 }
 
 export function useRunDetails(api: Api, appId: number, runId: number) {
-  const [run, setRun] = useState<RunDetails | null>(null);
-  const [fault, setFault] = useState<ApiError | null>(null);
-
-  const reload = useCallback(async () => {
-    try {
-      setRun((await api.ask(ReadRun, { appId, runId })).run);
-      setFault(null);
-    } catch (error) {
-      setFault(asApiError(error));
-    }
-  }, [api, appId, runId]);
+  const { value, fault, reload } = useResource({
+    ...queryOf(ReadRun, { appId, runId }),
+    refetchInterval: ({ state: { data } }) => (data && isUnfinished(data.run) ? REFRESH_MS : false),
+  });
   const onEnd = useCallback(() => void reload(), [reload]);
   const lines = useConsole(api, appId, runId, onEnd);
-  useEffect(() => void reload(), [reload]);
-  const isWaiting = run !== null && isUnfinished(run);
-  useEffect(() => {
-    if (!isWaiting) return;
-    const timer = setInterval(() => document.hidden || void reload(), LOOK_MS);
-    return () => clearInterval(timer);
-  }, [isWaiting, reload]);
-
-  const cancel = useCallback(async () => {
-    // One that has ended meanwhile shows its own end.
+  const cancel = async () => {
+    // A run that has ended meanwhile shows its end.
     await api.ask(CancelRun, { appId, runId }).catch(() => undefined);
     await reload();
-  }, [api, appId, runId, reload]);
-  return { run, fault, lines, cancel };
+  };
+  return { run: value?.run ?? null, fault, lines, cancel };
 }

@@ -1,54 +1,32 @@
 /** How many runs of the app have not ended, on every page, with what they are and their cancelling. */
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { Tail } from "../actions/use-actions.js";
 import { CancelRun, ListUnfinished, type ListUnfinishedQuery } from "../documents.js";
 import { RunLine } from "../runs/run-line.js";
 import type { Api } from "../shared/api.js";
+import { useReloadAfter } from "../shared/use-reload-after.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "./place.js";
 
 type Unfinished = ListUnfinishedQuery["unfinished"];
 
-/** No notice tells of a run that starts. */
-const LOOK_MS = 5_000;
-const LOOK_OPEN_MS = 1_500;
-/** An ending is asked after at once, and many together once. */
+/** The service sends no event when a run starts. */
+const REFRESH_MS = 5_000;
+const REFRESH_OPEN_MS = 1_500;
+/** Runs that end together cause one read. */
 const GATHER_MS = 300;
-
-function useUnfinished(api: Api, appId: number, { onEntry }: Tail, isOpen: boolean) {
-  const [unfinished, setUnfinished] = useState<Unfinished | null>(null);
-  const read = useCallback(async () => {
-    if (document.hidden) return;
-    // What cannot be had is asked for again soon.
-    await api.ask(ListUnfinished, { appId }).then(
-      (answer) => setUnfinished(answer.unfinished),
-      () => undefined,
-    );
-  }, [api, appId]);
-  useEffect(() => {
-    void read();
-    let due: ReturnType<typeof setTimeout> | undefined;
-    const timer = setInterval(() => void read(), isOpen ? LOOK_OPEN_MS : LOOK_MS);
-    const end = onEntry(() => {
-      due ??= setTimeout(() => {
-        due = undefined;
-        void read();
-      }, GATHER_MS);
-    });
-    return () => {
-      clearTimeout(due);
-      clearInterval(timer);
-      end();
-    };
-  }, [read, isOpen, onEntry]);
-  return { unfinished, read };
-}
 
 const wordsOf = ({ running, queued }: Unfinished) =>
   [running > 0 && `${running} running`, queued > 0 && `${queued} waiting`].filter(Boolean).join(", ");
 
 export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tail: Tail }) {
   const [isOpen, setOpen] = useState(false);
-  const { unfinished, read } = useUnfinished(api, appId, tail, isOpen);
+  const { value, reload } = useResource({
+    ...queryOf(ListUnfinished, { appId }),
+    refetchInterval: isOpen ? REFRESH_OPEN_MS : REFRESH_MS,
+  });
+  useReloadAfter(tail.onEntry, reload, GATHER_MS);
+  const unfinished = value?.unfinished;
   const box = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
@@ -76,11 +54,20 @@ export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tai
     await api.ask(CancelRun, { appId, runId }).catch(() => undefined);
     // The button that had the focus goes with the run.
     button.current?.focus();
-    await read();
+    await reload();
   };
   return (
     <div ref={box} className="running">
-      <button ref={button} type="button" className="chip live" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+      <button
+        ref={button}
+        type="button"
+        className="chip live"
+        aria-expanded={isOpen}
+        onClick={() => {
+          setOpen(!isOpen);
+          void reload();
+        }}
+      >
         {words === "" ? "no runs" : words}
       </button>
       {isOpen && (

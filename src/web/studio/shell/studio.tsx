@@ -1,14 +1,14 @@
 /** Studio when signed in: which app and which page of it, each loaded when it is first opened. */
-import { type ComponentType, lazy, Suspense, useCallback, useEffect, useState } from "react";
+import { type ComponentType, lazy, Suspense, useCallback, useEffect } from "react";
 import { SessionDialog } from "../accounts/session-dialog.js";
 import { type Actions, useActions } from "../actions/use-actions.js";
 import { NewApp, type NewAppProps } from "../app/new-app.js";
 import { useDocs } from "../docs/use-docs.js";
 import { Apps } from "../documents.js";
-import { type Api, asApiError } from "../shared/api.js";
 import { useConfirm } from "../shared/confirm.js";
 import type { App } from "../shared/model.js";
 import { useMedia } from "../shared/use-narrow.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { ConnectionBanner } from "./connection-banner.js";
 import { loading } from "./load-error.js";
 import { PageBoundary } from "./page-boundary.js";
@@ -75,16 +75,15 @@ function pageOf(view: View): ComponentType<PageProps> {
   return page;
 }
 
-function useApps(api: Api, given: App[]) {
-  const [apps, setApps] = useState(given);
-  const reloadApps = useCallback(async () => {
-    await api.ask(Apps, {}).then(
-      (answer) => setApps(answer.apps),
-      // What was known stays, and the next reading tells of the fault.
-      (error) => console.warn(asApiError(error).message),
-    );
-  }, [api]);
-  return { apps, reloadApps };
+function useApps(given: App[]) {
+  // Read again only when this person changes an app, or after a lost connection. The known apps stay until the service answers.
+  const { value, reload } = useResource({
+    ...queryOf(Apps, {}),
+    initialData: { apps: given },
+    refetchOnMount: false,
+    refetchOnWindowFocus: false,
+  });
+  return { apps: value?.apps ?? given, reloadApps: reload };
 }
 
 /** Title of the window: the open item or the page, and the app. */
@@ -103,7 +102,7 @@ interface StudioProps {
 }
 
 export function Studio({ session: { api, apps: given, roles: known, isAdmin, email }, signOut }: StudioProps) {
-  const { apps, reloadApps } = useApps(api, given);
+  const { apps, reloadApps } = useApps(given);
   const { roles, reloadRoles } = useRoles(api, known);
   const { ask, dialog } = useConfirm();
   const mayLeave = useCallback(() => ask(LEAVE), [ask]);
