@@ -1,8 +1,9 @@
 /** Tests behaviour that all pages of Studio share: keyboard, focus, Back, title, command palette, and the notice of a lost connection. */
 import { expect } from "chai";
-import type { Browser, Page } from "puppeteer";
+import type { Browser, BrowserContext, HTTPRequest, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
@@ -311,5 +312,90 @@ describe("the frame of Studio", () => {
     expect(
       await page.$$eval(".console li span:last-child", (lines) => lines.map((line) => line.textContent)),
     ).to.deep.equal(["line 1", "line 2", "line 3"]);
+  });
+
+  describe("data that was read before", () => {
+    let context: BrowserContext;
+    let tab: Page;
+    let other: StudioPage;
+    /** Reads of tokens that wait while `isHolding`. */
+    const held: HTTPRequest[] = [];
+    let isHolding = false;
+
+    before(async () => {
+      context = await browser.createBrowserContext();
+      tab = await context.newPage();
+      other = studioPage(tab);
+      tab.on("request", (request) => {
+        if (isHolding && request.postData()?.includes("query ListTokens")) held.push(request);
+        else void request.continue();
+      });
+      await tab.setRequestInterception(true);
+      await tab.goto(`${proxy.url}/studio`);
+      await other.signIn(service.tokens.admin);
+    });
+
+    const createToken = (name: string) =>
+      service.rest("POST", `/v1/apps/${service.appId}/tokens`, { as: "admin", body: { kind: "api", name } });
+    const tokens = () => tab.$$eval(".tokens b", (all) => all.map((one) => one.textContent));
+    const shows = (name: string) => tab.waitForSelector(other.withText("b", name));
+    async function openHeld(appId: number): Promise<void> {
+      isHolding = true;
+      await other.open(`${appId}/app/tokens`);
+      await until(() => held.length === 1);
+    }
+    async function release(): Promise<void> {
+      isHolding = false;
+      await Promise.all(held.splice(0).map((request) => request.continue()));
+    }
+
+    it("is shown while it is read again, and a response that is late does not replace a newer one", async () => {
+      await createToken("first");
+      await other.open(`${service.appId}/app/tokens`);
+      await shows("first");
+      await other.open(`${service.appId}/alerts`);
+      await tab.waitForSelector(".tokens", { hidden: true });
+      await createToken("second");
+      await openHeld(service.appId);
+      expect(await tokens())
+        .to.include("first")
+        .and.not.to.include("second");
+      isHolding = false;
+      await other.replace('[aria-label="Name of the new token"]', "third");
+      await other.button("Make a token");
+      await shows("third");
+      const [late] = held.splice(0);
+      await late!.respond({ contentType: "application/json", body: JSON.stringify({ data: { tokens: [] } }) });
+      await tab.evaluate("new Promise((done) => setTimeout(done, 200))");
+      expect(await tokens()).to.include.members(["first", "second", "third"]);
+    });
+
+    it("is read again when the window gets the focus, and when a lost connection is back", async () => {
+      await createToken("before the focus");
+      await tab.evaluate('dispatchEvent(new Event("focus"))');
+      await shows("before the focus");
+      proxy.cut();
+      await tab.waitForSelector(".connection:not(:empty)");
+      await createToken("meanwhile");
+      proxy.mend();
+      await shows("meanwhile");
+    });
+
+    it("is not shown for another app, nor after signing out", async () => {
+      const { body } = await service.rest("POST", "/v1/apps", { as: "admin", body: { name: "Second app" } });
+      await tab.reload();
+      await openHeld(body.app.id);
+      expect(await tokens()).to.deep.equal([]);
+      await release();
+      await other.open(`${service.appId}/app/tokens`);
+      await shows("first");
+      await other.signOut();
+      isHolding = true;
+      await other.signIn(service.tokens.admin);
+      await until(() => held.length === 1);
+      expect(await tokens()).to.deep.equal([]);
+      await release();
+      await shows("first");
+    });
   });
 });

@@ -1,10 +1,12 @@
 /** Trial of access rules as a user of the app or as an anonymous visitor. Shows what they would see; stores and grants nothing. */
-import { useEffect, useState } from "react";
+import { keepPreviousData } from "@tanstack/react-query";
+import { useState } from "react";
 import { FindEntries, ListDataSources, TryAccess, type TryAccessQuery } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { DataSource } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { pathOf } from "./use-entries.js";
+import { useTyped } from "./use-typed.js";
 
 interface AccessTrialProps {
   api: Api;
@@ -20,7 +22,6 @@ interface User {
 }
 
 const USERS_SHOWN = 20;
-const TYPED_MS = 250;
 
 const titleOf = ({ id, data }: User): string =>
   `${id}: ${Object.values(data)
@@ -29,26 +30,17 @@ const titleOf = ({ id, data }: User): string =>
     .join(", ")
     .slice(0, 80)}`;
 
-/** The entries of the chosen data source in which the words stand. */
-function useUsers({ api, appId }: AccessTrialProps, users: DataSource | undefined, words: string) {
-  const [found, setFound] = useState<User[]>([]);
-  useEffect(() => {
-    let wanted = true;
-    const find = async () => {
-      if (!users) return setFound([]);
-      const where = { $or: users.columns.map((column) => ({ [pathOf(column)]: { $iLike: words } })) };
-      const query = { ...(words !== "" && users.columns.length > 0 && { where }), limit: USERS_SHOWN };
-      // A list that cannot be read is shown as empty.
-      const answer = await api.ask(FindEntries, { appId, id: users.id, query }).catch(() => null);
-      if (wanted) setFound((answer?.found.entries ?? []) as User[]);
-    };
-    const timer = setTimeout(() => void find(), TYPED_MS);
-    return () => {
-      wanted = false;
-      clearTimeout(timer);
-    };
-  }, [api, appId, users, words]);
-  return found;
+/** Entries of the chosen data source that contain the words. A list that cannot be read is shown as empty. */
+function useUsers({ appId }: AccessTrialProps, users: DataSource | undefined, text: string): User[] {
+  const words = useTyped(text);
+  const where = { $or: users?.columns.map((column) => ({ [pathOf(column)]: { $iLike: words } })) };
+  const query = { ...(words !== "" && users && users.columns.length > 0 && { where }), limit: USERS_SHOWN };
+  const { value } = useResource({
+    ...queryOf(FindEntries, { appId, id: users?.id ?? 0, query }),
+    enabled: users !== undefined,
+    placeholderData: keepPreviousData,
+  });
+  return users ? ((value?.found.entries ?? []) as User[]) : [];
 }
 
 type Trial = TryAccessQuery["trial"];

@@ -8,6 +8,7 @@ import { Changes } from "../shell/role.js";
 import { EntryGrid } from "./entry-grid.js";
 import { NewColumn } from "./new-column.js";
 import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
+import { useTyped } from "./use-typed.js";
 
 /** What each panel of a data source is given. */
 export interface PanelProps extends Pick<PageProps, "api" | "appId" | "ask"> {
@@ -28,18 +29,6 @@ export interface DataQuery {
 
 const orderOf = ({ sort, order }: DataQuery): EntryOrder | null =>
   sort === undefined ? null : { column: sort, direction: order === "desc" ? "DESC" : "ASC" };
-
-/** A person has stopped typing. */
-const TYPED_MS = 250;
-
-function useTyped(text: string): string {
-  const [typed, setTyped] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setTyped(text), TYPED_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return typed;
-}
 
 export function EntriesPanel({ api, appId, ask, source, reload, query, changeQuery }: PanelProps) {
   const [search, setSearch] = useState(query.search ?? "");

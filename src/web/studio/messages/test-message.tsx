@@ -1,18 +1,14 @@
 /** Sends a test message and shows what becomes of it, until the server or the provider has answered. */
-import { type FormEvent, useEffect, useState } from "react";
+import { type FormEvent, useState } from "react";
 import { ReadMessage, SendTestEmail, SendTestSms } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { MessageStatus } from "../shared/model.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "../shell/place.js";
 import type { Channel } from "./delivery-draft.js";
 
-const LOOK_MS = 1_000;
-
-interface Sent {
-  id: number;
-  status: MessageStatus;
-  detail: string | null;
-}
+/** Interval of reading until the message has left the queue. */
+const REFRESH_MS = 1_000;
 
 const WORDS: Readonly<Partial<Record<MessageStatus, string>>> = {
   queued: "Waiting to be sent…",
@@ -32,35 +28,31 @@ interface TestMessageProps {
 }
 
 function useTest({ api, appId, channel }: TestMessageProps) {
-  const [sent, setSent] = useState<Sent | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
-  const id = sent?.id;
-  const isOpen = sent?.status === "queued";
-  useEffect(() => {
-    if (id === undefined || !isOpen) return;
-    const timer = setInterval(() => {
-      api.ask(ReadMessage, { appId, id }).then(
-        ({ message: { status, detail, to } }) => setSent({ id, status, detail: detail ?? to[0]?.detail ?? null }),
-        (error: unknown) => setFault(asApiError(error).message),
-      );
-    }, LOOK_MS);
-    return () => clearInterval(timer);
-  }, [api, appId, id, isOpen]);
+  const [receipt, setReceipt] = useState<{ id: number; status: MessageStatus } | null>(null);
+  const [refusal, setRefusal] = useState<string | null>(null);
+  const { value, fault } = useResource({
+    ...queryOf(ReadMessage, { appId, id: receipt?.id ?? 0 }),
+    enabled: receipt?.status === "queued",
+    refetchInterval: ({ state: { data } }) => (data && data.message.status !== "queued" ? false : REFRESH_MS),
+  });
+  const message = value?.message;
+  const detail = message?.detail ?? message?.to[0]?.detail ?? null;
+  const sent = receipt && { id: receipt.id, status: message?.status ?? receipt.status, detail };
   const send = async (to: string) => {
-    setSent(null);
-    setFault(null);
+    setReceipt(null);
+    setRefusal(null);
     const text = "This is a test message from Studio.";
     try {
-      const { receipt } =
+      const answer =
         channel === "email"
           ? await api.ask(SendTestEmail, { appId, options: { to: [{ email: to }], subject: "Test message", text } })
           : await api.ask(SendTestSms, { appId, message: { to, body: text } });
-      setSent({ id: receipt.id, status: receipt.status, detail: null });
+      setReceipt(answer.receipt);
     } catch (error) {
-      setFault(asApiError(error).message);
+      setRefusal(asApiError(error).message);
     }
   };
-  return { sent, fault, send };
+  return { sent, fault: refusal ?? fault, send };
 }
 
 export function TestMessage(props: TestMessageProps) {

@@ -1,8 +1,8 @@
-/** Commands of the palette that the service is asked for: data sources, settings, people, runs and the documentation. */
+/** Commands of the palette that need the service: data sources, settings, people, runs and the documentation. */
 import { useEffect, useState } from "react";
 import { searchDocs } from "../docs/read-docs.js";
 import { FindPalettePeople, FindPaletteTables, ListSettingKeys, ReadPublicSettings } from "../documents.js";
-import type { Api } from "../shared/api.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 import type { Command } from "./commands.js";
 import type { Navigation } from "./place.js";
 
@@ -11,24 +11,19 @@ const DOCS_MIN_CHARACTERS = 3;
 const DOCS_SHOWN = 6;
 
 export interface SearchContext {
-  api: Api;
   appId: number;
   isEditor: boolean;
   go: Navigation["go"];
   openDocs: (address: string) => void;
 }
 
-// A kind of item that cannot be read is left out of the palette.
-const orNull = <Value>(asked: Promise<Value>): Promise<Value | null> => asked.catch(() => null);
-
-async function readItems({ api, appId, isEditor, go }: SearchContext): Promise<Command[]> {
+/** Tables, settings and people of the app. A kind that is not read yet, or may not be read, is left out. */
+export function useItems({ appId, isEditor, go }: SearchContext): Command[] {
   // One request for each: the service rejects a request whole if the role may not read a part of it.
-  const [tables, readable, protectedOnes, people] = await Promise.all([
-    orNull(api.ask(FindPaletteTables, { appId })),
-    orNull(api.ask(ReadPublicSettings, { appId })),
-    isEditor ? orNull(api.ask(ListSettingKeys, { appId })) : null,
-    isEditor ? orNull(api.ask(FindPalettePeople, { appId })) : null,
-  ]);
+  const tables = useResource(queryOf(FindPaletteTables, { appId })).value;
+  const readable = useResource(queryOf(ReadPublicSettings, { appId })).value;
+  const protectedOnes = useResource({ ...queryOf(ListSettingKeys, { appId }), enabled: isEditor }).value;
+  const people = useResource({ ...queryOf(FindPalettePeople, { appId }), enabled: isEditor }).value;
   // Only keys are listed. The values of protected settings are never read.
   const keys = new Set(Object.keys((readable?.settings ?? {}) as object));
   for (const { key } of protectedOnes?.keys ?? []) keys.add(key);
@@ -46,20 +41,6 @@ async function readItems({ api, appId, isEditor, go }: SearchContext): Promise<C
       run: () => go({ view: "app", item: "people" }),
     })),
   ];
-}
-
-/** Tables, settings and people of the app; empty while they are read. */
-export function useItems(context: SearchContext): Command[] {
-  const [items, setItems] = useState<Command[]>([]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: read once, when the palette opens
-  useEffect(() => {
-    let isOver = false;
-    void readItems(context).then((read) => isOver || setItems(read));
-    return () => {
-      isOver = true;
-    };
-  }, []);
-  return items;
 }
 
 /** Documentation sections that contain the typed words. */

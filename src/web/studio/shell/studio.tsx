@@ -111,7 +111,7 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
   const actions = useActions(api, app?.id ?? null);
   const { openDocs, docsPanel } = useDocs(app?.id ?? 0);
   const isEditor = app !== undefined && mayEdit(roleOn({ roles, isAdmin }, app.id));
-  const { openPalette, palette } = usePalette({ api, appId: app?.id ?? 0, isEditor, go, openDocs });
+  const { openPalette, palette } = usePalette({ appId: app?.id ?? 0, isEditor, go, openDocs });
   const { isCollapsed, toggle } = useCollapsed();
   const isNarrow = useMedia("(max-width: 799px)");
   useTitle(app, place, actions);
