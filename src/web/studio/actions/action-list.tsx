@@ -156,7 +156,7 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
       </div>
       {fault && (
         <p className="fault" role="alert">
-          {fault.message}{" "}
+          {fault}{" "}
           <button type="button" className="link" onClick={() => void reload()}>
             Try again
           </button>

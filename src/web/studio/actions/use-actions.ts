@@ -2,11 +2,13 @@
  * Hooks that load the app's list of actions and follow its execution log, which contains the last run of each action. They do not load
  * code.
  */
+import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { FollowActions, FollowLog, ListActions, ListLiveFailures } from "../documents.js";
+import { FollowActions, FollowLog, ListActions, type ListActionsQuery, ListLiveFailures } from "../documents.js";
 import { isFailed } from "../runs/log-entry.js";
-import { type Api, type ApiError, asApiError } from "../shared/api.js";
+import type { Api } from "../shared/api.js";
 import type { ActionChange, ActionList, ActionSummary, LogEntry, PublishedCopy } from "../shared/model.js";
+import { queryOf, useResource } from "../shared/use-resource.js";
 
 /** Subscription to the app's execution log, shared by the whole page. */
 export interface Tail {
@@ -31,7 +33,7 @@ export interface Owner {
 export interface Actions {
   /** The list; null while it is loaded for the first time. */
   list: ActionList | null;
-  fault: ApiError | null;
+  fault: string | null;
   reload(): Promise<void>;
   /** Searches actions by words in the service if the page has loaded only a part of the list; otherwise returns null. @throws ApiError */
   find(search: string): Promise<ActionSummary[]> | null;
@@ -130,24 +132,15 @@ function useLiveFailures(api: Api, appId: number | null, list: ActionList | null
 }
 
 export function useActions(api: Api, appId: number | null): Actions {
-  const [list, setList] = useState<ActionList | null>(null);
-  const [fault, setFault] = useState<ApiError | null>(null);
-
-  const reload = useCallback(async () => {
-    if (appId === null) return;
-    try {
-      const { actions: found } = await api.ask(ListActions, { appId });
-      setList({ actions: found.actions, published: found.published, total: found.pagination.total });
-      setFault(null);
-    } catch (error) {
-      setFault(asApiError(error));
-    }
-  }, [api, appId]);
-
-  useEffect(() => {
-    setList(null);
-    void reload();
-  }, [reload]);
+  const client = useQueryClient();
+  const query = queryOf(ListActions, { appId: appId ?? 0 });
+  // Subscriptions keep the list up to date.
+  const { value, fault, reload } = useResource({ ...query, enabled: appId !== null, refetchOnWindowFocus: false });
+  const list = useMemo((): ActionList | null => {
+    if (!value) return null;
+    const { actions, published, pagination } = value.actions;
+    return { actions, published, total: pagination.total };
+  }, [value]);
 
   const { failing, onEnd } = useLiveFailures(api, appId, list);
   const onEntry = useCallback(
@@ -156,9 +149,13 @@ export function useActions(api: Api, appId: number | null): Actions {
       onEnd(entry);
       const touched = <Copy extends { id: number }>(copies: Copy[]) =>
         copies.map((copy) => (copy.id === taskId ? { ...copy, lastRunAt: createdAt } : copy));
-      setList((old) => old && { ...old, actions: touched(old.actions), published: touched(old.published) });
+      client.setQueriesData<ListActionsQuery>({ queryKey: [ListActions] }, (old) => {
+        if (!old) return old;
+        const { actions, published } = old.actions;
+        return { actions: { ...old.actions, actions: touched(actions), published: touched(published) } };
+      });
     },
-    [onEnd],
+    [client, onEnd],
   );
   const tail = useTail(api, appId, onEntry);
   const changes = useChanges(api, appId, reload);
