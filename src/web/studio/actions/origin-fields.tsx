@@ -16,7 +16,7 @@ function useBindings(appId: number, isNeeded: boolean): Bindings {
   return value?.connections.bindings ?? [];
 }
 
-/** Shown for server actions, and where an origin would be rejected. */
+/** Field that is shown for server actions, and for other actions if an origin is set that the service will reject. */
 export function OriginFields({ appId, draft, fault, change }: FieldsProps) {
   const { environment, integrationOrigins, code } = draft;
   const [text, setText] = useState("");

@@ -4,7 +4,14 @@
  */
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { FollowActions, FollowLog, ListActions, type ListActionsQuery, ListLiveFailures } from "../documents.js";
+import {
+  FollowActions,
+  FollowLog,
+  ListActions,
+  type ListActionsQuery,
+  ListLiveFailures,
+  type ListLiveFailuresQuery,
+} from "../documents.js";
 import { isFailed } from "../runs/log-entry.js";
 import type { Api } from "../shared/api.js";
 import type { ActionChange, ActionList, ActionSummary, LogEntry, PublishedCopy } from "../shared/model.js";
@@ -98,36 +105,31 @@ function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => voi
 }
 
 /** Returns the IDs of live versions whose last run has failed, from the newest failures of the app. A finished run updates them. */
-function useLiveFailures(api: Api, appId: number | null, list: ActionList | null) {
-  const [failures, setFailures] = useState<ReadonlyMap<number, string>>(new Map());
-  const isLoaded = list !== null;
-  useEffect(() => {
-    // Read after the list, because the page waits for the list.
-    if (appId === null || !isLoaded) return;
-    let isOver = false;
-    api.ask(ListLiveFailures, { appId }).then(
-      ({ failures: { runs } }) => {
-        // The entries are sorted newest first, so the newest entry of each action is set last.
-        const ends = runs.toReversed().map(({ actionId, finishedAt }) => [actionId, finishedAt ?? ""] as const);
-        if (!isOver) setFailures((old) => new Map([...ends, ...old]));
-      },
-      // If the failures cannot be read, the list shows none.
-      () => undefined,
-    );
-    return () => {
-      isOver = true;
-      setFailures(new Map());
-    };
-  }, [api, appId, isLoaded]);
-  const onEnd = useCallback((entry: LogEntry) => {
-    setFailures((old) => new Map(old).set(entry.taskId, isFailed(entry) ? entry.createdAt : ""));
-  }, []);
+function useLiveFailures(appId: number | null, list: ActionList | null) {
+  // Read after the list, because the page waits for the list.
+  const query = queryOf(ListLiveFailures, { appId: appId ?? 0 });
+  const { value } = useResource({ ...query, enabled: list !== null, refetchOnWindowFocus: false });
+  const client = useQueryClient();
+  const onEnd = useCallback(
+    (entry: LogEntry) => {
+      const { taskId: actionId, createdAt: finishedAt } = entry;
+      client.setQueriesData<ListLiveFailuresQuery>({ queryKey: [ListLiveFailures] }, (old) => {
+        if (!old) return old;
+        const others = old.failures.runs.filter((run) => run.actionId !== actionId);
+        return { failures: { runs: isFailed(entry) ? [{ actionId, finishedAt }, ...others] : others } };
+      });
+    },
+    [client],
+  );
   const failing = useMemo(() => {
     const copies = list?.published ?? [];
+    // The runs are sorted newest first, so the newest run of each action is set last.
+    const runs = value?.failures.runs.toReversed() ?? [];
+    const failures = new Map(runs.map(({ actionId, finishedAt }) => [actionId, finishedAt ?? ""]));
     const isFailing = ({ id, lastRunAt }: PublishedCopy) =>
       lastRunAt !== null && (failures.get(id) ?? "") !== "" && Date.parse(failures.get(id)!) >= Date.parse(lastRunAt);
     return new Set(copies.filter(isFailing).map(({ masterId }) => masterId));
-  }, [failures, list]);
+  }, [value, list]);
   return { failing, onEnd };
 }
 
@@ -142,7 +144,7 @@ export function useActions(api: Api, appId: number | null): Actions {
     return { actions, published, total: pagination.total };
   }, [value]);
 
-  const { failing, onEnd } = useLiveFailures(api, appId, list);
+  const { failing, onEnd } = useLiveFailures(appId, list);
   const onEntry = useCallback(
     (entry: LogEntry) => {
       const { taskId, createdAt } = entry;

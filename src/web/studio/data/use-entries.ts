@@ -1,9 +1,10 @@
 /** The entries of one data source as a grid needs them: how many there are, and those in sight, page by page. Draws nothing. */
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useMemo, useRef, useState } from "react";
 import { DeleteEntry, FindEntries, FollowEntries, InsertEntry, UpdateEntry } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { Entry } from "../shared/model.js";
-import { useRefresh } from "../shared/use-refresh.js";
+import { useReloadAfter } from "../shared/use-reload-after.js";
+import { useResource } from "../shared/use-resource.js";
 
 const PAGE = 200;
 /** What one scrolls past in haste is not asked for: so many pages are at a time, and then those that are in sight by then. */
@@ -152,29 +153,21 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
   }, [api, appId, shape]);
   shown.current = pages;
 
-  const refresh = useCallback(() => shown.current?.reload(), []);
-  useRefresh(api, refresh);
-  useEffect(() => {
-    let due: ReturnType<typeof setTimeout> | undefined;
-    const end = api.follow(
-      FollowEntries,
-      { appId, id: String(id) },
-      {
-        next() {
-          // A hidden page is read when it is visible again.
-          if (document.visibilityState !== "visible") return;
-          due ??= setTimeout(() => {
-            due = undefined;
-            void refresh();
-          }, GATHER_MS);
-        },
-      },
-    );
-    return () => {
-      clearTimeout(due);
-      end();
-    };
-  }, [api, appId, id, refresh]);
+  // The cache holds no pages. Its query decides when they are read again.
+  const { reload } = useResource({
+    queryKey: ["entries", appId, id],
+    async queryFn() {
+      await shown.current?.reload();
+      return null;
+    },
+    initialData: null,
+    refetchOnMount: false,
+  });
+  const subscribe = useCallback(
+    (next: () => void) => api.follow(FollowEntries, { appId, id: String(id) }, { next }),
+    [api, appId, id],
+  );
+  useReloadAfter(subscribe, reload, GATHER_MS);
 
   const write = useCallback(
     async (written: Promise<unknown>) => {

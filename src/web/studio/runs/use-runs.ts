@@ -4,14 +4,16 @@ import type { Tail } from "../actions/use-actions.js";
 import { CancelRun, FindRuns, type FindRunsQueryVariables } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { RunRow } from "../shared/model.js";
+import { useReloadAfter } from "../shared/use-reload-after.js";
+import { useResource } from "../shared/use-resource.js";
 
 const PAGE = 100;
-/** Runs that end together are asked for once. */
+/** Runs that end together cause one read. */
 const GATHER_MS = 400;
 /** Interval of reading while runs are queued or running. */
-const LOOK_MS = 3_000;
+const REFRESH_WAITING_MS = 3_000;
 /** Interval of reading otherwise: the service sends no notice of a run that starts. A search reads many runs, and is not repeated. */
-const IDLE_MS = 5_000;
+const REFRESH_MS = 5_000;
 /** A search that finds nothing in so many pages stops, and goes on when it is asked to. */
 const EMPTY_PAGES = 10;
 
@@ -122,29 +124,20 @@ export function useRuns({
     }
   }, [page]);
 
-  const { live, onEntry } = tail;
-  useEffect(() => {
-    let due: ReturnType<typeof setTimeout> | undefined;
-    const end = onEntry(() => {
-      due ??= setTimeout(() => {
-        due = undefined;
-        void refresh();
-      }, GATHER_MS);
-    });
-    return () => {
-      clearTimeout(due);
-      end();
-    };
-  }, [onEntry, refresh]);
-  // Again when the connection comes back: something may have been missed.
-  useEffect(() => void (live && refresh()), [live, refresh]);
   const isWaiting = runs?.some(isUnfinished) ?? false;
   const isSearch = filter.search !== null;
-  useEffect(() => {
-    if (!isWaiting && isSearch) return;
-    const timer = setInterval(() => document.hidden || void refresh(), isWaiting ? LOOK_MS : IDLE_MS);
-    return () => clearInterval(timer);
-  }, [isWaiting, isSearch, refresh]);
+  // The cache holds no runs. Its query decides when the newest are read again.
+  const { reload } = useResource({
+    queryKey: ["runs", appId, key],
+    async queryFn() {
+      await refresh();
+      return null;
+    },
+    initialData: null,
+    refetchOnMount: false,
+    refetchInterval: isWaiting ? REFRESH_WAITING_MS : !isSearch && REFRESH_MS,
+  });
+  useReloadAfter(tail.onEntry, reload, GATHER_MS);
 
   const loadMore = useCallback(() => {
     if (next !== null) void load(next, turn.current);
