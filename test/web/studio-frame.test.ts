@@ -1,6 +1,6 @@
 /** Tests behaviour that all pages of Studio share: keyboard, focus, Back, title, command palette, and the notice of a lost connection. */
 import { expect } from "chai";
-import type { Browser, BrowserContext, HTTPRequest, Page } from "puppeteer";
+import type { Browser, HTTPRequest, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -315,7 +315,6 @@ describe("the frame of Studio", () => {
   });
 
   describe("data that was read before", () => {
-    let context: BrowserContext;
     let tab: Page;
     let other: StudioPage;
     /** Reads of tokens that wait while `isHolding`. */
@@ -323,8 +322,8 @@ describe("the frame of Studio", () => {
     let isHolding = false;
 
     before(async () => {
-      context = await browser.createBrowserContext();
-      tab = await context.newPage();
+      // With cookies of its own: it signs out.
+      tab = await (await browser.createBrowserContext()).newPage();
       other = studioPage(tab);
       tab.on("request", (request) => {
         if (isHolding && request.postData()?.includes("query ListTokens")) held.push(request);
