@@ -380,7 +380,7 @@ describe("the frame of Studio", () => {
     });
 
     it("is not shown for another app, nor after signing out", async () => {
-      const { body } = await service.rest("POST", "/v1/apps", { as: "admin", body: { name: "Second app" } });
+      const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "Second app" } });
       await tab.reload();
       await shows("first");
       await openHeld(body.app.id);
