@@ -1,7 +1,11 @@
 /** Tests the OpenAPI document: it is valid, complete, consistent with the responses, and sufficient to generate a client. */
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { expect } from "chai";
+import { pino } from "pino";
 import { ROUTES } from "../../src/api/rest/routes.js";
+import { createApi } from "../../src/api/server.js";
+import { NO_TRACING } from "../../src/operations/watch/tracing.js";
+import { readPage } from "../docs/pages.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { addressOf, type KnownIds, requestsInOrder, storeId } from "./shown-requests.js";
 
@@ -99,6 +103,33 @@ describe("the OpenAPI document", function () {
     );
     expect(new Set(ids).size).to.equal(ids.length);
     expect(ids).to.include.members(["createAction", "runActionWithResult", "setSettings", "alertRules", "sendEmail"]);
+  });
+
+  it("is in the reference together with every other route of the service", async () => {
+    const parts = { resolvers: {}, credentials: {}, sessions: {}, measures: {}, tracing: NO_TRACING };
+    const urls = { baseUrl: "http://127.0.0.1", publicUrl: null, runtimeUrl: null };
+    const api = await createApi({ ...parts, ...urls, log: pino({ level: "silent" }) } as never);
+    await api.stop();
+    const page = readPage("docs/reference/rest-routes.md");
+    const shapeOf = (path: string) => path.replaceAll(/:\w+|\{\w+\}/g, "{}");
+    const rows = page
+      .slice(page.indexOf("## Other routes"))
+      .split("\n")
+      .filter((line) => line.startsWith("| `"));
+    const named = rows
+      .flatMap((row) => [...row.split(" | ")[0]!.matchAll(/`(?:[A-Z]+ )?([^`]+)`/g)])
+      .map(([, path]) => shapeOf(path!));
+    const shown = new Set([...page.matchAll(/^### (\S+ \S+)$/gm)].map(([, route]) => shapeOf(route!)));
+    const isNamed = (path: string) =>
+      named.some((one) => (one.endsWith("/*") ? `${path}/`.startsWith(one.slice(0, -1)) : path === one));
+    // Files of the documentation that the site of the documentation links.
+    const isFile = (path: string) => /^\/(?:[A-Z]+\.md|LICENSE|docs\.md)$/.test(path);
+    const missing = api.addresses
+      .map(({ method, path }) => ({ method, path: shapeOf(path) }))
+      .filter(({ method, path }) => method !== "HEAD" && path !== "*" && !isFile(path))
+      .filter(({ method, path }) => !shown.has(`${method} ${path}`) && !isNamed(path));
+    expect(missing).to.deep.equal([]);
+    expect(rows.length).to.be.above(20);
   });
 
   it("describes what a route accepts: parameters, a body of the GraphQL type, the precondition", () => {

@@ -86,8 +86,27 @@ const OTHERS: readonly (readonly [route: string, meaning: string, page: string])
   ["POST /v1/apps/{appId}/communicate/events", "Receives delivery reports", "messages.md"],
   ["POST /v1/apps/{appId}/git/webhook", "Receives pushes of a git server", "git.md"],
   ["GET /schemas/manifest.json", "Returns the JSON Schema of the manifest", "manifest.md"],
-  ["/h/{appId}/{path}", "Runs an HTTP trigger, with its method", "http-triggers.md"],
-  ["POST /mcp", "Calls a tool", "agents.md"],
+  ["/h/{appId}/*", "Runs an HTTP trigger, with its method", "http-triggers.md"],
+  ["POST /mcp", "Calls a tool; other methods get 405", "agents.md"],
+  ["/graphql", "Runs a GraphQL operation; also as a websocket", "api.md#graphql-over-http"],
+  [
+    "/v1/session",
+    "Signs a browser in to Studio by a token; GET reads the session, DELETE ends it",
+    "api.md#credentials",
+  ],
+  ["/v1/auth/oidc/{provider}/*", "Signs a person in at an OpenID provider", "../operate/people.md"],
+  ["/oauth/*", "Gives programs access by OAuth 2.1", "agents.md#sign-in-without-a-token"],
+  ["GET /.well-known/*", "Describes the OAuth server and the address of `/mcp`", "agents.md#sign-in-without-a-token"],
+  ["GET /v1/openapi.json", "Returns this reference for programs", "api.md"],
+  ["GET /apps/{id}, GET /apps/{id}/viewer", "Return the live app and the viewer of drafts", "pages.md"],
+  ["GET /client/*, GET /assets/*", "Return the client library, scripts of packages, and files of Studio", "pages.md"],
+  ["GET /, GET /studio/*", "Return Studio", "../start/studio.md"],
+  [
+    "GET /docs/*, GET /llms.txt, GET /llms-full.txt",
+    "Return this documentation",
+    "agents.md#read-the-documentation-as-text",
+  ],
+  ["GET /health/live, GET /health/ready, GET /metrics", "Return the state of the process", "../operate/operating.md"],
 ];
 
 const SCALARS: Record<string, unknown> = { integer: 1, number: 1, boolean: true, string: "text", null: null };
@@ -203,8 +222,11 @@ export async function restRoutesPage(
   });
   const others = table(
     ["route", "what it does", "page"],
-    OTHERS.map(([route, meaning, target]) => [code(route), meaning, `[${target.split(".")[0]}](${target})`]),
+    OTHERS.map(([route, meaning, target]) => {
+      const [file = ""] = target.split(".md");
+      return [route.split(", ").map(code).join(", "), meaning, `[${file.split("/").at(-1)}](${target})`];
+    }),
   );
-  sections.push(`## other formats\n\n${others}`);
+  sections.push(`## Other routes\n\nEach GET route also answers HEAD.\n\n${others}`);
   return page("REST routes", `${lead}\n\n${CALLERS_NOTE}`, "the route table and `/v1/openapi.json`", sections);
 }
