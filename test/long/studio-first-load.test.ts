@@ -57,7 +57,7 @@ describe("Studio on a slow connection", () => {
     expect(ms).to.be.below(USABLE_MS);
   });
 
-  it("shows Home within 1.5 s, and lists and editable code within 2.5 s", async () => {
+  it("shows Home within 1.5 s; lists, code that can be changed and its Run within 2.5 s", async () => {
     const page = await browser.newPage();
     await page.goto(`${service.url}/studio`);
     await studioPage(page).signIn(service.tokens.editor);
@@ -68,12 +68,14 @@ describe("Studio on a slow connection", () => {
       [".action-list .action", "#/actions", LIST_MS],
       [".runs-filters", "#/runs", LIST_MS],
       [".plain-code:enabled", action, LIST_MS],
+      [".payload .primary:enabled", action, LIST_MS],
     ] as const) {
       const ms = await timed(usable, place);
       console.log(`    ${usable} after ${Math.round(ms)} ms`);
       expect(ms, usable).to.be.below(bound);
     }
-    // Until then, a plain text field is the editor. test/web/studio-load.test.ts checks its size.
+    // Until then, a person changes, saves and runs the code as plain text. test/web/studio-load.test.ts checks that Monaco continues with
+    // the same text at the same place, and the size of Monaco's files, which is 3 of these seconds.
     console.log(`    Monaco after ${Math.round(await timed(".code-editor .view-line .mtk6", action))} ms`);
   });
 });

@@ -95,11 +95,16 @@ describe("the first load of Studio", () => {
 
   const editorHasFocus = 'document.activeElement.closest(".code-editor") !== null';
 
-  it("shows code as text that can be changed until the editor is loaded, which continues at the same place", async () => {
-    const { fresh, release } = await openWithoutEditor("plain");
+  it("shows code as text that can be changed, saved and run until the editor is loaded, which continues at the same place", async () => {
+    const { fresh, path, release } = await openWithoutEditor("plain");
     await fresh.evaluate("document.activeElement.setSelectionRange(26, 26)");
     await fresh.keyboard.type(" return 1;");
-    expect(await fresh.$eval(".plain-code", ({ value }) => value)).to.equal("async function execute() { return 1;}");
+    const code = "async function execute() { return 1;}";
+    expect(await fresh.$eval(".plain-code", ({ value }) => value)).to.equal(code);
+    await studioPage(fresh).run();
+    await fresh.waitForSelector('.outcome a[href*="/runs/"]');
+    expect((await service.rest("GET", path)).body.action.code).to.equal(code);
+    await fresh.focus(".plain-code");
     await release();
     await fresh.waitForSelector(".code-editor .view-line");
     await fresh.waitForFunction(editorHasFocus);
