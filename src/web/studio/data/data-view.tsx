@@ -157,7 +157,9 @@ function NewSource({
         <button type="button" disabled={name.trim() === ""} onClick={() => void empty()}>
           Create empty
         </button>
-        <span className="hint">{name.trim() === "" ? "or, once it has a name, from a file." : "or from a file:"}</span>
+        <span className="hint">
+          {name.trim() === "" ? "With a name, you can also create it from a file." : "or from a file:"}
+        </span>
       </p>
       {name.trim() !== "" && <DataImport action="Make it from this file" mayAppend={false} take={take} />}
     </section>
@@ -189,11 +191,14 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
         <p className="fault" role="alert">
           {fault}
         </p>
-        <Changes>
-          <button type="button" className="primary" onClick={() => open(null)}>
-            New
-          </button>
-        </Changes>
+        <div className="row list-head">
+          <h2 className="grow">Data sources</h2>
+          <Changes>
+            <button type="button" className="primary" onClick={() => open(null)}>
+              New
+            </button>
+          </Changes>
+        </div>
         <ul>
           {sources?.map(({ id, name }) => (
             <li key={id}>
@@ -208,7 +213,9 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
             </li>
           ))}
         </ul>
-        {sources?.length === 0 && <p className="hint empty">None yet{isEditor && ": make the first one here"}.</p>}
+        {sources?.length === 0 && (
+          <p className="hint empty">No data sources yet{isEditor && ". Create the first one here"}.</p>
+        )}
       </nav>
       {chosen ? (
         <Source

@@ -118,7 +118,7 @@ function Empty({ search }: { search: string }) {
     <div className="welcome">
       <h2>{search ? "Nothing has that name" : "Nothing here yet"}</h2>
       {!search && isEditor && (
-        <p>Drop files here, or choose Upload. The place and the camera are taken out of pictures.</p>
+        <p>Drop files here, or choose Upload. The service removes place and camera data from pictures.</p>
       )}
     </div>
   );
