@@ -1,4 +1,4 @@
-/** Draft of an alert with a text for each field, and the input of the service. Pure. */
+/** Draft of an alert with a text for each field, and its conversion to the service's input. Pure functions. */
 import type { Alert, AlertInput } from "../shared/model.js";
 
 export type AlertCondition = Alert["condition"];
@@ -7,13 +7,13 @@ export type AlertChannel = Alert["channel"];
 export interface AlertDraft {
   name: string;
   condition: AlertCondition;
-  /** "": the whole app. */
+  /** ID of the action, or "" to watch the whole app. */
   actionId: string;
   failures: string;
   of: string;
   minutes: string;
   channel: AlertChannel;
-  /** Addresses, separated by commas. */
+  /** Recipients' addresses, separated by commas. */
   to: string;
   setting: string;
   enabled: boolean;
@@ -56,7 +56,7 @@ export function alertInputOf(draft: AlertDraft): AlertInput {
   return { name, condition, channel, enabled, actionId, ...numbers, ...where };
 }
 
-/** Condition of the alert in words. */
+/** Returns the condition of the alert as a sentence. */
 export function gistOf({ condition, failures, of, minutes }: Alert): string {
   switch (condition) {
     case "failed":

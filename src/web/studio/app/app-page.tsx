@@ -1,4 +1,4 @@
-/** What belongs to the app itself, one part after the other by its address: `#/1/app/tokens`. */
+/** Page of the app itself. The URL selects one of its parts, such as `#/1/app/tokens`. */
 import { type ComponentType, type FormEvent, useState } from "react";
 import { APP_SENTENCE } from "../actions/access-text.js";
 import { OriginsForm } from "../actions/origins-form.js";

@@ -1,4 +1,4 @@
-/** All apps that one may edit, with their state; and for administrators, making one. */
+/** Page of all apps that the person may edit, with their states. Administrators can create an app here. */
 import { type FormEvent, useState } from "react";
 import { CreateOrganization } from "../documents.js";
 import { asApiError } from "../shared/api.js";
@@ -7,7 +7,7 @@ import { hrefOf } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
 import { NewApp } from "./new-app.js";
 
-/** Organizations of the person, each with the page of its people. */
+/** Organizations of the person, with links to the pages of their people. */
 function Organizations({ api, appId, organizations, isAdmin, reloadRoles }: PageProps) {
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string | null>(null);

@@ -5,7 +5,7 @@ import type { ManifestPlan } from "../shared/model.js";
 const VERBS = ["created", "changed", "removed"] as const;
 export type PlanVerb = (typeof VERBS)[number];
 
-/** Kinds of parts, for people. */
+/** Names of the kinds of parts, as shown to people. */
 const KINDS: Record<string, string> = {
   app: "app",
   setting: "setting",
@@ -20,7 +20,7 @@ export type PlanItem = ManifestPlan["created"][number];
 interface PlanListProps {
   plan: ManifestPlan;
   label: string;
-  /** Shown at the end of an item. */
+  /** Content at the end of an item. */
   more?: (item: PlanItem, verb: PlanVerb) => ReactNode;
 }
 

@@ -1,4 +1,4 @@
-/** Making an app, by its name; for administrators. */
+/** Form with which administrators create an app. */
 import { type FormEvent, useState } from "react";
 import { CreateApp } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";

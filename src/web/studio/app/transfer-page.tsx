@@ -12,7 +12,7 @@ interface Fault {
   error: string;
 }
 
-/** A document with its plan, and the state of the app that it was planned for. */
+/** Document that a person wants to import, its plan, and the state of the app for which the plan was made. */
 interface Chosen {
   text: string;
   plan: ManifestPlan;
@@ -22,7 +22,7 @@ interface Chosen {
 
 const FAULTS_SHOWN = 50;
 
-/** Sends the document as it is: over GraphQL it could have 1 MB only. @throws ApiError with the faults in its message */
+/** Sends the document by REST, because GraphQL requests are limited to 1 MB. @throws ApiError whose message lists the faults */
 async function send(appId: number, text: string, { tag, isPlan }: { tag?: string; isPlan: boolean }): Promise<Chosen> {
   const address = serviceAddress(`/v1/apps/${appId}/manifest${isPlan ? "?plan=true" : ""}`);
   const headers = { "content-type": "application/json", ...(tag !== undefined && { "if-match": tag }) };

@@ -1,4 +1,4 @@
-/** Form of access rules: one card per rule, and templates for common cases. The same value is shown as JSON by definition-field.tsx. */
+/** Form for access rules: one card per rule, and templates for common cases. definition-field.tsx also shows the value as JSON. */
 import {
   ofUser,
   ownerColumn,
@@ -19,7 +19,7 @@ interface PartProps {
   put: (part: Partial<RuleDraft>) => void;
 }
 
-/** The rule with some fields changed. Fields that are set to undefined are removed. */
+/** Returns the rule with some fields changed. Removes fields that are set to undefined. */
 const changedRule = (rule: RuleDraft, part: Partial<RuleDraft>): RuleDraft =>
   Object.fromEntries(
     Object.entries({ ...rule, ...part }).filter(([, value]) => value !== undefined),
@@ -150,7 +150,7 @@ export function AccessRulesForm(form: Form) {
         <p className="hint">No rules: pages can neither read nor write. Editors and server actions always can.</p>
       )}
       {value.map((_, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a rule is named by its position, which decides what it does
+        // biome-ignore lint/suspicious/noArrayIndexKey: rules are identified by their position, which affects their meaning
         <Rule key={index} {...form} index={index} />
       ))}
       <label className="field">

@@ -1,4 +1,4 @@
-/** Templates of access rules and the words for a rule. Pure; the form and its menu use them. */
+/** Templates of access rules, and the description of a rule in words. Pure functions. */
 import type { ColumnTests } from "../../../rules/caller-rules.js";
 import { isScalar, type Scalar, scalarOf, type TypedValue, typedValueOf } from "../shared/typed-value.js";
 
@@ -9,7 +9,7 @@ export const VERBS = [
   ["delete", "Delete"],
 ] as const;
 
-/** Rule as it is edited. It keeps fields that the form does not show. */
+/** Rule as the form edits it. It keeps fields that the form does not show. */
 export interface RuleDraft {
   type: string[];
   allow: "all" | "loggedIn" | { user: ColumnTests };
@@ -21,11 +21,11 @@ export interface RuleDraft {
 
 export interface Template {
   label: string;
-  /** @param column the column that names the owner of an entry */
+  /** @param column column that contains the owner of an entry */
   make(column: string): RuleDraft[];
 }
 
-/** The user's own column in a value. */
+/** Placeholder in a value for a column of the signed-in user. */
 export const ofUser = (column: string): string => `{{user.${/^[\w-]+$/.test(column) ? column : `[${column}]`}}}`;
 
 const own = (column: string): ColumnTests => ({ [column]: { equals: ofUser(column) } });
@@ -54,11 +54,11 @@ export const TEMPLATES: readonly Template[] = [
 
 const COMMON_OWNERS = ["Email", "email", "UserId", "userId", "Owner", "owner"];
 
-/** Column that most likely names the owner of an entry. */
+/** Returns the column that most likely contains the owner of an entry. */
 export const ownerColumn = (columns: readonly string[]): string =>
   COMMON_OWNERS.find((name) => columns.includes(name)) ?? columns[0] ?? "Email";
 
-/** One test of a column, as a row of the form. */
+/** Test of a column, as a row of the form. */
 export interface TestRow extends TypedValue {
   column: string;
   test: "equals" | "notequals" | "contains";
@@ -116,7 +116,7 @@ function requiredWords({ require = [] }: RuleDraft): string {
   return parts.filter(Boolean).join(", ");
 }
 
-/** The rule as a sentence. */
+/** Returns the rule as a sentence. */
 export function ruleWords(rule: RuleDraft): string {
   const verbs = VERBS.filter(([verb]) => rule.type.includes(verb)).map(([, label]) => label.toLowerCase());
   const does = verbs.length === VERBS.length ? "do everything" : verbs.join(", ") || "do nothing";
@@ -133,7 +133,7 @@ const isTests = (value: unknown): boolean =>
 const isNames = (value: unknown): boolean =>
   value === undefined || (Array.isArray(value) && value.every((one) => typeof one === "string"));
 
-/** True if the form can show the value without loss. */
+/** True if the form can show the value without losing parts of it. */
 export function isRuleList(value: unknown): value is RuleDraft[] {
   if (!Array.isArray(value)) return false;
   return value.every((rule: Partial<RuleDraft> | null) => {

@@ -1,4 +1,4 @@
-/** Import of a file into a data source: shows the first rows, the delimiter and the types of the columns before the file is sent. */
+/** Form that imports a file into a data source. It shows the first rows, the delimiter and the column types before the file is sent. */
 import { useRef, useState } from "react";
 import type { CellType } from "../../../rules/csv-types.js";
 import { serviceAddress } from "../../service-address.js";
@@ -15,13 +15,13 @@ const DELIMITERS: readonly (readonly [string, string])[] = [
 export const delimiterName = (delimiter: string): string =>
   DELIMITERS.find(([character]) => character === delimiter)?.[1] ?? `"${delimiter}"`;
 
-/** A file with what the person chose for it. */
+/** File to import, with the person's choices for it. */
 export interface ChosenFile {
   file: File;
   append: boolean;
-  /** Of a CSV; null: the service detects it. */
+  /** Delimiter of a CSV; null if the service detects it. */
   delimiter: string | null;
-  /** Of the columns of a CSV. */
+  /** Types of the columns of a CSV. */
   types: ColumnTypes;
 }
 
@@ -37,7 +37,7 @@ export async function sendFile(appId: number, id: number, chosen: ChosenFile): P
   form.append("file", chosen.file);
   const query = new URLSearchParams({ append: String(chosen.append) });
   if (chosen.delimiter !== null) query.set("delimiter", chosen.delimiter);
-  // A column without a type is text.
+  // A column without a chosen type is text.
   const types = Object.entries(chosen.types).filter(([, type]) => type !== "text");
   if (types.length > 0) query.set("types", JSON.stringify(Object.fromEntries(types)));
   const path = `/v1/apps/${appId}/data-sources/${id}/import?${query}`;
@@ -76,7 +76,7 @@ interface SuggestionProps {
   apply: (types: ColumnTypes) => void;
 }
 
-/** Offers the types that the columns seem to have. Nothing is converted before the person applies them. */
+/** Suggests types for the columns. Nothing is converted unless the person applies them. */
 function SuggestedTypes({ types, suggested, apply }: SuggestionProps) {
   const others = Object.entries(suggested).filter(([column, type]) => types[column] !== type);
   if (others.length === 0) return null;
@@ -91,13 +91,13 @@ function SuggestedTypes({ types, suggested, apply }: SuggestionProps) {
 }
 
 interface DataImportProps {
-  /** Text of the button. */
+  /** Label of the button. */
   action: string;
-  /** True if existing entries can stay. */
+  /** True if the import can keep existing entries. */
   mayAppend: boolean;
-  /** Reads the types of the columns that exist. */
+  /** Reads the types of the existing columns. */
   readTypes?: () => Promise<ColumnTypes>;
-  /** Sends the file; resolves to the text that is shown afterwards. */
+  /** Sends the file. Resolves to a message that is shown afterwards. */
   take: (chosen: ChosenFile) => Promise<string>;
 }
 
@@ -111,7 +111,7 @@ export function DataImport({ action, mayAppend, readTypes, take }: DataImportPro
   const [outcome, setOutcome] = useState<{ text: string; failed: boolean } | null>(null);
   const [busy, setBusy] = useState(false);
   const [isReading, setReading] = useState(false);
-  /** Number of the last choice: what was read for an earlier one is dropped. */
+  /** Number of the last chosen file. Results for an earlier file are ignored. */
   const latest = useRef(0);
 
   const willAppend = mayAppend && append;
@@ -131,9 +131,9 @@ export function DataImport({ action, mayAppend, readTypes, take }: DataImportPro
     setDelimiter(separator);
     setOutcome(null);
     setChanged({});
-    // Without them, the suggested types are those of the file.
+    // If they cannot be read, the types are suggested by the file only.
     const known = (chosen && (await readTypes?.().catch(() => null))) ?? {};
-    // The service names the fault of a file that cannot be read.
+    // If the file cannot be read, the service reports the fault when it is sent.
     const next = chosen && (await previewOf(chosen, separator).catch(() => null));
     if (choice !== latest.current) return;
     setExisting(known);

@@ -1,4 +1,4 @@
-/** One part of a data source's definition, as a form or as JSON. Both show the same value, and one button saves it. */
+/** Editor for one part of a data source's definition, as a form or as JSON. Both edit the same value, which one button saves. */
 import { type ReactNode, useCallback, useEffect, useId, useState } from "react";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
@@ -12,7 +12,7 @@ import { CountFaults } from "./use-rows.js";
 interface Part {
   label: string;
   hint: string;
-  /** The form, or null if it cannot show this value without loss. */
+  /** Renders the form. Returns null if the form cannot show the value without losing parts of it. */
   form(
     value: unknown,
     rest: Omit<ListFormProps<never>, "value" | "change"> & { change(value: unknown[]): void },
@@ -47,7 +47,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Index of the item that an error message names first, or null. */
+/** Returns the index of the first item that an error message names, or null. */
 function itemOf(field: PartName, message: string | null): number | null {
   const start = `${field}[`;
   if (!message?.startsWith(start)) return null;
@@ -108,7 +108,7 @@ interface DefinitionFieldProps {
   field: PartName;
   stored: unknown;
   columns: readonly string[];
-  /** @returns the service's message if it refused the value */
+  /** @returns the service's error message, or null if the value was saved */
   save: (value: unknown) => Promise<string | null>;
   onDirty: (field: string, isDirty: boolean) => void;
   below?: ((text: string) => ReactNode) | undefined;
@@ -120,12 +120,12 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
   const { draft: text, isDirty, isChangedElsewhere } = fieldDraft;
   const [isJson, setJson] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
-  // The draft does not have rows with a fault: a save would store the earlier ones.
+  // Rows with a fault are not part of the draft, so a save would store their earlier values.
   const [faultyLists, setFaultyLists] = useState(0);
   const countFaults = useCallback((change: 1 | -1) => setFaultyLists((count) => count + change), []);
   const isUnsaved = isDirty || faultyLists > 0;
   useEffect(() => onDirty(field, isUnsaved), [onDirty, field, isUnsaved]);
-  // The message is about a value that was saved or refused, not about the next one.
+  // The error message is removed, because it was about the previous value.
   const setText = (next: string) => {
     setFault(null);
     fieldDraft.setDraft(next);

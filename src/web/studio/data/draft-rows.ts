@@ -1,16 +1,16 @@
-/** Rows of a form whose value is an object: each row has its own key. Pure; use-rows.ts and the tests use it. */
+/** Checks rows of forms whose value is an object with one field per row. Pure functions. */
 
-/** Operations on one column, as the form of a hook lists them. */
+/** Operations on one column, as the form for hooks lists them. */
 export type OperationsRow = [column: string, operations: string[]];
 
-/** Returns the first key that two rows have, or null. Two rows with one key would become one field of the object. */
+/** Returns the first key that two rows share, or null. Two such rows would become one field of the object. */
 export function duplicateOf(keys: readonly string[]): string | null {
   return keys.find((key, at) => keys.indexOf(key) !== at) ?? null;
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
-/** True if the form of hooks can show the value without loss. */
+/** True if the form for hooks can show the value without losing parts of it. */
 export function isHookValue(value: unknown): boolean {
   if (!Array.isArray(value)) return false;
   return value.every((hook: unknown) => {

@@ -19,7 +19,7 @@ interface EntryGridProps {
   order: EntryOrder | null;
   setOrder: (order: EntryOrder | null) => void;
   remove: (entry: Entry) => Promise<void>;
-  /** Number of entries that were added here. */
+  /** Number of entries that were added in this page. */
   inserted: number;
 }
 
@@ -58,14 +58,14 @@ function Head({ columns, order, setOrder, width, tracks }: HeadProps) {
   );
 }
 
-/** Message that another person changed the edited cell; null if it is unchanged. */
+/** Message that another person has changed the edited cell; null if nobody has. */
 function changedElsewhere({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
   const [before, now] = [shownCell(entry.data[column]), shownCell(data[column])];
   if (isSaving || updatedAt === entry.updatedAt || now === before) return null;
   return `${column} of entry ${entry.id} changed elsewhere while you edited it: it is now “${now}”.`;
 }
 
-/** Scrolls to the end after an entry was added here, also when the total arrives later. */
+/** Scrolls to the end after an entry was added in this page, even if the total arrives later. */
 function useEndInSight(inserted: number, total: number, virtual: Pick<Virtualizer<Element, Element>, "scrollToIndex">) {
   const seen = useRef({ inserted, total });
   useEffect(() => {
@@ -75,7 +75,7 @@ function useEndInSight(inserted: number, total: number, virtual: Pick<Virtualize
     if (total > seen.current.total) seen.current = { inserted, total };
   }, [inserted, total, virtual]);
   useEffect(() => {
-    // Entries of other people move nothing.
+    // Entries that other people add do not move the grid.
     if (inserted === seen.current.inserted) seen.current.total = total;
   }, [inserted, total]);
 }
@@ -88,14 +88,14 @@ export function EntryGrid({ columns, entries, order, setOrder, inserted, remove 
   const rangeExtractor = useCallback(
     (range: Range) => {
       const seen = defaultRangeExtractor(range);
-      // Who scrolls away while typing finds the cell as it was left.
+      // The typed text is kept while the cell is scrolled out of sight.
       if (typedAt === null || typedAt >= range.count || seen.includes(typedAt)) return seen;
       return [...seen, typedAt].sort((a, b) => a - b);
     },
     [typedAt],
   );
   const virtual = useVirtualizer({
-    // The cell that is edited stays when other people delete entries.
+    // The edited cell keeps its row when other people delete entries.
     count: Math.max(entries.total ?? 0, typedAt === null ? 0 : typedAt + 1),
     getScrollElement: () => box.current,
     estimateSize: () => ROW_PIXELS,

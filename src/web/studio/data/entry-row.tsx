@@ -7,7 +7,7 @@ import { mayEdit } from "../shell/rights.js";
 import { Changes, useRole } from "../shell/role.js";
 import { type CellActs, type CellEdit, type CellFault, shownCell } from "./use-cell-edit.js";
 
-/** Position of the first entry for assistive technology: the heads are row 1. */
+/** Row number of the first entry for assistive technology; the header is row 1. */
 const FIRST_ROW = 2;
 
 interface CellProps {
@@ -15,7 +15,7 @@ interface CellProps {
   text: string;
   isTyped: boolean;
   fault: string | null;
-  /** null for people who may only read. */
+  /** Functions that edit a cell; null for people who may only read. */
   begin: (() => void) | null;
   acts: CellActs;
 }
@@ -28,13 +28,13 @@ function Cell({ column, text, isTyped, fault, begin, acts }: CellProps) {
     const box = input.parentElement!;
     if (event.key === "Enter") acts.finish();
     else acts.leave();
-    // The button that stands there now.
+    // The button that replaces the input receives the focus.
     (box.firstElementChild as HTMLElement).focus();
   };
   if (isTyped) {
     return (
       <input
-        // biome-ignore lint/a11y/noAutofocus: the person has asked to type here
+        // biome-ignore lint/a11y/noAutofocus: the person has opened the cell in order to type
         autoFocus
         className="cell mono"
         aria-label={column}
@@ -60,22 +60,22 @@ function Cell({ column, text, isTyped, fault, begin, acts }: CellProps) {
 }
 
 interface RowProps {
-  /** undefined while it is read. */
+  /** The entry; undefined while it is loaded. */
   entry: Entry | undefined;
   index: number;
   columns: readonly string[];
   start: number;
   width: number;
-  /** CSS's tracks of the row. */
+  /** CSS grid tracks of the row's columns. */
   tracks: string;
-  /** null when no cell of this row is typed in. */
+  /** The edited cell; null if it is in another row. */
   edit: CellEdit | null;
   fault: CellFault | null;
   acts: CellActs;
   remove: (entry: Entry) => Promise<void>;
 }
 
-/** Drawn once, however often the grid around it is. */
+/** Memoized: a row renders only when its own props change. */
 export const EntryRow = memo(function EntryRow(props: RowProps) {
   const { entry, index, columns, start, width, tracks, edit, fault, acts, remove } = props;
   const isEditor = mayEdit(useRole());

@@ -1,4 +1,4 @@
-/** Parts that the forms of a data source share: cards in an order, columns to choose, and tests of columns. */
+/** Parts that the forms of a data source share: cards for items, column inputs, and rows with tests of columns. */
 import ArrowDown from "lucide-react/icons/arrow-down";
 import ArrowUp from "lucide-react/icons/arrow-up";
 import Plus from "lucide-react/icons/plus";
@@ -11,12 +11,12 @@ import { useRows } from "./use-rows.js";
 
 const ICON_PIXELS = 14;
 
-/** Props of a form over a value that is also shown as JSON. */
+/** Props of a form whose value can also be edited as JSON. */
 export interface ListFormProps<Item> {
   value: Item[];
   change: (value: Item[]) => void;
   columns: readonly string[];
-  /** Error message of the item at this index, or null. */
+  /** Returns the error message of the item at this index, or null. */
   faultAt: (index: number) => string | null;
 }
 
@@ -31,7 +31,7 @@ interface CardProps<Item> extends ListFormProps<Item> {
   children: ReactNode;
 }
 
-/** One item of a list with its summary, its fields and its error. */
+/** Card of one item in a list, with its summary, its fields and its error. */
 export function ItemCard<Item>({ noun, index, summary, isOff, isOrdered, children, ...list }: CardProps<Item>) {
   const { value, change, faultAt } = list;
   const name = `${noun} ${index + 1}`;
@@ -88,7 +88,7 @@ interface ChecksProps {
   choose: (chosen: string[]) => void;
 }
 
-/** Check boxes for a set of words. Chosen words that are not among the options are listed too. */
+/** Check boxes for a set of words. A chosen word that is not an option gets a check box too. */
 export function Checks({ label, options, chosen, choose }: ChecksProps) {
   const known = options.map(([value]) => value);
   const more = chosen.filter((value) => !known.includes(value)).map((value) => [value, value] as const);
@@ -122,7 +122,7 @@ interface ColumnInputProps {
   change: (value: string) => void;
 }
 
-/** Text field for a column. It suggests the columns that exist, and takes others too. */
+/** Text field for a column. It suggests existing columns and accepts other names. */
 export function ColumnInput({ label, value, columns, change }: ColumnInputProps) {
   const id = useId();
   return (
@@ -146,7 +146,7 @@ export function ColumnInput({ label, value, columns, change }: ColumnInputProps)
 
 interface TestFieldsProps {
   row: TestRow;
-  /** Number of the row, from 1. */
+  /** Number of the row, counted from 1. */
   number: number;
   columns: readonly string[];
   put: (part: Partial<TestRow>) => void;
@@ -187,9 +187,9 @@ interface TestRowsProps {
   label: string;
   rows: TestRow[];
   columns: readonly string[];
-  /** Row that "Add" appends. */
+  /** Row that the button "Add" appends. */
   fresh: TestRow;
-  /** True if the value is one object, with one field for each column and comparison. */
+  /** True if the value is an object with one field for each column and comparison. */
   isObject?: boolean;
   change: (rows: TestRow[]) => void;
 }

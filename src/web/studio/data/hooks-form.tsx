@@ -1,4 +1,4 @@
-/** Form of the hooks of a data source: changes of values, e-mails and text messages. The same value is shown as JSON by definition-field.tsx. */
+/** Form for the hooks of a data source: changes of values, e-mails and text messages. definition-field.tsx also shows the value as JSON. */
 import { useId } from "react";
 import { isHookValue, type OperationsRow } from "./draft-rows.js";
 import { Checks, ColumnInput, ItemCard, type ListFormProps } from "./form-parts.js";
@@ -6,7 +6,7 @@ import { useRows } from "./use-rows.js";
 
 type Fields = Record<string, string[]>;
 
-/** Hook as it is edited. It keeps fields that the form does not show. */
+/** Hook as the form edits it. It keeps fields that the form does not show. */
 export interface HookDraft {
   type: "operations" | "email" | "sms";
   runOn: string[];
@@ -39,7 +39,7 @@ const KINDS: Readonly<Record<HookDraft["type"], string>> = {
   sms: "Send a text message",
 };
 
-/** True if the form can show the value without loss. */
+/** True if the form can show the value without losing parts of it. */
 export const isHookList = (value: unknown): value is HookDraft[] => isHookValue(value);
 
 function Operations({ hook, columns, put }: PartProps) {
@@ -176,7 +176,7 @@ export function HooksForm(form: Form) {
     <div className="item-cards">
       {value.length === 0 && <p className="hint">No hooks: values are stored as they are written.</p>}
       {value.map((_, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a hook is named by its position
+        // biome-ignore lint/suspicious/noArrayIndexKey: hooks are identified by their position
         <Hook key={index} {...form} index={index} />
       ))}
       <label className="field">

@@ -1,8 +1,8 @@
-/** First rows of a CSV as the service would read them, with a type for each column that the person can choose. */
+/** Preview of a CSV: its first rows as the service would read them, with a type for each column that the person can change. */
 import { CsvParser, detectDelimiter, SAMPLE_CHARACTERS } from "../../../rules/csv.js";
 import { CELL_FORMS, CELL_TYPES, type CellType, cellValue, detectType } from "../../../rules/csv-types.js";
 
-/** Bytes that hold the characters from which the service detects the delimiter. */
+/** Number of bytes that contain the characters from which the service detects the delimiter. */
 const PREVIEW_BYTES = 4 * SAMPLE_CHARACTERS;
 const PREVIEW_ROWS = 5;
 
@@ -19,11 +19,11 @@ export interface Preview {
   columns: string[];
   rows: string[][];
   delimiter: string;
-  /** By the name of the column. Only suggestions: the types come from the first rows. */
+  /** Suggested type by column, detected from the first rows. */
   detected: ColumnTypes;
 }
 
-/** The first rows of a CSV as the service reads them; null for other files. */
+/** Reads the first rows of a CSV. Returns null for other files. */
 export async function previewOf(file: File, delimiter: string | null): Promise<Preview | null> {
   if (!/\.csv$/i.test(file.name) && file.type !== "text/csv") return null;
   const text = (await file.slice(0, PREVIEW_BYTES).text()).slice(0, SAMPLE_CHARACTERS);
@@ -38,7 +38,7 @@ export async function previewOf(file: File, delimiter: string | null): Promise<P
     const detected = columns.map((column, at) => [column, detectType(rows.map((row) => row[at] ?? ""))] as const);
     return { columns, rows: rows.slice(0, PREVIEW_ROWS), delimiter: used, detected: Object.fromEntries(detected) };
   } catch {
-    // The service names the faulty row when the file is sent.
+    // The service reports the wrong row when the file is sent.
     return { columns: [], rows: [], delimiter: used, detected: {} };
   }
 }
@@ -65,7 +65,7 @@ export function PreviewTable({ preview: { columns, rows }, types, choose }: Prev
         <thead>
           <tr>
             {columns.map((column, at) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: names may repeat until the service rejects them
+              // biome-ignore lint/suspicious/noArrayIndexKey: names can repeat until the service rejects them
               <th key={at} scope="col">
                 {column}
                 <select
@@ -85,10 +85,10 @@ export function PreviewTable({ preview: { columns, rows }, types, choose }: Prev
         </thead>
         <tbody>
           {rows.map((row, at) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the rows of one preview never move
+            // biome-ignore lint/suspicious/noArrayIndexKey: the rows of a preview do not move
             <tr key={at}>
               {columns.map((column, cell) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: nor do its cells
+                // biome-ignore lint/suspicious/noArrayIndexKey: the cells of a row do not move
                 <Cell key={cell} cell={row[cell] ?? ""} type={types[column]!} />
               ))}
             </tr>
@@ -99,7 +99,7 @@ export function PreviewTable({ preview: { columns, rows }, types, choose }: Prev
   );
 }
 
-/** Types of the columns that entries already have; columns without a text, a number or a boolean are left out. */
+/** Returns the types of the columns that the entries contain. Columns without a text, a number or a boolean are left out. */
 export function typesOfEntries(entries: readonly { data: unknown }[]): ColumnTypes {
   const types: Record<string, CellType> = {};
   for (const { data } of entries) {

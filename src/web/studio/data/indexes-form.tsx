@@ -1,4 +1,4 @@
-/** Form of the indexes of a data source. The same value is shown as JSON by definition-field.tsx. */
+/** Form for the indexes of a data source. definition-field.tsx also shows the value as JSON. */
 import Plus from "lucide-react/icons/plus";
 import Trash2 from "lucide-react/icons/trash-2";
 import { ColumnInput, ItemCard, type ListFormProps } from "./form-parts.js";
@@ -8,12 +8,12 @@ interface WholeIndex {
   unique?: boolean;
 }
 
-/** One column, several columns, or columns with their options. */
+/** Index as the service accepts it: one column, several columns, or columns with options. */
 export type IndexDraft = string | string[] | WholeIndex;
 
 const isNames = (value: unknown): boolean => Array.isArray(value) && value.every((one) => typeof one === "string");
 
-/** True if the form can show the value without loss. */
+/** True if the form can show the value without losing parts of it. */
 export function isIndexList(value: unknown): value is IndexDraft[] {
   if (!Array.isArray(value)) return false;
   return value.every((one: unknown) => {
@@ -27,7 +27,7 @@ function wholeOf(index: IndexDraft): WholeIndex {
   return Array.isArray(index) ? { columns: index } : index;
 }
 
-/** The shortest form of an index, which is also how the service stores it. */
+/** Returns the shortest form of an index, which is the form that the service stores. */
 function shortest(index: WholeIndex): IndexDraft {
   if (index.unique) return index;
   return index.columns.length === 1 ? index.columns[0]! : index.columns;
@@ -45,7 +45,7 @@ function Index({ index, ...form }: Form & { index: number }) {
     <ItemCard noun="Index" summary={summary} {...form} index={index}>
       <div className="row wrap">
         {columns.map((column, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a column of an index is named by its position
+          // biome-ignore lint/suspicious/noArrayIndexKey: the columns of an index are identified by their position
           <span key={at} className="row">
             <ColumnInput
               label={`Column ${at + 1}`}
@@ -83,7 +83,7 @@ export function IndexesForm(form: Form) {
     <div className="item-cards">
       {value.length === 0 && <p className="hint">No indexes: a query reads all entries.</p>}
       {value.map((_, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: an index is named by its position
+        // biome-ignore lint/suspicious/noArrayIndexKey: indexes are identified by their position
         <Index key={index} {...form} index={index} />
       ))}
       <p>

@@ -1,4 +1,4 @@
-/** A column's name for a grid of entries. The column is the service's once a cell of it is written. */
+/** Form that adds a column to the grid of entries. The service stores the column when a person writes a cell of it. */
 import { type FormEvent, useState } from "react";
 
 interface NewColumnProps {
@@ -24,7 +24,7 @@ export function NewColumn({ columns, add }: NewColumnProps) {
   return (
     <form className="row" onSubmit={submit} onKeyDown={(event) => event.key === "Escape" && setName(null)}>
       <input
-        // biome-ignore lint/a11y/noAutofocus: the button that was pressed has become this field
+        // biome-ignore lint/a11y/noAutofocus: this field replaces the button that the person has pressed
         autoFocus
         aria-label="Name of the new column"
         aria-invalid={isTaken}

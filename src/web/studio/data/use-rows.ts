@@ -1,18 +1,18 @@
-/** Rows of a form while they are edited. Rows with a fault, such as two equal keys, are shown with a message and are not written. */
+/** Hook for rows of a form. Rows with a fault, such as two equal keys, are shown with a message and are not part of the form's value. */
 import { createContext, useContext, useEffect, useState } from "react";
 import { duplicateOf } from "./draft-rows.js";
 
-/** Adds to the number of row lists with a fault. The form around them saves nothing until it is 0. */
+/** Changes the number of row lists that contain a fault. The form saves only when it is 0. */
 export const CountFaults = createContext<(change: 1 | -1) => void>(() => undefined);
 
 interface RowsOptions<Row> {
-  /** Rows of the value. */
+  /** Rows that the value contains. */
   rows: Row[];
-  /** Key of a row in the value; null if rows may be equal. */
+  /** Returns the key of a row in the value; null if rows may be equal. */
   keyOf: ((row: Row) => string) | null;
-  /** Message about rows that cannot be written, or null. */
+  /** Returns a message about rows that cannot be written, or null. */
   check?: (rows: Row[]) => string | null;
-  /** Rows of the value after `write`, to find out if something else has changed it since. */
+  /** Reads the rows of the value after `write`, to detect changes from elsewhere. */
   read: (rows: Row[]) => Row[];
   write: (rows: Row[]) => void;
 }

@@ -1,4 +1,4 @@
-/** Side panel with pages of the documentation, beside the page that they explain. Loaded when it is first opened. */
+/** Side panel with pages of the documentation, beside the page that they explain. It is loaded when a person first opens it. */
 import * as Dialog from "@radix-ui/react-dialog";
 import ExternalLink from "lucide-react/icons/external-link";
 import X from "lucide-react/icons/x";
@@ -21,7 +21,7 @@ function Content({ page, hash, open }: ContentProps) {
   useEffect(() => {
     box.current?.replaceChildren(...page.nodes);
   }, [page]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each page shows its section
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each page scrolls to its section
   useEffect(() => {
     const section = hash === "" ? null : box.current?.querySelector(`[id="${CSS.escape(hash.slice(1))}"]`);
     if (section) section.scrollIntoView();
@@ -79,14 +79,14 @@ function usePage(path: string, appId: number) {
 }
 
 interface DocsPanelProps {
-  /** Path of a page, with its section. */
+  /** Path of a page, with its section as the fragment. */
   address: string;
   appId: number;
   open: (address: string) => void;
   close: () => void;
 }
 
-/** Returns the focus to what opened the panel: a panel without a modal dialog does not do so. */
+/** Returns the focus to the element that opened the panel, because the dialog library does this for modal dialogs only. */
 function useFocusBack(): void {
   const [before] = useState(() => document.activeElement);
   useEffect(() => {
@@ -121,7 +121,7 @@ export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
             event.preventDefault();
             (event.currentTarget as HTMLElement).querySelector<HTMLElement>(".docs-body")?.focus();
           }}
-          // The page beside it is used while the panel is open.
+          // The person can use the page beside the panel.
           onInteractOutside={(event) => event.preventDefault()}
         >
           <div className="docs-head">

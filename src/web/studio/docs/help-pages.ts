@@ -1,4 +1,4 @@
-/** Documentation page of each page of Studio, for its "?" button. Add a row when you add a page. */
+/** Documentation page that the "?" button opens on each page of Studio. Add a row for a new page. */
 import { type AppPart, isAppPart, type View } from "../shell/views.js";
 
 const PAGES: Readonly<Record<Exclude<View, "app">, string>> = {
@@ -31,7 +31,7 @@ const PARTS: Readonly<Record<AppPart, string>> = {
   transfer: "reference/manifest",
 };
 
-/** Path of the documentation page for an open page of Studio. */
+/** Returns the path of the documentation page for an open page of Studio. */
 export function helpPath(view: View, item: string | null): string {
   if (view !== "app") return `/docs/${PAGES[view]}`;
   return `/docs/${PARTS[isAppPart(item) ? item : "general"]}`;

@@ -17,22 +17,22 @@ async function readMain(path: string): Promise<HTMLElement> {
   return main;
 }
 
-/** Puts the reader's app into examples. The service has put in its own address. */
+/** Inserts the reader's app ID into examples. The service has already inserted its own URL. */
 function fillIn(main: HTMLElement, appId: number): void {
   for (const code of main.querySelectorAll("pre code")) {
     const text = code.textContent ?? "";
     const filled = text.replaceAll(/\bSVC_APP=1\b/g, `SVC_APP=${appId}`).replaceAll(/\/apps\/1\b/g, `/apps/${appId}`);
-    // Highlighted examples keep their elements if nothing changes.
+    // Examples without changes keep the elements of their syntax highlighting.
     if (filled !== text) code.textContent = filled;
   }
 }
 
-/** @throws ApiError */
+/** Reads a page of the documentation. @throws ApiError */
 export async function readDocs(path: string, appId: number): Promise<DocsPage> {
   const main = await readMain(path);
   fillIn(main, appId);
   const content = document.importNode(main, true);
-  // Links of headings to themselves.
+  // Removes the links in headings that lead to the headings themselves.
   for (const link of content.querySelectorAll(":is(h1, h2, h3, h4) > a[href^='#']")) link.remove();
   addCopyButtons(content);
   const heading = content.querySelector("h1");
@@ -43,11 +43,11 @@ export async function readDocs(path: string, appId: number): Promise<DocsPage> {
 
 export interface DocsHit {
   name: string;
-  /** Path of the page, with its section. */
+  /** Path of the page, with its section as the fragment. */
   path: string;
 }
 
-/** Path of an address of the documentation below the service's own address; null for other addresses. */
+/** Returns the path of a documentation page within the service; null for other URLs. */
 export function docsPathOf(address: URL): string | null {
   const base = serviceAddress("/docs").pathname;
   const isDocs =

@@ -1,4 +1,4 @@
-/** Getting-started checklist of an app. Each step is done when the service has what it asks for; nothing is ticked by hand. */
+/** Checklist for a new app. A step is done when the service has the data that it asks for; nobody ticks steps by hand. */
 import Circle from "lucide-react/icons/circle";
 import CircleCheck from "lucide-react/icons/circle-check";
 import type { ActionList, App } from "../shared/model.js";
@@ -14,7 +14,7 @@ interface Step {
 
 const STARTS_BY_ITSELF = ["schedule", "http", "log", "analytics"];
 
-/** Steps in the order in which a new user takes them. */
+/** Returns the steps in the order in which a new user does them. */
 function stepsOf(app: App, list: ActionList, { anyRun, watch }: HomeData): Step[] {
   const startsByItself = list.actions.some(({ triggers }) =>
     triggers.some(({ trigger }) => STARTS_BY_ITSELF.includes(trigger)),

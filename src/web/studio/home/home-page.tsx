@@ -1,4 +1,4 @@
-/** Home of an app: what failed, what runs, what runs next, firing alerts and usage of the last 24 hours. */
+/** Home page of an app: failed runs, current and next runs, firing alerts, and the usage of the last 24 hours. */
 import MailWarning from "lucide-react/icons/mail-warning";
 import Siren from "lucide-react/icons/siren";
 import type { ReactNode } from "react";
@@ -34,7 +34,7 @@ function Card({ id, title, more, children }: CardProps) {
   );
 }
 
-/** Values of each of the last 24 hours, oldest first; hours without runs are 0. */
+/** Returns the values of the last 24 hours, oldest first. Hours without runs are 0. */
 function hourly(periods: HomeData["statistics"]["periods"]) {
   const now = Date.now();
   const hours = Array.from({ length: DAY_MS / HOUR_MS }, () => ({ runs: 0, failed: 0, p95: 0 }));

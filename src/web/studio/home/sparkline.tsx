@@ -1,4 +1,4 @@
-/** Sparkline: one figure per hour as a small line. The text beside it states the total. */
+/** Small line chart with one value per hour. The text beside it states the total. */
 
 interface SparklineProps {
   /** Oldest first. */
@@ -8,7 +8,7 @@ interface SparklineProps {
 
 const WIDTH = 240;
 const HEIGHT = 40;
-/** Room for the stroke at the edges. */
+/** Padding at the edges for the width of the line. */
 const EDGE = 2;
 
 export function Sparkline({ values, tone }: SparklineProps) {

@@ -1,4 +1,4 @@
-/** One file or folder in a dialog: a preview, its facts, and what can be done with it. */
+/** Dialog for one file or folder: a preview, its properties, and buttons that rename, move, share and delete it. */
 import { type FormEvent, useEffect, useState } from "react";
 import { type Api, asApiError } from "../shared/api.js";
 import { exact, sized } from "../shared/format.js";
@@ -7,7 +7,7 @@ import type { MediaFile, MediaFolder, MediaListing } from "../shared/model.js";
 import { useBytes } from "../shared/use-bytes.js";
 import type { MediaItem, MediaState } from "./use-media.js";
 
-/** What is read into the page to be shown; larger films are for saving. */
+/** Maximum size of a file that is loaded for its preview. Larger videos can only be saved. */
 const PREVIEW_MAX_BYTES = 64 * 1024 * 1024;
 const TEXT_MAX_BYTES = 64 * 1024;
 
@@ -21,7 +21,7 @@ function shapeOf({ contentType, size, bytes }: MediaFile): Shape {
   return contentType === "text/plain" && bytes <= TEXT_MAX_BYTES ? "text" : "none";
 }
 
-/** Any width up to this is enough for the dialog. */
+/** Returns the URL of a preview. The requested width is enough for the dialog. */
 const address = ({ url }: MediaFile, shape: Shape) =>
   shape === "none" ? null : shape === "picture" ? `${url}?width=1024&format=webp` : url;
 
@@ -39,11 +39,11 @@ function Preview({ api, file }: { api: Api; file: MediaFile }) {
   if (!blob || !url) return <p className="hint">Loading…</p>;
   if (shape === "picture") return <img src={url} alt={file.name} />;
   if (shape === "text") return <TextOf blob={blob} />;
-  // biome-ignore lint/a11y/useMediaCaption: an uploaded file has none
+  // biome-ignore lint/a11y/useMediaCaption: uploaded files have no captions
   return shape === "sound" ? <audio src={url} controls /> : <video src={url} controls />;
 }
 
-/** Saves under the file's name, which an address of the page's own does not say. */
+/** Saves the file under its name, which its object URL does not contain. */
 async function save(api: Api, file: MediaFile): Promise<void> {
   const href = URL.createObjectURL(await api.bytes(file.url));
   Object.assign(document.createElement("a"), { href, download: file.name }).click();
@@ -102,7 +102,7 @@ function FileActions({
   );
 }
 
-/** Where it may go from here: up the path, or into a folder beside it. */
+/** Returns the folders to which the item can be moved: parent folders, and folders beside it. */
 function placesFor(listing: MediaListing, item: MediaItem, own: number | null): { id: number | null; name: string }[] {
   const above = [{ id: null, name: "Media (top)" }, ...listing.path, ...(listing.folder ? [listing.folder] : [])];
   const beside = listing.folders.map(({ id, name }) => ({ id, name: `↳ ${name}` }));

@@ -1,4 +1,4 @@
-/** A folder or a file in the grid: opened by a click or Enter, deleted by Delete, moved by being dragged onto a folder. */
+/** Tile of a folder or a file in the grid. A click or Enter opens it, Delete deletes it, and dragging moves it to a folder. */
 import type { DragEvent, KeyboardEvent, ReactNode } from "react";
 import type { Api } from "../shared/api.js";
 import { sized } from "../shared/format.js";
@@ -6,7 +6,7 @@ import type { MediaFile, MediaFolder } from "../shared/model.js";
 import { useBytes, useSeen } from "../shared/use-bytes.js";
 import type { MediaItem } from "./use-media.js";
 
-/** What a drag within the page carries. */
+/** Data type of a drag within the page. */
 const DRAGGED = "application/x-svc-media";
 
 export const dragOf = (item: MediaItem) => (event: DragEvent) => {
@@ -19,7 +19,7 @@ export const draggedItem = (event: DragEvent): MediaItem | null => {
   return text === "" ? null : (JSON.parse(text) as MediaItem);
 };
 
-/** The handlers of a place that items may be dropped on. */
+/** Returns event handlers for an element on which items can be dropped. */
 export function dropOn(drop: (item: MediaItem) => void) {
   return {
     onDragOver: (event: DragEvent) => {
@@ -39,7 +39,7 @@ const onDelete = (remove: () => void) => (event: KeyboardEvent) => {
   if (event.key === "Delete") remove();
 };
 
-/** The kind of a file in a few letters. */
+/** Returns the kind of a file in a few letters. */
 function kindOf({ name, contentType }: MediaFile): string {
   const ending = /\.(\w{1,5})$/.exec(name)?.[1];
   return (ending ?? contentType.split("/")[1] ?? "file").toUpperCase().slice(0, 5);

@@ -1,4 +1,4 @@
-/** The app's media: a folder as a grid that files are dropped on, the way through the folders, and the uploads under way. */
+/** Page of the app's media: a folder as a grid on which files can be dropped, the path to it, and the current uploads. */
 import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useState } from "react";
 import type { MediaListing } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -43,7 +43,7 @@ function NewFolder({ create }: { create: MediaState["createFolder"] }) {
   const [fault, setFault] = useState<string | null>(null);
   const field = useRef<HTMLInputElement>(null);
   const isOpen = name !== null;
-  // The button that was pressed has become this field.
+  // This field replaces the button that the person has pressed.
   useEffect(() => {
     if (isOpen) field.current?.focus();
   }, [isOpen]);
@@ -129,7 +129,7 @@ interface MediaViewProps extends Pick<PageProps, "api" | "appId" | "ask" | "go">
   query: MediaQuery;
 }
 
-/** Keys of the address: the search, and the file or folder whose details are open. */
+/** Keys of the URL's query: the search, and the file or folder whose details are open. */
 interface MediaQuery {
   search?: string | undefined;
   file?: string | undefined;
@@ -142,7 +142,7 @@ function openedBy({ file, folder }: MediaQuery): MediaItem | null {
   return folderId === null ? null : { kind: "folder", id: folderId };
 }
 
-/** Files that a person drags in from outside. */
+/** Handles files that a person drags into the window. */
 function useDropZone(send: MediaState["send"]) {
   const [over, setOver] = useState(false);
   const hasFiles = (event: DragEvent) => event.dataTransfer.types.includes("Files");

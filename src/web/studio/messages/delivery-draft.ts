@@ -1,4 +1,4 @@
-/** Fields of the e-mail server and the SMS provider of an app, and the settings that they are stored in. Pure. */
+/** Fields of the e-mail server and the SMS provider of an app, and the settings in which they are stored. Pure functions. */
 
 export type Channel = "email" | "sms";
 
@@ -10,7 +10,7 @@ interface DeliveryField {
   hint?: string;
   type?: "password" | "number" | "url";
   isRequired?: true;
-  /** Values to choose from, with their labels. */
+  /** Options of the field, with their labels. */
   options?: readonly (readonly [value: string, label: string])[];
 }
 
@@ -21,7 +21,7 @@ interface Kind {
 
 const SECRET = "Signs the provider's reports of bounces and complaints.";
 
-/** Kinds of delivery by name. An app uses one kind of each channel. */
+/** Kinds of delivery by name. An app uses one kind for e-mail and one for SMS. */
 export const KINDS: Readonly<Record<Channel, Readonly<Record<string, Kind>>>> = {
   email: {
     smtp: {
@@ -76,14 +76,14 @@ export const KINDS: Readonly<Record<Channel, Readonly<Record<string, Kind>>>> = 
 
 export const SETTING_KEYS: Readonly<Record<Channel, string>> = { email: "__smtp", sms: "__sms" };
 
-/** Port with TLS from the first byte. */
+/** Port on which the server expects TLS from the first byte. */
 const TLS_PORT = "465";
 
-/** The text of a field. Spaces around it are removed, except in passwords, where they count. */
+/** Returns a field's text without spaces around it. Passwords keep their spaces. */
 const textOf = ({ name, type }: DeliveryField, draft: DeliveryDraft): string =>
   type === "password" ? (draft[name] ?? "") : (draft[name] ?? "").trim();
 
-/** Error messages by field. Fields of another kind are not checked: they are not saved. */
+/** Returns error messages by field. Only the fields of the chosen kind are checked, because the others are not saved. */
 export function faultsOf(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, string> {
   const faults: Record<string, string> = {};
   for (const field of KINDS[channel][kind]?.fields ?? []) {
@@ -98,7 +98,7 @@ export function faultsOf(channel: Channel, kind: string, draft: DeliveryDraft): 
   return faults;
 }
 
-/** Value of the setting. Empty fields are left out. */
+/** Returns the value of the setting, without empty fields. */
 export function settingOf(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, unknown> {
   const fields = KINDS[channel][kind]?.fields ?? [];
   const texts = fields.map((field) => [field.name, textOf(field, draft)] as const).filter(([, text]) => text !== "");

@@ -1,4 +1,7 @@
-/** Form of the e-mail server or the SMS provider of an app, with a test. Stored values are never read back, so that a save replaces all. */
+/**
+ * Form for the e-mail server or the SMS provider of an app, with a test. Studio cannot read the stored values, so a save replaces all of
+ * them.
+ */
 import { type ChangeEvent, type FormEvent, useEffect, useId, useState } from "react";
 import { useSettings } from "../settings/use-settings.js";
 import { ago } from "../shared/format.js";

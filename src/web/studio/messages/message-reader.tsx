@@ -1,4 +1,4 @@
-/** One message as a mail reader shows it: its html in a frame that runs nothing and loads nothing, its text, headers and attachments. */
+/** Shows one message: its HTML in a frame that runs no scripts and loads nothing, its text, its headers and its attachments. */
 import { useState } from "react";
 import { asApiError } from "../shared/api.js";
 import type { Ask } from "../shared/confirm.js";
@@ -65,7 +65,7 @@ function bytesOf({ content, encoding }: Message["attachments"][number]): number 
   return encoding === "base64" ? Math.floor((content.replaceAll("=", "").length * 3) / 4) : new Blob([content]).size;
 }
 
-/** Attachment as a download: it is never opened here. The address is a data URL. */
+/** Link that downloads an attachment from a data URL. Studio never opens an attachment. */
 const dataAddress = ({ content, encoding }: Message["attachments"][number]) =>
   encoding === "base64"
     ? `data:application/octet-stream;base64,${content}`

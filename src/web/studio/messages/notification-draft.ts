@@ -1,4 +1,4 @@
-/** A notification as a person writes it, and as the service takes it. Draws nothing. */
+/** Draft of a notification as the form's texts, and its conversion to the service's input. */
 import type { Notification, NotificationInput } from "../shared/model.js";
 
 export type When = "draft" | "published" | "scheduled";
@@ -7,17 +7,17 @@ export interface NotificationDraft {
   title: string;
   message: string;
   navigate: string;
-  /** JSON; "" for all users. */
+  /** Recipients as JSON; "" for all users. */
   scope: string;
   when: When;
-  /** As the browser's own field for it has it, in the person's zone. */
+  /** Date and time as the browser's input has it, in the person's time zone. */
   orderAt: string;
   push: boolean;
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** In the person's zone, without seconds. */
+/** Returns the time in the person's time zone, without seconds. */
 function localMoment(iso: string | null): string {
   if (iso === null) return "";
   const date = new Date(iso);
@@ -37,7 +37,7 @@ export function draftOf(one: Notification | null): NotificationDraft {
   };
 }
 
-/** @throws SyntaxError for a scope that is no JSON */
+/** Returns the input for the service. @throws SyntaxError if the scope is not JSON */
 export function inputOf(draft: NotificationDraft): NotificationInput {
   const { title, message, navigate, scope, when, orderAt, push } = draft;
   return {

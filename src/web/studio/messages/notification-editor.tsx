@@ -1,4 +1,4 @@
-/** Editor of one notification with a preview. It is published at once or at a set time. */
+/** Editor of one notification with a preview. The person publishes it immediately or at a given time. */
 import { useEffect, useId, useState } from "react";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
@@ -11,9 +11,9 @@ import { audienceOf } from "./recipients.js";
 import { RecipientsField } from "./recipients-field.js";
 
 interface EditorProps {
-  /** null: a new one. */
+  /** The stored notification; null for a new one. */
   one: Notification | null;
-  /** Another person deleted it. */
+  /** True if another person has deleted the notification. */
   isDeleted: boolean;
   ask: Ask;
   save: (input: NotificationInput) => Promise<void>;

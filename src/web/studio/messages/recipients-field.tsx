@@ -1,4 +1,4 @@
-/** Recipients of a notification: all users, some by their IDs, those who meet conditions, or a scope as JSON. */
+/** Form field for the recipients of a notification: all users, users by ID, users who meet conditions, or a scope as JSON. */
 import Plus from "lucide-react/icons/plus";
 import Trash2 from "lucide-react/icons/trash-2";
 import { useEffect, useId, useState } from "react";
@@ -34,10 +34,10 @@ const EMPTY: Readonly<Record<Recipients["kind"], Recipients>> = {
 };
 
 interface RecipientsFieldProps {
-  /** JSON; "" for all users. */
+  /** Scope as JSON; "" for all users. */
   scope: string;
   change: (scope: string) => void;
-  /** Receives true while the field shows a fault. The function must be the same in each render. */
+  /** Receives true while the field shows a fault. Must be the same function in each render. */
   setFaulty: (isFaulty: boolean) => void;
 }
 
@@ -89,7 +89,7 @@ interface ConditionsProps extends Pick<RecipientsFieldProps, "setFaulty"> {
 
 interface ConditionRowProps {
   one: Condition;
-  /** Of the row, from 1. */
+  /** Number of the row, counted from 1. */
   number: number;
   put: (part: Partial<Condition>) => void;
   remove: () => void;

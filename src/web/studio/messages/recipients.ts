@@ -1,4 +1,4 @@
-/** Recipients of a notification: the scope that the service stores, as a form shows it. Draws nothing. */
+/** Converts the recipients of a notification between the stored scope and the form's values. Pure functions. */
 import { isScalar, type Scalar, scalarOf, type TypedValue, typedValueOf } from "../shared/typed-value.js";
 
 export const COMPARISONS = [
@@ -29,7 +29,7 @@ function idOf(one: unknown): number | null {
   return Number.isSafeInteger(id) ? (id as number) : null;
 }
 
-/** Conditions of one column; null if the form cannot show them. */
+/** Returns the conditions of one column; null if the form cannot show them. */
 function conditionsOf([column, tests]: [string, unknown]): Condition[] | null {
   if (column.startsWith("$")) return null;
   const found = Object.entries(isRecord(tests) ? tests : { $eq: tests }).map(([name, value]) => {
@@ -40,7 +40,11 @@ function conditionsOf([column, tests]: [string, unknown]): Condition[] | null {
   return found.length > 0 && found.every((one) => one !== null) ? found : null;
 }
 
-/** @param scope as JSON; "" for all users. @returns null if a form cannot show it without loss */
+/**
+ * Returns the form's values.
+ * @param scope JSON; "" for all users
+ * @returns null if the form cannot show the scope without losing parts of it
+ */
 export function recipientsOf(scope: string): Recipients | null {
   if (scope.trim() === "") return { kind: "everyone" };
   let parsed: unknown;
@@ -58,7 +62,7 @@ export function recipientsOf(scope: string): Recipients | null {
   return conditions.every((one) => one !== null) ? { kind: "conditions", conditions: conditions.flat() } : null;
 }
 
-/** Returns the words of a typed list of IDs. */
+/** Returns the parts of a typed list of IDs. */
 export const wordsIn = (text: string): string[] => text.split(/[\s,]/).filter((word) => word !== "");
 
 export const isUserId = (word: string): boolean => /^[1-9]\d{0,14}$/.test(word);
@@ -80,7 +84,7 @@ export function scopeOf(recipients: Recipients): string {
 export const readBack = (conditions: readonly Condition[]): Condition[] =>
   Object.entries(whereOf(conditions)).flatMap((one) => conditionsOf(one) ?? []);
 
-/** The recipients in words. */
+/** Returns the recipients as a sentence. */
 export function audienceOf(scope: string): string {
   const recipients = recipientsOf(scope);
   if (recipients === null) return "Users of the app who match the JSON. Anonymous visitors do not receive it.";

@@ -1,4 +1,4 @@
-/** Replays or cancels the listed runs after a question, one after the other. Read it with runs-page.tsx. */
+/** Buttons that replay or cancel all listed runs, one after the other, after a confirmation. */
 import { useState } from "react";
 import { CancelRun, ReplayRun } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -8,7 +8,7 @@ import type { RunRow } from "../shared/model.js";
 import { Operations } from "../shell/role.js";
 import { sendAll } from "./bulk-send.js";
 
-/** Maximum number of runs of one request. */
+/** Maximum number of runs for one confirmation. */
 const RUNS_MAX = 100;
 
 interface BulkAction {
@@ -33,7 +33,7 @@ const CANCEL: BulkAction = {
   send: (api, appId, runId) => api.ask(CancelRun, { appId, runId }),
 };
 
-/** Action for a list that is filtered by this state. */
+/** Button for a list that is filtered by this state. */
 const ACTIONS: Readonly<Record<string, BulkAction>> = {
   queued: CANCEL,
   running: CANCEL,
@@ -46,7 +46,7 @@ interface BulkActionsProps {
   api: Api;
   appId: number;
   ask: Ask;
-  /** State that the list is filtered by. */
+  /** State by which the list is filtered. */
   state: string | undefined;
   runs: readonly RunRow[];
 }

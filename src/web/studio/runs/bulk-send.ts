@@ -1,9 +1,9 @@
-/** Sends one request for each of several runs. Pure; bulk-actions.tsx and the tests use it. */
+/** Sends one request for each of several runs. Pure, so that tests can use it. */
 import { afterRateLimit, type Waiting } from "../shared/after-rate-limit.js";
 import { counted } from "../shared/format.js";
 
 interface Sending extends Waiting {
-  /** Past participle for the summary, such as "cancelled". */
+  /** Past participle of the operation for the summary, such as "cancelled". */
   done: string;
   send(id: number): Promise<unknown>;
   report(progress: string): void;
@@ -21,7 +21,7 @@ async function sendOne(id: number, sending: Sending): Promise<Outcome> {
   }
 }
 
-/** Counts runs that ended meanwhile, waits for the rate limit, and stops at any other error. @returns a summary */
+/** Sends the requests: counts runs that have ended meanwhile, waits at the rate limit, and stops at any other error. @returns a summary */
 export async function sendAll(ids: readonly number[], sending: Sending): Promise<string> {
   const { done, report } = sending;
   let sent = 0;

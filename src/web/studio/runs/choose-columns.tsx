@@ -1,4 +1,4 @@
-/** Menu of the columns of the table of runs. Its libraries are loaded on first use. */
+/** Menu that selects the columns of the table of runs. It is loaded at the first use. */
 import { lazy } from "react";
 import { loading } from "../shell/load-error.js";
 import { OnFirstUse } from "../shell/menu-buttons.js";

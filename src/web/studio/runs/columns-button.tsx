@@ -1,4 +1,4 @@
-/** Button of the menu of columns, also before the menu is loaded. */
+/** Button that opens the menu of columns. It is shown before the menu is loaded. */
 import Columns3 from "lucide-react/icons/columns-3";
 import type { ComponentProps } from "react";
 

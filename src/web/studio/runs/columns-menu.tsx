@@ -1,4 +1,4 @@
-/** Menu of the columns of the table of runs. Loaded and open on first use. */
+/** Content of the menu of columns. It is loaded and opened at the first use. */
 import * as Dropdown from "@radix-ui/react-dropdown-menu";
 import Check from "lucide-react/icons/check";
 import { ColumnsButton } from "./columns-button.js";
@@ -16,7 +16,7 @@ export function ColumnsMenu({ shown, toggle }: Columns) {
           <Dropdown.CheckboxItem
             key={column.key}
             checked={shown.includes(column)}
-            // Several columns are chosen in one visit to the menu.
+            // The menu stays open, so that a person can select several columns.
             onSelect={(event) => event.preventDefault()}
             onCheckedChange={() => toggle(column.key)}
           >

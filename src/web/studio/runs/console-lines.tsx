@@ -1,12 +1,12 @@
-/** What a run prints, as it prints it: of ten thousand lines those in sight are drawn, and the last is followed. */
+/** Console lines of a run as they arrive. Renders only the visible ones of ten thousand lines, and scrolls to the last line. */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useEffect, useLayoutEffect, useRef } from "react";
 import { moment } from "../shared/format.js";
 import type { ConsoleLine } from "../shared/model.js";
 
-/** As its style makes a line that is not broken: an estimate that is wrong moves all that follows when the line is measured. */
+/** Estimated height of a line in pixels, as in panels.css. A wrong estimate moves the following lines when a line is measured. */
 const LINE_PIXELS = 20;
-/** Who has scrolled up further than this reads there, and is left there. */
+/** A person who has scrolled up further than this is reading, so new lines do not scroll the view. */
 const AT_END_PIXELS = 24;
 
 interface LineProps {
@@ -16,7 +16,7 @@ interface LineProps {
   measure: (line: HTMLElement | null) => void;
 }
 
-/** Drawn once, however often the list around it is. */
+/** Memoized: a line renders only when its own text changes. */
 const Line = memo(function Line({ line: { level, at, text }, index, start, measure }: LineProps) {
   return (
     <li ref={measure} data-index={index} className={level} style={{ transform: `translateY(${start}px)` }}>
@@ -30,7 +30,7 @@ const Line = memo(function Line({ line: { level, at, text }, index, start, measu
 export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
-  // Lines that are taller than expected move the end too. The person did not scroll then.
+  // Lines that are higher than estimated also move the end. In that case the person did not scroll.
   const byHand = useRef(false);
   const { length } = lines;
   const virtual = useVirtualizer({
@@ -44,12 +44,12 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
   follow.current = () => {
     if (atEnd.current && length > 0) virtual.scrollToIndex(length - 1, { align: "end" });
   };
-  // biome-ignore lint/correctness/useExhaustiveDependencies: lines grow as they are drawn and measured
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rendered lines change their height when they are measured
   useLayoutEffect(() => follow.current(), [length, total]);
   const isEmpty = length === 0;
   useEffect(() => {
     if (isEmpty) return;
-    // The result takes room from it when the run ends.
+    // The result takes a part of the height when the run ends.
     const resized = new ResizeObserver(() => follow.current());
     resized.observe(box.current!);
     return () => resized.disconnect();
@@ -70,7 +70,7 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
       ref={box}
       className="console"
       aria-label={`Console, ${length} lines`}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be within reach of the keyboard
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by the keyboard
       tabIndex={0}
       onScroll={onScroll}
       {...hands}

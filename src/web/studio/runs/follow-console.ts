@@ -1,19 +1,19 @@
-/** What a run prints, handed on as it comes: some lines at once, each once. Draws nothing. */
+/** Follows the console of a run. Passes new lines on in groups, and each line once. */
 
 import { FollowConsole } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { ConsoleLine } from "../shared/model.js";
 
-/** Lines that arrive within this time are drawn together. */
+/** Period in which lines are collected before they are passed on. */
 const DRAW_MS = 100;
 
 interface ConsoleReader {
   add(lines: ConsoleLine[]): void;
-  /** The run has ended, or its console cannot be followed. */
+  /** Called when the run has ended, or when its console cannot be followed. */
   end(): void;
 }
 
-/** @returns what ends it, without a call of `end` */
+/** @returns function that stops following, without a call of `end` */
 export function followConsole(
   api: Api,
   run: { appId: number; runId: number },
@@ -35,7 +35,7 @@ export function followConsole(
     end();
   };
   const take = (lines: ConsoleLine[]) => {
-    // A connection that comes back begins with the first line again.
+    // After a lost connection, the service sends all lines again from the first one.
     const fresh = lines.filter(({ seq }) => seq >= next);
     next = (fresh.at(-1)?.seq ?? next - 1) + 1;
     waiting = waiting.concat(fresh);

@@ -1,4 +1,7 @@
-/** Entries of the execution log in a list that may be a hundred thousand long: those in sight are drawn, older ones loaded as one comes to them. */
+/**
+ * List of execution log entries. Renders only the visible ones of up to a hundred thousand entries, and loads older ones when the person
+ * scrolls.
+ */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useCallback, useEffect, useRef, useState } from "react";
 import type { Actions } from "../actions/use-actions.js";
@@ -10,10 +13,12 @@ import { CopyChip } from "./run-words.js";
 import { Stack, type StackProps } from "./stack.js";
 import type { Log } from "./use-log.js";
 
-/** Of an entry that is closed, as its style makes it: an estimate that is wrong moves all that follow when the entry is drawn. */
+/**
+ * Estimated height of a collapsed entry in pixels, as in its style. A wrong estimate moves the following entries when an entry is measured.
+ */
 const ROW_PIXELS = 32;
 const PHONE_ROW_PIXELS = 54;
-/** So many entries before the end the next page is asked for. */
+/** Number of entries before the end at which the next page is loaded. */
 const AHEAD = 20;
 
 interface Verdict {
@@ -28,7 +33,7 @@ function verdictOf(entry: LogEntry): Verdict {
     : { className: "entry", words: "✓ completed" };
 }
 
-/** What execute returned; null where the log holds none. */
+/** Returns the value that `execute` returned; null if the log does not contain it. */
 const resultOf = ({ result }: LogEntry) => result as { data?: unknown } | null;
 
 function Details({ entry, appId, action }: Pick<EntryProps, "entry" | "appId"> & Pick<StackProps, "action">) {
@@ -52,7 +57,7 @@ function Details({ entry, appId, action }: Pick<EntryProps, "entry" | "appId"> &
   );
 }
 
-/** More of it than a line can show would be laid out for nothing. */
+/** Maximum length of the text in a line. More would be laid out but not visible. */
 const GIST_CHARACTERS = 300;
 
 function gistOf(entry: LogEntry): string {
@@ -64,7 +69,7 @@ function gistOf(entry: LogEntry): string {
 interface EntryProps {
   entry: LogEntry;
   appId: number;
-  /** Of the action; null of one that is gone. */
+  /** Name of the action; null if the action was deleted. */
   masterId: number | null;
   name: string | null;
   isLive: boolean;
@@ -75,7 +80,7 @@ interface EntryProps {
   measure: (item: HTMLElement | null) => void;
 }
 
-/** Drawn once, however often the list around it is. */
+/** Memoized: an entry renders only when its own data changes. */
 const EntryItem = memo(function EntryItem(props: EntryProps) {
   const { entry, appId, masterId, name, isLive, index, start, isOpen, toggle, measure } = props;
   const { id, createdAt, taskId, mode, duration } = entry;
@@ -133,7 +138,7 @@ export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }:
       ref={box}
       className="entries"
       aria-label="Entries, newest first"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be within reach of the keyboard
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by the keyboard
       tabIndex={0}
     >
       <ul style={{ height: virtual.getTotalSize() }}>

@@ -1,7 +1,7 @@
-/** Outcomes of entries of the execution log. */
+/** Determines the outcome of an execution log entry. */
 import type { LogEntry } from "../shared/model.js";
 
-/** The service logs a cancelled run as failed, with an error of this name. */
+/** Name of the error with which the service logs a cancelled run. */
 export const isCancelled = ({ error }: Pick<LogEntry, "error">) => error?.name === "CancelledError";
 
 export const isFailed = (entry: Pick<LogEntry, "type" | "error">) =>

@@ -1,4 +1,4 @@
-/** The execution log, of one action or of all: failures at a glance, details on demand. */
+/** Panel with the execution log of one action or of all actions. Failures are marked, and details can be expanded. */
 import { useState } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import type { Api } from "../shared/api.js";
@@ -9,7 +9,7 @@ interface LogPanelProps {
   api: Api;
   appId: number;
   actions: Actions;
-  /** The copies of one action. */
+  /** IDs of the draft and the live version of one action. */
   ids: number[];
 }
 

@@ -1,8 +1,8 @@
-/** What a run returned: as much of it as a person reads, and the whole of it as a file. */
+/** Shows the result of a run: its beginning as text, and the complete result as a file. */
 import { CopyButton } from "../shared/copy-button.js";
 import { shown } from "../shared/format.js";
 
-/** Maximum characters that are laid out: a browser takes seconds for more. */
+/** Maximum number of characters that are shown. A browser takes seconds to lay out more. */
 const SHOWN_CHARACTERS = 20_000;
 
 function download(text: string, name: string): void {

@@ -1,4 +1,4 @@
-/** Columns of the table of runs: heads, widths and cells. Add a column here. */
+/** Columns of the table of runs: headers, widths and cells. Add a new column here. */
 import type { ReactNode } from "react";
 import { exact, stamp } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
@@ -15,7 +15,7 @@ interface CellContext {
 export interface RunColumn {
   key: string;
   head: string;
-  /** Track of the grid. */
+  /** Width of the column as a CSS grid track. */
   width: string;
   className: string;
   /** True if the column cannot be hidden. */
@@ -90,7 +90,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   {
     key: "end",
     head: "Result or error",
-    // The others become narrower first.
+    // When space is short, the other columns become narrower first.
     width: "minmax(132px, 1fr)",
     className: "end",
     isFixed: true,
@@ -103,7 +103,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
   },
 ];
 
-/** Columns that are hidden until the person shows them. */
+/** Columns that are hidden unless the person shows them. */
 export const HIDDEN_AT_FIRST: readonly string[] = ["queued"];
 
 export const templateOf = (columns: readonly RunColumn[]): string => columns.map(({ width }) => width).join(" ");

@@ -1,4 +1,7 @@
-/** One run as a line of a short list: Home, the runs that have not ended, and runs that a run caused. The table of all runs is runs-list.tsx. */
+/**
+ * Line of a run in a short list: on Home, in the menu of current runs, and below a run that started others. runs-list.tsx has the table of
+ * all runs.
+ */
 import { exact, stamp } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
@@ -9,7 +12,7 @@ import { CopyChip, gistOf, isUnfinished, RunState, TRIGGER_WORDS, tookOf } from 
 interface RunLineProps {
   run: RunRow;
   appId: number;
-  /** Without it, the run can be cancelled on its own page. */
+  /** Button that cancels the run. Without it, the run can be cancelled on its own page. */
   cancel?: (runId: number) => Promise<void>;
 }
 

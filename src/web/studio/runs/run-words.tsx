@@ -1,4 +1,4 @@
-/** Words and signs for the state, trigger and version of a run. */
+/** Texts and icons for the state, trigger and version of a run. */
 import { lasted } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 
@@ -11,7 +11,7 @@ const WORDS: Record<RunRow["state"], { sign: string; word: string }> = {
   cancelled: { sign: "⊘", word: "cancelled" },
 };
 
-/** The specification's kinds, and `http`, which this service adds. */
+/** Trigger kinds of the original specification, and `http`, which this service adds. */
 export const TRIGGER_WORDS: Record<RunRow["trigger"], string> = {
   manual: "on demand",
   schedule: "schedule",
@@ -37,19 +37,19 @@ export function CopyChip({ copy }: Pick<RunRow, "copy">) {
   return <span className={copy === "production" ? "chip live" : "chip"}>{COPY_WORDS[copy]}</span>;
 }
 
-/** Duration in words; empty if the run has not ended or never started. */
+/** Returns the duration in words; "" if the run has not ended or never started. */
 export function tookOf({ startedAt, finishedAt }: Pick<RunRow, "startedAt" | "finishedAt">): string {
   if (startedAt === null || finishedAt === null) return "";
   return lasted(Date.parse(finishedAt) - Date.parse(startedAt));
 }
 
-/** Reasons for which a run waits, other than a free slot. */
+/** Reasons why a run waits, except for a free slot. */
 export const WAIT_WORDS: Record<NonNullable<RunRow["waitsFor"]>, string> = {
   concurrency: "for others of its action to end, by the action's concurrency",
   debounce: "for its debounce delay: a later start replaces it",
 };
 
-/** Result, error, reason of a skip, or reason of a wait. */
+/** Returns the result, the error, or the reason why the run was skipped or waits. */
 export function gistOf({ state, reason, failure, resultPreview, tickCount, waitsFor }: RunRow): string {
   if (waitsFor) return `waits ${WAIT_WORDS[waitsFor]}`;
   if (state === "skipped") return tickCount > 1 ? `${reason}, ${tickCount} ticks` : (reason ?? "");

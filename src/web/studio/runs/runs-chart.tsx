@@ -1,4 +1,4 @@
-/** How runs went over time, drawn: how many and how many failed above, how long they took below. The same figures stand in a table. */
+/** Chart of the runs over time: number of runs and of failures above, their duration below. A table below it contains the same values. */
 import "uplot/dist/uPlot.min.css";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
@@ -10,7 +10,7 @@ const HEIGHT = 120;
 const PHONE_HEIGHT = 100;
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
-/** uPlot draws on a canvas, which knows no style sheet. */
+/** Colours for uPlot, read from the style sheet, because uPlot draws on a canvas. */
 const COLOURS = {
   light: { good: "#1b7340", bad: "#b3261e", soft: "#59626f", line: "#dfe3e8", accent: "#0b6b62", warn: "#8a5300" },
   dark: { good: "#6fd694", bad: "#ff8a80", soft: "#a0a9b6", line: "#2a303a", accent: "#4fd1c0", warn: "#ffc163" },
@@ -19,13 +19,13 @@ const COLOURS = {
 type Row = RunStatistics["periods"][number];
 type Column = (number | null)[];
 
-/** Every hour or day of the range, also those in which nothing ran. */
+/** Returns every hour or day of the range, including those without runs. */
 function columnsOf({ by, from, to, periods }: RunStatistics): [number[], Column, Column, Column, Column, Column] {
   const known = new Map(periods.map((period) => [Date.parse(period.start) / 1000, period]));
   const step = by === "hour" ? HOUR_S : 24 * HOUR_S;
   const first = [...known.keys()][0] ?? Math.floor(Date.parse(from) / 1000 / step) * step;
   const times = new Set<number>(known.keys());
-  // Hours and days of other zones begin where those do that are known; a day that is an hour short or long is known by itself.
+  // Periods in other time zones start at the same offset as the known ones. A day with a time change is always among the known ones.
   for (let at = first; at >= Date.parse(from) / 1000 - step; at -= step) times.add(at);
   for (let at = first; at <= Date.parse(to) / 1000; at += step) times.add(at);
   const near = (at: number) => [...known.keys()].some((one) => one !== at && Math.abs(one - at) < step / 2);
@@ -77,7 +77,7 @@ function draw(statistics: RunStatistics, counts: HTMLElement, durations: HTMLEle
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, sync: { key: "runs" } },
     scales: {
-      // A bar stands to the right of its time: without room after the last one, the present hour or day would not be seen.
+      // A bar is drawn to the right of its time, so the axis needs space after the last one.
       x: { time: true, range: (_: uPlot, low: number, high: number): [number, number] => [low, high + step] },
       y: { range: (_: uPlot, _low: number, high: number): [number, number] => [0, Math.max(1, high * 1.1)] },
     },
@@ -144,7 +144,7 @@ function Figures({ statistics: { by, periods } }: { statistics: RunStatistics })
               <tr key={start}>
                 <th scope="row">{time.format(new Date(start))}</th>
                 {[runs, failed, cancelled, skipped, shownMs(p50), shownMs(p95)].map((value, at) => (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: columns, which never move
+                  // biome-ignore lint/suspicious/noArrayIndexKey: the columns do not move
                   <td key={at}>{value}</td>
                 ))}
               </tr>

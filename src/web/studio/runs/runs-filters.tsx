@@ -1,19 +1,19 @@
-/** Filters of the list of runs. Each is in the page's address. */
+/** Filters of the list of runs. The URL contains each filter. */
 import { useEffect, useState } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import type { ActionList } from "../shared/model.js";
 import { COPY_WORDS, TRIGGER_WORDS } from "./run-words.js";
 import { COPIES, RANGES, type RunsQuery, STATES, TRIGGERS } from "./runs-query.js";
 
-/** A search is asked for when the person pauses. */
+/** Delay after the last key press before the search starts. */
 const TYPED_MS = 350;
 
 interface ChoiceProps {
   label: string;
   value: string | undefined;
-  /** Each value with its words. */
+  /** Options of the filter, each with its label. */
   options: [string, string][];
-  /** What it says while it is not set. */
+  /** Label of the option that sets no filter. */
   all: string;
   choose: (value: string) => void;
 }
@@ -60,7 +60,7 @@ function useTyped(search: string, change: (search: string) => void) {
 
 interface RunsFiltersProps {
   query: RunsQuery;
-  /** null while it is loaded. */
+  /** Actions to choose from; null while they are loaded. */
   list: ActionList | null;
   change: (change: RunsQuery) => void;
   setSearch: (search: string) => void;

@@ -11,17 +11,17 @@ import type { RunsFound } from "./use-runs.js";
 
 const ROW_PIXELS = 34;
 const PHONE_ROW_PIXELS = 58;
-/** So many rows before the end the next page is asked for. */
+/** Number of rows before the end at which the next page is loaded. */
 const AHEAD = 30;
 
 interface RowProps {
   run: RunRow;
   appId: number;
-  /** Filters of the list: the run's page leads back to them. */
+  /** Filters of the list. The page of a run uses them for its link back. */
   filters: Place["query"];
   cancel: (runId: number) => Promise<void>;
   columns: readonly RunColumn[];
-  /** Position in the table, after the heads. */
+  /** Position in the table, below the header. */
   index: number;
   start: number;
   size: number;
@@ -45,7 +45,7 @@ const RunItem = memo(function RunItem({ run, index, start, size, columns, ...con
   );
 });
 
-/** Position of the first run for assistive technology: the heads are row 1. */
+/** Row number of the first run for assistive technology; the header is row 1. */
 const FIRST_ROW = 2;
 
 interface RunsListProps {
@@ -53,11 +53,11 @@ interface RunsListProps {
   appId: number;
   filters: Place["query"];
   columns: readonly RunColumn[];
-  /** Scrolls away above the list. */
+  /** Content above the list, which scrolls with it. */
   children: ReactNode;
 }
 
-/** Height of what is above the list: rows begin below it. */
+/** Height of the content above the list, in pixels. The rows begin below it. */
 function useHeight(element: RefObject<HTMLElement | null>): number {
   const [height, setHeight] = useState(0);
   useEffect(() => {
@@ -84,7 +84,7 @@ export function RunsList({ found, appId, filters, columns, children }: RunsListP
     overscan: 6,
     scrollMargin,
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what was measured of rows of another height is nothing
+  // biome-ignore lint/correctness/useExhaustiveDependencies: measured heights are invalid when the rows have another height
   useEffect(() => virtual.measure(), [virtual, rowPixels]);
   const rows = virtual.getVirtualItems();
   const last = rows.at(-1)?.index ?? -1;
@@ -96,7 +96,7 @@ export function RunsList({ found, appId, filters, columns, children }: RunsListP
       ref={box}
       className="runs-box"
       aria-label="Runs and their chart"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be within reach of the keyboard
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by the keyboard
       tabIndex={0}
     >
       <div ref={above}>{children}</div>

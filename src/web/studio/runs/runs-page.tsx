@@ -1,4 +1,4 @@
-/** The history of the app's runs: searched, filtered and counted by the service; one of them on a page of its own. */
+/** Page of the app's runs. The service searches, filters and counts them; the page of one run is run-page.tsx. */
 import { useCallback, useMemo, useState } from "react";
 import type { PageProps } from "../shell/page-props.js";
 import { changedQuery, hrefOf, idOf } from "../shell/place.js";
@@ -45,7 +45,7 @@ function NoRuns({ appId, isFiltered }: { appId: number; isFiltered: boolean }) {
 
 function History({ api, appId, place, go, ask, actions }: PageProps) {
   const query = place.query as RunsQuery;
-  // The same moment for as long as the filters are.
+  // The start of the range stays the same until the filters change.
   const [now] = useState(() => Date.now());
   const filter = useMemo(() => filterOf(query, now), [query, now]);
   const found = useRuns({ api, appId, filter, tail: actions.tail });

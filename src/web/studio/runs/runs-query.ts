@@ -1,8 +1,8 @@
-/** Which runs are shown, as the address has it: `#/1/runs?state=failed&action=12`. Judges nothing: the service does. */
+/** Filters of the list of runs in the URL, such as `#/1/runs?state=failed&action=12`, and their conversion to the service's input. */
 import type { Copy, FindRunsQueryVariables, RunState, TriggerType } from "../documents.js";
 import { idOf } from "../shell/place.js";
 
-/** Every key that the page's address may have, with its text; none is there that says nothing. */
+/** Keys of the URL's query with their values. Empty values are left out. */
 export interface RunsQuery {
   search?: string;
   action?: string;
@@ -11,18 +11,18 @@ export interface RunsQuery {
   copy?: string;
   version?: string;
   person?: string;
-  /** One of RANGES. */
+  /** Name of a range in RANGES. */
   range?: string;
 }
 
 export const STATES: readonly RunState[] = ["queued", "running", "completed", "failed", "skipped", "cancelled"];
-/** The specification's kinds, and `http`, which this service adds. */
+/** Trigger kinds of the original specification, and `http`, which this service adds. */
 export const TRIGGERS: readonly TriggerType[] = ["manual", "schedule", "log", "analytics", "http"];
 export const COPIES: readonly Copy[] = ["master", "production"];
 
 const HOUR_MS = 60 * 60 * 1000;
 
-/** How far back, and what the chart counts by. */
+/** Selectable ranges: how far back they reach, and the period that the chart counts by. */
 export const RANGES = {
   "1h": { label: "the last hour", ms: HOUR_MS, by: "hour" },
   "24h": { label: "the last 24 hours", ms: 24 * HOUR_MS, by: "hour" },
@@ -38,7 +38,7 @@ export const rangeOf = (query: RunsQuery): Range | null =>
 const oneOf = <T extends string>(text: string | undefined, all: readonly T[]): T | null =>
   all.find((one) => one === text) ?? null;
 
-/** What the service is asked. A range begins at a moment that stays while the page does. */
+/** Returns the input for the service. The start of the range is computed once, so that it does not move. */
 export function filterOf(query: RunsQuery, now: number): Omit<FindRunsQueryVariables, "appId" | "before" | "limit"> {
   const range = rangeOf(query);
   const search = query.search?.trim() ?? "";
@@ -54,6 +54,6 @@ export function filterOf(query: RunsQuery, now: number): Omit<FindRunsQueryVaria
   };
 }
 
-/** True if the chart counts the runs that the list shows: the service counts by action and time only. */
+/** True if the chart counts the same runs as the list. The service counts by action and time only. */
 export const isCounted = (query: RunsQuery): boolean =>
   Object.keys(query).every((key) => key === "action" || key === "range");

@@ -1,12 +1,12 @@
-/** An error with its stack, whose places in the action's own code lead to the line. */
+/** Shows an error with its stack. Positions in the action's code are links to the line in the editor. */
 import { Fragment } from "react";
 import type { ScriptError } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 
-/** Of `at execute (book-seat.js:12:7)`: the place alone. */
+/** Matches the position in a line such as `at execute (book-seat.js:12:7)`. */
 const PLACE = /(?<![\w-])([\w-]+)\.js:(\d+):(\d+)/g;
 
-/** A stack begins with the error as a rule; then it says it all. */
+/** Returns the text of the error. The stack usually begins with the message, and is then sufficient. */
 function textOf({ name, message, stack }: ScriptError): string {
   return stack.includes(message) ? stack : `${name}: ${message}\n\n${stack}`;
 }
@@ -14,7 +14,7 @@ function textOf({ name, message, stack }: ScriptError): string {
 export interface StackProps {
   error: ScriptError;
   appId: number;
-  /** The master of the action that ran; null where it is not known. */
+  /** ID of the action's draft; null if it is unknown. */
   action: { id: number; name: string } | null;
 }
 
@@ -30,11 +30,11 @@ export function Stack({ error, appId, action }: StackProps) {
   }
   parts.push(text.slice(end));
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be within reach of the keyboard
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by the keyboard
     <pre className="result failed stack" tabIndex={0}>
       {parts.map((part, at) =>
         typeof part === "string" ? (
-          // biome-ignore lint/suspicious/noArrayIndexKey: parts of one text, which never move
+          // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text do not move
           <Fragment key={at}>{part}</Fragment>
         ) : (
           <a

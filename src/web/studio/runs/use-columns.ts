@@ -1,10 +1,10 @@
-/** Columns of the table of runs that the person has hidden. The browser stores them. */
+/** Hook for the columns that the person has hidden in the table of runs. The browser stores them. */
 import { useCallback, useMemo, useState } from "react";
 import { HIDDEN_AT_FIRST, RUN_COLUMNS, type RunColumn } from "./run-columns.js";
 
 const KEY = "studio.runs.hidden-columns";
 
-/** A browser may forbid storage, and an earlier release may have stored something else. */
+/** Reads the stored columns. Browsers can block storage, and earlier releases may have stored other values. */
 function read(): readonly string[] {
   try {
     const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? "null");
@@ -27,7 +27,7 @@ export function useColumns(): Columns {
       try {
         localStorage.setItem(KEY, JSON.stringify(next));
       } catch {
-        // The choice holds for this visit.
+        // If the browser blocks storage, the choice is lost when the page is closed.
       }
       return next;
     });

@@ -1,4 +1,4 @@
-/** The execution log as it grows: pages of what was, as far back as is asked for, then each entry as it is written. Draws nothing. */
+/** Hook for the execution log: loads pages of older entries on request, and adds new entries when they are written. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { Tail } from "../actions/use-actions.js";
 import { ReadLog } from "../documents.js";
@@ -9,7 +9,7 @@ import { isFailed } from "./log-entry.js";
 const PAGE = 50;
 
 export interface Log {
-  /** Newest first; null while they are loaded for the first time. */
+  /** Entries, newest first; null while they are loaded for the first time. */
   entries: LogEntry[] | null;
   more: boolean;
   isLoading: boolean;
@@ -23,7 +23,7 @@ function merged(...lists: LogEntry[][]): LogEntry[] {
 }
 
 interface Page {
-  /** The copy that it is of; null for all. */
+  /** ID of the draft or live version whose entries the page contains; null for all. */
   id: number | null;
   logs: LogEntry[];
   next: string | null;
@@ -32,18 +32,18 @@ interface Page {
 
 const isOf = ({ id }: Page, { taskId }: LogEntry) => id === null || taskId === id;
 
-/** Whether nothing lies between the page and what is here of its copy. */
+/** True if no entry is missing between the page and the loaded entries of the same version. */
 const joins = (page: Page, known: readonly LogEntry[]) =>
   known.some((entry) => isOf(page, entry) && page.logs.some(({ id }) => id === entry.id));
 
-/** Older than all of a page that it does not join: what lies between them would be missing. */
+/** Removes older entries that do not connect to the page, because entries in between would be missing. */
 const isBehind = (page: Page, entry: LogEntry) => isOf(page, entry) && entry.id < (page.logs.at(-1)?.id ?? 0);
 
 interface Options {
   api: Api;
   appId: number;
   tail: Tail;
-  /** The copies whose entries are wanted; null for all of the app. */
+  /** IDs of the draft and the live version whose entries are shown; null for all actions of the app. */
   ids: number[] | null;
   failuresOnly: boolean;
 }
@@ -55,14 +55,14 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
   const [isLoading, setLoading] = useState(true);
   const known = useRef<LogEntry[]>([]);
   known.current = entries ?? [];
-  /** Where each copy's next page begins; null at its end. */
+  /** Cursor of the next page for each ID; null at its end. */
   const cursors = useRef(new Map<number | null, string | null>());
   const wanted = JSON.stringify(ids);
 
   const asked = useRef("");
   asked.current = `${wanted} ${failuresOnly}`;
 
-  /** A page of each copy: the newest, or those that follow what is here. */
+  /** Reads one page for each ID: the newest entries, or the ones after the cursor. */
   const load = useCallback(
     async (isFollowing: boolean) => {
       const copies = (JSON.parse(wanted) as number[] | null) ?? [null];
@@ -76,7 +76,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
       try {
         const left = copies.filter((id) => !isFollowing || cursors.current.get(id) !== null);
         const pages = await Promise.all(left.map(pageOf));
-        // Others are wanted by now.
+        // The person has selected other entries meanwhile.
         if (asked.current !== `${wanted} ${failuresOnly}`) return;
         const fresh = pages.filter((page) => !page.isFollowing && !joins(page, known.current));
         for (const page of pages) if (page.isFollowing || fresh.includes(page)) cursors.current.set(page.id, page.next);
@@ -88,7 +88,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
         setFault(null);
       } catch (error) {
         setFault(asApiError(error));
-        // Asked for again when the person changes what is wanted, or the connection comes back.
+        // Called again when the person selects other entries, or when the connection is restored.
         setMore(false);
       } finally {
         setLoading(false);
@@ -97,7 +97,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
     [api, appId, wanted, failuresOnly],
   );
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: other entries are wanted
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other IDs need other entries
   useEffect(() => {
     known.current = [];
     cursors.current.clear();

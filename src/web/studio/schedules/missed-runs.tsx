@@ -1,4 +1,4 @@
-/** Scheduled runs of the past week that were skipped or failed. */
+/** Table of scheduled runs of the past week that were skipped or failed. */
 import { RunState } from "../runs/run-words.js";
 import { exact } from "../shared/format.js";
 import type { Week } from "../shared/model.js";

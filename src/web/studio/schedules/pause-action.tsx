@@ -1,4 +1,4 @@
-/** Button that pauses or resumes one scheduled action: it saves the action as inactive or active, and publishes it. */
+/** Button that pauses or resumes the schedule of one action: saves the action as inactive or active, and publishes it. */
 import { useState } from "react";
 import { CompareCopies, PublishAction, UpdateAction } from "../documents.js";
 import { asApiError } from "../shared/api.js";
@@ -28,7 +28,7 @@ export function PauseAction({ api, app, appId, actions, ask, action, copy }: Pau
   const active = !copy.active;
   const set = async () => {
     const { diff } = await api.ask(CompareCopies, { appId, id });
-    // Publishing would make these changes live too.
+    // Publishing the action would also publish its other unpublished changes.
     if (diff.code !== null || diff.fields.some((field) => field !== "active")) return setFault(OTHER_CHANGES);
     let { updatedAt } = action;
     let saved: string | null = null;

@@ -1,4 +1,4 @@
-/** List of scheduled actions: the schedule in words, time zone, next and last run, state, and buttons that run and pause the action. */
+/** Table of scheduled actions: schedule in words, time zone, next and last run, state, and buttons to run or pause the action. */
 import { useState } from "react";
 import { RunAction } from "../documents.js";
 import { asApiError } from "../shared/api.js";
@@ -13,7 +13,7 @@ type Scheduled = Week["scheduled"][number];
 
 interface ScheduleRow {
   action: ActionSummary;
-  /** Absent if the action has no live version that runs on schedule. */
+  /** Next run of the live version; undefined if no live version runs on a schedule. */
   scheduled: Scheduled | undefined;
   lastRunAt: string | null;
   state: { words: string; tone: "live" | "failed" | "" };
@@ -36,7 +36,7 @@ function stateOf(action: ActionSummary, scheduled: Scheduled | undefined, list: 
   return actions.hasFailed(action.id) ? { words: "last run failed", tone: "failed" } : { words: "on", tone: "live" };
 }
 
-/** Actions whose draft or live version has a schedule, those that run next first. */
+/** Returns the actions whose draft or live version has a schedule, sorted by their next run. */
 function rowsOf(list: ListProps): ScheduleRow[] {
   const byMaster = new Map(list.week.scheduled.map((scheduled) => [scheduled.masterId, scheduled]));
   const rows = (list.actions.list?.actions ?? [])

@@ -1,11 +1,11 @@
-/** Days of the week view: each tick is on the day that its own time zone shows. Pure. */
+/** Groups scheduled times into the days of the week view, by the date in the action's time zone. Pure functions. */
 
 interface Scheduled {
   timezone: string;
   ticks: readonly string[];
 }
 
-/** One action on one day. */
+/** Times of one action on one day. */
 export interface Line<Action> {
   action: Action;
   times: string[];
@@ -23,17 +23,17 @@ const dayName = new Intl.DateTimeFormat(undefined, {
   month: "short",
   timeZone: "UTC",
 });
-/** Format of the date that a zone's calendar shows, such as 2026-01-31. */
+/** Returns a formatter for dates of a time zone, such as 2026-01-31. */
 const dateIn = (timeZone: string) => new Intl.DateTimeFormat("en-CA", { timeZone });
 
 const LABELS: Readonly<Record<number, string>> = { [-1]: "Yesterday", 0: "Today", 1: "Tomorrow" };
-/** Days from the viewer's today that are always shown. */
+/** Number of days, from the viewer's today, that are always shown. */
 const LAST_SHOWN = 7;
-/** Zones are up to 26 hours apart: an action's zone can show up to two days before or after these. */
+/** Extra days at each end. Time zones differ by up to 26 hours, so an action's date can be outside of the viewer's days. */
 const FIRST = -2;
 const LAST = LAST_SHOWN + 2;
 
-/** Days from today in the viewer's zone, each with its actions in the order of their first time. */
+/** Returns the days from today in the viewer's time zone. The actions of a day are sorted by their first time. */
 export function daysOf<Action extends Scheduled>(
   { from, scheduled }: { from: string; scheduled: readonly Action[] },
   here: string,

@@ -1,4 +1,4 @@
-/** Week view of the schedules: what runs on each of the next days, in the time zone of each action. */
+/** Week view of the schedules: the runs of each of the next days, in the time zone of each action. */
 import { exact } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
@@ -9,10 +9,10 @@ const CLOCK = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
 
 type Action = Week["scheduled"][number];
 
-/** More times of one action on one day are counted. */
+/** Maximum number of times that are listed per action and day. The others are only counted. */
 const TIMES_SHOWN = 4;
 
-/** Times of an action on one day, in its time zone. */
+/** Times of an action on one day, in the action's time zone. */
 function timesOf({ action: { timezone }, times }: Line<Action>): string {
   const inZone = new Intl.DateTimeFormat(undefined, { ...CLOCK, timeZone: timezone });
   const shown = times.slice(0, TIMES_SHOWN).map((time) => inZone.format(new Date(time)));

@@ -1,12 +1,12 @@
-/** Whether a setting looks like a secret, by its key or its value. A guess for a warning: it refuses nothing. */
+/** Guesses by the key and the value of a setting if it contains a secret. Studio then shows a warning but rejects nothing. */
 
 const KEYS =
   /secret|passw(or)?d|passphrase|private.?key|api.?key|access.?key|credential|(^|[^a-z])(token|auth|pwd)([^a-z]|$)/i;
 
-/** `mailToken` as `mail Token`. */
+/** Splits a key in camel case into words: `mailToken` becomes `mail Token`. */
 const apart = (name: string) => name.replace(/([a-z\d])([A-Z])/g, "$1 $2");
 
-/** Beginnings that well-known services give their secrets, and forms that are secrets as a rule. */
+/** Prefixes of secrets of well-known services, and typical forms of secrets. */
 const WORDS = [
   /^(sk|rk)_(live|test)_\w{8,}/,
   /^sk-[\w-]{16,}/,
@@ -31,7 +31,7 @@ const holdsSecret = (text: string): boolean =>
 
 const RANDOM_MIN_CHARACTERS = 24;
 
-/** Letters of both cases and digits, mixed and without spaces: a generated value. */
+/** True for a value of mixed letters and digits without spaces, which was probably generated. */
 const isRandom = (text: string) =>
   text.length >= RANDOM_MIN_CHARACTERS &&
   /^[\w+/=-]+$/.test(text) &&

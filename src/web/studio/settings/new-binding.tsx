@@ -1,4 +1,7 @@
-/** Form of a new secret binding: which setting goes to which origin, and where in a request. The service validates it. */
+/**
+ * Form for a new secret binding: the setting, the origin, and the part of the request that contains the credential. The service validates
+ * it.
+ */
 import { type FormEvent, type HTMLProps, useState } from "react";
 
 export const PLACES: Record<string, string> = {
@@ -17,7 +20,7 @@ const EMPTY = {
 };
 type NewBindingText = typeof EMPTY;
 
-/** Fields that a place in the request has beside key, origin and value. */
+/** Extra fields of each part of the request, besides key, origin and value. */
 const NAMES: Record<string, [label: string, placeholder: string] | undefined> = {
   header: ["Name of the header", "Authorization"],
   query: ["Name of the parameter", "api_key"],
@@ -29,7 +32,7 @@ const HAS_FORMAT = ["header", "query"];
 const filled = (fields: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(fields).filter(([, text]) => text.trim() !== ""));
 
-/** As the service takes it: empty fields, and those of other places, are left out. */
+/** Returns the input for the service without empty fields and without fields of another part. */
 export function inputOf(binding: NewBindingText): object {
   const { key, origin, in: place, sealed, value, name, format, tokenUrl, clientId, scopes, grant } = binding;
   const named = NAMES[place] ? filled({ name }) : {};

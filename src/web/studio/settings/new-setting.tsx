@@ -1,4 +1,4 @@
-/** A new setting: its key says its tier while it is typed. */
+/** Form for a new setting. It shows the tier that follows from the typed key. */
 import { type FormEvent, useEffect, useId, useState } from "react";
 import type { Ask } from "../shared/confirm.js";
 import { mayBePublic } from "./public-secret.js";
@@ -14,7 +14,7 @@ const MEANS = {
 
 const EMPTY: TypedValue = { plain: true, text: "" };
 
-/** Name of this row in the set of edited rows; no key is empty. */
+/** Name of this form in the set of edited rows. It is "", which no setting's key can be. */
 const NEW = "";
 
 interface NewSettingProps {

@@ -1,9 +1,9 @@
-/** The question before a public setting gets what looks like a secret. */
+/** Asks for confirmation before a value that looks like a secret is stored in a public setting. */
 import type { Ask } from "../shared/confirm.js";
 import { looksSecret } from "./looks-secret.js";
 import { tierOf } from "./setting-value.js";
 
-/** @returns whether to write it */
+/** @returns true if the value may be stored */
 export async function mayBePublic(ask: Ask, key: string, value: unknown): Promise<boolean> {
   if (tierOf(key) !== "public" || !looksSecret(key, value)) return true;
   return ask({

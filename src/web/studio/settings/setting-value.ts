@@ -1,14 +1,14 @@
-/** A setting's value between its JSON and what a person types: plain text for strings, JSON for the rest. */
+/** Converts the value of a setting between JSON and the typed text: strings are plain text, other values are JSON. */
 
 export interface TypedValue {
-  /** Whether `text` is the string itself; else it is JSON. */
+  /** True if `text` is the string itself; false if it is JSON. */
   plain: boolean;
   text: string;
 }
 
 export type Tier = "public" | "private" | "protected";
 
-/** The same rule as the service's (specification, App settings object). */
+/** Pattern of valid keys, the same as the service's. */
 export function tierOf(key: string): Tier {
   if (key.startsWith("__")) return "protected";
   return key.startsWith("_") ? "private" : "public";

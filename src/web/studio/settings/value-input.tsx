@@ -1,4 +1,4 @@
-/** Where a setting's value is typed: as text or as JSON, hidden for a secret. */
+/** Input for the value of a setting: as text or as JSON, hidden for a secret. */
 import type { TypedValue } from "./setting-value.js";
 
 interface ValueInputProps {

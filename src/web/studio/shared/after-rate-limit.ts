@@ -1,6 +1,6 @@
-/** Repeats a request that the rate limit rejected. Pure; the caller waits. */
+/** Repeats a request that the rate limit has rejected. Pure: the caller provides the wait. */
 
-/** Maximum number of requests while the rate limit rejects them. */
+/** Maximum number of attempts for one request. */
 const TRIES_MAX = 3;
 
 interface Refusal {

@@ -1,4 +1,4 @@
-/** Says that another person changed what is edited here, and lets the person choose between the two values. */
+/** Message that another person has changed the value that is edited here. The person chooses one of the two values. */
 import type { FieldDraft } from "./use-field-draft.js";
 
 interface ChangedElsewhereProps {

@@ -1,11 +1,11 @@
-/** Confirmation dialog with two answers. */
+/** Confirmation dialog with a button for yes and one for no. */
 import { useCallback, useState } from "react";
 import { Modal } from "./modal.js";
 
 export interface Question {
   title: string;
   text: string;
-  /** What the affirmative button says. */
+  /** Label of the button for yes. */
   yes: string;
   danger?: boolean;
 }
@@ -33,7 +33,7 @@ function Dialog({ title, text, yes, danger, answer }: Pending) {
   );
 }
 
-/** @returns what asks, and the element that shows the question */
+/** @returns the function that asks, and the element of the dialog */
 export function useConfirm() {
   const [pending, setPending] = useState<Pending | null>(null);
   const ask = useCallback<Ask>((question) => {

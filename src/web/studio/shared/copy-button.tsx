@@ -1,4 +1,4 @@
-/** Button that copies a text and shows whether it could: a browser may forbid it. */
+/** Button that copies a text. It shows if that failed, because browsers can block the clipboard. */
 import { useState } from "react";
 
 interface CopyButtonProps {

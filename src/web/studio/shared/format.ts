@@ -1,4 +1,4 @@
-/** Times, durations and values in words for people. */
+/** Formats times, durations and values for people. */
 
 const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["year", 31_536_000],
@@ -22,13 +22,13 @@ export function ago(iso: string): string {
   return unit ? relative.format(Math.round(seconds / unit[1]), unit[0]) : "just now";
 }
 
-/** A number and what it counts. @param many where it is not one */
+/** Returns a number with its noun. @param many plural of the noun */
 export const counted = (count: number, one: string, many: string): string =>
   `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
 export const exact = (iso: string): string => absolute.format(new Date(iso));
 
-/** The time of day, with the date in front of it for another day than today. */
+/** Returns the time of day. For another day than today, the date is in front of it. */
 export function moment(iso: string): string {
   const date = new Date(iso);
   return date.toDateString() === new Date().toDateString() ? clock.format(date) : absolute.format(date);
@@ -40,7 +40,7 @@ const dayClock = new Intl.DateTimeFormat(undefined, {
   ...TIME_OF_DAY,
 });
 
-/** The same in a column: without the year while it is this one. */
+/** Returns the time for a table column, without the year if it is the current one. */
 export function stamp(iso: string): string {
   const date = new Date(iso);
   const isThisYear = date.getFullYear() === new Date().getFullYear();
@@ -56,13 +56,13 @@ const wallClock = new Intl.DateTimeFormat(undefined, {
   timeZone: "UTC",
 });
 
-/** What the clocks of a zone show, in words. @param local ISO 8601 with what that zone is ahead of UTC */
+/** Returns the local time in a time zone. @param local ISO 8601 with the zone's offset from UTC */
 export function wallTime(local: string): string {
   const wall = local.slice(0, "2026-01-01T00:00:00".length);
   return `${wallClock.format(new Date(`${wall}Z`))} (UTC${local.slice(-"+00:00".length)})`;
 }
 
-/** Day and time in a time zone, such as "Fri, Nov 27, 03:00". The caller shows the name of the zone. */
+/** Returns day and time in a time zone, such as "Fri, Nov 27, 03:00". The caller shows the name of the zone. */
 export function inZone(iso: string, timeZone: string): string {
   const format = new Intl.DateTimeFormat(undefined, {
     weekday: "short",
@@ -80,12 +80,12 @@ export function lasted(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
 
-/** JSON for reading; `undefined` in words. */
+/** Returns formatted JSON; `undefined` becomes words. */
 export function shown(value: unknown): string {
   return value === undefined ? "undefined" : JSON.stringify(value, null, 2);
 }
 
-/** Bytes in the largest unit that leaves a number to read. */
+/** Returns a size in the largest unit in which the number is at least 1. */
 export function sized(bytes: number): string {
   const power = Math.min(4, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
   const value = bytes / 1024 ** power;
@@ -99,7 +99,7 @@ const valueInWords = (value: unknown): string => {
   return Array.isArray(value) && value.every(isName) ? value.join(", ") : JSON.stringify(value);
 };
 
-/** Details of an entry of an audit log without those that are null: `{"keys": ["a", "b"]}` as `keys a, b`. */
+/** Returns the details of an audit log entry without null values: `{"keys": ["a", "b"]}` becomes `keys a, b`. */
 export function inWords(data: unknown): string {
   if (typeof data !== "object" || data === null) return "";
   return Object.entries(data)

@@ -1,7 +1,7 @@
-/** Modal dialog of the browser. When it closes, the focus returns to where it was. */
+/** Modal dialog of the browser. When it closes, it returns the focus to the element that had it before. */
 import { type ComponentProps, useEffect, useRef } from "react";
 
-/** What opened it may be gone, as the button that deletes its own row is. */
+/** Returns the focus, unless that element was removed, such as the button of a deleted row. */
 function giveFocusBack(to: Element | null): void {
   const stays = to instanceof HTMLElement && to.isConnected && to !== document.body;
   (stays ? to : document.getElementById("content"))?.focus();
@@ -12,7 +12,7 @@ export function Modal({ className = "", ...props }: ComponentProps<"dialog">) {
   useEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
-    // What stands under the dialog cannot take the focus before the dialog has left the page.
+    // Elements below the dialog can only receive the focus after the dialog was removed.
     return () => queueMicrotask(() => giveFocusBack(before));
   }, []);
   return <dialog ref={dialog} className={`dialog ${className}`} {...props} />;

@@ -1,4 +1,4 @@
-/** What Studio shows of the service's resources: as the documents ask for them, under the names that its components use. */
+/** Types of the service's resources as Studio's GraphQL operations select them, under the names that its components use. */
 import type {
   ActionSummaryFragment,
   AdministratorRowFragment,
@@ -43,15 +43,15 @@ import type {
 
 export type App = AppsQuery["apps"][number];
 
-/** An action without its code, as the list holds it. Times are ISO 8601. */
+/** Action without its code, as lists contain it. Times are ISO 8601. */
 export type ActionSummary = ActionSummaryFragment;
 
 export type Action = WholeActionFragment;
 
-/** A production copy; `updatedAt` is when it was published last. */
+/** Live version of an action. `updatedAt` is the time of its last publication. */
 export type PublishedCopy = PublishedCopyRowFragment;
 
-/** Addresses of an action's HTTP triggers, and the requests that they refused. */
+/** URLs of an action's HTTP triggers, and the requests that they have rejected. */
 export type Calls = ReadCallsQuery;
 
 export type Endpoint = NonNullable<NonNullable<ReadCallsQuery["action"]>["endpoints"]>[number];
@@ -72,7 +72,7 @@ export type ScriptError = NonNullable<LogEntry["error"]>;
 
 export type ConsoleLine = FollowConsoleSubscription["lines"][number];
 
-/** A run as a list shows it. */
+/** Run as lists contain it. */
 export type RunRow = RunRowFragment;
 
 export type RunDetails = ReadRunQuery["run"];
@@ -102,7 +102,7 @@ export type MediaFolder = MediaFolderRowFragment;
 export type MediaListing = ListMediaQuery["media"];
 export type MessageSummary = MessageRowFragment;
 
-/** A message with what it says. */
+/** Message with its content. */
 export type Message = WholeMessageFragment;
 
 export type MessageStatus = Message["status"];

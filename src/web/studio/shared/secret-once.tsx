@@ -1,8 +1,8 @@
-/** A token that the service gives once and never again: shown until it is put away, with a button that copies it. */
+/** Shows a token that the service returns only once, with a button that copies it, until the person closes it. */
 import { CopyButton } from "./copy-button.js";
 
 interface SecretOnceProps {
-  /** Whose it is. */
+  /** Label that says to whom the token belongs. */
   label: string;
   secret: string;
   close: () => void;

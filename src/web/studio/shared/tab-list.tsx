@@ -1,4 +1,4 @@
-/** Tabs, and the panel of the selected one. The caller owns the selection. */
+/** Tabs with the panel of the selected one. The caller holds the selection. */
 import * as Tabs from "@radix-ui/react-tabs";
 import type { ReactNode } from "react";
 
@@ -7,11 +7,11 @@ interface TabbedProps<Name extends string> {
   names: readonly Name[];
   selected: Name;
   select: (name: Name) => void;
-  /** Tabs that cannot be selected at present. */
+  /** Tabs that are disabled. */
   disabled?: readonly Name[];
-  /** True if arrow keys only move the focus: selecting a tab may open a question about unsaved work. */
+  /** True if arrow keys only move the focus, because selecting a tab may ask about unsaved changes. */
   isManual?: boolean;
-  /** Class of the panel. */
+  /** CSS class of the panel. */
   panel: string;
   children: ReactNode;
 }

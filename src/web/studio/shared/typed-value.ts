@@ -1,12 +1,12 @@
-/** Value of a condition as a form edits it: the typed text and its type. Draws nothing; value-fields.tsx draws it. */
+/** Value of a condition as a form edits it: the typed text and its type. value-fields.tsx shows it. */
 
-/** The service compares types too: the text "3" is not the number 3. */
+/** Types of values. The service compares types too: the text "3" is not the number 3. */
 export type ValueKind = "string" | "number" | "boolean";
 
 export type Scalar = string | number | boolean;
 
 export interface TypedValue {
-  /** The value as it is typed. */
+  /** The text as typed. */
   value: string;
   kind: ValueKind;
 }
@@ -19,23 +19,23 @@ export const VALUE_KINDS: readonly (readonly [ValueKind, string])[] = [
 
 export const isScalar = (value: unknown): value is Scalar => VALUE_KINDS.some(([kind]) => kind === typeof value);
 
-/** The stored value as a form shows it. */
+/** Returns the form's value for a stored value. */
 export const typedValueOf = (value: Scalar): TypedValue => ({ value: String(value), kind: typeof value as ValueKind });
 
-/** The value to store. The text of a number must be one; see valueFault(). */
+/** Returns the value to store. Check it with valueFault() first. */
 export function scalarOf({ value, kind }: TypedValue): Scalar {
   if (kind === "number") return Number(value);
   return kind === "boolean" ? value === "true" : value;
 }
 
-/** Above 2^53 only a text that is stored unchanged, such as that of a stored number. */
+/** A number above 2^53 is only stored if its text is unchanged, such as the text of a stored number. */
 function isNumber(text: string): boolean {
   const value = Number(text);
   if (text.trim() === "" || !Number.isFinite(value)) return false;
   return Math.abs(value) <= Number.MAX_SAFE_INTEGER || String(value) === text;
 }
 
-/** Returns the message about the first value that does not have its type, or null. */
+/** Returns a message about the first value that does not have its type, or null. */
 export function valueFault(values: readonly TypedValue[]): string | null {
   const at = values.findIndex(({ kind, value }) => kind === "number" && !isNumber(value));
   return at < 0

@@ -1,15 +1,18 @@
-/** Bytes from the service at an object URL, for elements that cannot send a credential. Revoked when they are no longer shown. */
+/**
+ * Hook that reads bytes from the service and returns an object URL for elements that cannot send a credential. The URL is revoked when the
+ * element is removed.
+ */
 import { type RefObject, useEffect, useRef, useState } from "react";
 import type { Api } from "./api.js";
 
 export interface Bytes {
-  /** null while they are on their way. */
+  /** The object URL; null while the bytes are loaded. */
   blob: Blob | null;
   url: string | null;
   failed: boolean;
 }
 
-/** @param address null: nothing is asked for */
+/** @param address URL to read; null to read nothing */
 export function useBytes(api: Api, address: string | null): Bytes {
   const [bytes, setBytes] = useState<Bytes>({ blob: null, url: null, failed: false });
   useEffect(() => {
@@ -33,7 +36,7 @@ export function useBytes(api: Api, address: string | null): Bytes {
   return bytes;
 }
 
-/** True once the element is near the window, so that only visible files are requested. */
+/** Becomes true when the element is close to the visible area, so that only visible files are requested. */
 export function useSeen<Element extends HTMLElement>(): [ref: RefObject<Element | null>, seen: boolean] {
   const ref = useRef<Element>(null);
   const [seen, setSeen] = useState(false);

@@ -1,19 +1,19 @@
-/** The draft of a field that other people may change while it is edited. It follows the stored value until the person edits it. */
+/** Hook for the draft of a field that other people may change. The draft follows the stored value until the person edits it. */
 import { useState } from "react";
 
 export interface FieldDraft<Value> {
   draft: Value;
   setDraft(next: Value | ((draft: Value) => Value)): void;
   isDirty: boolean;
-  /** The stored value changed since the person began to edit, and differs from the draft. */
+  /** True if the stored value has changed since the person began to edit, and differs from the draft. */
   isChangedElsewhere: boolean;
   takeTheirs(): void;
   keepMine(): void;
-  /** Call it after a save, with the draft that was saved. */
+  /** Call this after a save, with the saved draft. */
   accept(saved: Value): void;
 }
 
-/** The stored value that the draft started from; `version` is null after a save, until the saved value is read. */
+/** Stored value from which the draft started. `version` is null after a save until the saved value is read. */
 interface Base<Value> {
   version: string | null;
   value: Value;
@@ -21,7 +21,7 @@ interface Base<Value> {
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
 
-/** @param version differs if the stored value was changed, also where its text cannot be read */
+/** @param version changes with the stored value, even if the value's text cannot be read */
 export function useFieldDraft<Value>(stored: Value, version: string = JSON.stringify(stored)): FieldDraft<Value> {
   const [base, setBase] = useState<Base<Value>>({ version, value: stored });
   const [draft, setDraft] = useState(stored);

@@ -1,7 +1,7 @@
-/** Media queries of the window as state, also after the window was resized or turned. */
+/** Hooks for media queries, which update when the window is resized or turned. */
 import { useCallback, useSyncExternalStore } from "react";
 
-/** @param query keeps its text while the component is there */
+/** @param query must stay the same text while the component is mounted */
 export function useMedia(query: string): boolean {
   const subscribe = useCallback(
     (changed: () => void) => {
@@ -14,5 +14,5 @@ export function useMedia(query: string): boolean {
   return useSyncExternalStore(subscribe, () => matchMedia(query).matches);
 }
 
-/** True if the window is as narrow as phone.css takes for a phone's. */
+/** True if the window is narrow. The width is the same as in phone.css. */
 export const useNarrow = (): boolean => useMedia("(max-width: 700px)");

@@ -1,10 +1,10 @@
-/** Fields for the value of a numbered condition: its type, and an input for that type. */
+/** Fields for the value of a condition in a numbered row: its type, and an input for that type. */
 import { type TypedValue, VALUE_KINDS, type ValueKind } from "./typed-value.js";
 
 interface ValueFieldsProps extends TypedValue {
-  /** Number of the row, from 1. */
+  /** Number of the row, counted from 1. */
   number: number;
-  /** True if the value can only be a text: no type is asked for. */
+  /** True if only texts are allowed: the field for the type is left out. */
   isText?: boolean;
   put: (part: Partial<TypedValue>) => void;
 }

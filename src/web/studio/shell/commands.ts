@@ -1,16 +1,16 @@
-/** Commands of the palette: those that components have registered, and the buttons on the screen. */
+/** Commands of the command palette: those that components register, and the buttons on the screen. */
 import { useEffect } from "react";
 
 export interface Command {
   name: string;
-  /** As a person would press them. */
+  /** Runs the command like a click of its button. */
   keys?: string;
   run: () => void;
 }
 
 const registered = new Map<symbol, readonly Command[]>();
 
-/** Offers the commands while the component is there. @param commands keep their identity as long as they mean the same */
+/** Registers commands while the component is mounted. @param commands must be the same array unless the commands change */
 export function useCommands(commands: readonly Command[]): void {
   useEffect(() => {
     const key = Symbol("commands");
@@ -19,7 +19,7 @@ export function useCommands(commands: readonly Command[]): void {
   }, [commands]);
 }
 
-/** What the page itself offers: its buttons and tabs. Those of a list's rows are the list's, and some are registered by a key. */
+/** Returns the buttons and tabs of the page. Buttons in rows of a list are left out, and those with a registered command too. */
 const OFFERED =
   '#content :is(button, summary):not(:disabled, li *, tr *, [role="row"] *, [title^="Ctrl"], [title^="Alt"])';
 
@@ -34,7 +34,7 @@ function offered(): Command[] {
     .map((element) => ({ name: nameOf(element), run: () => element.click() }));
 }
 
-/** Each name once, those of the screen first: what a component has registered stands for the button that does the same. */
+/** Removes commands with a repeated name. A registered command replaces the button that does the same. */
 export function commandsNow(): Command[] {
   const all = [...registered.values()].flat();
   const byName = new Map(offered().map((command) => [command.name, command]));

@@ -1,6 +1,6 @@
 /**
- * Says that the connection is lost, until it is back: what is on the screen may be old meanwhile. An expired session closes connections too;
- * its dialog says so, and nothing is tried again meanwhile.
+ * Banner that says that the connection is lost and that the data on the screen may be old. An expired session closes connections too; in
+ * that case its own dialog is shown and nothing reconnects.
  */
 import { useEffect, useState } from "react";
 import { onExpiry } from "../accounts/renewal.js";

@@ -1,9 +1,9 @@
-/** Failure to load a part of Studio. Free of React, for the modules that run before it is loaded. */
+/** Error of a part of Studio that could not be loaded. The file does not import React, because modules that run before React use it. */
 
-/** A file of Studio could not be loaded: another release has other names for them, or the connection is lost. */
+/** A file of Studio could not be loaded, because a new release has other file names or the connection is lost. */
 export class LoadError extends Error {}
 
-/** Returns the loaded part. @throws LoadError */
+/** Returns the loaded module. @throws LoadError */
 export async function loading<Part>(part: Promise<Part>): Promise<Part> {
   try {
     return await part;

@@ -1,4 +1,4 @@
-/** Buttons of the sidebar's menus. The libraries behind a menu are loaded when its button is first pressed, not with Studio. */
+/** Buttons of the sidebar's menus. The libraries of a menu are loaded when its button is first pressed. */
 import ChevronsUpDown from "lucide-react/icons/chevrons-up-down";
 import CircleUser from "lucide-react/icons/circle-user";
 import Menu from "lucide-react/icons/menu";
@@ -7,7 +7,7 @@ import { PageBoundary } from "./page-boundary.js";
 
 type ButtonProps = ComponentProps<"button">;
 
-/** Square with the first letter of an app. */
+/** Icon of an app: a square with the first letter of its name. */
 export const Letter = ({ name }: { name: string }) => (
   <span className="app-letter" aria-hidden="true">
     {name.trim().slice(0, 1).toUpperCase()}
@@ -37,11 +37,11 @@ export const DrawerButton = (props: ButtonProps) => (
 );
 
 interface OnFirstUseProps {
-  /** Draws the button alone, until the menu is loaded. */
+  /** Renders only the button until the menu is loaded. */
   button: (props: ButtonProps) => ReactElement;
   /** Kind of popup, for assistive technology. */
   popup: "dialog" | "menu";
-  /** The menu with its button, open when it is first drawn. */
+  /** Renders the menu with its button. It is open when it is first rendered. */
   children: ReactNode;
 }
 

@@ -49,7 +49,7 @@ export function AppMenu({ apps, app, go }: AppMenuProps) {
                 </Command.Item>
               ))}
               <Command.Item
-                // Stays when the search finds no app: a list box must have an option.
+                // Shown even if the search finds no app, because a list box must have an option.
                 forceMount
                 value="All apps"
                 onSelect={() => choose({ view: "apps", appId: null, item: null, query: {} })}
@@ -94,7 +94,7 @@ export function AccountMenu({ app, email, signOut }: AccountMenuProps) {
 }
 
 interface DrawerProps {
-  /** The open page: the drawer closes when it changes. */
+  /** Key of the open page. The drawer closes when the key changes. */
   openPage: string;
   /** @param close closes the drawer and returns the focus to its button */
   children: (close: () => void) => ReactNode;

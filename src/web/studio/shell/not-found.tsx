@@ -1,4 +1,4 @@
-/** Page for an address under /studio that leads nowhere: the places of Studio are in the fragment of its one address. */
+/** Page for an unknown path under /studio. Studio's own pages are in the fragment of a single URL. */
 import { serviceAddress } from "../../service-address.js";
 
 export function NotFound() {

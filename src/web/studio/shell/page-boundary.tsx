@@ -1,4 +1,4 @@
-/** Error boundary of a page: it shows the failure in the page's place. The bar and the other pages stay usable. */
+/** Error boundary around a page. It shows the error in place of the page, so that the navigation stays usable. */
 import { Component, type ReactNode } from "react";
 import { LoadError } from "./load-error.js";
 

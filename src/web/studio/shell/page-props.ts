@@ -13,22 +13,22 @@ export interface PageProps {
   apps: App[];
   app: App;
   appId: number;
-  /** The page reads what it shows from `item` and `query`. */
+  /** `item` and `query` of the URL, which determine what the page shows. */
   place: Place;
   go: Navigation["go"];
   setDirty: Navigation["setDirty"];
   ask: Ask;
   actions: Actions;
-  /** The app itself has changed: it was renamed or published. */
+  /** Call this after the app itself was changed, such as renamed or published. */
   reloadApps: () => Promise<void>;
-  /** Of all apps: makes apps and people. */
+  /** True for an administrator of the service, who can create apps and people. */
   isAdmin: boolean;
-  /** E-mail address of the person; empty for a token. */
+  /** E-mail address of the person; "" if a token is signed in. */
   email: string;
   /** Role of the person on the open app. */
   role: Role;
   /** Organizations in which the person has a role. */
   organizations: readonly Membership[];
-  /** The person's roles have changed, or an organization was made. */
+  /** Call this after the person's roles have changed or an organization was created. */
   reloadRoles: () => Promise<void>;
 }

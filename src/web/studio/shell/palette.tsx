@@ -1,4 +1,7 @@
-/** Ctrl+K: commands of the screen, and actions, tables, settings, people, runs and docs, found by their words. */
+/**
+ * Command palette, opened by Ctrl+K: finds commands of the screen, actions, data sources, settings, people, runs and documentation by
+ * words.
+ */
 import { type KeyboardEvent, useCallback, useEffect, useState } from "react";
 import { Modal } from "../shared/modal.js";
 import { type Command, commandsNow } from "./commands.js";
@@ -13,7 +16,7 @@ function matching(commands: Command[], typed: string): Command[] {
 
 const optionId = (index: number) => `command-${index}`;
 
-/** Each name once, for two tables of one name too. */
+/** Removes commands with a repeated name, such as two data sources with the same name. */
 const byName = (commands: Command[]): Command[] => [...new Map(commands.map((one) => [one.name, one])).values()];
 
 function Palette({ close, context }: { close: () => void; context: SearchContext }) {
@@ -26,7 +29,7 @@ function Palette({ close, context }: { close: () => void; context: SearchContext
   const choose = (command: Command | undefined) => {
     if (!command) return;
     close();
-    // What the command shows takes the focus after the palette has given it back.
+    // The command runs after the palette has returned the focus, so that it can move the focus itself.
     setTimeout(command.run);
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -59,7 +62,7 @@ function Palette({ close, context }: { close: () => void; context: SearchContext
       />
       <div id="commands" role="listbox" aria-label="Commands" tabIndex={-1}>
         {found.map((command, index) => (
-          // biome-ignore lint/a11y/useKeyWithClickEvents: the field above has the focus and the keys
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the text field has the focus and handles the keys
           <div
             key={command.name}
             id={optionId(index)}
@@ -80,9 +83,9 @@ function Palette({ close, context }: { close: () => void; context: SearchContext
   );
 }
 
-/** @returns what opens it, and the element that shows it */
+/** @returns the function that opens the palette, and its element */
 export function usePalette(context: SearchContext) {
-  // The browser reports a closed dialog a moment later. The number keeps that report from closing the next one.
+  // The browser reports that a dialog was closed a moment later. The number prevents that report from closing the next palette.
   const [{ opening, isOpen }, setState] = useState({ opening: 0, isOpen: false });
   const openPalette = useCallback(() => setState((now) => ({ opening: now.opening + 1, isOpen: true })), []);
   const close = useCallback(
@@ -95,7 +98,7 @@ export function usePalette(context: SearchContext) {
         return;
       event.preventDefault();
       event.stopPropagation();
-      // A question that is open wants its answer first.
+      // An open dialog must be closed first.
       if (!document.querySelector("dialog[open]")) openPalette();
     };
     addEventListener("keydown", onKey, true);
@@ -103,7 +106,7 @@ export function usePalette(context: SearchContext) {
   }, [openPalette]);
   useEffect(() => {
     if (!isOpen) return;
-    // Its commands are those of the page that was left.
+    // The palette's commands belong to the previous page.
     addEventListener("popstate", close);
     return () => removeEventListener("popstate", close);
   }, [isOpen, close]);

@@ -1,4 +1,4 @@
-/** Files of the parts of Studio that are loaded later. The service names them in the page, for the build knows them last. */
+/** Loads the files of parts of Studio. The service puts their names into the page, because the build knows the names only at its end. */
 import { serviceAddress } from "../../service-address.js";
 
 function filesOf(part: string): string[] {
@@ -6,7 +6,7 @@ function filesOf(part: string): string[] {
   return (JSON.parse(parts) as Record<string, string[]>)[part] ?? [];
 }
 
-/** Requests all files of a part at once. Without it the browser finds the files of a module only when the module has arrived. */
+/** Requests all files of a part at the same time. Otherwise the browser finds the imported files only after the first one has arrived. */
 export function preloadPart(part: string): void {
   for (const file of filesOf(part)) {
     document.head.append(

@@ -1,23 +1,23 @@
-/** Places in Studio and their addresses, in the fragment: `#/1/actions/12`, `#/1/data?search=x`. Read use-place.ts for moving between them. */
+/** Places in Studio and their URLs in the fragment: `#/1/actions/12`, `#/1/data?search=x`. use-place.ts changes the place. */
 import { FORMER_VIEWS, isView, type View } from "./views.js";
 
 export interface Place {
-  /** null: the first app there is. */
+  /** ID of the app; null for the first app. */
   appId: number | null;
   view: View;
-  /** What of the page is open, as its address has it. */
+  /** The open item of the page, such as an action's ID. */
   item: string | null;
-  /** How it is shown: searched, filtered, sorted. */
+  /** How the page shows its items: search, filters and order. */
   query: Readonly<Record<string, string>>;
 }
 
-/** A positive whole number, or null. */
+/** Returns a positive whole number, or null. */
 export const idOf = (text: string | null | undefined) => (text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null);
 
 export function placeOf(fragment: string): Place {
   const [path = "", query = ""] = fragment.replace(/^#\/?/, "").split("?", 2);
   const parts = path.split("/");
-  // `#/apps` is of no app.
+  // The page `#/apps` belongs to no app.
   const [app, view = "", item = ""] = idOf(parts[0]) === null && parts[0] !== "" ? ["", ...parts] : parts;
   return {
     appId: idOf(app),
@@ -27,14 +27,14 @@ export function placeOf(fragment: string): Place {
   };
 }
 
-/** The address of a place, for links. */
+/** Returns the URL of a place for a link. */
 export function hrefOf({ appId, view, item = null, query = {} }: Partial<Place> & Pick<Place, "view">): string {
   const search = new URLSearchParams(query).toString();
   const parts = [appId, view, item].filter((part) => part !== null && part !== undefined);
   return `#/${parts.join("/")}${search && `?${search}`}`;
 }
 
-/** The query with some keys changed, without those that have no text. */
+/** Returns the query with some keys changed. Keys with an empty text are removed. */
 export function changedQuery<Query extends object>(query: Query, change: Query): Record<string, string> {
   const all = Object.entries({ ...query, ...change }) as [string, string | undefined][];
   return Object.fromEntries(
@@ -43,17 +43,17 @@ export function changedQuery<Query extends object>(query: Query, change: Query):
 }
 
 interface GoOptions {
-  /** Without asking about unsaved work. */
+  /** True to leave without asking about unsaved changes. */
   force?: boolean;
-  /** Back does not return to where one was: for each letter of a search. */
+  /** True to replace the entry in the browser's history, so that Back does not stop at each letter of a search. */
   replace?: boolean;
 }
 
 export interface Navigation {
   place: Place;
   go(change: Partial<Place>, options?: GoOptions): void;
-  /** Whether leaving would lose work. */
+  /** True if leaving would lose unsaved changes. */
   setDirty(dirty: boolean): void;
-  /** Asks the person where work would be lost. @returns whether to go */
+  /** Asks the person if unsaved changes would be lost. @returns true if the place may change */
   mayGo(): Promise<boolean>;
 }

@@ -1,6 +1,6 @@
 /**
- * Role of the person on the open app. Pages hide what the role may not do; the service decides, whatever the pages show. Read it when you
- * add a control that changes something.
+ * Role of the person on the open app. Components hide or disable controls by role. The service checks all rights itself. Use these
+ * components for each control that changes something.
  */
 import { createContext, type ReactNode, useContext } from "react";
 import type { Role } from "../../../rules/roles.js";

@@ -1,4 +1,4 @@
-/** Where the code of each page is, a file of its own in the build: a new page is a row here, and one in views.ts. */
+/** Loaders of the pages' modules, which are separate files in the build. Add a new page here and in views.ts. */
 import type { ComponentType } from "react";
 import type { PageProps } from "./page-props.js";
 import { preloadPart } from "./parts.js";
@@ -32,5 +32,5 @@ export async function loadPage(view: View): Promise<ComponentType<PageProps>> {
   return page;
 }
 
-/** A loaded page is drawn at once. React shows the fallback of a lazy one for at least 300 ms. */
+/** Renders a loaded page immediately. React would show the fallback of a lazy component for at least 300 ms. */
 export const loadedPage = (view: View): ComponentType<PageProps> | undefined => loaded.get(view);

@@ -1,4 +1,4 @@
-/** The session of this browser, by its HttpOnly cookie, which no script can read. Stores nothing. */
+/** Session of this browser. Its HttpOnly cookie cannot be read by scripts. This module stores nothing. */
 import type { Role } from "../../../rules/roles.js";
 import { serviceAddress } from "../../service-address.js";
 import { type Api, ApiError, createApi } from "../shared/api.js";
@@ -21,15 +21,15 @@ export interface Session {
   apps: App[];
   roles: Roles;
   isAdmin: boolean;
-  /** E-mail address of the person, to sign in again with; empty for a token. */
+  /** E-mail address of the person, for a new sign-in; "" if a token is signed in. */
   email: string;
-  /** True: the account has no way to sign in yet, and the session may do nothing else. */
+  /** True if the account has no way to sign in yet. The session then has no other rights. */
   isProvisional: boolean;
-  /** Signs out; what is open ends. */
+  /** Signs out. Closes everything that is open. */
   end(): Promise<void>;
 }
 
-/** What a token stands for (contract, section 2). */
+/** Session as the service describes it. */
 type Kind = "editor" | "admin" | "api" | "task" | "viewer" | "live";
 
 const AUTHORS: readonly Kind[] = ["editor", "admin"];
@@ -61,7 +61,7 @@ export async function readRoles(): Promise<Roles> {
 
 /** @throws ApiError */
 async function open({ kind, email = "", isProvisional = false }: Present): Promise<Session> {
-  // By GET: the page preloads it with its first files if a person is signed in (web-assets.ts).
+  // A GET request, so that the page can preload it together with its first files (web-assets.ts).
   const [{ apps }, roles] = await Promise.all([call<{ apps: App[] }>("/v1/apps"), readRoles()]);
   const api = createApi();
   return {
@@ -73,20 +73,20 @@ async function open({ kind, email = "", isProvisional = false }: Present): Promi
     isProvisional,
     async end() {
       api.close();
-      // Without an answer the cookie stays; the page says so by being signed in when it is opened again.
+      // If there is no response, the cookie stays. The person then is still signed in when the page is opened again.
       const { endSessionUrl } = await ask("DELETE").catch((): Present => ({}));
       if (endSessionUrl !== undefined) location.assign(endSessionUrl);
     },
   };
 }
 
-/** E-mail address of the person who is signed in to this browser, empty for a token; null for none, or for an app user. @throws ApiError */
+/** Returns the e-mail address of the signed-in person, "" for a token, and null if nobody or an app user is signed in. @throws ApiError */
 export async function presentEmail(): Promise<string | null> {
   const { kind, email = "" } = await ask("GET");
   return kind && AUTHORS.includes(kind) ? email : null;
 }
 
-/** The session that this browser has already; null without one. */
+/** Returns the session that this browser already has, or null. */
 export async function presentSession(): Promise<Session | null> {
   try {
     const present = await ask("GET");
@@ -97,9 +97,9 @@ export async function presentSession(): Promise<Session | null> {
 }
 
 /**
- * Signs in by a pasted token.
- * @param keep for a week; else until the browser is closed
- * @throws ApiError also for a token of another kind
+ * Signs in with a pasted token.
+ * @param keep true for a week, false until the browser is closed
+ * @throws ApiError also if the token is of another kind
  */
 export async function signInByToken(token: string, keep: boolean): Promise<void> {
   const { kind } = await ask("POST", { token, keep });

@@ -58,7 +58,7 @@ const ICON_PIXELS = 16;
 const AppMenu = lazy(async () => ({ default: (await loading(import("./menus.js"))).AppMenu }));
 const AccountMenu = lazy(async () => ({ default: (await loading(import("./menus.js"))).AccountMenu }));
 
-/** True if the page is for people with this role. */
+/** True if people with this role can use the page. */
 export const isFor = (view: View, role: Role): boolean => mayEdit(role) || (VIEWS[view].also ?? []).includes(role);
 
 function splitLink(link: SidebarLink): { view: View; item: string | null } {
@@ -79,7 +79,7 @@ export interface SidebarProps {
   go: Navigation["go"];
   signOut: () => void;
   openPalette: () => void;
-  /** Switches between the whole sidebar and its icons; absent in the drawer. */
+  /** Switches between the full sidebar and icons only; undefined in the drawer. */
   toggle?: (() => void) | undefined;
   isCollapsed?: boolean;
 }
@@ -121,7 +121,7 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
   );
 }
 
-/** Sidebar without its box: the same in the column and in the drawer. */
+/** Content of the sidebar, which the column and the drawer share. */
 export function SidebarContent(props: SidebarProps) {
   const { apps, app, email, go, signOut, openPalette, toggle, isCollapsed } = props;
   return (

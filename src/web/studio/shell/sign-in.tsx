@@ -1,4 +1,4 @@
-/** The sign-in page, unless the browser is signed in already. */
+/** Shows the sign-in page, unless the browser is already signed in. */
 import { useCallback, useEffect, useState } from "react";
 import { PROVIDER_FAULTS } from "../accounts/auth-api.js";
 import { SignInForms } from "../accounts/sign-in-forms.js";
@@ -6,7 +6,7 @@ import { ApiError } from "../shared/api.js";
 import type { Session } from "./session.js";
 import { currentSession } from "./start.js";
 
-/** The outcome of a sign-in at a provider, taken out of the address. */
+/** Result of a sign-in at a provider. Reading it removes it from the URL. */
 function takeProviderFault(): string | null {
   const outcome = new URLSearchParams(location.search).get("sign-in");
   if (outcome === null) return null;

@@ -1,4 +1,6 @@
-/** Bar above a page: where the page is, whether the app is published, and what runs. On a narrow window also the way to the sidebar. */
+/**
+ * Bar above a page with the page's path, the app's state and its current runs. In a narrow window, it also has the button of the sidebar.
+ */
 import ChevronRight from "lucide-react/icons/chevron-right";
 import CircleHelp from "lucide-react/icons/circle-question-mark";
 import { Fragment, lazy } from "react";
@@ -15,7 +17,7 @@ import { APP_PARTS, isAppPart, VIEWS } from "./views.js";
 
 const Drawer = lazy(async () => ({ default: (await loading(import("./menus.js"))).Drawer }));
 
-/** Name of what is open on a page; null for the page itself. */
+/** Name of the open item; null if the page shows no item. */
 export function itemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions): string | null {
   if (view === "actions" && item === "new") return "New action";
   if (view === "actions") return actions.list?.actions.find(({ id }) => id === idOf(item))?.name ?? null;
@@ -66,7 +68,7 @@ export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
                 {...props}
                 openPalette={() => {
                   close();
-                  // The palette takes the focus after the drawer has returned it.
+                  // The palette receives the focus after the drawer has returned it.
                   setTimeout(props.openPalette);
                 }}
               />

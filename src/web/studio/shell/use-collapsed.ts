@@ -1,9 +1,9 @@
-/** Whether the sidebar shows icons only. The browser stores it, so that it outlives the visit. */
+/** Hook that tells if the sidebar shows only icons. The browser stores the choice. */
 import { useCallback, useState } from "react";
 
 const KEY = "studio.sidebar";
 
-/** A browser may forbid storage: the sidebar is whole then. */
+/** Reads the stored choice. If the browser blocks storage, the sidebar is full. */
 function read(): boolean {
   try {
     return localStorage.getItem(KEY) === "collapsed";
@@ -20,7 +20,7 @@ export function useCollapsed() {
       if (isCollapsed) localStorage.removeItem(KEY);
       else localStorage.setItem(KEY, "collapsed");
     } catch {
-      // The choice holds for this visit.
+      // If the browser blocks storage, the choice is lost when the page is closed.
     }
   }, [isCollapsed]);
   return { isCollapsed, toggle };

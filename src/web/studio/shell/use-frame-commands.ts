@@ -1,4 +1,4 @@
-/** Commands of every page: the pages, the apps, and the actions by name. */
+/** Commands that are available on every page: to open pages, apps, and actions by name. */
 import { useCallback, useEffect, useMemo } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import type { App } from "../shared/model.js";
@@ -6,7 +6,7 @@ import { type Command, useCommands } from "./commands.js";
 import type { Navigation } from "./place.js";
 import { APP_PARTS, VIEW_NAMES, VIEWS, type View } from "./views.js";
 
-/** Pages without a command: they are of one thing, which their address names. */
+/** Pages without a command, because they show one item that the URL must name. */
 const OF_ONE_THING: readonly View[] = ["app", "people", "access"];
 
 interface FrameCommands {

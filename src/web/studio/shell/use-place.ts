@@ -1,8 +1,8 @@
-/** The open place as state. It follows the address, and asks before unsaved work is left. */
+/** Hook for the open place. It follows the URL and asks before unsaved changes are lost. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { hrefOf, type Navigation, type Place, placeOf } from "./place.js";
 
-/** A change keeps what it does not name: an item belongs to its page, a query to its item. */
+/** Returns the next place. Parts that a change does not name stay, but a new page has no item, and a new item has no query. */
 function changed(from: Place, change: Partial<Place>): Place {
   const { appId, view } = { ...from, ...change };
   const sameView = appId === from.appId && view === from.view;
@@ -10,13 +10,13 @@ function changed(from: Place, change: Partial<Place>): Place {
   return { appId, view, item, query: change.query ?? (sameView && item === from.item ? from.query : {}) };
 }
 
-/** Another page or item, where unsaved work would not come along. */
+/** True for another page or item, which would lose unsaved changes. */
 const leaves = (from: string, to: string) => from.split("?")[0] !== to.split("?")[0];
 
-/** Number of this step in the browser's history: Back and Forward show by it how far they went. */
+/** Number of this step in the browser's history. It shows how far Back or Forward has moved. */
 const stepHere = (): number | null => (history.state as { step?: number } | null)?.step ?? null;
 
-/** @param mayLeave asks the person, when there is unsaved work */
+/** @param mayLeave asks the person if there are unsaved changes */
 export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
   const [fragment, setFragment] = useState(location.hash);
   const current = useRef({ fragment, step: stepHere() ?? 0 });
@@ -32,10 +32,10 @@ export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
     const onMove = () => {
       const next = location.hash;
       const step = stepHere() ?? current.current.step + 1;
-      // Typed into the address bar.
+      // The person has typed a URL into the address bar.
       if (stepHere() === null) history.replaceState({ step }, "");
       if (!dirty.current || !leaves(current.current.fragment, next)) return arrive(next, step);
-      // The address has moved already: it goes back until the person has answered.
+      // The URL has already changed, so it is changed back until the person has answered.
       const moved = step - current.current.step;
       history.go(-moved);
       void mayLeave().then((yes) => {

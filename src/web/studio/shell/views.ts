@@ -1,12 +1,12 @@
-/** Names of Studio's pages in addresses and for people, and their order in the sidebar. Read it when you add a page (with routes.ts). */
+/** Studio's pages with their names in URLs, their titles, and their order in the sidebar. Add a new page here and in routes.ts. */
 
 import type { Role } from "../../../rules/roles.js";
 
 interface Name {
   label: string;
-  /** Reached from elsewhere than the sidebar. */
+  /** True if the sidebar has no link to the page. */
   hidden?: true;
-  /** Also for people with these roles; without it only for editors and above. */
+  /** Roles below editor that can also use the page. */
   also?: readonly Role[];
 }
 
@@ -35,7 +35,7 @@ export const VIEWS: Readonly<Record<View, Name>> = TABLE;
 
 export const VIEW_NAMES = Object.keys(TABLE) as View[];
 
-/** Parts of the page of the app, by the item of the address. The first is shown without an item. */
+/** Parts of the app's page, by the item in the URL. Without an item, the first part is shown. */
 export const APP_PARTS = {
   general: "General",
   tokens: "Tokens",
@@ -79,7 +79,7 @@ export const SIDEBAR: readonly { label: string | null; links: readonly SidebarLi
   },
 ];
 
-/** Addresses of earlier releases and the pages that they lead to. */
+/** URLs of earlier releases, and the pages to which they redirect. */
 export const FORMER_VIEWS: Readonly<Record<string, View>> = { log: "runs" };
 
 export const isView = (name: string): name is View => Object.hasOwn(VIEWS, name);
