@@ -1,4 +1,4 @@
-/** Bundles src/web into dist/web: pages with hashed names, the client library and the packages with fixed names. */
+/** Bundles src/web into dist/web: pages get hashed file names; the client library and the packages get fixed names. */
 import { createHash } from "node:crypto";
 import { existsSync, globSync } from "node:fs";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -13,10 +13,9 @@ const OUT = join(ROOT, "dist/web");
 const ASSETS = "assets";
 
 /**
- * A page is one entry; what it needs from the server is its title and the element that it fills. `asks` lists
- * the routes that it requests first: for all callers, and for signed-in callers. `next` lists the modules that it imports first for signed-in
- * callers. `parts` names modules that it imports later: it requests all files of a part at once. Modules that it imports later share the
- * loaded `core`.
+ * Pages of the service, by name. `entry` is the page's script. `asks` lists the routes that it requests first: for all callers, and for
+ * signed-in callers. `next` lists the modules that signed-in callers load first. `parts` lists modules that are loaded later; the page
+ * requests all files of a part at once. All parts share the loaded `core`.
  */
 const PAGES = {
   consent: { entry: "src/web/consent/page.ts", title: "Allow access · App Actions" },
@@ -37,7 +36,7 @@ const PAGES = {
   },
 };
 
-/** Monaco's complete style sheet: its modules' rules are left out of the bundles. Loaded with the first editor. */
+/** Monaco's complete style sheet. The rules in its modules are left out of the bundles. It is loaded with the first editor. */
 const MONACO_STYLE = "monaco-editor/min/vs/editor/editor.main.css";
 
 const WORKERS = {
@@ -59,7 +58,9 @@ const COMMON = {
 };
 const HASHED = { ...COMMON, outdir: join(OUT, ASSETS), entryNames: "[name]-[hash]", chunkNames: "[name]-[hash]" };
 
-/** GraphiQL's own style sheet holds Monaco's, and Studio loads Monaco's whole. This keeps each rule from being bundled a second time. */
+/**
+ * Leaves out styles that would be bundled twice: GraphiQL's style sheet contains Monaco's, and Studio loads Monaco's complete style sheet.
+ */
 const monacoStylesOnce = {
   name: "monaco-styles-once",
   setup(bundler) {
@@ -68,20 +69,22 @@ const monacoStylesOnce = {
 };
 
 const TEXT = String.raw`(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')`;
-/** The key of a text, and notes for its translators. Monaco shows the text itself where no translation is loaded. */
+/**
+ * Matches a Monaco text's key and its notes for translators. Without a translation, Monaco shows the text itself, so both can be removed.
+ */
 const KEY = new RegExp(String.raw`\b(localize2?)\(\s*(?:\{[^{}]*\}|${TEXT})\s*,`, "g");
 const DESCRIPTION = new RegExp(String.raw`\blocalize\(0,\s*${TEXT}`, "g");
-/** Modules whose texts describe settings and colors, for the settings page of VS Code. */
+/** Modules with texts that describe settings and colors. Only VS Code's settings page shows these texts. */
 const DESCRIBING =
   /\/(?:editorOptions|editorConfigurationSchema|editorColorRegistry|listService)\.js$|\/theme\/common\/colors\//;
 
-/** Standalone Monaco makes diff editors; Studio shows differences as lines. */
+/** Monaco's diff editors. Studio does not use them, because it shows differences as lines. */
 const DIFF_EDITOR = /[\\/](?:diffEditorWidget|multiDiffEditorWidget)\.js$/i;
 const ABSENT = "absent-part-of-monaco";
 const absent = (name) =>
   `export class ${name} { constructor() { throw new Error("${name} is not part of this build"); } }`;
 
-/** Monaco in Studio, without the parts of its modules that Studio never shows. */
+/** Removes parts of Monaco's modules that Studio never shows. */
 const smallMonaco = {
   name: "small-monaco",
   setup(bundler) {
@@ -100,8 +103,8 @@ const smallMonaco = {
 };
 
 /**
- * Groups modules into one core file per page, which all parts of the page import. Otherwise there would be one file for each set of parts
- * that share a module, and a browser requests only six of twenty files at once.
+ * Groups modules into one core file per page, which all parts of the page import. Otherwise each set of parts that share a module would get
+ * its own file, and a browser requests only six of twenty files at once.
  */
 const PART = "part-of-a-page";
 const partsImportTheCore = {
@@ -122,7 +125,7 @@ const partsImportTheCore = {
 const STRICT = '"use strict";';
 const FUNCTION = "(()=>{";
 
-/** V8 would compile a script with a leading "use strict" again in each scope; its function contains the directive instead. */
+/** Moves a script's leading "use strict" into its function. Otherwise V8 would compile the script again in each scope. */
 const strictWithin = {
   name: "strict-within",
   setup(bundler) {
@@ -136,7 +139,7 @@ const strictWithin = {
   },
 };
 
-/** URLs that other sites embed: fixed names, with ETags. */
+/** Files that other sites embed. They have fixed names and are served with ETags. */
 const CLIENT = { ...COMMON, outdir: join(OUT, "client") };
 const PLAIN = { ...CLIENT, format: "iife", plugins: [strictWithin] };
 const PACKAGES = [
@@ -150,13 +153,13 @@ const PACKAGES = [
   "notifications",
   "ai",
 ];
-/** A library decodes texts while it loads, also in scopes that have only the names of the language. */
+/** Packages whose library decodes base64 while it loads. They must also work in a language isolate, which has no `atob`. */
 const DECODING = ["barcode"];
 
 /** Files that the client library shares with the server. */
 const SHARED_TYPES = ["src/data/action-types.ts", "src/data/media-types.ts"];
 
-/** Joins the type files, so that the result imports nothing. */
+/** Joins the type files into one that imports nothing. */
 async function joinTypes(runtime) {
   const names = ["public-types", "data-source-types", "message-types", "ai-types", "tool-types", "request-types"];
   const files = [...SHARED_TYPES, ...names.map((name) => `${runtime}/${name}.ts`)];
@@ -206,14 +209,14 @@ async function buildMonacoStyle() {
   const { metafile } = await build({
     ...HASHED,
     entryPoints: { monaco: MONACO_STYLE },
-    // Three quarters of the style sheet, were it inside. A browser loads it with the first icon.
+    // This image is three quarters of the style sheet's size. As a file, it is loaded with the first icon.
     loader: { ".ttf": "file" },
     assetNames: "[name]-[hash]",
   });
   return address(Object.keys(metafile.outputs).find((file) => file.endsWith(".css")));
 }
 
-/** A script and its static imports, the script first: the files that the browser needs to render. */
+/** Returns a script and the files that it imports statically, with the script first. The browser needs them to render the page. */
 function importedBy(outputs, file, found = []) {
   if (found.includes(file)) return found;
   found.push(file);
@@ -251,7 +254,7 @@ async function buildPage(name, workerFiles, monacoStyle) {
   const page = {
     title,
     script: address(script),
-    // A browser requests six files at once: a large file that is requested last delays the page.
+    // A browser requests six files at once, so a large file that is requested last would delay the page.
     needs: largestFirst(needs),
     next: largestFirst(soon),
     parts: Object.fromEntries(
@@ -263,7 +266,7 @@ async function buildPage(name, workerFiles, monacoStyle) {
   return [name, page];
 }
 
-/** The smallest that Brotli makes; it takes seconds for an editor. */
+/** Compresses a file with Brotli's highest level, which takes seconds for an editor. */
 async function packSmall(file) {
   const content = await readFile(file);
   const params = {
@@ -274,7 +277,10 @@ async function packSmall(file) {
   await writeFile(`${file}.br`, await promisify(brotliCompress)(content, { params }));
 }
 
-/** Compressed once here, so that a request costs a file and no processor time. Files that pages wait for are compressed by Brotli too. */
+/**
+ * Compresses all files once, so that the service only reads files and uses no processor time. Files that pages wait for are also compressed
+ * by Brotli.
+ */
 async function compress(pages, monacoStyle) {
   const files = globSync("**/*.{js,mjs,css,ttf}", { cwd: OUT }).map((file) => join(OUT, file));
   const pack = async (file) => writeFile(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
@@ -313,7 +319,7 @@ if (!unchanged) {
   await rm(OUT, { recursive: true, force: true });
   await mkdir(OUT, { recursive: true });
   const files = await Promise.all([buildWorkers(), buildMonacoStyle()]);
-  // Each page separately: shared files would cost each page another request.
+  // Builds each page separately, because files shared by pages would cost each page another request.
   const [pages] = await Promise.all([
     Promise.all(Object.keys(PAGES).map((name) => buildPage(name, ...files))).then(Object.fromEntries),
     buildClient(),

@@ -1,6 +1,6 @@
 /**
- * `npm run dev`: runs the service, and builds and restarts it after each change of a source file. A change that does not compile leaves the
- * service running.
+ * Command `npm run dev`: runs the service. After each change of a source file, builds and restarts it. If a change does not compile, the
+ * service keeps running.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -12,11 +12,11 @@ import { withLock } from "./setup/lock.mjs";
 import { ensureNode, ensurePackages } from "./setup/packages.mjs";
 import { ROOT, SetupError } from "./setup/steps.mjs";
 
-/** Editors save a file in several steps. */
+/** Wait after a change, because editors save a file in several steps. */
 const QUIET_MS = 100;
 const WATCHED = ["src", "migrations"];
 const START = ["--no-node-snapshot", "--enable-source-maps", "dist/src/main.js"];
-/** Running actions need not finish when the service restarts. */
+/** Maximum wait for running actions when the service restarts. */
 const GRACE_MS = "500";
 
 function fail(error) {
@@ -27,7 +27,7 @@ function fail(error) {
 const report = (text) => process.stderr.write(`dev: ${text}\n`);
 const program = (name) => join(ROOT, "node_modules/.bin", name);
 
-/** The running service; one at a time. */
+/** The running service. There is at most one at a time. */
 class Service {
   #child = null;
   #restarting = Promise.resolve();
@@ -55,7 +55,7 @@ class Service {
   }
 }
 
-/** Builds the changes. Returns false if they do not compile; the compiler's output is on the terminal then. */
+/** Builds the changes. Returns false if they do not compile; the terminal then shows the compiler's output. */
 async function rebuild() {
   try {
     await withLock(ROOT, () => build(ROOT));
@@ -67,7 +67,7 @@ async function rebuild() {
   }
 }
 
-/** Builds after each change, one build at a time, and calls `onBuilt` after each that compiles. */
+/** Watches the sources and builds after each change, one build at a time. Calls `onBuilt` after each build that succeeds. */
 function watchSources(onBuilt) {
   const state = { timer: null, isBuilding: false, hasChanged: false };
   const buildChanges = async () => {

@@ -1,6 +1,6 @@
 /**
- * `npm run example [-- --app ID] [--url ADDRESS] [--remove]`: installs the example app (examples/bookings) in an app of a running service,
- * by its API, or removes it. It uses the command line `svc` of a built checkout, with any service.
+ * Command `npm run example [-- --app ID] [--url ADDRESS] [--remove]`: installs the example app (examples/bookings) in an app of a running
+ * service by its API, or removes it. It uses the command line `svc` of a built checkout.
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -37,7 +37,7 @@ function readOptions() {
   }
 }
 
-/** The token of credentials.json is only sent to the service that wrote it. */
+/** Returns the token for the service. The token of credentials.json is sent only to the service that wrote this file. */
 function tokenFor(url, first) {
   const own = process.env.SVC_TOKEN;
   if (own && !/^[\x21-\x7e]+$/.test(own))

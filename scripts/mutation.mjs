@@ -1,7 +1,7 @@
 /**
- * `npm run test:mutation`: adds small faults to compiled modules, one at a time, and runs the tests of the module. Prints each fault that
- * no test detects, and the share of detected ones. `MUTANTS=200` sets the size of the sample, `SEED=2` selects another one,
- * `MODULE=rules/ticks` only uses faults of that module.
+ * Command `npm run test:mutation`: adds small faults to compiled modules, one at a time, and runs the module's tests. Prints the faults
+ * that no test detects, and the share of detected faults. `MUTANTS=200` sets the sample size, `SEED=2` selects another sample, and
+ * `MODULE=rules/ticks` uses only faults of that module.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -16,10 +16,10 @@ const SAMPLE = Number(process.env.MUTANTS ?? 80);
 const SEED = Number(process.env.SEED ?? 1);
 const PROCESSES = 2;
 const { MODULE } = process.env;
-/** A fault that makes a test wait forever counts as detected. */
+/** Time limit of the tests. A fault that makes them wait forever counts as detected. */
 const LIMIT_MS = 120_000;
 
-/** A module of rules that has its own test file. */
+/** Describes a module of src/rules that has a test file with the same name. */
 function ruleOwn(name) {
   return { area: "rules", modules: [`rules/${name}`], tests: [`rules/${name}`] };
 }
@@ -58,7 +58,7 @@ const GROUPS = [
   { area: "limits", modules: ["operations/access/request-limiter"], tests: ["operations/request-limiter"] },
 ];
 
-/** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
+/** Returns a generator of numbers from 0 to 1 that depends only on the seed (mulberry32). */
 function randomOf(seed) {
   let state = seed;
   return () => {
@@ -69,7 +69,7 @@ function randomOf(seed) {
   };
 }
 
-/** Returns true if the tests fail with the fault in the module. Without a fault it returns true if they fail by themselves. */
+/** Returns true if the tests fail with the fault in the module. Without a fault, returns true if the tests fail anyway. */
 async function isFound({ file, tests, mutant }) {
   const paths = tests.map((test) => join(ROOT, "dist/test", `${test}.test.js`));
   const flags = ["--no-node-snapshot", "--import", HOOK, join(ROOT, "node_modules/mocha/bin/mocha.js"), "--bail"];

@@ -1,6 +1,6 @@
 /**
- * `npm run pictures`: takes the documents' pictures again, with a new service and the example app: a browser books seats, and Studio shows
- * the result.
+ * Command `npm run pictures`: takes new screenshots for the documentation. It starts a service with the example app, books seats in a
+ * browser, and opens Studio.
  */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -13,7 +13,7 @@ import { startProcess } from "../dist/test/harness/process.js";
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 const FOLDER = `${ROOT}docs/pictures/`;
 const WIDTH = 1280;
-/** Few colours are enough for pages of text, and a fraction of the bytes. */
+/** Options of the PNG files. Pages of text need few colours, which makes the files much smaller. */
 const PNG = { palette: true, colours: 128, compressionLevel: 9, effort: 10 };
 
 async function putExample(service, url) {
@@ -88,7 +88,7 @@ async function takeAll(browser, service) {
   await studio.keyboard.press("a");
   await studio.keyboard.up("Control");
   await studio.keyboard.sendCharacter('{ "seat": "A1" }');
-  // Studio's editor is not a guest, so the seat is not sold.
+  // Studio's editor is not a guest, so this seat stays unsold.
   await studio.click(".payload .primary");
   await studio.waitForSelector('.outcome[data-state="completed"]');
   await studio.waitForNetworkIdle({ idleTime: 500 });
@@ -104,7 +104,7 @@ const executablePath = findChromium(
   process.env.CHROME_PATH || null,
   usualPaths(process.env.PUPPETEER_CACHE_DIR || null),
 );
-// Chromium refuses its sandbox as root; these pages are trusted.
+// Chromium refuses to run its sandbox as root. These pages are trusted.
 const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
 const browser = await launch({ executablePath, pipe: true, args: ["--force-color-profile=srgb", ...asRoot] });
 const service = startProcess({ LOG_LEVEL: "info", NPM_PACKAGES: "off" });

@@ -1,6 +1,6 @@
 /**
- * `npm run schema`: generates schema/ and each src/web/…/documents.ts, even if they are outdated: generated files are not compiled before
- * they are written.
+ * Command `npm run schema`: generates schema/ and each src/web/…/documents.ts. It works even if the generated files are outdated, because
+ * it does not compile them before it writes them.
  */
 import { join } from "node:path";
 import { withLock } from "./setup/lock.mjs";

@@ -1,4 +1,6 @@
-/** What `npm start` and `npm test` need on a fresh machine: packages, Node, a build, a Chromium. Plain Node 20, no dependency. */
+/**
+ * Prepares a fresh machine for `npm start` and `npm test`: packages, Node, a build, and Chromium. Runs on plain Node 20 without packages.
+ */
 import { build } from "./setup/build.mjs";
 import { ensureChromium } from "./setup/chromium.mjs";
 import { withLock } from "./setup/lock.mjs";
@@ -6,7 +8,7 @@ import { ensureNode, ensurePackages } from "./setup/packages.mjs";
 import { ROOT, SetupError } from "./setup/steps.mjs";
 
 const wantsBrowser = !process.argv.includes("--no-browser");
-/** For the service only: no packages and no compilation of tests and lint. */
+/** True to prepare only the service, without development packages and without compiling the tests. */
 const isService = process.argv.includes("--service");
 
 async function setUp() {

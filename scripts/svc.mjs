@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The command line `svc` of a checkout or an installed package: runs the built program with the package's own Node if there is one.
+// The command line `svc` of a checkout or of an installed package. Runs the built program with the package's own Node if there is one.
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -17,7 +17,7 @@ if (Number(process.versions.node.split(".")[0]) >= NODE_MAJOR || !existsSync(own
   await runProgram(process);
 } else {
   const child = spawn(ownNode, [fileURLToPath(import.meta.url), ...process.argv.slice(2)], { stdio: "inherit" });
-  // A terminal sends the signals of Ctrl C and of its end to both processes.
+  // The terminal sends the signals for Ctrl+C and for its own end to both processes.
   const hasTerminal = [process.stdin, process.stdout, process.stderr].some(({ isTTY }) => isTTY);
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => {

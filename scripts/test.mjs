@@ -1,5 +1,5 @@
 /**
- * `npm test`: set-up, lint and tests, then a last line with the totals. `npm test -- test/x.test.ts --grep text` runs only these files,
+ * Command `npm test`: set-up, lint and tests, then a line with the totals. `npm test -- test/x.test.ts --grep text` runs only these files,
  * with options of mocha. `TEST_SHARD=2/4` runs the second quarter of all files.
  */
 import { spawn } from "node:child_process";
@@ -10,20 +10,26 @@ import { join } from "node:path";
 import { memoryFolder } from "./memory-folder.mjs";
 import { ROOT } from "./setup/steps.mjs";
 
-/** Threads for garbage collection cost a fifth more processor time, which all test processes together do not have. */
+/** Flags of the test processes. Several threads for garbage collection would need a fifth more processor time. */
 const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps", "--single-threaded-gc"];
-/** More than cores, because tests wait for browsers and clocks: with 4 processes, 2 cores were idle for 30 % of the time. */
+/**
+ * Number of test processes. It is higher than the number of cores, because tests wait for browsers and timers: with 4 processes, 2 cores
+ * were idle for 30 % of the time.
+ */
 const PROCESSES = 6;
-/** Folders whose files take longest, longest first. Short files fill the gaps at the end. */
+/** Folders with the longest test files, longest first. Short files then fill the gaps at the end. */
 const LONG_FOLDERS = ["service", "docs", "cli", "web", "engine", "attacks", "backup", "packages"];
 
-/** The Node of node_modules; npm put that folder first in PATH while it was still empty. */
+/** Returns the Node of node_modules. npm has put its folder first in PATH, but the folder was empty at that time. */
 function ownNode() {
   const path = join(ROOT, "node_modules/.bin/node");
   return existsSync(path) ? path : process.execPath;
 }
 
-/** Runs a check beside the tests. Resolves to its exit code and its output, which would be lost between the tests' lines. */
+/**
+ * Runs a check while the tests run. Resolves to its exit code and its output, which is printed later because the tests print lines
+ * meanwhile.
+ */
 async function runCheck(node, args) {
   const child = spawn(node, args, { cwd: ROOT, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
@@ -35,19 +41,19 @@ async function runCheck(node, args) {
   return { code: code ?? 1, output };
 }
 
-/** Runs a script by `node`. Resolves to the exit code, and to the figures if the script sends any. */
+/** Runs a script by `node`. Resolves to its exit code, and to the totals if the script sends any. */
 async function run(node, args) {
   const child = spawn(node, args, { cwd: ROOT, stdio: ["inherit", "inherit", "inherit", "ipc"] });
   let figures = null;
   child.on("message", (message) => {
     figures = message;
   });
-  // The channel may still contain the figures when the process has ended.
+  // When the process has ended, the channel may still contain the totals.
   const [[code]] = await Promise.all([once(child, "close"), once(child, "disconnect")]);
   return { code: code ?? 1, figures };
 }
 
-/** True for the files of this shard: every n-th one, so that long kinds are spread. */
+/** Returns a filter for the files of this shard: every n-th file, so that long test files are spread over the shards. */
 function shardFilter(shard = "1/1") {
   const [part, parts] = shard.split("/").map(Number);
   if (!(part >= 1 && part <= parts)) throw new Error(`TEST_SHARD must be like 2/4 (got ${shard})`);
@@ -59,7 +65,7 @@ function rankOf(name) {
   return rank === -1 ? LONG_FOLDERS.length : rank;
 }
 
-/** All tests except test/long. */
+/** Returns all test files except those of test/long. */
 function gateFiles() {
   const names = readdirSync(join(ROOT, "dist/test"), { recursive: true }).sort();
   return names
@@ -69,14 +75,14 @@ function gateFiles() {
     .filter(shardFilter(process.env["TEST_SHARD"]));
 }
 
-/** Separates test files, as paths of sources or of compiled files, from options of mocha. */
+/** Separates test files from options of mocha. Files can be paths of sources or of compiled files. */
 function readArguments(all) {
   const isFile = (argument) => /\.test\.[jt]s$/.test(argument);
   const compiled = (file) => (file.startsWith("test/") ? `dist/${file.replace(/\.ts$/, ".js")}` : file);
   return { files: all.filter(isFile).map(compiled), options: all.filter((argument) => !isFile(argument)) };
 }
 
-/** Runs the files, distributed over the processes. Resolves to the totals, to each failure, and to whether mocha itself failed. */
+/** Runs the files in several processes. Resolves to the totals, the failures, and whether mocha itself failed. */
 async function runTests(node, files, options) {
   const mocha = [...NODE_FLAGS, "node_modules/mocha/bin/mocha.js", "--parallel", "--jobs", PROCESSES];
   const { code, figures } = await run(node, [...mocha, ...options, ...files]);
@@ -84,7 +90,7 @@ async function runTests(node, files, options) {
   return { passed: passes, failed: failures, failures: failed, broken: code !== 0 && failures === 0 };
 }
 
-/** Repeats failures at the end of the output. */
+/** Prints a failure again at the end of the output. */
 function repeat({ title, file, message }) {
   process.stdout.write(`failed: ${title}\n  in ${file}\n  ${message.replaceAll("\n", "\n  ")}\n`);
 }
@@ -94,7 +100,7 @@ async function main() {
   const setUp = await run(process.execPath, ["scripts/setup.mjs"]);
   if (setUp.code !== 0) return { passed: 0, failed: 1 };
   const node = ownNode();
-  // Test processes share V8's compile cache, in a folder of this checkout that others must not be able to write.
+  // The test processes share V8's compile cache. Its folder is in this checkout, where no other account can write.
   process.env["NODE_COMPILE_CACHE"] ??= join(ROOT, "node_modules/.cache/compiled");
   process.env["TMPDIR"] = memoryFolder() ?? tmpdir();
   const checks = [

@@ -1,10 +1,10 @@
-/** Calls a service's API with one credential. Each failure is a message for the person at the command line. */
+/** Sends requests to the service's API with one credential. Errors have a message for the person at the command line. */
 
 export class ExampleError extends Error {}
 
 const LIMIT_WAIT_MS = 60_000;
 
-/** Advice for a response that a retry would not change. */
+/** Returns advice for an error response that a retry would not change. */
 function sentenceFor(http, answer, { url, appId, from }) {
   const [refused] = answer.errors ?? [];
   const { status, error } = refused ? { status: refused.extensions?.status, error: refused.message } : answer;

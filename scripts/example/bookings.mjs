@@ -1,6 +1,6 @@
 /**
- * Installs the example app of examples/bookings in an app, and removes it. Its parts are identified by name, and by one private setting
- * that is written first and removed last: without that setting, the names belong to other parts of the app.
+ * Installs the example app of examples/bookings in an app, and removes it. Its parts are identified by name. A private setting marks the
+ * installation: it is written first and removed last. Without this setting, parts with these names do not belong to the example.
  */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { ExampleError } from "./api.mjs";
 
 const FOLDER = new URL("../../examples/bookings/", import.meta.url);
-/** `{publishedApp}`: true if the app was published for the example. */
+/** Key of the private setting that marks the installation. Its value `{publishedApp}` is true if the app was published for the example. */
 const MARK = "_bookings";
 const GUESTS = "bookings-guests";
 const PAGE = 100;
@@ -28,7 +28,7 @@ const SVC = fileURLToPath(new URL("../svc.mjs", import.meta.url));
 const read = (path) => JSON.parse(readFileSync(fileURLToPath(new URL(path, FOLDER)), "utf8"));
 const list = (path) => readdirSync(fileURLToPath(new URL(path, FOLDER)));
 
-/** Names of the example's parts. */
+/** Reads the names of the example's parts from its folder. */
 function readExample() {
   return {
     settings: read("settings.json").map(({ key }) => key),
@@ -37,7 +37,7 @@ function readExample() {
   };
 }
 
-/** Runs the command line `svc` in a copy of the example's folder without state of this app. */
+/** Runs the command line `svc` in a temporary copy of the example's folder, so that no state of the app is written into the checkout. */
 async function withProject({ url, appId, token }, work) {
   const folder = mkdtempSync(join(tmpdir(), "svc-example-"));
   cpSync(fileURLToPath(FOLDER), folder, { recursive: true });
@@ -55,7 +55,7 @@ async function withProject({ url, appId, token }, work) {
   }
 }
 
-/** The example in one app. `say` receives a line for people. */
+/** Returns functions that install and remove the example in one app. `say` prints a line for the person. */
 export function bookingsIn({ call, target, say }) {
   const { appId } = target;
   const example = readExample();
@@ -93,7 +93,7 @@ export function bookingsIn({ call, target, say }) {
     return { app, settings, actions, dataSources, mark: settings[MARK] ?? null };
   }
 
-  /** Parts of the app that use the example's names but do not belong to it. */
+  /** Returns parts of the app that have the example's names but do not belong to it. */
   function strangers({ settings, actions, dataSources }) {
     const has = (list, name) => list.some((one) => one.name === name);
     return [
@@ -103,7 +103,7 @@ export function bookingsIn({ call, target, say }) {
     ];
   }
 
-  /** Creates definitions, and entries of empty data sources: later entries belong to the guests. */
+  /** Pushes the definitions, and inserts entries into empty data sources only, because later entries were made by guests. */
   async function push(svc) {
     await svc("push", "--force");
     for (const name of example.dataSources) {
@@ -112,7 +112,7 @@ export function bookingsIn({ call, target, say }) {
     }
   }
 
-  /** A new random value each time, which need not be remembered. */
+  /** Sets a new random password, which is not stored anywhere. */
   async function setPassword() {
     const password = randomBytes(9).toString("base64url");
     const path = `${v1}/data-sources/${GUESTS}`;
@@ -130,7 +130,7 @@ export function bookingsIn({ call, target, say }) {
   }
 
   return {
-    /** Resolves to the guests' sign-in. */
+    /** Installs the example. Resolves to the guests' sign-in. */
     async put() {
       const found = await look();
       const others = found.mark === null ? strangers(found) : [];
@@ -146,7 +146,7 @@ export function bookingsIn({ call, target, say }) {
       return setPassword();
     },
 
-    /** Resolves to false if nothing of it existed. */
+    /** Removes the example. Resolves to false if no part of it exists. */
     async remove() {
       const { app, mark, actions, dataSources } = await look();
       if (mark === null) return false;

@@ -1,4 +1,4 @@
-/** Loads one module with the fault in `MUTANT`. For scripts/mutation.mjs. */
+/** Module hook for scripts/mutation.mjs: loads one module with the fault that the variable `MUTANT` describes. */
 import { registerHooks } from "node:module";
 import { pathToFileURL } from "node:url";
 

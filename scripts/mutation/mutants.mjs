@@ -1,4 +1,4 @@
-/** Small faults of a module: another operator, a missing condition, a missing condition in SQL. */
+/** Creates small faults of a module: another operator, a condition left out, or a condition left out in SQL. */
 import { parse } from "acorn";
 import { full } from "acorn-walk";
 
@@ -18,7 +18,7 @@ const OPERATORS = {
 const SQL = /\b(?:SELECT|UPDATE|INSERT|DELETE)\b/;
 const SQL_CONDITION = / AND [\w.]+ (?:=|<|>|<=|>=|IS NOT DISTINCT FROM|IS) (?:NULL|\$\d+|'\w+'|[\w.]+)/g;
 
-/** Returns the faults as text replacements. */
+/** Returns the faults of a source text as text replacements. */
 export function mutantsOf(source) {
   const mutants = [];
   const add = (start, end, text) => mutants.push({ start, end, text, from: source.slice(start, end) });

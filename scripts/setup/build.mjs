@@ -1,4 +1,4 @@
-/** dist/: compiled when an input has changed, and without files whose source is gone. */
+/** Compiles dist/ when a source has changed, and removes compiled files whose source was deleted. */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -24,7 +24,10 @@ function filesUnder(path) {
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath ?? entry.path, entry.name));
 }
 
-/** Names, sizes and times of all inputs, which every changed, new or deleted file changes. Hashing contents takes longer. */
+/**
+ * Returns a hash of the names, sizes and times of all inputs. It changes with every changed, new or deleted file. Hashing contents would
+ * take longer.
+ */
 export function fingerprint(root, isService = false) {
   const hash = createHash("sha256");
   const inputs = isService ? SERVICE_INPUTS : INPUTS;
@@ -35,7 +38,7 @@ export function fingerprint(root, isService = false) {
   return hash.digest("hex");
 }
 
-/** Removes compiled files without a source: mocha would still run a deleted test. */
+/** Removes compiled files without a source, because mocha would still run a deleted test. */
 export function removeOrphans(root) {
   for (const file of COMPILED.flatMap((folder) => filesUnder(join(root, "dist", folder)))) {
     if (!OUTPUT.test(file)) continue;
@@ -51,12 +54,12 @@ function isBuilt(root, isService) {
   return existsSync(stamp) && readFileSync(stamp, "utf8") === fingerprint(root, isService);
 }
 
-/** A complete build also serves the service. */
+/** True if a build is needed. A complete build is also sufficient for the service. */
 export function buildIsStale(root, isService = false) {
   return !isBuilt(root, false) && !(isService && isBuilt(root, true));
 }
 
-/** Compiles the changed files and their dependents: a quarter of the processor time of a whole build. */
+/** Compiles the changed files and the files that depend on them. This takes a quarter of the processor time of a complete build. */
 function incremental(root, project, state) {
   return must("tsc", ["-p", project, "--incremental", "--tsBuildInfoFile", join(root, "dist", state)], { cwd: root });
 }
@@ -71,7 +74,7 @@ async function compile(root, isService) {
 
 export async function build(root, isService = false) {
   if (!buildIsStale(root, isService)) return;
-  // Recorded before the build: files that change during it are built next time.
+  // Recorded before the build, so that files that change during the build are built next time.
   const stamp = fingerprint(root, isService);
   await step("building", () => compile(root, isService));
   removeOrphans(root);

@@ -1,4 +1,4 @@
-/** A Chromium on this machine: found, or installed by the system's packages, or by Puppeteer's installer. */
+/** Finds a Chromium on this machine, or installs one by the system's packages or by Puppeteer's installer. */
 import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
@@ -7,13 +7,13 @@ import { ownEnvironment, run, SetupError, step } from "./steps.mjs";
 
 const PACKAGE = "chromium-headless-shell";
 
-/** Command prefix for apt-get: empty as root, sudo if it needs no password, null if neither is available. */
+/** Returns the command prefix for apt-get: empty as root, sudo if it needs no password, null if there is neither. */
 async function privilege() {
   if (process.getuid?.() === 0) return [];
   return (await run("sudo", ["-n", "true"])).code === 0 ? ["sudo", "-n"] : null;
 }
 
-/** The most informative line of an installer's output. */
+/** Returns the most informative line of an installer's output. */
 function reasonIn(output) {
   const lines = output.split("\n").map((line) => line.trim());
   return lines.findLast((line) => /^E: |error/i.test(line)) ?? lines.findLast(Boolean) ?? "no output";
@@ -33,7 +33,7 @@ async function installByApt() {
     return attempt("apt-get", command, rest);
   };
   await step(`installing ${PACKAGE} by apt-get`, async () => {
-    // Package lists that cannot be updated may still contain the package.
+    // Tries the installation even if the package lists cannot be updated: old lists may contain the package.
     await apt("update").catch(() => {});
     await apt("install", "-y", "--no-install-recommends", PACKAGE);
   });
@@ -48,13 +48,13 @@ async function installByPuppeteer(root, cache) {
   );
 }
 
-/** As root, the browser is installed where its unprivileged account can read it. */
+/** Returns the folder for the browser. As root, it must be readable for the account that runs the browser. */
 function cacheFor(environment, publicCache) {
   if (environment.PUPPETEER_CACHE_DIR) return environment.PUPPETEER_CACHE_DIR;
   return process.getuid?.() === 0 ? publicCache : join(homedir(), ".cache/puppeteer");
 }
 
-/** Tries the installers until `find` succeeds; resolves to the path, or to each installer's message. */
+/** Tries the installers one after the other until `find` finds a browser. Resolves to its path, or to each installer's message. */
 export async function installUntilFound(find, installers) {
   const complaints = [];
   for (const install of installers) {
@@ -66,9 +66,9 @@ export async function installUntilFound(find, installers) {
 }
 
 export async function ensureChromium(root, environment) {
-  // Other processes run the browsers then.
+  // The service connects to the browsers at these endpoints, so it needs no Chromium on this machine.
   if (environment.BROWSER_WS_ENDPOINTS?.trim()) return;
-  // The finder of the service itself, so that both agree.
+  // The service's own search, so that both find the same browser.
   const finder = await import(pathToFileURL(join(root, "dist/src/engine/chromium-path.js")).href);
   const explicit = environment.CHROME_PATH || null;
   const find = () => finder.findChromium(explicit, finder.usualPaths(environment.PUPPETEER_CACHE_DIR || null));

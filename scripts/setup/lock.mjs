@@ -1,4 +1,4 @@
-/** One set-up at a time in a checkout. The lock is a folder; the lock of a dead process is released. */
+/** Lock that allows only one set-up at a time in a checkout. The lock is a folder; the lock of a dead process is released. */
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
@@ -6,7 +6,7 @@ import { SetupError, say } from "./steps.mjs";
 
 const POLL_MS = 100;
 const LIMIT_MS = 15 * 60_000;
-/** Between mkdir and the write of the pid file there is no pid to check. */
+/** Time after which a lock without a pid file counts as dead. The holder writes the file shortly after it creates the folder. */
 const ANONYMOUS_LIMIT_MS = 5_000;
 
 function holderOf(folder) {
@@ -37,7 +37,10 @@ function tryTake(folder) {
   return true;
 }
 
-/** Moved first: of several processes that find the same dead holder, one moves it, so that no process removes a successor's lock. */
+/**
+ * Releases the lock of a dead process. The folder is renamed first: only one of several processes succeeds, so none can remove the next
+ * holder's lock.
+ */
 function breakLock(folder) {
   const aside = `${folder}.${process.pid}`;
   try {
@@ -65,7 +68,7 @@ async function take(folder, limitMs) {
   }
 }
 
-/** Runs `action` with the checkout's lock; waits for another holder at most `limitMs`. */
+/** Runs `action` while it holds the checkout's lock. Waits at most `limitMs` for another holder. */
 export async function withLock(root, action, limitMs = LIMIT_MS) {
   const folder = join(root, ".setup.lock");
   await take(folder, limitMs);

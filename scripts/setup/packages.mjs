@@ -1,4 +1,4 @@
-/** The npm packages and the Node version of the project. Installs exactly the versions of package-lock.json. */
+/** Installs the npm packages and the Node version of the project, exactly as in package-lock.json. */
 import { existsSync, lstatSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { prunePackages } from "./prune.mjs";
@@ -21,7 +21,7 @@ function admits(list, value) {
   return names.includes(value) || (names.every((name) => name.startsWith("!")) && !names.includes(`!${value}`));
 }
 
-/** npm skips an optional package that does not fit the platform; a package without platforms may depend on one that has some. */
+/** True if npm may skip the package: an optional package that does not fit the platform, or one that depends on such a package. */
 function mayBeAbsent(entry, machine) {
   if (!entry.optional) return false;
   const fits = admits(entry.os, machine.platform) && admits(entry.cpu, machine.arch);
@@ -30,7 +30,7 @@ function mayBeAbsent(entry, machine) {
 
 /**
  * True if node_modules differs from the lock file, by npm's own record of the installation. An interrupted installation has no record. With
- * `isService`, development packages are optional.
+ * `isService`, development packages may be missing.
  */
 export function packagesAreStale(root, machine = process, isService = false) {
   const wanted = readPackages(join(root, "package-lock.json"));
@@ -56,7 +56,7 @@ export async function ensurePackages(root, isService = false) {
   });
 }
 
-/** The Node of node_modules or, if npm has none for the platform, the current one if its version is right. */
+/** Returns the path of Node in node_modules. If npm has no Node for the platform, returns the current Node if its version is right. */
 export function ensureNode(root, version = process.versions.node) {
   if (existsSync(join(root, "node_modules/.bin/node"))) return;
   const [major, minor] = version.split(".").map(Number);

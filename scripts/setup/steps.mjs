@@ -1,4 +1,4 @@
-/** Runs a step of the set-up: prints a line at its start and end, and its output if it fails. */
+/** Runs a step of the set-up. Prints a line at its start and end, and its output if it fails. */
 import { spawn } from "node:child_process";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -7,19 +7,19 @@ export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 const STILL_AT_IT_MS = 15_000;
 
-/** A failure that is reported in one line; any other error is a fault of the set-up itself. */
+/** Failure that is reported in one line. Any other error is a bug in the set-up itself. */
 export class SetupError extends Error {}
 
 export function say(line) {
   process.stderr.write(`set-up: ${line}\n`);
 }
 
-/** The project's programs come first in PATH, above all its Node: the Node that started the set-up may be older. */
+/** Returns the environment with the project's programs first in PATH, because the Node that started the set-up may be older. */
 export function ownEnvironment(root) {
   return { ...process.env, PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}` };
 }
 
-/** Resolves to `{code, output}`; code 127 when there is no such program. */
+/** Runs a program. Resolves to `{code, output}`, with code 127 if the program does not exist. */
 export function run(command, args, { cwd = ROOT, env = ownEnvironment(ROOT) } = {}) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
@@ -31,7 +31,7 @@ export function run(command, args, { cwd = ROOT, env = ownEnvironment(ROOT) } = 
   });
 }
 
-/** Runs `action` between two lines, with a progress line every 15 s. */
+/** Runs `action`, prints a line before and after it, and a progress line every 15 s. */
 export async function step(title, action) {
   const began = performance.now();
   const elapsed = () => `${((performance.now() - began) / 1000).toFixed(1)} s`;
@@ -49,7 +49,7 @@ export async function step(title, action) {
   }
 }
 
-/** Runs a program that must succeed; its output is shown only if it fails. */
+/** Runs a program that must succeed. Shows its output only if it fails. @throws SetupError */
 export async function must(command, args, options) {
   const { code, output } = await run(command, args, options);
   if (code === 0) return output;

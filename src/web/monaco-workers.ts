@@ -6,8 +6,8 @@ declare const WORKER_FILES: { editor: string; json: string; graphql: string; jav
 Object.assign(globalThis, {
   MonacoEnvironment: {
     getWorker(_id: string, label: string): Worker {
-      const files = new Map(Object.entries(WORKER_FILES));
-      return new Worker(serviceAddress(files.get(label) ?? WORKER_FILES.editor), { name: label });
+      const workerFiles = new Map(Object.entries(WORKER_FILES));
+      return new Worker(serviceAddress(workerFiles.get(label) ?? WORKER_FILES.editor), { name: label });
     },
   },
 });

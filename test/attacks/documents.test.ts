@@ -7,7 +7,7 @@ import { getIntrospectionQuery, type OperationDefinitionNode, parse, print, sepa
 import { createDocuments } from "../../src/api/graphql/documents.js";
 import { createSchema } from "../../src/api/graphql/schema.js";
 import { createResolvers } from "../../src/api/resolvers.js";
-import { FIRST_QUERY } from "../../src/web/graphiql/first-visit.js";
+import { FIRST_VISIT_QUERY } from "../../src/web/graphiql/first-visit.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const STUDIO = fileURLToPath(new URL("../../../src/web/studio/documents.graphql", import.meta.url));
@@ -131,7 +131,7 @@ describe("GraphQL documents that request too much", () => {
     let seen = 0;
     // Studio sends each of its operations separately. GraphiQL sends the whole text of its editor.
     const sent = Object.values(separateOperations(parse(studio))).map(print);
-    for (const query of [...sent, FIRST_QUERY]) {
+    for (const query of [...sent, FIRST_VISIT_QUERY]) {
       for (const operation of parse(query).definitions as readonly OperationDefinitionNode[]) {
         if (operation.kind !== "OperationDefinition") continue;
         const asked = check({ query, operationName: operation.name!.value, variables });

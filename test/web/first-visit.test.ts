@@ -1,26 +1,26 @@
 import { expect } from "chai";
 import { Kind, parse, validate } from "graphql";
 import { createSchema, type Resolvers } from "../../src/api/graphql/schema.js";
-import { FIRST_QUERY } from "../../src/web/graphiql/first-visit.js";
+import { FIRST_VISIT_QUERY } from "../../src/web/graphiql/first-visit.js";
 import { startTestService } from "../harness/service.js";
 
 describe("GraphiQL's first query", () => {
   it("is valid against the service's own schema", async () => {
     const schema = await createSchema({} as Resolvers);
-    expect(validate(schema, parse(FIRST_QUERY)).map(({ message }) => message)).to.deep.equal([]);
+    expect(validate(schema, parse(FIRST_VISIT_QUERY)).map(({ message }) => message)).to.deep.equal([]);
   });
 
   it("runs unchanged, operation after operation, beside the objects of the README", async () => {
     const service = await startTestService();
     const readme = { name: "hello", code: "async function execute() {}" };
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: readme });
-    const document = parse(FIRST_QUERY);
+    const document = parse(FIRST_VISIT_QUERY);
     const names = document.definitions.flatMap((one) =>
       one.kind === Kind.OPERATION_DEFINITION && one.operation !== "subscription" ? [one.name!.value] : [],
     );
     const answers: Record<string, unknown> = {};
     for (const operationName of names) {
-      const body = { query: FIRST_QUERY, operationName };
+      const body = { query: FIRST_VISIT_QUERY, operationName };
       const { data, errors } = (await service.rest("POST", "/graphql", { body })).body;
       expect(errors, operationName).to.equal(undefined);
       answers[operationName] = data;

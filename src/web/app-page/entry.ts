@@ -1,18 +1,18 @@
 /** Script `/client/app-page.js`: the default page of an app that has no page of its own. It uses the client library as any app does. */
 import { pageData } from "../runtime/page-data.js";
 
-interface Screen {
+interface AppScreen {
   id: number;
   title: string;
 }
 
-const SCREENS: Screen[] = [
+const APP_SCREENS: AppScreen[] = [
   { id: 1, title: "Home" },
   { id: 2, title: "Offers" },
   { id: 3, title: "Contact" },
 ];
 
-const STYLE = `
+const PAGE_STYLE = `
   body { font: 16px/1.5 system-ui, sans-serif; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; color: #1c2024; }
   nav, form { display: flex; gap: .5rem; flex-wrap: wrap; align-items: center; margin: 1rem 0; }
   button, input { font: inherit; padding: .35rem .7rem; border: 1px solid #b6bcc4; border-radius: 6px; background: #fff; }
@@ -38,32 +38,32 @@ const greeting = element("output", { id: "greeting" });
 const events = element("output", { id: "events" });
 const result = element("output", { id: "result" });
 
-function tell(event: { type: string; data: Record<string, unknown> }): void {
+function showEvent(event: { type: string; data: Record<string, unknown> }): void {
   events.prepend(`${new Date().toLocaleTimeString()}  ${event.type}  ${JSON.stringify(event.data)}\n`);
 }
 
-function navigation(): HTMLElement {
+function createNavigation(): HTMLElement {
   const nav = element("nav", { ariaLabel: "Screens" });
-  const buttons = SCREENS.map((screen) => {
+  const buttons = APP_SCREENS.map((screen) => {
     const button = element("button", { type: "button", textContent: screen.title });
-    button.onclick = () => show(screen);
+    button.onclick = () => viewScreen(screen);
     return button;
   });
-  function show({ id, title }: Screen): void {
+  function viewScreen({ id, title }: AppScreen): void {
     for (const [index, button] of buttons.entries()) {
-      button.toggleAttribute("aria-current", SCREENS[index]?.id === id);
+      button.toggleAttribute("aria-current", APP_SCREENS[index]?.id === id);
     }
     document.title = `${title} · ${name}`;
-    tell(Analytics.pageView({ _pageId: id }));
+    showEvent(Analytics.pageView({ _pageId: id }));
   }
   const signUp = element("button", { type: "button", textContent: "Send the event “signup”" });
-  signUp.onclick = () => tell(Analytics.event("signup", { plan: "free" }));
+  signUp.onclick = () => showEvent(Analytics.event("signup", { plan: "free" }));
   nav.append(...buttons, signUp);
-  show(SCREENS[0] as Screen);
+  viewScreen(APP_SCREENS[0] as AppScreen);
   return nav;
 }
 
-function runner(): HTMLElement {
+function createRunForm(): HTMLElement {
   const form = element("form");
   const action = element("input", { name: "action", placeholder: "Action", required: true, ariaLabel: "Action" });
   const payload = element("input", { name: "payload", value: "{}", ariaLabel: "Payload" });
@@ -82,7 +82,7 @@ function runner(): HTMLElement {
   return form;
 }
 
-document.head.append(element("style", { textContent: STYLE }));
+document.head.append(element("style", { textContent: PAGE_STYLE }));
 document.querySelector("main")?.append(
   element("h1", { textContent: name }),
   element("p", {
@@ -90,9 +90,9 @@ document.querySelector("main")?.append(
     textContent: isViewer ? "App viewer: master copies" : "Live app: production copies",
   }),
   greeting,
-  navigation(),
+  createNavigation(),
   // Only editors see the form that runs actions by name. Visitors see only what the author's actions show.
-  ...(isViewer ? [element("h2", { textContent: "Run an action" }), runner(), result] : []),
+  ...(isViewer ? [element("h2", { textContent: "Run an action" }), createRunForm(), result] : []),
   element("h2", { textContent: "Analytics events of this page" }),
   events,
 );

@@ -2,20 +2,20 @@
 import { serviceAddress } from "../service-address.js";
 import "./consent.css";
 
-interface App {
+interface ConsentApp {
   id: number;
   name: string;
   role: string;
   scopes: string[];
 }
 
-interface Asked {
+interface ConsentRequest {
   client: string;
   /** URL to which the browser is redirected; null if a device shows the code. */
   to: string | null;
   scopes: string[];
   appId?: number | null;
-  apps: App[];
+  apps: ConsentApp[];
 }
 
 const SCOPE_TEXTS: Record<string, string> = {
@@ -27,7 +27,7 @@ const SCOPE_TEXTS: Record<string, string> = {
   publish: "Change what live users get",
 };
 
-const root = document.getElementById("consent")!;
+const pageRoot = document.getElementById("consent")!;
 const isDevice = location.pathname.endsWith("/device");
 
 function element<Name extends keyof HTMLElementTagNameMap>(
@@ -35,16 +35,16 @@ function element<Name extends keyof HTMLElementTagNameMap>(
   properties: Partial<HTMLElementTagNameMap[Name]> = {},
   ...children: (Node | string)[]
 ): HTMLElementTagNameMap[Name] {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
+  const created = Object.assign(document.createElement(name), properties);
+  created.append(...children);
+  return created;
 }
 
-function show(...children: (Node | string)[]): void {
-  root.replaceChildren(element("h1", {}, "App Actions"), ...children);
+function showContent(...children: (Node | string)[]): void {
+  pageRoot.replaceChildren(element("h1", {}, "App Actions"), ...children);
 }
 
-async function request(path: string, body?: object): Promise<Record<string, unknown>> {
+async function requestJson(path: string, body?: object): Promise<Record<string, unknown>> {
   const response = await fetch(serviceAddress(path), {
     method: body ? "POST" : "GET",
     ...(body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) }),
@@ -54,11 +54,11 @@ async function request(path: string, body?: object): Promise<Record<string, unkn
   return answer;
 }
 
-const problem = (error: unknown) =>
+const createProblemText = (error: unknown) =>
   element("p", { role: "alert", className: "problem" }, error instanceof Error ? error.message : String(error));
 
 /** Returns the form with the app and the scopes. Only the requested scopes are preselected. */
-function decisionForm(requested: Asked, decide: (decision: object) => Promise<void>): HTMLElement {
+function createDecisionForm(requested: ConsentRequest, decide: (decision: object) => Promise<void>): HTMLElement {
   const select = element(
     "select",
     { name: "app", required: true },
@@ -66,13 +66,13 @@ function decisionForm(requested: Asked, decide: (decision: object) => Promise<vo
       return element("option", { value: String(id), selected: id === requested.appId }, `${name} · ${id} (${role})`);
     }),
   );
-  const boxes = element("fieldset", {}, element("legend", {}, "It may"));
+  const scopeBoxes = element("fieldset", {}, element("legend", {}, "It may"));
   const update = () => {
     const app = requested.apps.find(({ id }) => String(id) === select.value);
-    for (const label of boxes.querySelectorAll("label")) label.remove();
+    for (const label of scopeBoxes.querySelectorAll("label")) label.remove();
     for (const scope of requested.scopes.filter((one) => app?.scopes.includes(one))) {
-      const box = element("input", { type: "checkbox", name: "scope", value: scope, checked: true });
-      boxes.append(element("label", {}, box, ` ${SCOPE_TEXTS[scope] ?? scope}`));
+      const checkbox = element("input", { type: "checkbox", name: "scope", value: scope, checked: true });
+      scopeBoxes.append(element("label", {}, checkbox, ` ${SCOPE_TEXTS[scope] ?? scope}`));
     }
   };
   select.addEventListener("change", update);
@@ -82,61 +82,61 @@ function decisionForm(requested: Asked, decide: (decision: object) => Promise<vo
     "form",
     {},
     element("label", {}, "App ", select),
-    boxes,
+    scopeBoxes,
     fault,
     element("button", { type: "submit", className: "primary" }, "Allow"),
     element("button", { type: "button", name: "refuse" }, "Refuse"),
   );
-  const send = (decision: object) => {
-    decide(decision).catch((error: unknown) => fault.replaceChildren(problem(error)));
+  const sendDecision = (decision: object) => {
+    decide(decision).catch((error: unknown) => fault.replaceChildren(createProblemText(error)));
   };
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const scopes = [...form.querySelectorAll<HTMLInputElement>("input[name=scope]:checked")].map(({ value }) => value);
-    send({ allow: true, appId: Number(select.value), scopes });
+    sendDecision({ allow: true, appId: Number(select.value), scopes });
   });
-  form.querySelector("[name=refuse]")!.addEventListener("click", () => send({ allow: false }));
+  form.querySelector("[name=refuse]")!.addEventListener("click", () => sendDecision({ allow: false }));
   return form;
 }
 
-function showRequest(requested: Asked, decide: (decision: object) => Promise<void>): void {
+function showRequest(requested: ConsentRequest, decide: (decision: object) => Promise<void>): void {
   const name = element("strong", {}, requested.client);
   const warning =
     requested.to === null
       ? "Go on only if you started this sign-in yourself and see the same code there."
       : `You will be sent to ${requested.to}. Anyone can choose a program's name.`;
   if (requested.apps.length === 0) {
-    show(element("p", {}, "You have no role on any app."));
+    showContent(element("p", {}, "You have no role on any app."));
     return;
   }
-  show(
+  showContent(
     element("p", {}, name, " wants to work on one of your apps."),
     element("p", {}, warning),
-    decisionForm(requested, decide),
+    createDecisionForm(requested, decide),
   );
 }
 
-async function authorize(): Promise<void> {
+async function showAuthorization(): Promise<void> {
   const path = `/oauth/consent${location.search}`;
-  const requested = (await request(path)) as unknown as Asked;
+  const requested = (await requestJson(path)) as unknown as ConsentRequest;
   showRequest(requested, async (decision) => {
-    const { redirectTo } = await request(path, decision);
+    const { redirectTo } = await requestJson(path, decision);
     location.assign(String(redirectTo));
   });
 }
 
-async function confirmCode(code: string): Promise<void> {
+async function showDeviceRequest(code: string): Promise<void> {
   const path = `/oauth/devices/${encodeURIComponent(code)}`;
-  const requested = (await request(path)) as unknown as Asked;
+  const requested = (await requestJson(path)) as unknown as ConsentRequest;
   showRequest(requested, async (decision) => {
-    const { status } = await request(path, decision);
-    show(
+    const { status } = await requestJson(path, decision);
+    showContent(
       element("p", {}, status === "ALLOWED" ? "Done. Go back to your program." : "Refused. You can close this page."),
     );
   });
 }
 
-function askForCode(): void {
+function showCodeForm(): void {
   const input = element("input", { name: "code", required: true, autocomplete: "off", ariaLabel: "Code" });
   input.value = new URLSearchParams(location.search).get("user_code") ?? "";
   const fault = element("div");
@@ -149,12 +149,12 @@ function askForCode(): void {
   );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    confirmCode(input.value).catch((error: unknown) => fault.replaceChildren(problem(error)));
+    showDeviceRequest(input.value).catch((error: unknown) => fault.replaceChildren(createProblemText(error)));
   });
-  show(form);
+  showContent(form);
 }
 
-interface Grant {
+interface ProgramGrant {
   id: number;
   client: string;
   appId: number;
@@ -164,22 +164,29 @@ interface Grant {
 
 /** Lists the programs that this person has authorized, each with a button that revokes its access. */
 async function listPrograms(): Promise<void> {
-  const { grants } = (await request("/oauth/grants")) as unknown as { grants: Grant[] };
+  const { grants } = (await requestJson("/oauth/grants")) as unknown as { grants: ProgramGrant[] };
   const items = grants.map(({ id, client, appId, scopes, lastUsedAt }) => {
-    const end = element("button", { type: "button" }, "End access");
-    end.addEventListener("click", async () => {
+    const endButton = element("button", { type: "button" }, "End access");
+    endButton.addEventListener("click", async () => {
       await fetch(serviceAddress(`/oauth/grants/${id}`), { method: "DELETE" });
       await listPrograms();
     });
-    const used = lastUsedAt === null ? "never used" : `last used ${new Date(lastUsedAt).toLocaleString()}`;
-    return element("li", {}, element("strong", {}, client), ` on app ${appId}: ${scopes.join(", ")}; ${used} `, end);
+    const lastUse = lastUsedAt === null ? "never used" : `last used ${new Date(lastUsedAt).toLocaleString()}`;
+    return element(
+      "li",
+      {},
+      element("strong", {}, client),
+      ` on app ${appId}: ${scopes.join(", ")}; ${lastUse} `,
+      endButton,
+    );
   });
-  show(
+  showContent(
     element("h2", {}, "Programs with access"),
     items.length > 0 ? element("ul", {}, ...items) : element("p", {}, "You let in no program."),
   );
 }
 
-if (location.pathname.endsWith("/programs")) listPrograms().catch((error: unknown) => show(problem(error)));
-else if (isDevice) askForCode();
-else authorize().catch((error: unknown) => show(problem(error)));
+if (location.pathname.endsWith("/programs"))
+  listPrograms().catch((error: unknown) => showContent(createProblemText(error)));
+else if (isDevice) showCodeForm();
+else showAuthorization().catch((error: unknown) => showContent(createProblemText(error)));

@@ -1,22 +1,22 @@
 /** Adds copy buttons to code blocks, for the documentation pages and for Studio's documentation panel. */
-const SHOWN_MS = 2_000;
+const FEEDBACK_MS = 2_000;
 
-export function copyButton(code: HTMLElement): HTMLButtonElement {
+export function createCopyButton(code: HTMLElement): HTMLButtonElement {
   const button = Object.assign(document.createElement("button"), { type: "button", className: "copy" });
-  const label = (text: string) => {
+  const showLabel = (text: string) => {
     button.textContent = text;
   };
-  label("Copy");
+  showLabel("Copy");
   button.addEventListener("click", async () => {
     try {
       await navigator.clipboard.writeText(code.textContent ?? "");
-      label("Copied");
+      showLabel("Copied");
     } catch {
       // Browsers block the clipboard on pages without https. The text is selected, so that the reader can copy it by keyboard.
       getSelection()?.selectAllChildren(code);
-      label("Selected");
+      showLabel("Selected");
     }
-    setTimeout(() => label("Copy"), SHOWN_MS);
+    setTimeout(() => showLabel("Copy"), FEEDBACK_MS);
   });
   return button;
 }
@@ -28,6 +28,6 @@ export function addCopyButtons(root: ParentNode): void {
     if (!code) continue;
     const frame = Object.assign(document.createElement("div"), { className: "code" });
     pre.replaceWith(frame);
-    frame.append(pre, copyButton(code));
+    frame.append(pre, createCopyButton(code));
   }
 }

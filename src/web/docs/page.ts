@@ -9,26 +9,26 @@ const main = document.querySelector("main");
 if (main) addCopyButtons(main);
 
 /** Shell expression for the token: the exported SVC_TOKEN, or a placeholder. */
-const NO_TOKEN = `\${SVC_TOKEN:-your token}`;
-const APP_AND_TOKEN = `SVC_APP=1 SVC_TOKEN="${NO_TOKEN}"`;
+const TOKEN_PLACEHOLDER = `\${SVC_TOKEN:-your token}`;
+const EXAMPLE_VARIABLES = `SVC_APP=1 SVC_TOKEN="${TOKEN_PLACEHOLDER}"`;
 
 /** Adds two fields above an example that contains an app and a token. The token stays in the page; it is neither stored nor sent. */
-function addFields(frame: Element, code: HTMLElement): void {
+function addExampleFields(frame: Element, code: HTMLElement): void {
   const form = Object.assign(document.createElement("form"), { className: "values" });
-  const field = (name: string, value: string) => {
+  const createField = (name: string, value: string) => {
     const label = Object.assign(document.createElement("label"), { textContent: `${name} ` });
     const input = Object.assign(document.createElement("input"), { value, autocomplete: "off", spellcheck: false });
     label.append(input);
     form.append(label);
     return input;
   };
-  const [app, token] = [field("App ID", "1"), field("Token", "")];
+  const [app, token] = [createField("App ID", "1"), createField("Token", "")];
   const text = code.textContent ?? "";
   form.addEventListener("input", () => {
     // Other texts are rejected: they could be shell commands when the example is pasted.
     const id = app.value.replaceAll(/\D/g, "") || "1";
-    const safe = token.value.replaceAll(/[^\w-]/g, "") || NO_TOKEN;
-    code.textContent = text.replace(APP_AND_TOKEN, `SVC_APP=${id} SVC_TOKEN="${safe}"`);
+    const safeToken = token.value.replaceAll(/[^\w-]/g, "") || TOKEN_PLACEHOLDER;
+    code.textContent = text.replace(EXAMPLE_VARIABLES, `SVC_APP=${id} SVC_TOKEN="${safeToken}"`);
   });
   form.addEventListener("submit", (event) => event.preventDefault());
   frame.before(form);
@@ -36,5 +36,5 @@ function addFields(frame: Element, code: HTMLElement): void {
 
 for (const code of document.querySelectorAll<HTMLElement>("main pre code")) {
   const frame = code.closest(".code");
-  if (frame && code.textContent?.includes(APP_AND_TOKEN)) addFields(frame, code);
+  if (frame && code.textContent?.includes(EXAMPLE_VARIABLES)) addExampleFields(frame, code);
 }

@@ -2,18 +2,18 @@
 import { createGraphiQLFetcher, type Fetcher } from "@graphiql/toolkit";
 import { createClient } from "graphql-ws";
 
-type Headers = Record<string, unknown>;
+type EditorHeaders = Record<string, unknown>;
 
 /** Removes empty headers that the person left in the Headers editor. Without a credential in them, the cookie is used. */
-function filledHeaders(headers: Headers = {}): Record<string, string> {
-  const filled = Object.entries(headers).filter(([, value]) => typeof value === "string" && value.trim() !== "");
-  return Object.fromEntries(filled) as Record<string, string>;
+function removeEmptyHeaders(headers: EditorHeaders = {}): Record<string, string> {
+  const filledEntries = Object.entries(headers).filter(([, value]) => typeof value === "string" && value.trim() !== "");
+  return Object.fromEntries(filledEntries) as Record<string, string>;
 }
 
 /** Browsers cannot send headers with a WebSocket, so the credential is sent in the connection parameters. */
-export function connectionParams(headers: Record<string, string>): { authToken?: string } {
-  const byName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value.trim()]));
-  const authToken = byName.get("auth-token") ?? byName.get("authorization")?.replace(/^Bearer\s+/i, "");
+export function socketParameters(headers: Record<string, string>): { authToken?: string } {
+  const headersByName = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value.trim()]));
+  const authToken = headersByName.get("auth-token") ?? headersByName.get("authorization")?.replace(/^Bearer\s+/i, "");
   return authToken ? { authToken } : {};
 }
 
@@ -22,11 +22,11 @@ export function createFetcher(url: URL): Fetcher {
   const socketUrl = new URL(url);
   socketUrl.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   return (params, options) => {
-    const headers = filledHeaders(options?.headers);
+    const headers = removeEmptyHeaders(options?.headers);
     // The socket opens with the first subscription, so that it has the current headers, and closes after the last one.
     const wsClient = createClient({
       url: socketUrl.href,
-      connectionParams: connectionParams(headers),
+      connectionParams: socketParameters(headers),
       retryAttempts: 3,
     });
     const fetcher = createGraphiQLFetcher({ url: url.href, wsClient, enableIncrementalDelivery: false });

@@ -1,7 +1,7 @@
 /** Queries that GraphiQL shows on a first visit. They lead from creating an action to reading its log. */
 
 /** Operations to run one after the other with the play button. */
-export const FIRST_QUERY = `# 1. Paste a token into Headers, below.
+export const FIRST_VISIT_QUERY = `# 1. Paste a token into Headers, below.
 # 2. Press play and take the operations in turn.
 #
 # The first app has the id 1; its tokens are in
@@ -61,7 +61,7 @@ subscription FollowLog {
 }
 `;
 
-export const FIRST_HEADERS = `{
+export const FIRST_VISIT_HEADERS = `{
   // An editor's token. Kept in this tab alone.
   // "Authorization": "Bearer …" works as well.
   "Auth-token": ""

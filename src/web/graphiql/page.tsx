@@ -6,8 +6,8 @@ import { GraphiQL, HISTORY_PLUGIN } from "graphiql";
 import { createRoot } from "react-dom/client";
 import { serviceAddress } from "../service-address.js";
 import { createFetcher } from "./fetcher.js";
-import { FIRST_HEADERS, FIRST_QUERY } from "./first-visit.js";
-import { headerlessStorage } from "./storage.js";
+import { FIRST_VISIT_HEADERS, FIRST_VISIT_QUERY } from "./first-visit.js";
+import { createHeaderlessStorage } from "./storage.js";
 
 const root = document.getElementById("graphiql");
 if (!root) throw new Error("the page has no #graphiql element");
@@ -17,11 +17,11 @@ createRoot(root).render(
     fetcher={createFetcher(serviceAddress("/graphql"))}
     plugins={[HISTORY_PLUGIN]}
     defaultEditorToolsVisibility="headers"
-    storage={headerlessStorage(localStorage)}
+    storage={createHeaderlessStorage(localStorage)}
     shouldPersistHeaders={false}
     showPersistHeadersSettings={false}
-    defaultHeaders={FIRST_HEADERS}
-    defaultTabs={[{ query: FIRST_QUERY, headers: FIRST_HEADERS }]}
+    defaultHeaders={FIRST_VISIT_HEADERS}
+    defaultTabs={[{ query: FIRST_VISIT_QUERY, headers: FIRST_VISIT_HEADERS }]}
   >
     <GraphiQL.Logo>
       <span className="svc-logo">App Actions</span>

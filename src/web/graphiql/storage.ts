@@ -1,7 +1,7 @@
 /** Stores GraphiQL's content between visits, but without headers, because a token must not stay after its tab is closed. */
 
 /** Removes the headers from a stored value. GraphiQL's own option covers its tabs but not its history. */
-function withoutHeaders(value: string): string {
+function removeHeaders(value: string): string {
   try {
     return JSON.stringify(JSON.parse(value), (key, inner: unknown) => (key === "headers" ? undefined : inner));
   } catch {
@@ -10,10 +10,10 @@ function withoutHeaders(value: string): string {
 }
 
 /** @param storage browser storage for the content, usually localStorage */
-export function headerlessStorage(storage: Storage) {
+export function createHeaderlessStorage(storage: Storage) {
   return {
     getItem: (key: string) => storage.getItem(key),
-    setItem: (key: string, value: string) => storage.setItem(key, withoutHeaders(value)),
+    setItem: (key: string, value: string) => storage.setItem(key, removeHeaders(value)),
     removeItem: (key: string) => storage.removeItem(key),
     clear: () => storage.clear(),
     get length() {

@@ -2,27 +2,27 @@
 import { failure } from "../runtime/failure.js";
 
 /** Encodes a value as one segment of a path. Rejects ".", ".." and "", which would lead to another path. @throws SvcError with `status` */
-export function segment(value: unknown, status: string, what: string): string {
+export function encodeSegment(value: unknown, status: string, description: string): string {
   const text = String(value ?? "");
   if (/^\.{0,2}$/.test(text))
-    throw failure(status, `${what} is required (got ${JSON.stringify(value) ?? "undefined"})`);
+    throw failure(status, `${description} is required (got ${JSON.stringify(value) ?? "undefined"})`);
   return encodeURIComponent(text.toWellFormed());
 }
 
 /** Encodes an ID as one segment of a path. An invalid ID is rejected without a request. @throws SvcError with `status` */
-export function idSegment(id: unknown, status: string, what: string): string {
+export function encodeIdSegment(id: unknown, status: string, description: string): string {
   if (/^[1-9]\d{0,15}$/.test(String(id))) return String(id);
-  throw failure(status, `${what} must be a positive whole number (got ${JSON.stringify(id) ?? "undefined"})`);
+  throw failure(status, `${description} must be a positive whole number (got ${JSON.stringify(id) ?? "undefined"})`);
 }
 
 /** Returns an error in the arguments as an SvcError, the same form as the service's errors. */
-function asFailure(error: unknown): unknown {
+function toFailure(error: unknown): unknown {
   return error instanceof TypeError ? failure("REQUEST_INVALID", error.message) : error;
 }
 
 /** Wraps all functions: an asynchronous call never throws; it rejects with an error that has `status` and `error`. */
-export function rejecting<Members extends object>(members: Members): Members {
-  const wrapped = Object.entries(members).map(([name, call]) => {
+export function wrapRejections<Members extends object>(members: Members): Members {
+  const wrappedMembers = Object.entries(members).map(([name, call]) => {
     if (typeof call !== "function") return [name, call];
     return [
       name,
@@ -30,10 +30,10 @@ export function rejecting<Members extends object>(members: Members): Members {
         try {
           return await call(...input);
         } catch (error) {
-          throw asFailure(error);
+          throw toFailure(error);
         }
       },
     ];
   });
-  return Object.fromEntries(wrapped) as Members;
+  return Object.fromEntries(wrappedMembers) as Members;
 }

@@ -1,9 +1,9 @@
 /** Calls for notifications that svc-communicate and svc-notifications share. */
 import type { Notification, NotificationOptions } from "../runtime/message-types.js";
-import { connection } from "./connection.js";
+import { getConnection } from "./connection.js";
 
-export const notificationsPath = (rest = "") => `/v1/apps/${connection().appId()}/notifications${rest}`;
+export const notificationsPath = (rest = "") => `/v1/apps/${getConnection().appId()}/notifications${rest}`;
 
-export async function insert(options: NotificationOptions): Promise<Notification> {
-  return (await connection().request("POST", notificationsPath(), options)) as unknown as Notification;
+export async function insertNotification(options: NotificationOptions): Promise<Notification> {
+  return (await getConnection().request("POST", notificationsPath(), options)) as unknown as Notification;
 }

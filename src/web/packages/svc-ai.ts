@@ -1,70 +1,70 @@
 /** Package `Svc.AI`: sends requests to language models through the service, which adds the key. Available only in server actions. */
 import type { AI, AiCompletion, AiCompletionOptions, AiFile, AiPart } from "../runtime/ai-types.js";
-import { connection } from "./connection.js";
-import { define } from "./define.js";
+import { getConnection } from "./connection.js";
+import { defineNamespace } from "./define.js";
 
-interface Reply {
+interface AiReply {
   answer?: unknown;
   failure?: { code: string; message: string };
 }
 
-function failed({ code, message }: { code: string; message: string }): Error {
+function createAiError({ code, message }: { code: string; message: string }): Error {
   return Object.assign(new Error(message), { code });
 }
 
-function notSent(error: unknown): Error {
+function toRequestError(error: unknown): Error {
   const { status, message } = error as { status?: string; message: string };
   // Pages are not allowed to use language models.
   if (status === "FORBIDDEN" || status === "UNAUTHORIZED")
-    return failed({ code: "INTEGRATION_UNAVAILABLE", message: "Svc.AI is available in server actions only" });
-  return failed({ code: status === "PAYLOAD_TOO_LARGE" ? "LIMIT" : "TRANSPORT", message });
+    return createAiError({ code: "INTEGRATION_UNAVAILABLE", message: "Svc.AI is available in server actions only" });
+  return createAiError({ code: status === "PAYLOAD_TOO_LARGE" ? "LIMIT" : "TRANSPORT", message });
 }
 
-function answerOf({ answer, failure }: Reply): unknown {
-  if (failure) throw failed(failure);
+function readAnswer({ answer, failure }: AiReply): unknown {
+  if (failure) throw createAiError(failure);
   return answer;
 }
 
-const pathOf = (appId: () => number, call: string): string => `/v1/apps/${appId()}/ai/${call}`;
+const aiPath = (appId: () => number, call: string): string => `/v1/apps/${appId()}/ai/${call}`;
 
-async function ask(call: string, options: unknown): Promise<unknown> {
-  const { appId, request } = connection();
-  const reply = await request("POST", pathOf(appId, call), options).catch((error: unknown) => {
-    throw notSent(error);
+async function requestAi(call: string, options: unknown): Promise<unknown> {
+  const { appId, request } = getConnection();
+  const reply = await request("POST", aiPath(appId, call), options).catch((error: unknown) => {
+    throw toRequestError(error);
   });
-  return answerOf(reply);
+  return readAnswer(reply);
 }
 
 /** Yields the parts of the text when they arrive, then the complete answer. Stops the request when the caller stops reading. */
-async function* streamed(options: unknown): AsyncGenerator<AiPart, void, void> {
-  const { appId, lines } = connection();
-  const received = lines("POST", pathOf(appId, "completions"), options)[Symbol.asyncIterator]();
+async function* streamCompletion(options: unknown): AsyncGenerator<AiPart, void, void> {
+  const { appId, lines } = getConnection();
+  const receivedLines = lines("POST", aiPath(appId, "completions"), options)[Symbol.asyncIterator]();
   try {
     for (;;) {
-      const { value, done } = await received.next().catch((error: unknown) => {
-        throw notSent(error);
+      const { value, done } = await receivedLines.next().catch((error: unknown) => {
+        throw toRequestError(error);
       });
-      if (done) throw failed({ code: "TRANSPORT", message: "the answer of the service ended early" });
-      const { text, ...reply } = value as Reply & { text?: string };
+      if (done) throw createAiError({ code: "TRANSPORT", message: "the answer of the service ended early" });
+      const { text, ...reply } = value as AiReply & { text?: string };
       if (text !== undefined) yield { type: "text", text };
       else {
-        yield { type: "end", completion: answerOf(reply) as AiCompletion };
+        yield { type: "end", completion: readAnswer(reply) as AiCompletion };
         return;
       }
     }
   } finally {
-    await received.return?.();
+    await receivedLines.return?.();
   }
 }
 
-const BYTES_AT_ONCE = 0x8000;
+const CHUNK_BYTES = 0x8000;
 
-async function base64(file: AiFile): Promise<{ name: string; contentType: string; data: string }> {
+async function encodeFile(file: AiFile): Promise<{ name: string; contentType: string; data: string }> {
   if (!("arrayBuffer" in file)) return file;
   const bytes = new Uint8Array(await file.arrayBuffer());
   let text = "";
-  for (let at = 0; at < bytes.length; at += BYTES_AT_ONCE) {
-    text += String.fromCharCode(...bytes.subarray(at, at + BYTES_AT_ONCE));
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+    text += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES));
   }
   const { name } = file as { name?: string };
   return {
@@ -76,10 +76,10 @@ async function base64(file: AiFile): Promise<{ name: string; contentType: string
 
 const members = {
   completions: (options: AiCompletionOptions) =>
-    options?.stream === true ? streamed(options) : (ask("completions", options) as Promise<AiCompletion>),
-  embeddings: (options) => ask("embeddings", options),
-  image: (options) => ask("image", options),
-  transcribe: async (options) => ask("transcribe", { ...options, file: await base64(options.file) }),
+    options?.stream === true ? streamCompletion(options) : (requestAi("completions", options) as Promise<AiCompletion>),
+  embeddings: (options) => requestAi("embeddings", options),
+  image: (options) => requestAi("image", options),
+  transcribe: async (options) => requestAi("transcribe", { ...options, file: await encodeFile(options.file) }),
 } as AI;
 
-define("AI", members);
+defineNamespace("AI", members);

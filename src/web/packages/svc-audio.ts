@@ -1,24 +1,24 @@
 /** Package `Svc.Audio`: plays, decodes and generates sound by Web Audio. It cannot record. */
-import { define } from "./define.js";
+import { defineNamespace } from "./define.js";
 
 /** Maximum wait while the browser blocks sound. After that, the call fails. */
 const SOUND_WAIT_MS = 2_000;
 
 /** Sample rate of decoded sound in hertz, the same on every machine. */
-const DECODED_RATE = 48_000;
+const DECODED_SAMPLE_RATE = 48_000;
 
-type Source = string | ArrayBuffer;
+type SoundSource = string | ArrayBuffer;
 
-let context: AudioContext | null = null;
+let sharedContext: AudioContext | null = null;
 
 /** Returns the page's shared audio context, because browsers allow only a few contexts. */
 function audioContext(): AudioContext {
   if (typeof AudioContext === "undefined") throw new Error("this browser has no Web Audio");
-  context ??= new AudioContext();
-  return context;
+  sharedContext ??= new AudioContext();
+  return sharedContext;
 }
 
-async function bytesOf(source: Source): Promise<ArrayBuffer> {
+async function loadBytes(source: SoundSource): Promise<ArrayBuffer> {
   if (typeof source !== "string") return source.slice(0);
   const response = await fetch(source);
   if (!response.ok) throw new Error(`the sound could not be fetched: ${response.status}`);
@@ -26,31 +26,31 @@ async function bytesOf(source: Source): Promise<ArrayBuffer> {
 }
 
 /** Decodes a sound offline. Opening an audio device would take longer than decoding a short sound. */
-async function decoded(source: Source): Promise<AudioBuffer> {
-  return new OfflineAudioContext(1, 1, DECODED_RATE).decodeAudioData(await bytesOf(source));
+async function decodeOffline(source: SoundSource): Promise<AudioBuffer> {
+  return new OfflineAudioContext(1, 1, DECODED_SAMPLE_RATE).decodeAudioData(await loadBytes(source));
 }
 
 /** Returns the duration, the sample rate, and the samples of each channel between -1 and 1. */
-async function decode(source: Source) {
-  const buffer = await decoded(source);
+async function decodeSound(source: SoundSource) {
+  const buffer = await decodeOffline(source);
   const channels = Array.from({ length: buffer.numberOfChannels }, (_, index) => buffer.getChannelData(index));
   return { duration: buffer.duration, sampleRate: buffer.sampleRate, channels };
 }
 
 /** Waits until the browser allows sound. Browsers block sound until the user has interacted with the page. */
-async function resume(output: AudioContext): Promise<void> {
+async function resumeContext(output: AudioContext): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    const silent = new Error("the browser blocks sound until the user interacts with the page");
-    timer = setTimeout(() => reject(silent), SOUND_WAIT_MS);
+  const timeout = new Promise<never>((_resolve, reject) => {
+    const blockedError = new Error("the browser blocks sound until the user interacts with the page");
+    timer = setTimeout(() => reject(blockedError), SOUND_WAIT_MS);
   });
-  await Promise.race([output.resume(), late]).finally(() => clearTimeout(timer));
+  await Promise.race([output.resume(), timeout]).finally(() => clearTimeout(timer));
 }
 
 /** Starts a node and waits for its end. */
-async function untilEnded(node: AudioScheduledSourceNode, volume: number, seconds?: number): Promise<void> {
+async function playUntilEnd(node: AudioScheduledSourceNode, volume: number, seconds?: number): Promise<void> {
   const output = audioContext();
-  await resume(output);
+  await resumeContext(output);
   const gain = new GainNode(output, { gain: volume });
   node.connect(gain).connect(output.destination);
   const ended = new Promise<void>((resolve) => {
@@ -63,13 +63,13 @@ async function untilEnded(node: AudioScheduledSourceNode, volume: number, second
 }
 
 /** Plays a sound and resolves at its end. */
-async function play(source: Source, { volume = 1 }: { volume?: number } = {}): Promise<void> {
-  await untilEnded(new AudioBufferSourceNode(audioContext(), { buffer: await decoded(source) }), volume);
+async function playSound(source: SoundSource, { volume = 1 }: { volume?: number } = {}): Promise<void> {
+  await playUntilEnd(new AudioBufferSourceNode(audioContext(), { buffer: await decodeOffline(source) }), volume);
 }
 
 /** Plays a tone of a frequency in hertz and resolves at its end. */
-async function tone({ frequency = 440, seconds = 0.2, volume = 0.2, type = "sine" as OscillatorType } = {}) {
-  await untilEnded(new OscillatorNode(audioContext(), { frequency, type }), volume, seconds);
+async function playTone({ frequency = 440, seconds = 0.2, volume = 0.2, type = "sine" as OscillatorType } = {}) {
+  await playUntilEnd(new OscillatorNode(audioContext(), { frequency, type }), volume, seconds);
 }
 
-define("Audio", { play, tone, decode });
+defineNamespace("Audio", { play: playSound, tone: playTone, decode: decodeSound });

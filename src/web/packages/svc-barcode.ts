@@ -1,22 +1,22 @@
 /** Package `Svc.Barcode`: draws more than a hundred kinds of barcodes by bwip-js. It cannot read barcodes. */
 import { type RenderOptions, toCanvas, toSVG } from "bwip-js/browser";
-import { define } from "./define.js";
+import { defineNamespace } from "./define.js";
 
 /** `bcid` names the kind, such as qrcode, code128 or ean13; `text` is the content; further options are those of bwip-js. */
 export type BarcodeOptions = RenderOptions;
 
-const svg = (options: BarcodeOptions): string => toSVG(options);
+const drawSvg = (options: BarcodeOptions): string => toSVG(options);
 
 /** Returns a `data:image/png` URL for an `<img>` or an e-mail. */
-function png(options: BarcodeOptions): string {
+function drawPng(options: BarcodeOptions): string {
   const canvas = document.createElement("canvas");
   toCanvas(canvas, options);
   return canvas.toDataURL("image/png");
 }
 
-define("Barcode", {
-  svg,
-  png,
+defineNamespace("Barcode", {
+  svg: drawSvg,
+  png: drawPng,
   /** Returns a QR code as SVG. */
-  qr: (text: string, options: Partial<BarcodeOptions> = {}) => svg({ ...options, bcid: "qrcode", text }),
+  qr: (text: string, options: Partial<BarcodeOptions> = {}) => drawSvg({ ...options, bcid: "qrcode", text }),
 });

@@ -10,23 +10,23 @@ import type {
   SharedPage,
   SmsOptions,
 } from "../runtime/message-types.js";
-import { rejecting } from "./calls.js";
-import { connection } from "./connection.js";
-import { define } from "./define.js";
-import { insert } from "./notification-calls.js";
+import { wrapRejections } from "./calls.js";
+import { getConnection } from "./connection.js";
+import { defineNamespace } from "./define.js";
+import { insertNotification } from "./notification-calls.js";
 
-const path = (rest: string) => `/v1/apps/${connection().appId()}/communicate/${rest}`;
+const communicatePath = (rest: string) => `/v1/apps/${getConnection().appId()}/communicate/${rest}`;
 
-async function send(rest: string, body: unknown): Promise<unknown> {
-  return connection().request("POST", path(rest), body);
+async function sendRequest(rest: string, body: unknown): Promise<unknown> {
+  return getConnection().request("POST", communicatePath(rest), body);
 }
 
-async function sendAll(rest: string, body: unknown): Promise<MessageReceipt[]> {
-  return ((await send(rest, body)) as { messages: MessageReceipt[] }).messages;
+async function sendBatch(rest: string, body: unknown): Promise<MessageReceipt[]> {
+  return ((await sendRequest(rest, body)) as { messages: MessageReceipt[] }).messages;
 }
 
 /** @throws Error if the code does not run in a page with a user */
-function mustBePage(name: string): void {
+function assertPage(name: string): void {
   if (location.protocol === "about:" || !("share" in navigator || "clipboard" in navigator)) {
     throw new Error(`Svc.Communicate.${name} works only in a page with a user`);
   }
@@ -34,17 +34,17 @@ function mustBePage(name: string): void {
 
 /** Opens the user's mail program with a new message that is not sent yet. */
 async function composeEmail({ to = [], subject = "", text = "" }: Partial<EmailOptions> = {}): Promise<void> {
-  mustBePage("composeEmail");
-  const of = (type: string) =>
+  assertPage("composeEmail");
+  const addressesOf = (type: string) =>
     to.filter((one) => (one.type ?? "to") === type).map(({ email }) => encodeURIComponent(email));
   const fields = {
-    cc: of("cc").join(","),
-    bcc: of("bcc").join(","),
+    cc: addressesOf("cc").join(","),
+    bcc: addressesOf("bcc").join(","),
     subject: encodeURIComponent(subject),
     body: encodeURIComponent(text),
   };
   const query = Object.entries(fields).flatMap(([name, value]) => (value === "" ? [] : [`${name}=${value}`]));
-  window.open(`mailto:${of("to").join(",")}${query.length > 0 ? `?${query.join("&")}` : ""}`, "_self");
+  window.open(`mailto:${addressesOf("to").join(",")}${query.length > 0 ? `?${query.join("&")}` : ""}`, "_self");
 }
 
 /** Shares a URL with other programs of the user. Copies the URL if the browser cannot share. */
@@ -53,7 +53,7 @@ async function shareURL({
   title = document.title,
   text,
 }: SharedPage = {}): Promise<"shared" | "copied"> {
-  mustBePage("shareURL");
+  assertPage("shareURL");
   if (navigator.share) {
     await navigator.share({ url, title, ...(text !== undefined && { text }) });
     return "shared";
@@ -62,15 +62,15 @@ async function shareURL({
   return "copied";
 }
 
-const members: Omit<Communicate, "init"> = rejecting({
+const members: Omit<Communicate, "init"> = wrapRejections({
   sendEmail: async (options: EmailOptions, data?: object) =>
-    (await send("email", data === undefined ? { options } : { options, data })) as MessageReceipt,
-  batchSendEmail: (messages: readonly BatchedEmail[]) => sendAll("email/batch", messages),
-  sendSMS: async (message: SmsOptions) => (await send("sms", message)) as MessageReceipt,
-  batchSendSMS: (messages: readonly SmsOptions[]) => sendAll("sms/batch", messages),
-  sendPushNotification: (options) => insert({ status: "published", ...options }),
+    (await sendRequest("email", data === undefined ? { options } : { options, data })) as MessageReceipt,
+  batchSendEmail: (messages: readonly BatchedEmail[]) => sendBatch("email/batch", messages),
+  sendSMS: async (message: SmsOptions) => (await sendRequest("sms", message)) as MessageReceipt,
+  batchSendSMS: (messages: readonly SmsOptions[]) => sendBatch("sms/batch", messages),
+  sendPushNotification: (options) => insertNotification({ status: "published", ...options }),
   composeEmail,
   shareURL,
 });
 
-define("Communicate", { ...members, init: () => members });
+defineNamespace("Communicate", { ...members, init: () => members });

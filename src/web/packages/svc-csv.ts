@@ -1,6 +1,6 @@
 /** Package `Svc.CSV`: converts text to rows and rows to text by Papa Parse. It does not read files or URLs. */
 import Papa from "papaparse";
-import { define } from "./define.js";
+import { defineNamespace } from "./define.js";
 
 export interface ParseOptions {
   /** True: the first line names the columns and rows are objects; false: rows are arrays. Default true. */
@@ -22,25 +22,28 @@ export interface StringifyOptions {
 }
 
 /** Start of a cell that a spreadsheet would treat as a formula. Papa Parse's own expression does not match formulas of several lines. */
-const FORMULA = /^[=+\-@\t\r]/;
+const FORMULA_PATTERN = /^[=+\-@\t\r]/;
 
-function parse(text: string, { header = true, delimiter = "", dynamicTyping = false }: ParseOptions = {}): unknown[] {
+function parseCsv(
+  text: string,
+  { header = true, delimiter = "", dynamicTyping = false }: ParseOptions = {},
+): unknown[] {
   if (typeof text !== "string") throw new TypeError("Svc.CSV.parse takes the CSV text as a string");
   const { data, errors } = Papa.parse(text, { header, delimiter, dynamicTyping, skipEmptyLines: true });
-  const fault = errors.find(({ code }) => code !== "UndetectableDelimiter");
-  if (fault) throw new Error(`CSV row ${(fault.row ?? 0) + 1}: ${fault.message}`);
+  const parseError = errors.find(({ code }) => code !== "UndetectableDelimiter");
+  if (parseError) throw new Error(`CSV row ${(parseError.row ?? 0) + 1}: ${parseError.message}`);
   return data;
 }
 
-function stringify(rows: unknown[], options: StringifyOptions = {}): string {
+function stringifyRows(rows: unknown[], options: StringifyOptions = {}): string {
   if (!Array.isArray(rows)) throw new TypeError("Svc.CSV.stringify takes an array of rows");
   const { delimiter = ",", header = true, escapeFormulae = true, columns } = options;
   return Papa.unparse(rows, {
     delimiter,
     header,
-    escapeFormulae: escapeFormulae && FORMULA,
+    escapeFormulae: escapeFormulae && FORMULA_PATTERN,
     ...(columns ? { columns } : {}),
   });
 }
 
-define("CSV", { parse, stringify });
+defineNamespace("CSV", { parse: parseCsv, stringify: stringifyRows });

@@ -1,7 +1,7 @@
 /** Package `Svc.Encryption`: WebCrypto with safe defaults: AES-256-GCM, SHA-2, HMAC and PBKDF2. It stores no keys. */
-import { define } from "./define.js";
+import { defineNamespace } from "./define.js";
 
-type Hash = "SHA-256" | "SHA-512";
+type HashAlgorithm = "SHA-256" | "SHA-512";
 
 const IV_BYTES = 12;
 const KEY_BYTES = 32;
@@ -15,18 +15,18 @@ function toBase64(bytes: Uint8Array): string {
   return btoa(binary);
 }
 
-function fromBase64(text: string, what: string): Uint8Array<ArrayBuffer> {
+function fromBase64(text: string, description: string): Uint8Array<ArrayBuffer> {
   try {
     return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
   } catch {
-    throw new Error(`${what} must be base64`);
+    throw new Error(`${description} must be base64`);
   }
 }
 
 const toHex = (bytes: ArrayBuffer) =>
   [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
-function aesKey(key: string): Promise<CryptoKey> {
+function importAesKey(key: string): Promise<CryptoKey> {
   const bytes = fromBase64(key, "key");
   if (bytes.length !== KEY_BYTES) throw new Error(`key must be ${KEY_BYTES} bytes in base64 (got ${bytes.length})`);
   return crypto.subtle.importKey("raw", bytes, "AES-GCM", false, ["encrypt", "decrypt"]);
@@ -41,37 +41,41 @@ const generateKey = async () => toBase64(randomBytes(KEY_BYTES));
 async function deriveKey(password: string, salt: string): Promise<string> {
   const saltBytes = fromBase64(salt, "salt");
   if (saltBytes.length < 16) throw new Error("salt must be at least 16 bytes in base64");
-  const material = await crypto.subtle.importKey("raw", encoder.encode(password), "PBKDF2", false, ["deriveBits"]);
+  const passwordKey = await crypto.subtle.importKey("raw", encoder.encode(password), "PBKDF2", false, ["deriveBits"]);
   const parameters = { name: "PBKDF2", hash: "SHA-256", salt: saltBytes, iterations: PBKDF2_ITERATIONS };
-  return toBase64(new Uint8Array(await crypto.subtle.deriveBits(parameters, material, KEY_BYTES * 8)));
+  return toBase64(new Uint8Array(await crypto.subtle.deriveBits(parameters, passwordKey, KEY_BYTES * 8)));
 }
 
 /** Encrypts a text. Returns a new initialization vector, the ciphertext and its tag, together in base64. */
-async function encrypt(text: string, key: string): Promise<string> {
+async function encryptText(text: string, key: string): Promise<string> {
   const iv = randomBytes(IV_BYTES);
-  const sealed = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, await aesKey(key), encoder.encode(text));
-  const joined = new Uint8Array(IV_BYTES + sealed.byteLength);
-  joined.set(iv);
-  joined.set(new Uint8Array(sealed), IV_BYTES);
-  return toBase64(joined);
+  const ciphertext = await crypto.subtle.encrypt(
+    { name: "AES-GCM", iv },
+    await importAesKey(key),
+    encoder.encode(text),
+  );
+  const ivAndCiphertext = new Uint8Array(IV_BYTES + ciphertext.byteLength);
+  ivAndCiphertext.set(iv);
+  ivAndCiphertext.set(new Uint8Array(ciphertext), IV_BYTES);
+  return toBase64(ivAndCiphertext);
 }
 
 /** @throws Error if the key is wrong or the encrypted text was changed */
-async function decrypt(encrypted: string, key: string): Promise<string> {
+async function decryptText(encrypted: string, key: string): Promise<string> {
   const bytes = fromBase64(encrypted, "the encrypted text");
   const algorithm = { name: "AES-GCM", iv: bytes.slice(0, IV_BYTES) };
-  const opened = await crypto.subtle.decrypt(algorithm, await aesKey(key), bytes.slice(IV_BYTES)).catch(() => {
+  const plaintext = await crypto.subtle.decrypt(algorithm, await importAesKey(key), bytes.slice(IV_BYTES)).catch(() => {
     throw new Error("decryption failed: wrong key, or the text was changed");
   });
-  return new TextDecoder().decode(opened);
+  return new TextDecoder().decode(plaintext);
 }
 
 /** Returns the hash of a text in hexadecimal. */
-async function hash(text: string, algorithm: Hash = "SHA-256"): Promise<string> {
+async function hashText(text: string, algorithm: HashAlgorithm = "SHA-256"): Promise<string> {
   return toHex(await crypto.subtle.digest(algorithm, encoder.encode(text)));
 }
 
-function hmacKey(secret: string, algorithm: Hash): Promise<CryptoKey> {
+function importHmacKey(secret: string, algorithm: HashAlgorithm): Promise<CryptoKey> {
   return crypto.subtle.importKey("raw", encoder.encode(secret), { name: "HMAC", hash: algorithm }, false, [
     "sign",
     "verify",
@@ -79,25 +83,25 @@ function hmacKey(secret: string, algorithm: Hash): Promise<CryptoKey> {
 }
 
 /** Returns the HMAC of a text in hexadecimal. */
-async function hmac(text: string, secret: string, algorithm: Hash = "SHA-256"): Promise<string> {
-  return toHex(await crypto.subtle.sign("HMAC", await hmacKey(secret, algorithm), encoder.encode(text)));
+async function signText(text: string, secret: string, algorithm: HashAlgorithm = "SHA-256"): Promise<string> {
+  return toHex(await crypto.subtle.sign("HMAC", await importHmacKey(secret, algorithm), encoder.encode(text)));
 }
 
 /** Compares the signature with the HMAC in constant time. */
-async function verifyHmac(text: string, secret: string, signature: string, algorithm: Hash = "SHA-256") {
+async function verifySignature(text: string, secret: string, signature: string, algorithm: HashAlgorithm = "SHA-256") {
   if (!/^([0-9a-f]{2})+$/i.test(signature)) return false;
   const bytes = Uint8Array.from(signature.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
-  return crypto.subtle.verify("HMAC", await hmacKey(secret, algorithm), bytes, encoder.encode(text));
+  return crypto.subtle.verify("HMAC", await importHmacKey(secret, algorithm), bytes, encoder.encode(text));
 }
 
-define("Encryption", {
+defineNamespace("Encryption", {
   generateKey,
   deriveKey,
-  encrypt,
-  decrypt,
-  hash,
-  hmac,
-  verifyHmac,
+  encrypt: encryptText,
+  decrypt: decryptText,
+  hash: hashText,
+  hmac: signText,
+  verifyHmac: verifySignature,
   randomUUID: () => crypto.randomUUID(),
   /** Returns random bytes in base64. */
   randomBytes: (count: number) => toBase64(randomBytes(count)),

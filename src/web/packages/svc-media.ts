@@ -2,46 +2,48 @@
 
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { Media, MediaFiles, MediaFolders, MediaListing } from "../runtime/public-types.js";
-import { idSegment, rejecting } from "./calls.js";
-import { connection } from "./connection.js";
-import { define } from "./define.js";
+import { encodeIdSegment, wrapRejections } from "./calls.js";
+import { getConnection } from "./connection.js";
+import { defineNamespace } from "./define.js";
 
 /** Maximum number of files that the service returns in one page. */
-const PAGE = 1_000;
+const PAGE_LIMIT = 1_000;
 
-const root = () => `/v1/apps/${connection().appId()}/media`;
+const mediaPath = () => `/v1/apps/${getConnection().appId()}/media`;
 
-const file = (id: number, verb = "") => `${root()}/files/${idSegment(id, "FILE_NOT_FOUND", "a file's id")}${verb}`;
-const folder = (id: number) => `${root()}/folders/${idSegment(id, "FOLDER_NOT_FOUND", "a folder's id")}`;
+const filePath = (id: number, verb = "") =>
+  `${mediaPath()}/files/${encodeIdSegment(id, "FILE_NOT_FOUND", "a file's id")}${verb}`;
+const folderPath = (id: number) => `${mediaPath()}/folders/${encodeIdSegment(id, "FOLDER_NOT_FOUND", "a folder's id")}`;
 
 /** Returns the defined fields as a query string. */
-function query(fields: Record<string, unknown>): string {
+function toQueryString(fields: Record<string, unknown>): string {
   const input = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
   return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, value]) => [name, String(value)]))}`;
 }
 
-async function ask<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
-  return (await connection().request(method, path, body)) as Answer;
+async function requestJson<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
+  return (await getConnection().request(method, path, body)) as Answer;
 }
 
-const Folders: MediaFolders = {
-  get: ({ folderId } = {}) => ask<MediaListing>("GET", root() + query({ folderId, limit: PAGE })),
-  search: ({ name }) => ask<MediaListing>("GET", root() + query({ name, limit: PAGE })),
+const mediaFolders: MediaFolders = {
+  get: ({ folderId } = {}) =>
+    requestJson<MediaListing>("GET", mediaPath() + toQueryString({ folderId, limit: PAGE_LIMIT })),
+  search: ({ name }) => requestJson<MediaListing>("GET", mediaPath() + toQueryString({ name, limit: PAGE_LIMIT })),
   async create(fields) {
-    return (await ask<{ folder: MediaFolder }>("POST", `${root()}/folders`, fields)).folder;
+    return (await requestJson<{ folder: MediaFolder }>("POST", `${mediaPath()}/folders`, fields)).folder;
   },
   async update(id, fields) {
-    return (await ask<{ folder: MediaFolder }>("PUT", folder(id), fields)).folder;
+    return (await requestJson<{ folder: MediaFolder }>("PUT", folderPath(id), fields)).folder;
   },
   async delete(id) {
-    await ask("DELETE", folder(id));
+    await requestJson("DELETE", folderPath(id));
   },
 };
 
 type UploadOptions = Parameters<MediaFiles["upload"]>[0];
 
 /** Returns a form with the file. Other fields are in the URL, so that the order of the form's parts does not matter. */
-function formOf({ file: input, data, name }: UploadOptions): FormData {
+function createUploadForm({ file: input, data, name }: UploadOptions): FormData {
   if (data instanceof FormData) return data;
   if (!(input instanceof Blob)) throw new TypeError("Svc.Media.Files.upload takes a file, or data that is a FormData");
   const form = new FormData();
@@ -49,36 +51,42 @@ function formOf({ file: input, data, name }: UploadOptions): FormData {
   return form;
 }
 
-const Files: MediaFiles = {
+const mediaFiles: MediaFiles = {
   async upload(options) {
     const { folderId, name } = options;
-    const path = `${root()}/files${query({ folderId, name })}`;
-    const answer = await connection().exchange("POST", path, formOf(options));
+    const path = `${mediaPath()}/files${toQueryString({ folderId, name })}`;
+    const answer = await getConnection().exchange("POST", path, createUploadForm(options));
     return ((await answer.json()) as { files: MediaFile[] }).files;
   },
   async get(id) {
-    return (await ask<{ file: MediaFile }>("GET", file(id))).file;
+    return (await requestJson<{ file: MediaFile }>("GET", filePath(id))).file;
   },
   async getAll() {
     const all: MediaFile[] = [];
     for (;;) {
-      const path = `${root()}/files${query({ limit: PAGE, offset: all.length })}`;
-      const page = await ask<{ files: MediaFile[]; pagination: { hasMore: boolean } }>("GET", path);
+      const path = `${mediaPath()}/files${toQueryString({ limit: PAGE_LIMIT, offset: all.length })}`;
+      const page = await requestJson<{ files: MediaFile[]; pagination: { hasMore: boolean } }>("GET", path);
       all.push(...page.files);
       if (!page.pagination.hasMore || page.files.length === 0) return all;
     }
   },
   async getContents(id, { size, format, quality } = {}) {
-    const answer = await connection().exchange("GET", file(id, `/contents${query({ size, format, quality })}`));
+    const answer = await getConnection().exchange(
+      "GET",
+      filePath(id, `/contents${toQueryString({ size, format, quality })}`),
+    );
     return answer.blob();
   },
   async update(id, fields) {
-    return (await ask<{ file: MediaFile }>("PUT", file(id), fields)).file;
+    return (await requestJson<{ file: MediaFile }>("PUT", filePath(id), fields)).file;
   },
   async delete(id) {
-    await ask("DELETE", file(id));
+    await requestJson("DELETE", filePath(id));
   },
-  link: (id, { expiresIn } = {}) => ask("POST", file(id, "/link"), { expiresIn }),
+  link: (id, { expiresIn } = {}) => requestJson("POST", filePath(id, "/link"), { expiresIn }),
 };
 
-define("Media", { Folders: Object.freeze(rejecting(Folders)), Files: Object.freeze(rejecting(Files)) } satisfies Media);
+defineNamespace("Media", {
+  Folders: Object.freeze(wrapRejections(mediaFolders)),
+  Files: Object.freeze(wrapRejections(mediaFiles)),
+} satisfies Media);

@@ -3,24 +3,24 @@
  */
 import { NotificationAdded, type NotificationAddedSubscription } from "../runtime/documents.js";
 import type { Notification, NotificationOptions, Notifications } from "../runtime/message-types.js";
-import { idSegment, rejecting } from "./calls.js";
-import { connection } from "./connection.js";
-import { define } from "./define.js";
-import { insert, notificationsPath as path } from "./notification-calls.js";
+import { encodeIdSegment, wrapRejections } from "./calls.js";
+import { getConnection } from "./connection.js";
+import { defineNamespace } from "./define.js";
+import { insertNotification, notificationsPath as path } from "./notification-calls.js";
 
-function query(options: object): string {
+function toQueryString(options: object): string {
   const input = Object.entries(options).filter(([, value]) => value !== undefined);
   return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, value]) => [name, String(value)]))}`;
 }
 
 /** Decodes a base64url key into bytes. */
-function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> {
   const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
   return Uint8Array.from(binary, (character) => character.charCodeAt(0));
 }
 
 /** Returns the page's service worker. @throws Error that says what is missing */
-async function workerOf(address: string): Promise<ServiceWorkerRegistration> {
+async function getServiceWorker(address: string): Promise<ServiceWorkerRegistration> {
   if (location.origin === "null" || !("serviceWorker" in navigator) || !("PushManager" in globalThis)) {
     throw new Error("Web Push needs a page with an origin of its own, over https, in a browser that has it");
   }
@@ -33,70 +33,73 @@ async function workerOf(address: string): Promise<ServiceWorkerRegistration> {
  * Subscribes the browser to Web Push. The worker's file must be on the page's own origin and contain
  * `importScripts("<service>/client/push-worker.js")`.
  */
-async function subscribe({ worker = "/svc-push-worker.js" }: { worker?: string } = {}): Promise<{ id: number }> {
-  const registration = await workerOf(worker);
+async function subscribeToPush({ worker = "/svc-push-worker.js" }: { worker?: string } = {}): Promise<{ id: number }> {
+  const registration = await getServiceWorker(worker);
   if ((await globalThis.Notification.requestPermission()) !== "granted")
     throw new Error("the user denied notifications");
-  const { publicKey } = (await connection().request("GET", pushPath())) as { publicKey: string };
-  const options = { userVisibleOnly: true, applicationServerKey: bytesOf(publicKey) };
+  const { publicKey } = (await getConnection().request("GET", pushPath())) as { publicKey: string };
+  const options = { userVisibleOnly: true, applicationServerKey: decodeBase64Url(publicKey) };
   const subscription = await registration.pushManager.subscribe(options);
-  return (await connection().request("POST", pushPath(), subscription.toJSON())) as { id: number };
+  return (await getConnection().request("POST", pushPath(), subscription.toJSON())) as { id: number };
 }
 
-async function unsubscribe(): Promise<boolean> {
+async function unsubscribeFromPush(): Promise<boolean> {
   const registrations = await navigator.serviceWorker.getRegistrations();
-  const found = await Promise.all(registrations.map(({ pushManager }) => pushManager.getSubscription()));
-  const subscription = found.find((one) => one !== null);
+  const subscriptions = await Promise.all(registrations.map(({ pushManager }) => pushManager.getSubscription()));
+  const subscription = subscriptions.find((one) => one !== null);
   if (!subscription) return false;
-  await connection().request("DELETE", pushPath(), { endpoint: subscription.endpoint });
+  await getConnection().request("DELETE", pushPath(), { endpoint: subscription.endpoint });
   return subscription.unsubscribe();
 }
 
 /** Calls the function once per notification. After a lost connection, the service resumes after the last notification. */
-function stream(callback: (one: Notification) => void): () => void {
-  const { appId, follow } = connection();
-  let after: number | null = null;
-  return follow<NotificationAddedSubscription>(NotificationAdded, () => ({ appId: appId(), after }), {
+function streamNotifications(callback: (one: Notification) => void): () => void {
+  const { appId, follow } = getConnection();
+  let lastCursor: number | null = null;
+  return follow<NotificationAddedSubscription>(NotificationAdded, () => ({ appId: appId(), after: lastCursor }), {
     next({ notificationAdded: one }) {
-      if (after !== null && one.cursor! <= after) return;
-      after = one.cursor;
+      if (lastCursor !== null && one.cursor! <= lastCursor) return;
+      lastCursor = one.cursor;
       callback(one as Notification);
     },
     refused: (cause) => console.error("svc: notifications are not delivered to this page", cause),
   });
 }
 
-const pushPath = () => `/v1/apps/${connection().appId()}/push/subscriptions`;
+const pushPath = () => `/v1/apps/${getConnection().appId()}/push/subscriptions`;
 
 const calls: Omit<Notifications, "init" | "stream" | "unread"> = {
-  insert,
+  insert: insertNotification,
   async batchInsert(all: readonly NotificationOptions[]) {
-    return ((await connection().request("POST", path("/batch"), all)) as { entries: Notification[] }).entries;
+    return ((await getConnection().request("POST", path("/batch"), all)) as { entries: Notification[] }).entries;
   },
   update: async (id: number, fields: NotificationOptions & { extendData?: object }) =>
-    (await connection().request(
+    (await getConnection().request(
       "PUT",
-      path(`/${idSegment(id, "NOTIFICATION_NOT_FOUND", "a notification's id")}`),
+      path(`/${encodeIdSegment(id, "NOTIFICATION_NOT_FOUND", "a notification's id")}`),
       fields,
     )) as unknown as Notification,
   async remove(id: number) {
-    await connection().request("DELETE", path(`/${idSegment(id, "NOTIFICATION_NOT_FOUND", "a notification's id")}`));
+    await getConnection().request(
+      "DELETE",
+      path(`/${encodeIdSegment(id, "NOTIFICATION_NOT_FOUND", "a notification's id")}`),
+    );
   },
   get: async (options = {}) =>
-    (await connection().request("GET", path(query(options)))) as unknown as { entries: Notification[] },
+    (await getConnection().request("GET", path(toQueryString(options)))) as unknown as { entries: Notification[] },
   async markNotificationsAsRead(ids: "all" | readonly number[]) {
-    return (await connection().request("POST", path("/read"), { ids })) as unknown as { count: number };
+    return (await getConnection().request("POST", path("/read"), { ids })) as unknown as { count: number };
   },
-  subscribe,
-  unsubscribe,
+  subscribe: subscribeToPush,
+  unsubscribe: unsubscribeFromPush,
 };
 
 const members: Omit<Notifications, "init"> = {
-  ...rejecting(calls),
+  ...wrapRejections(calls),
   unread: {
-    count: async () => ((await connection().request("GET", path("/unread"))) as { count: number }).count,
+    count: async () => ((await getConnection().request("GET", path("/unread"))) as { count: number }).count,
   },
-  stream,
+  stream: streamNotifications,
 };
 
-define("Notifications", { ...members, init: () => members });
+defineNamespace("Notifications", { ...members, init: () => members });

@@ -5,56 +5,56 @@ import type { Action, Actions, LogEntry } from "./public-types.js";
 import { createResponse } from "./response.js";
 
 /** Encodes a name or ID as one segment of a path. Rejects ".", ".." and "", which would lead to another path. */
-function segment(nameOrId: string | number): string {
+function encodeSegment(nameOrId: string | number): string {
   const text = String(nameOrId ?? "");
   if (/^\.{0,2}$/.test(text)) throw failure("ACTION_NOT_FOUND", "an action's name or id is required");
   return encodeURIComponent(text.toWellFormed());
 }
 
-function query(options: { limit?: number; offset?: number } | null): string {
+function toQueryString(options: { limit?: number; offset?: number } | null): string {
   const { limit, offset } = options ?? {};
   const input = Object.entries({ limit, offset }).filter(([, n]) => n !== undefined);
   return input.length === 0 ? "" : `?${new URLSearchParams(input.map(([name, n]) => [name, String(n)]))}`;
 }
 
 export function createActions({ appId, request }: Pick<Connection, "appId" | "request">): Omit<Actions, "request"> {
-  const list = () => `/v3/apps/${appId()}/actions`;
-  const one = (id: number, verb = "") => `${list()}/${segment(id)}${verb}`;
+  const actionsPath = () => `/v3/apps/${appId()}/actions`;
+  const actionPath = (id: number, verb = "") => `${actionsPath()}/${encodeSegment(id)}${verb}`;
   /** Returns the path of an action. A string is always a name, even if it consists of digits. */
-  const named = (nameOrId: string | number, verb: string) =>
-    `${list()}/${segment(nameOrId)}${verb}${typeof nameOrId === "string" ? "?by=name" : ""}`;
+  const actionPathByName = (nameOrId: string | number, verb: string) =>
+    `${actionsPath()}/${encodeSegment(nameOrId)}${verb}${typeof nameOrId === "string" ? "?by=name" : ""}`;
 
   return {
     async get(options = {}) {
-      const { actions, pagination } = await request("GET", `${list()}${query(options)}`);
+      const { actions, pagination } = await request("GET", `${actionsPath()}${toQueryString(options)}`);
       return { actions, pagination } as Awaited<ReturnType<Actions["get"]>>;
     },
     async getById(id) {
-      return (await request("GET", one(id)))["action"] as Action;
+      return (await request("GET", actionPath(id)))["action"] as Action;
     },
     async create(data) {
-      return (await request("POST", list(), data ?? {}))["action"] as Action;
+      return (await request("POST", actionsPath(), data ?? {}))["action"] as Action;
     },
     async update(id, data) {
-      return (await request("PUT", one(id), data ?? {}))["action"] as Action;
+      return (await request("PUT", actionPath(id), data ?? {}))["action"] as Action;
     },
     async remove(id) {
-      await request("DELETE", one(id));
+      await request("DELETE", actionPath(id));
     },
     async run(nameOrId, payload = {}) {
-      await request("POST", named(nameOrId, "/run"), payload);
+      await request("POST", actionPathByName(nameOrId, "/run"), payload);
     },
     async runWithResult<Result>(nameOrId: string | number, payload: object = {}) {
-      return (await request("POST", named(nameOrId, "/runWithResult"), payload))["result"] as Result;
+      return (await request("POST", actionPathByName(nameOrId, "/runWithResult"), payload))["result"] as Result;
     },
     async publish(id) {
-      return { action: (await request("POST", one(id, "/publish")))["action"] as Action };
+      return { action: (await request("POST", actionPath(id, "/publish")))["action"] as Action };
     },
     async unpublish(id) {
-      await request("POST", one(id, "/unpublish"));
+      await request("POST", actionPath(id, "/unpublish"));
     },
     async getLogs(options = {}) {
-      const { count, logs } = await request("POST", `${list()}/logs`, options);
+      const { count, logs } = await request("POST", `${actionsPath()}/logs`, options);
       return { count: count as number, logs: logs as LogEntry[] };
     },
     response: createResponse(null),

@@ -6,23 +6,23 @@ import type { Analytics, AnalyticsEvent, SvcError } from "./public-types.js";
 import { scope } from "./scope.js";
 
 const BATCH_WAIT_MS = 1_000;
-const BATCH_EVENTS = 20;
+const BATCH_MAX_EVENTS = 20;
 /** Maximum number of unsent events while the service is not available. The oldest ones are dropped first. */
-const WAITING_EVENTS = 500;
+const WAITING_MAX_EVENTS = 500;
 
-interface Sender {
+interface EventSender {
   add(event: AnalyticsEvent): void;
 }
 
-function createSender({ appId, address, request, token }: Connection): Sender {
-  let waiting: AnalyticsEvent[] = [];
+function createEventSender({ appId, address, request, token }: Connection): EventSender {
+  let waitingEvents: AnalyticsEvent[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   const path = () => `/v1/apps/${appId()}/analytics`;
 
-  async function flush(): Promise<void> {
+  async function sendBatch(): Promise<void> {
     clearTimeout(timer);
     timer = undefined;
-    const events = waiting.splice(0, BATCH_EVENTS);
+    const events = waitingEvents.splice(0, BATCH_MAX_EVENTS);
     if (events.length === 0) return;
     try {
       await request("POST", path(), { events }, { keepalive: true });
@@ -30,29 +30,29 @@ function createSender({ appId, address, request, token }: Connection): Sender {
       // Only events that did not reach the service are sent again, so that none is counted twice.
       const { status, answered } = error as Partial<SvcError>;
       if (status === "NETWORK_ERROR" && !answered) {
-        waiting = [...events, ...waiting].slice(-WAITING_EVENTS);
-        timer ??= setTimeout(flush, 10 * BATCH_WAIT_MS);
+        waitingEvents = [...events, ...waitingEvents].slice(-WAITING_MAX_EVENTS);
+        timer ??= setTimeout(sendBatch, 10 * BATCH_WAIT_MS);
       }
       return;
     }
-    if (waiting.length > 0) await flush();
+    if (waitingEvents.length > 0) await sendBatch();
   }
 
   /** Sends the remaining events when the page may be closing. A beacon cannot carry a token, only the cookie. */
-  function flushAtLast(): void {
+  function sendBeforeClose(): void {
     clearTimeout(timer);
     timer = undefined;
-    const events = waiting.splice(0);
+    const events = waitingEvents.splice(0);
     if (events.length === 0) return;
     const body = new Blob([JSON.stringify({ events })], { type: "application/json" });
-    const sent = token() === null && navigator.sendBeacon(address(path()), body);
+    const isSent = token() === null && navigator.sendBeacon(address(path()), body);
     // An analytics error must never become an error of the page.
-    if (!sent) request("POST", path(), { events }, { keepalive: true }).catch(() => {});
+    if (!isSent) request("POST", path(), { events }, { keepalive: true }).catch(() => {});
   }
 
-  scope.addEventListener?.("pagehide", flushAtLast);
+  scope.addEventListener?.("pagehide", sendBeforeClose);
   scope.document?.addEventListener("visibilitychange", () => {
-    if (scope.document?.visibilityState === "hidden") flushAtLast();
+    if (scope.document?.visibilityState === "hidden") sendBeforeClose();
   });
 
   return {
@@ -62,9 +62,9 @@ function createSender({ appId, address, request, token }: Connection): Sender {
         console.warn(`an analytics event of more than ${EVENT_MAX_BYTES} bytes is not recorded`);
         return;
       }
-      waiting.push(event);
-      if (waiting.length >= BATCH_EVENTS) void flush();
-      else timer ??= setTimeout(flush, BATCH_WAIT_MS);
+      waitingEvents.push(event);
+      if (waitingEvents.length >= BATCH_MAX_EVENTS) void sendBatch();
+      else timer ??= setTimeout(sendBatch, BATCH_WAIT_MS);
     },
   };
 }
@@ -72,23 +72,23 @@ function createSender({ appId, address, request, token }: Connection): Sender {
 /** @param onEvent receives each event when it is recorded */
 export function createAnalytics(connection: Connection, onEvent: (event: AnalyticsEvent) => void): Analytics {
   const identity = createIdentity();
-  const sender = createSender(connection);
+  const sender = createEventSender(connection);
 
-  function record(type: AnalyticsEvent["type"], data: Record<string, unknown>): AnalyticsEvent {
-    const known = { _platform: "web", _os: operatingSystem(scope.navigator?.userAgent ?? ""), ...identity() };
+  function recordEvent(type: AnalyticsEvent["type"], data: Record<string, unknown>): AnalyticsEvent {
+    const commonData = { _platform: "web", _os: operatingSystem(scope.navigator?.userAgent ?? ""), ...identity() };
     // Copies the event as the service will receive it, because the page may change its own object.
-    const copied = JSON.parse(JSON.stringify({ ...data, ...known })) as AnalyticsEvent["data"];
-    const event: AnalyticsEvent = { createdAt: Date.now(), type, data: copied };
+    const copiedData = JSON.parse(JSON.stringify({ ...data, ...commonData })) as AnalyticsEvent["data"];
+    const event: AnalyticsEvent = { createdAt: Date.now(), type, data: copiedData };
     sender.add(event);
     onEvent(event);
     return event;
   }
 
   return {
-    pageView: (data = {}) => record("analytics.pageView", { _pageTitle: scope.document?.title ?? "", ...data }),
+    pageView: (data = {}) => recordEvent("analytics.pageView", { _pageTitle: scope.document?.title ?? "", ...data }),
     event(nameOrData = {}, data = {}) {
-      const named = typeof nameOrData === "string" ? { name: nameOrData, ...data } : nameOrData;
-      return record("analytics.event", named);
+      const eventData = typeof nameOrData === "string" ? { name: nameOrData, ...data } : nameOrData;
+      return recordEvent("analytics.event", eventData);
     },
   };
 }

@@ -3,7 +3,7 @@ import { RESULT_MAX_BYTES } from "../../limits.js";
 import type { Connection } from "./connection.js";
 import type { ActionScript, Execute } from "./scripts.js";
 
-type Outcome = { result: unknown } | { error: { name: string; message: string; stack: string } };
+type RunOutcome = { result: unknown } | { error: { name: string; message: string; stack: string } };
 
 export interface ClientRunsOptions {
   connection: Pick<Connection, "appId" | "request">;
@@ -14,19 +14,19 @@ export interface ClientRunsOptions {
 
 const REPORT_ATTEMPTS = 5;
 const REPORT_WAIT_MS = 1_000;
-const LEFT = "the page was closed or left before the run ended";
+const PAGE_LEFT_MESSAGE = "the page was closed or left before the run ended";
 /** Maximum length of the texts in a report. The service would truncate longer texts. */
 const MESSAGE_CHARACTERS = 10_000;
 const STACK_CHARACTERS = 50_000;
 
 /** Returns the fields of an error that the log stores. */
-function describe(thrown: unknown): { error: { name: string; message: string; stack: string } } {
+function describeError(thrown: unknown): { error: { name: string; message: string; stack: string } } {
   const { name, message, stack = "" } = thrown instanceof Error ? thrown : { name: "Error", message: String(thrown) };
   return { error: { name, message: message.slice(0, MESSAGE_CHARACTERS), stack: stack.slice(0, STACK_CHARACTERS) } };
 }
 
 /** Returns the value as JSON data for the log. @throws Error if JSON cannot represent the value */
-function asJson(value: unknown): unknown {
+function toJsonValue(value: unknown): unknown {
   const text = JSON.stringify(value);
   if (text && new Blob([text]).size > RESULT_MAX_BYTES) {
     throw new RangeError(`the result is larger than ${RESULT_MAX_BYTES / 2 ** 20} MB`);
@@ -35,9 +35,9 @@ function asJson(value: unknown): unknown {
 }
 
 /** Returns a promise that rejects at the time limit. The code itself cannot be stopped, because it shares the page's thread. */
-function expiry(timeoutMs: number): { passed: Promise<never>; clear(): void } {
+function startTimeLimit(timeoutMs: number): { passed: Promise<never>; clear(): void } {
   let clear = () => {};
-  const passed = new Promise<never>((_resolve, reject) => {
+  const timeLimit = new Promise<never>((_resolve, reject) => {
     const timer = setTimeout(() => {
       const expired = new Error(`the action ran longer than the limit of ${timeoutMs / 1000} seconds`);
       expired.name = "TimeoutError";
@@ -45,7 +45,7 @@ function expiry(timeoutMs: number): { passed: Promise<never>; clear(): void } {
     }, timeoutMs);
     clear = () => clearTimeout(timer);
   });
-  return { passed, clear };
+  return { passed: timeLimit, clear };
 }
 
 /** A run that has started and not ended. */
@@ -58,38 +58,38 @@ interface OpenRun {
 
 /** @returns `run`, which resolves when the run has ended and its report is sent. It never rejects. */
 export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOptions) {
-  const prepared = new Map<string, Promise<Execute>>();
+  const preparedActions = new Map<string, Promise<Execute>>();
   const openRuns = new Set<OpenRun>();
 
-  function prepare(action: ActionScript): Promise<Execute> {
+  function prepareAction(action: ActionScript): Promise<Execute> {
     const key = `${action.id} ${action.integrity}`;
-    const preparing = prepared.get(key) ?? load(action);
-    prepared.set(key, preparing);
-    preparing.catch(() => prepared.delete(key));
+    const preparing = preparedActions.get(key) ?? load(action);
+    preparedActions.set(key, preparing);
+    preparing.catch(() => preparedActions.delete(key));
     return preparing;
   }
 
-  async function execute(action: ActionScript, payload: object): Promise<Outcome> {
-    const limit = expiry(timeoutMs);
+  async function executeAction(action: ActionScript, payload: object): Promise<RunOutcome> {
+    const timer = startTimeLimit(timeoutMs);
     try {
-      const evaluate = async () => (await prepare(action))({ payload: structuredClone(payload), settings: {} });
-      return { result: asJson(await Promise.race([evaluate(), limit.passed])) };
+      const evaluate = async () => (await prepareAction(action))({ payload: structuredClone(payload), settings: {} });
+      return { result: toJsonValue(await Promise.race([evaluate(), timer.passed])) };
     } catch (thrown) {
-      return describe(thrown);
+      return describeError(thrown);
     } finally {
-      limit.clear();
+      timer.clear();
     }
   }
 
   /** Sends the report, and sends it again if no response arrived. The key prevents a second log entry. */
-  async function report({ action: { id }, key }: OpenRun, body: object): Promise<void> {
+  async function sendReport({ action: { id }, key }: OpenRun, body: object): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       try {
-        await send(id, "", key, body);
+        await sendClientRun(id, "", key, body);
         return;
       } catch (error) {
-        const lost = (error as { status?: string }).status === "NETWORK_ERROR";
-        if (!lost || attempt === REPORT_ATTEMPTS)
+        const isConnectionLost = (error as { status?: string }).status === "NETWORK_ERROR";
+        if (!isConnectionLost || attempt === REPORT_ATTEMPTS)
           return console.warn(`svc: a run of action ${id} was not logged`, error);
         await new Promise((resolve) => setTimeout(resolve, REPORT_WAIT_MS * 2 ** attempt));
       }
@@ -97,7 +97,7 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
   }
 
   /** Sends the request with `keepalive`: small requests are still sent when the page closes. */
-  async function send(id: number, verb: string, key: string, body: object): Promise<void> {
+  async function sendClientRun(id: number, verb: string, key: string, body: object): Promise<void> {
     const path = `/v3/apps/${connection.appId()}/actions/${id}/clientRuns${verb}`;
     await connection.request("POST", path, body, { headers: { "Idempotency-Key": key }, keepalive: true });
   }
@@ -105,25 +105,25 @@ export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOpti
   // A hidden page may become visible again, so its runs continue.
   globalThis.addEventListener?.("pagehide", ({ persisted }) => {
     if (persisted) return;
-    const { error } = describe(Object.assign(new Error(LEFT), { name: "PageClosedError" }));
+    const { error } = describeError(Object.assign(new Error(PAGE_LEFT_MESSAGE), { name: "PageClosedError" }));
     for (const { action, key, started } of openRuns) {
       const duration = Math.round(performance.now() - started);
       // The page is closing. The service ends the run after its time limit.
-      send(action.id, "", key, { error, duration }).catch(() => undefined);
+      sendClientRun(action.id, "", key, { error, duration }).catch(() => undefined);
     }
   });
 
-  async function run(action: ActionScript, payload: object): Promise<void> {
+  async function runAction(action: ActionScript, payload: object): Promise<void> {
     const openRun: OpenRun = { action, key: crypto.randomUUID(), started: performance.now() };
     openRuns.add(openRun);
     // If this request is lost, the report at the end contains the same data.
-    send(action.id, "/started", openRun.key, { payload }).catch(() => undefined);
+    sendClientRun(action.id, "/started", openRun.key, { payload }).catch(() => undefined);
     // Sent before the code runs, because the code may block the thread forever.
     await new Promise((resolve) => setTimeout(resolve));
-    const outcome = await execute(action, payload);
+    const outcome = await executeAction(action, payload);
     openRuns.delete(openRun);
-    await report(openRun, { payload, ...outcome, duration: Math.round(performance.now() - openRun.started) });
+    await sendReport(openRun, { payload, ...outcome, duration: Math.round(performance.now() - openRun.started) });
   }
 
-  return { run };
+  return { run: runAction };
 }

@@ -16,7 +16,7 @@ import { createTriggers } from "./triggers.js";
 import { createVisitor } from "./visitor.js";
 
 /** How the page loaded the library, and how the library reaches the service. */
-export interface Loading {
+export interface LibraryLoading {
   /** URL from which the library was loaded. */
   from?: string;
   /** Nonce of the script element, if the page's content security policy requires one. */
@@ -27,7 +27,7 @@ export interface Loading {
   outgoing?: OutgoingWay | undefined;
 }
 
-export function createSvc({ from, nonce, send, outgoing }: Loading): Client {
+export function createSvc({ from, nonce, send, outgoing }: LibraryLoading): Client {
   const env = scope.ENV ?? {};
   const connection = createConnection(env, from, send);
   const scripts = createScripts(connection, nonce);
@@ -43,18 +43,18 @@ export function createSvc({ from, nonce, send, outgoing }: Loading): Client {
   const { session, forget } = createSession(connection);
   // The script env.js sets the environment. A page without it may only use the operations.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
-  function changed(): void {
+  function onSessionChanged(): void {
     forget();
     socket.restart();
     restart();
   }
-  const visitor = createVisitor(connection, { changed, prolonged: socket.restart });
+  const visitor = createVisitor(connection, { changed: onSessionChanged, prolonged: socket.restart });
   const requests = createRequests(outgoing);
   const client: Client = {
     configure(configuration) {
       visitor.stop();
       connection.configure(configuration);
-      changed();
+      onSessionChanged();
     },
     init: visitor.init,
     session,
@@ -66,7 +66,7 @@ export function createSvc({ from, nonce, send, outgoing }: Loading): Client {
     },
   };
   const { appId, request, lines, exchange } = connection;
-  const ofPackages: PackageConnection = {
+  const packageConnection: PackageConnection = {
     appId,
     request,
     lines,
@@ -75,5 +75,5 @@ export function createSvc({ from, nonce, send, outgoing }: Loading): Client {
     forgetSession: forget,
   };
   // An enumerable property, so that Object.assign copies the connection to an existing `window.Svc`.
-  return Object.assign(client, { [CONNECTION]: Object.freeze(ofPackages) });
+  return Object.assign(client, { [CONNECTION]: Object.freeze(packageConnection) });
 }

@@ -12,7 +12,7 @@ export interface Connection {
   /** Returns a URL of the service. @throws SvcError if the path leads to another origin */
   address(path: string): URL;
   /** Sends a request with JSON and returns the body of the response. @throws SvcError */
-  request(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<Body>;
+  request(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<ResponseBody>;
   /** Sends a request and yields each line of the response, parsed, when it arrives. @throws SvcError */
   lines(method: string, path: string, body: unknown): AsyncIterable<unknown>;
   /** Sends a request whose body or response is not JSON. The caller reads the response. @throws SvcError */
@@ -32,7 +32,7 @@ export interface RequestOptions {
   once?: boolean;
 }
 
-interface TextRequest {
+interface ServiceTextRequest {
   method: string;
   headers: Record<string, string>;
   body?: string;
@@ -42,22 +42,23 @@ interface TextRequest {
 /** Maximum body of a keepalive request. Browsers limit all keepalive requests of a page to 64 KB in total. */
 const KEEPALIVE_MAX_CHARACTERS = 20_000;
 
-export type Body = Record<string, unknown>;
+export type ResponseBody = Record<string, unknown>;
 
 /** Returns origin and path of the API, with a trailing slash. */
-function apiBase(apiUrl: string): string {
+function toApiBase(apiUrl: string): string {
   const url = URL.parse(apiUrl, scope.location?.href);
-  const usable = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
-  if (!usable) throw failure("REQUEST_INVALID", "apiUrl must be an http or https address without credentials");
+  const isUsable = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
+  if (!isUsable) throw failure("REQUEST_INVALID", "apiUrl must be an http or https address without credentials");
   let path = url.pathname;
   while (path.endsWith("/")) path = path.slice(0, -1);
   return `${url.origin}${path}/`;
 }
 
-const noAnswer = (from: string, answered = false) => failure("NETWORK_ERROR", `no answer from ${from}`, { answered });
+const createNoAnswerError = (from: string, answered = false) =>
+  failure("NETWORK_ERROR", `no answer from ${from}`, { answered });
 
 /** @throws SvcError if JSON cannot represent the value */
-function jsonOf(body: unknown): string {
+function toJson(body: unknown): string {
   try {
     return JSON.stringify(body);
   } catch (error) {
@@ -66,11 +67,11 @@ function jsonOf(body: unknown): string {
 }
 
 /** Returns the URL of the service that served the library. */
-const servedBy = (library: string): string => library.split(/[?#]/, 1)[0]!.replace(/\/client\/svc\.m?js$/, "");
+const serviceUrlOf = (library: string): string => library.split(/[?#]/, 1)[0]!.replace(/\/client\/svc\.m?js$/, "");
 
-async function answer(response: Reply, { origin }: URL): Promise<Body> {
+async function readAnswer(response: Reply, { origin }: URL): Promise<ResponseBody> {
   const text = await response.text().catch(() => {
-    throw noAnswer(origin, true);
+    throw createNoAnswerError(origin, true);
   });
   let body: unknown = null;
   try {
@@ -82,7 +83,7 @@ async function answer(response: Reply, { origin }: URL): Promise<Body> {
     const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
     throw failureFrom(Number.isFinite(retryAfter) ? { retryAfter, ...(body ?? {}) } : body, response.status);
   }
-  return body as Body;
+  return body as ResponseBody;
 }
 
 /**
@@ -91,48 +92,48 @@ async function answer(response: Reply, { origin }: URL): Promise<Body> {
  * @param sendToService function that replaces `fetch` for the requests that it supports
  */
 export function createConnection(env: Env, loadedFrom?: string, sendToService?: SendToService): Connection {
-  const known = env.apiUrl ?? (loadedFrom ? servedBy(loadedFrom) : (scope.location?.origin ?? "null"));
+  const knownUrl = env.apiUrl ?? (loadedFrom ? serviceUrlOf(loadedFrom) : (scope.location?.origin ?? "null"));
   // A page without a URL, such as about:blank, must be configured before the first call.
-  let base = known === "null" ? null : apiBase(known);
-  let app = env.appId;
+  let apiBaseUrl = knownUrl === "null" ? null : toApiBase(knownUrl);
+  let appId = env.appId;
   let token: string | null = env.token ?? null;
   let renew: (() => Promise<boolean>) | null = null;
   // Removes the token, so that code that reads or prints the page's ENV does not get it.
   Reflect.deleteProperty(env, "token");
 
-  function address(path: string): URL {
-    if (base === null) throw failure("REQUEST_INVALID", "no API: set window.ENV.apiUrl or call Svc.configure");
-    const url = new URL(path.replace(/^\/+/, ""), base);
-    if (!url.href.startsWith(base))
-      throw failure("REQUEST_INVALID", `refusing to call ${url.origin}: the API is ${base}`);
+  function serviceUrl(path: string): URL {
+    if (apiBaseUrl === null) throw failure("REQUEST_INVALID", "no API: set window.ENV.apiUrl or call Svc.configure");
+    const url = new URL(path.replace(/^\/+/, ""), apiBaseUrl);
+    if (!url.href.startsWith(apiBaseUrl))
+      throw failure("REQUEST_INVALID", `refusing to call ${url.origin}: the API is ${apiBaseUrl}`);
     return url;
   }
 
   /** Sends a request that follows no redirect, because a redirect could send the credential to another host. */
-  async function send(url: URL, init: RequestInit): Promise<Response> {
+  async function sendRequest(url: URL, init: RequestInit): Promise<Response> {
     const headers = token === null ? init.headers : { ...init.headers, "Auth-token": token };
     const credentials = token === null ? "same-origin" : "omit";
     try {
       return await fetch(url, { ...init, headers, credentials, redirect: "error", referrerPolicy: "no-referrer" });
     } catch {
-      throw noAnswer(url.origin);
+      throw createNoAnswerError(url.origin);
     }
   }
 
   /** Sends a request whose body and response are texts. Such requests can use `sendToService`. */
-  async function ask(url: URL, init: TextRequest): Promise<Reply> {
+  async function requestText(url: URL, init: ServiceTextRequest): Promise<Reply> {
     const { method, headers, body = null } = init;
-    const sent =
+    const response =
       token === null ? null : sendToService?.({ method, url, headers: { ...headers, "Auth-token": token }, body });
     return (
-      (await sent?.catch(() => {
-        throw noAnswer(url.origin);
-      })) ?? send(url, init)
+      (await response?.catch(() => {
+        throw createNoAnswerError(url.origin);
+      })) ?? sendRequest(url, init)
     );
   }
 
   /** Sends a request again with a new token if the first response is 401. The first request has changed nothing. */
-  async function authorized<T>(call: () => Promise<T>): Promise<T> {
+  async function callAuthorized<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
     } catch (error) {
@@ -144,53 +145,53 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
 
   return {
     configure(configuration) {
-      const next = configuration.apiUrl === undefined ? base : apiBase(configuration.apiUrl);
-      if (next !== base) token = null;
-      base = next;
-      if (configuration.appId !== undefined) app = configuration.appId;
+      const next = configuration.apiUrl === undefined ? apiBaseUrl : toApiBase(configuration.apiUrl);
+      if (next !== apiBaseUrl) token = null;
+      apiBaseUrl = next;
+      if (configuration.appId !== undefined) appId = configuration.appId;
       if (configuration.token !== undefined) token = configuration.token || null;
     },
     appId() {
-      if (app === undefined) throw failure("APP_NOT_FOUND", "no app: set window.ENV.appId or call Svc.configure");
-      return app;
+      if (appId === undefined) throw failure("APP_NOT_FOUND", "no app: set window.ENV.appId or call Svc.configure");
+      return appId;
     },
-    address,
+    address: serviceUrl,
     async request(method, path, body, { keepalive = false, headers = {}, once = false } = {}) {
-      const url = address(path);
-      const text = body === undefined ? undefined : jsonOf(body);
+      const url = serviceUrl(path);
+      const text = body === undefined ? undefined : toJson(body);
       const outlivesPage = keepalive && text !== undefined && text.length < KEEPALIVE_MAX_CHARACTERS;
       const ofBody =
         text === undefined
           ? { headers }
           : { body: text, headers: { ...headers, "content-type": "application/json" }, keepalive: outlivesPage };
-      const call = async () => answer(await ask(url, { method, ...ofBody }), url);
-      return once ? call() : authorized(call);
+      const call = async () => readAnswer(await requestText(url, { method, ...ofBody }), url);
+      return once ? call() : callAuthorized(call);
     },
     async *lines(method, path, body) {
-      const url = address(path);
-      const init = { method, body: jsonOf(body), headers: { "content-type": "application/json" } };
-      const reply = await authorized(async () => {
-        const received = await ask(url, init);
-        if (!received.ok) await answer(received, url);
+      const url = serviceUrl(path);
+      const init = { method, body: toJson(body), headers: { "content-type": "application/json" } };
+      const reply = await callAuthorized(async () => {
+        const received = await requestText(url, init);
+        if (!received.ok) await readAnswer(received, url);
         return received;
       });
       try {
         yield* linesOf(reply);
       } catch {
-        throw noAnswer(url.origin, true);
+        throw createNoAnswerError(url.origin, true);
       }
     },
     async exchange(method, path, body) {
-      const url = address(path);
-      return authorized(async () => {
-        const response = await send(url, { method, ...(body && { body }) });
-        if (!response.ok) await answer(response, url);
+      const url = serviceUrl(path);
+      return callAuthorized(async () => {
+        const response = await sendRequest(url, { method, ...(body && { body }) });
+        if (!response.ok) await readAnswer(response, url);
         return response;
       });
     },
     async source(url, integrity) {
-      const response = await send(address(url.href), { method: "GET", integrity });
-      if (!response.ok) await answer(response, url);
+      const response = await sendRequest(serviceUrl(url.href), { method: "GET", integrity });
+      if (!response.ok) await readAnswer(response, url);
       return response.text();
     },
     token: () => token,
