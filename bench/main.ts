@@ -38,18 +38,20 @@ const missingFigures = options.next
   ? Object.keys(FIGURE_LOADERS).filter((name) => !(name in readResults(resultsFile!)))
   : [];
 if (options.next && missingFigures.length === 0) {
-  process.stdout.write(`${resultsFile} has all figures; --report makes BENCHMARKS.md of it\n`);
+  process.stdout.write(`${resultsFile} has all figures; --report generates BENCHMARKS.md from it\n`);
   process.exit(0);
 }
 const requestedFigures = options.next ? missingFigures.slice(0, 1) : positionals;
 const unknownFigures = requestedFigures.filter((name) => !(name in FIGURE_LOADERS));
 if (unknownFigures.length > 0) {
-  process.stderr.write(`no figure ${unknownFigures.join(", ")}; there are ${Object.keys(FIGURE_LOADERS).join(", ")}\n`);
+  process.stderr.write(
+    `unknown figure (got ${unknownFigures.join(", ")}); the figures are ${Object.keys(FIGURE_LOADERS).join(", ")}\n`,
+  );
   process.exit(1);
 }
 const rounds = Number(options.rounds);
 if (!(Number.isInteger(rounds) && rounds > 0)) {
-  process.stderr.write(`--rounds must be a whole number above 0; ${options.rounds} came\n`);
+  process.stderr.write(`--rounds must be a whole number above 0 (got ${options.rounds})\n`);
   process.exit(1);
 }
 

@@ -9,15 +9,15 @@ import { brotliCompress, constants, gzip } from "node:zlib";
 import { build } from "esbuild";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-const OUT = join(ROOT, "dist/web");
-const ASSETS = "assets";
+const OUT_FOLDER = join(ROOT, "dist/web");
+const ASSETS_FOLDER = "assets";
 
 /**
  * Pages of the service, by name. `entry` is the page's script. `asks` lists the routes that it requests first: for all callers, and for
  * signed-in callers. `next` lists the modules that signed-in callers load first. `parts` lists modules that are loaded later; the page
  * requests all files of a part at once. All parts share the loaded `core`.
  */
-const PAGES = {
+const WEB_PAGES = {
   consent: { entry: "src/web/consent/page.ts", title: "Allow access · App Actions" },
   docs: { entry: "src/web/docs/page.ts", title: "Docs · App Actions" },
   "sign-in": { entry: "src/web/sign-in/page.ts", title: "Sign in · App Actions" },
@@ -39,14 +39,14 @@ const PAGES = {
 /** Monaco's complete style sheet. The rules in its modules are left out of the bundles. It is loaded with the first editor. */
 const MONACO_STYLE = "monaco-editor/min/vs/editor/editor.main.css";
 
-const WORKERS = {
+const MONACO_WORKERS = {
   editor: "monaco-editor/esm/vs/editor/editor.worker.js",
   json: "monaco-editor/esm/vs/language/json/json.worker.js",
   graphql: "monaco-graphql/esm/graphql.worker.js",
   javascript: "src/web/studio/actions/code-worker.ts",
 };
 
-const COMMON = {
+const COMMON_OPTIONS = {
   absWorkingDir: ROOT,
   bundle: true,
   minify: true,
@@ -56,48 +56,53 @@ const COMMON = {
   define: { "process.env.NODE_ENV": '"production"' },
   logLevel: "warning",
 };
-const HASHED = { ...COMMON, outdir: join(OUT, ASSETS), entryNames: "[name]-[hash]", chunkNames: "[name]-[hash]" };
+const HASHED_OPTIONS = {
+  ...COMMON_OPTIONS,
+  outdir: join(OUT_FOLDER, ASSETS_FOLDER),
+  entryNames: "[name]-[hash]",
+  chunkNames: "[name]-[hash]",
+};
 
 /**
  * Leaves out styles that would be bundled twice: GraphiQL's style sheet contains Monaco's, and Studio loads Monaco's complete style sheet.
  */
-const monacoStylesOnce = {
+const leaveOutMonacoStyles = {
   name: "monaco-styles-once",
   setup(bundler) {
     bundler.onLoad({ filter: /monaco-editor[\\/]esm[\\/].*\.css$/ }, () => ({ contents: "", loader: "css" }));
   },
 };
 
-const TEXT = String.raw`(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')`;
+const TEXT_LITERAL = String.raw`(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')`;
 /**
  * Matches a Monaco text's key and its notes for translators. Without a translation, Monaco shows the text itself, so both can be removed.
  */
-const KEY = new RegExp(String.raw`\b(localize2?)\(\s*(?:\{[^{}]*\}|${TEXT})\s*,`, "g");
-const DESCRIPTION = new RegExp(String.raw`\blocalize\(0,\s*${TEXT}`, "g");
+const LOCALIZE_KEY_PATTERN = new RegExp(String.raw`\b(localize2?)\(\s*(?:\{[^{}]*\}|${TEXT_LITERAL})\s*,`, "g");
+const LOCALIZE_TEXT_PATTERN = new RegExp(String.raw`\blocalize\(0,\s*${TEXT_LITERAL}`, "g");
 /** Modules with texts that describe settings and colors. Only VS Code's settings page shows these texts. */
-const DESCRIBING =
+const DESCRIBING_MODULES =
   /\/(?:editorOptions|editorConfigurationSchema|editorColorRegistry|listService)\.js$|\/theme\/common\/colors\//;
 
 /** Monaco's diff editors. Studio does not use them, because it shows differences as lines. */
-const DIFF_EDITOR = /[\\/](?:diffEditorWidget|multiDiffEditorWidget)\.js$/i;
-const ABSENT = "absent-part-of-monaco";
-const absent = (name) =>
-  `export class ${name} { constructor() { throw new Error("${name} is not part of this build"); } }`;
+const DIFF_EDITOR_MODULES = /[\\/](?:diffEditorWidget|multiDiffEditorWidget)\.js$/i;
+const ABSENT_NAMESPACE = "absent-part-of-monaco";
+const absentClass = (name) =>
+  `export class ${name} { constructor() { throw new Error("${name} is not part of this build of Monaco"); } }`;
 
 /** Removes parts of Monaco's modules that Studio never shows. */
-const smallMonaco = {
+const shrinkMonaco = {
   name: "small-monaco",
   setup(bundler) {
-    bundler.onResolve({ filter: DIFF_EDITOR }, ({ path, importer }) =>
-      /[\\/]standalone(?:Code)?Editor\.js$/.test(importer) ? { path, namespace: ABSENT } : undefined,
+    bundler.onResolve({ filter: DIFF_EDITOR_MODULES }, ({ path, importer }) =>
+      /[\\/]standalone(?:Code)?Editor\.js$/.test(importer) ? { path, namespace: ABSENT_NAMESPACE } : undefined,
     );
-    bundler.onLoad({ filter: /.*/, namespace: ABSENT }, ({ path }) => ({
-      contents: absent(path.includes("multiDiff") ? "MultiDiffEditorWidget" : "DiffEditorWidget"),
+    bundler.onLoad({ filter: /.*/, namespace: ABSENT_NAMESPACE }, ({ path }) => ({
+      contents: absentClass(path.includes("multiDiff") ? "MultiDiffEditorWidget" : "DiffEditorWidget"),
     }));
     bundler.onLoad({ filter: /monaco-editor[\\/]esm[\\/].*\.js$/ }, async ({ path }) => {
-      const keyless = (await readFile(path, "utf8")).replaceAll(KEY, "$1(0,");
-      const describes = DESCRIBING.test(path.replaceAll("\\", "/"));
-      return { contents: describes ? keyless.replaceAll(DESCRIPTION, 'localize(0,""') : keyless };
+      const withoutKeys = (await readFile(path, "utf8")).replaceAll(LOCALIZE_KEY_PATTERN, "$1(0,");
+      const isDescribing = DESCRIBING_MODULES.test(path.replaceAll("\\", "/"));
+      return { contents: isDescribing ? withoutKeys.replaceAll(LOCALIZE_TEXT_PATTERN, 'localize(0,""') : withoutKeys };
     });
   },
 };
@@ -106,43 +111,47 @@ const smallMonaco = {
  * Groups modules into one core file per page, which all parts of the page import. Otherwise each set of parts that share a module would get
  * its own file, and a browser requests only six of twenty files at once.
  */
-const PART = "part-of-a-page";
+const PART_NAMESPACE = "part-of-a-page";
 const partsImportTheCore = {
   name: "parts-import-the-core",
   setup(bundler) {
     bundler.onResolve({ filter: /^\./ }, async ({ kind, path, resolveDir, importer }) => {
       if (kind !== "dynamic-import" || !importer.startsWith(join(ROOT, "src/web/studio/"))) return undefined;
       const { path: file, errors } = await bundler.resolve(path, { kind: "import-statement", resolveDir, importer });
-      return errors.length > 0 ? { errors } : { path: relative(ROOT, file), namespace: PART };
+      return errors.length > 0 ? { errors } : { path: relative(ROOT, file), namespace: PART_NAMESPACE };
     });
-    bundler.onLoad({ filter: /.*/, namespace: PART }, ({ path }) => ({
-      contents: `import "./${PAGES.studio.core}"; export * from "./${path}";`,
+    bundler.onLoad({ filter: /.*/, namespace: PART_NAMESPACE }, ({ path }) => ({
+      contents: `import "./${WEB_PAGES.studio.core}"; export * from "./${path}";`,
       resolveDir: ROOT,
     }));
   },
 };
 
-const STRICT = '"use strict";';
-const FUNCTION = "(()=>{";
+const USE_STRICT = '"use strict";';
+const FUNCTION_START = "(()=>{";
 
 /** Moves a script's leading "use strict" into its function. Otherwise V8 would compile the script again in each scope. */
-const strictWithin = {
+const moveUseStrict = {
   name: "strict-within",
   setup(bundler) {
     bundler.onEnd(async ({ metafile }) => {
       for (const file of Object.keys(metafile.outputs).filter((one) => one.endsWith(".js"))) {
         const text = await readFile(join(ROOT, file), "utf8");
-        if (!text.startsWith(STRICT + FUNCTION)) throw new Error(`${file} does not begin as scripts do`);
-        await writeFile(join(ROOT, file), FUNCTION + STRICT + text.slice(STRICT.length + FUNCTION.length));
+        if (!text.startsWith(USE_STRICT + FUNCTION_START))
+          throw new Error(`${file} must begin with ${USE_STRICT}${FUNCTION_START}`);
+        await writeFile(
+          join(ROOT, file),
+          FUNCTION_START + USE_STRICT + text.slice(USE_STRICT.length + FUNCTION_START.length),
+        );
       }
     });
   },
 };
 
 /** Files that other sites embed. They have fixed names and are served with ETags. */
-const CLIENT = { ...COMMON, outdir: join(OUT, "client") };
-const PLAIN = { ...CLIENT, format: "iife", plugins: [strictWithin] };
-const PACKAGES = [
+const CLIENT_OPTIONS = { ...COMMON_OPTIONS, outdir: join(OUT_FOLDER, "client") };
+const SCRIPT_OPTIONS = { ...CLIENT_OPTIONS, format: "iife", plugins: [moveUseStrict] };
+const PACKAGE_NAMES = [
   "datasources",
   "session",
   "csv",
@@ -154,7 +163,7 @@ const PACKAGES = [
   "ai",
 ];
 /** Packages whose library decodes base64 while it loads. They must also work in a language isolate, which has no `atob`. */
-const DECODING = ["barcode"];
+const DECODING_PACKAGES = ["barcode"];
 
 /** Files that the client library shares with the server. */
 const SHARED_TYPES = ["src/data/action-types.ts", "src/data/media-types.ts"];
@@ -165,8 +174,8 @@ async function joinTypes(runtime) {
   const files = [...SHARED_TYPES, ...names.map((name) => `${runtime}/${name}.ts`)];
   const texts = await Promise.all(files.map((file) => readFile(join(ROOT, file), "utf8")));
   const all = texts.join("").replaceAll(/^import type [^;]*"(?:\.\.\/\.\.\/data|\.)\/[a-z-]+-types\.js";\n/gm, "");
-  if (/^import /m.test(all)) throw new Error("svc.d.ts must be whole: it may import nothing");
-  await writeFile(join(OUT, "client/svc.d.ts"), all);
+  if (/^import /m.test(all)) throw new Error("svc.d.ts must not import other files");
+  await writeFile(join(OUT_FOLDER, "client/svc.d.ts"), all);
 }
 
 async function buildClient() {
@@ -180,13 +189,17 @@ async function buildClient() {
     "app-page": "src/web/app-page/entry.ts",
     "push-worker": `${runtime}/entry-push-worker.ts`,
   };
-  const entriesOf = (names) =>
+  const packageEntries = (names) =>
     Object.fromEntries(names.map((name) => [`packages/svc-${name}`, `src/web/packages/svc-${name}.ts`]));
   const module = { svc: `${runtime}/entry-module.ts` };
   await Promise.all([
-    build({ ...PLAIN, entryPoints: { ...scripts, ...entriesOf(PACKAGES) } }),
-    build({ ...PLAIN, entryPoints: entriesOf(DECODING), inject: [join(ROOT, "src/web/packages/atob.ts")] }),
-    build({ ...CLIENT, format: "esm", entryPoints: module, outExtension: { ".js": ".mjs" } }),
+    build({ ...SCRIPT_OPTIONS, entryPoints: { ...scripts, ...packageEntries(PACKAGE_NAMES) } }),
+    build({
+      ...SCRIPT_OPTIONS,
+      entryPoints: packageEntries(DECODING_PACKAGES),
+      inject: [join(ROOT, "src/web/packages/atob.ts")],
+    }),
+    build({ ...CLIENT_OPTIONS, format: "esm", entryPoints: module, outExtension: { ".js": ".mjs" } }),
   ]);
   await joinTypes(runtime);
 }
@@ -196,78 +209,78 @@ function namesByEntry(metafile) {
   return new Map(outputs.map(([file, output]) => [output.entryPoint, { file, css: output.cssBundle }]));
 }
 
-const address = (file) => `/${ASSETS}/${basename(file)}`;
+const assetPath = (file) => `/${ASSETS_FOLDER}/${basename(file)}`;
 
 async function buildWorkers() {
-  const { metafile } = await build({ ...HASHED, entryPoints: WORKERS, format: "iife" });
+  const { metafile } = await build({ ...HASHED_OPTIONS, entryPoints: MONACO_WORKERS, format: "iife" });
   const built = [...namesByEntry(metafile)];
-  const urlOf = (entry) => address(built.find(([path]) => path.endsWith(entry))[1].file);
-  return Object.fromEntries(Object.entries(WORKERS).map(([label, entry]) => [label, urlOf(entry)]));
+  const workerUrl = (entry) => assetPath(built.find(([path]) => path.endsWith(entry))[1].file);
+  return Object.fromEntries(Object.entries(MONACO_WORKERS).map(([label, entry]) => [label, workerUrl(entry)]));
 }
 
 async function buildMonacoStyle() {
   const { metafile } = await build({
-    ...HASHED,
+    ...HASHED_OPTIONS,
     entryPoints: { monaco: MONACO_STYLE },
     // This image is three quarters of the style sheet's size. As a file, it is loaded with the first icon.
     loader: { ".ttf": "file" },
     assetNames: "[name]-[hash]",
   });
-  return address(Object.keys(metafile.outputs).find((file) => file.endsWith(".css")));
+  return assetPath(Object.keys(metafile.outputs).find((file) => file.endsWith(".css")));
 }
 
 /** Returns a script and the files that it imports statically, with the script first. The browser needs them to render the page. */
-function importedBy(outputs, file, found = []) {
+function staticImportsOf(outputs, file, found = []) {
   if (found.includes(file)) return found;
   found.push(file);
   for (const { kind, path } of outputs[file].imports) {
-    if (kind === "import-statement") importedBy(outputs, path, found);
+    if (kind === "import-statement") staticImportsOf(outputs, path, found);
   }
   return found;
 }
 
 async function buildPage(name, workerFiles, monacoStyle) {
-  const { entry, title, asks = { all: [], signedIn: [] }, next = [], parts = {} } = PAGES[name];
+  const { entry, title, asks = { all: [], signedIn: [] }, next = [], parts = {} } = WEB_PAGES[name];
   const { metafile } = await build({
-    ...HASHED,
+    ...HASHED_OPTIONS,
     entryPoints: { [name]: entry },
     format: "esm",
     splitting: true,
     jsx: "automatic",
     loader: { ".ttf": "dataurl" },
     define: {
-      ...COMMON.define,
+      ...COMMON_OPTIONS.define,
       WORKER_FILES: `${JSON.stringify(workerFiles)}`,
       MONACO_STYLE: `${JSON.stringify(monacoStyle)}`,
     },
-    plugins: [monacoStylesOnce, partsImportTheCore, ...(name === "studio" ? [smallMonaco] : [])],
+    plugins: [leaveOutMonacoStyles, partsImportTheCore, ...(name === "studio" ? [shrinkMonaco] : [])],
   });
   const { outputs } = metafile;
   const built = namesByEntry(metafile);
-  const largestFirst = (files) => files.sort((a, b) => outputs[b].bytes - outputs[a].bytes).map(address);
+  const largestFirst = (files) => files.sort((a, b) => outputs[b].bytes - outputs[a].bytes).map(assetPath);
   const { file, css } = built.get(entry);
-  const [script, ...needs] = importedBy(outputs, file);
-  const filesOf = (module) => importedBy(outputs, built.get(`${PART}:${module}`).file);
-  const first = [script, ...needs];
-  const soon = [...new Set(next.flatMap(filesOf))].filter((one) => !first.includes(one));
-  const isLater = (one) => !first.includes(one) && !soon.includes(one);
+  const [script, ...requiredFiles] = staticImportsOf(outputs, file);
+  const partFiles = (module) => staticImportsOf(outputs, built.get(`${PART_NAMESPACE}:${module}`).file);
+  const first = [script, ...requiredFiles];
+  const nextFiles = [...new Set(next.flatMap(partFiles))].filter((one) => !first.includes(one));
+  const isLater = (one) => !first.includes(one) && !nextFiles.includes(one);
   const page = {
     title,
-    script: address(script),
+    script: assetPath(script),
     // A browser requests six files at once, so a large file that is requested last would delay the page.
-    needs: largestFirst(needs),
-    next: largestFirst(soon),
+    needs: largestFirst(requiredFiles),
+    next: largestFirst(nextFiles),
     parts: Object.fromEntries(
-      Object.entries(parts).map(([part, module]) => [part, largestFirst(filesOf(module).filter(isLater))]),
+      Object.entries(parts).map(([part, module]) => [part, largestFirst(partFiles(module).filter(isLater))]),
     ),
     asks,
-    style: css ? address(css) : null,
+    style: css ? assetPath(css) : null,
   };
   return [name, page];
 }
 
 /** Compresses a file with Brotli's highest level, which takes seconds for an editor. */
-async function packSmall(file) {
+async function compressWithBrotli(file) {
   const content = await readFile(file);
   const params = {
     [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
@@ -282,49 +295,53 @@ async function packSmall(file) {
  * by Brotli.
  */
 async function compress(pages, monacoStyle) {
-  const files = globSync("**/*.{js,mjs,css,ttf}", { cwd: OUT }).map((file) => join(OUT, file));
-  const pack = async (file) => writeFile(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
-  const first = Object.values(pages).flatMap(({ script, needs, next, parts, style }) => [
+  const files = globSync("**/*.{js,mjs,css,ttf}", { cwd: OUT_FOLDER }).map((file) => join(OUT_FOLDER, file));
+  const compressWithGzip = async (file) =>
+    writeFile(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
+  const first = Object.values(pages).flatMap(({ script, needs: requiredFiles, next, parts, style }) => [
     script,
-    ...needs,
+    ...requiredFiles,
     ...next,
     ...Object.values(parts).flat(),
     style ?? [],
   ]);
-  const small = new Set([...first.flat(), monacoStyle]);
-  await Promise.all([...files.map(pack), ...[...small].map((path) => packSmall(join(OUT, path)))]);
+  const brotliFiles = new Set([...first.flat(), monacoStyle]);
+  await Promise.all([
+    ...files.map(compressWithGzip),
+    ...[...brotliFiles].map((path) => compressWithBrotli(join(OUT_FOLDER, path))),
+  ]);
 }
 
 /** Inputs of the output: the sources by content, including files shared with the server, and the libraries by lock file. */
-async function fingerprint() {
-  const shared = [
+async function hashInputs() {
+  const sharedFiles = [
     "src/limits.ts",
     ...SHARED_TYPES,
     "src/rules/packages.json",
     "src/rules/trigger-match.ts",
     "src/rules/compile-script.ts",
   ];
-  const own = globSync("src/web/**/*.{ts,tsx,css,json}", { cwd: ROOT }).sort();
+  const webFiles = globSync("src/web/**/*.{ts,tsx,css,json}", { cwd: ROOT }).sort();
   const hash = createHash("sha256");
-  for (const file of ["scripts/build-web.mjs", "package-lock.json", ...shared, ...own]) {
+  for (const file of ["scripts/build-web.mjs", "package-lock.json", ...sharedFiles, ...webFiles]) {
     if (existsSync(join(ROOT, file))) hash.update(file).update(await readFile(join(ROOT, file)));
   }
   return hash.digest("hex");
 }
 
-const stampFile = join(OUT, "stamp");
-const stamp = await fingerprint();
-const unchanged = existsSync(stampFile) && (await readFile(stampFile, "utf8")) === stamp;
-if (!unchanged) {
-  await rm(OUT, { recursive: true, force: true });
-  await mkdir(OUT, { recursive: true });
+const stampFile = join(OUT_FOLDER, "stamp");
+const currentHash = await hashInputs();
+const isUnchanged = existsSync(stampFile) && (await readFile(stampFile, "utf8")) === currentHash;
+if (!isUnchanged) {
+  await rm(OUT_FOLDER, { recursive: true, force: true });
+  await mkdir(OUT_FOLDER, { recursive: true });
   const files = await Promise.all([buildWorkers(), buildMonacoStyle()]);
   // Builds each page separately, because files shared by pages would cost each page another request.
   const [pages] = await Promise.all([
-    Promise.all(Object.keys(PAGES).map((name) => buildPage(name, ...files))).then(Object.fromEntries),
+    Promise.all(Object.keys(WEB_PAGES).map((name) => buildPage(name, ...files))).then(Object.fromEntries),
     buildClient(),
   ]);
-  await writeFile(join(OUT, "pages.json"), JSON.stringify(pages));
+  await writeFile(join(OUT_FOLDER, "pages.json"), JSON.stringify(pages));
   await compress(pages, files[1]);
-  await writeFile(stampFile, stamp);
+  await writeFile(stampFile, currentHash);
 }

@@ -13,19 +13,19 @@ import { ensureNode, ensurePackages } from "./setup/packages.mjs";
 import { ROOT, SetupError } from "./setup/steps.mjs";
 
 /** Wait after a change, because editors save a file in several steps. */
-const QUIET_MS = 100;
-const WATCHED = ["src", "migrations"];
-const START = ["--no-node-snapshot", "--enable-source-maps", "dist/src/main.js"];
+const BUILD_DELAY_MS = 100;
+const WATCHED_FOLDERS = ["src", "migrations"];
+const SERVICE_ARGUMENTS = ["--no-node-snapshot", "--enable-source-maps", "dist/src/main.js"];
 /** Maximum wait for running actions when the service restarts. */
-const GRACE_MS = "500";
+const SHUTDOWN_GRACE_MS = "500";
 
-function fail(error) {
+function exitWithError(error) {
   process.stderr.write(`dev: ${error.stack}\n`);
   process.exit(1);
 }
 
-const report = (text) => process.stderr.write(`dev: ${text}\n`);
-const program = (name) => join(ROOT, "node_modules/.bin", name);
+const printLine = (text) => process.stderr.write(`dev: ${text}\n`);
+const programPath = (name) => join(ROOT, "node_modules/.bin", name);
 
 /** The running service. There is at most one at a time. */
 class Service {
@@ -35,8 +35,8 @@ class Service {
   restart() {
     this.#restarting = this.#restarting.then(async () => {
       await this.#end();
-      const env = { SHUTDOWN_GRACE_MS: GRACE_MS, ...process.env };
-      this.#child = spawn(program("node"), START, { cwd: ROOT, env, stdio: "inherit" });
+      const env = { SHUTDOWN_GRACE_MS: SHUTDOWN_GRACE_MS, ...process.env };
+      this.#child = spawn(programPath("node"), SERVICE_ARGUMENTS, { cwd: ROOT, env, stdio: "inherit" });
     });
     return this.#restarting;
   }
@@ -56,13 +56,13 @@ class Service {
 }
 
 /** Builds the changes. Returns false if they do not compile; the terminal then shows the compiler's output. */
-async function rebuild() {
+async function buildChangedFiles() {
   try {
     await withLock(ROOT, () => build(ROOT));
     return true;
   } catch (error) {
     if (!(error instanceof SetupError)) throw error;
-    report(`${error.message}; the service is not restarted`);
+    printLine(`${error.message}; the service is not restarted`);
     return false;
   }
 }
@@ -75,7 +75,7 @@ function watchSources(onBuilt) {
     state.isBuilding = true;
     while (state.hasChanged) {
       state.hasChanged = false;
-      if ((await rebuild()) && !state.hasChanged) onBuilt();
+      if ((await buildChangedFiles()) && !state.hasChanged) onBuilt();
     }
     state.isBuilding = false;
   };
@@ -83,10 +83,10 @@ function watchSources(onBuilt) {
     state.hasChanged = true;
     clearTimeout(state.timer);
     state.timer = setTimeout(() => {
-      buildChanges().catch(fail);
-    }, QUIET_MS);
+      buildChanges().catch(exitWithError);
+    }, BUILD_DELAY_MS);
   };
-  return WATCHED.map((folder) => watch(join(ROOT, folder), { recursive: true }, onChange));
+  return WATCHED_FOLDERS.map((folder) => watch(join(ROOT, folder), { recursive: true }, onChange));
 }
 
 async function main() {
@@ -102,7 +102,7 @@ async function main() {
   for (const signal of ["SIGINT", "SIGTERM"]) {
     process.once(signal, () => {
       for (const watcher of watchers) watcher.close();
-      service.stop().then(() => process.exit(0), fail);
+      service.stop().then(() => process.exit(0), exitWithError);
     });
   }
 }

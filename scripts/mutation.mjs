@@ -8,28 +8,28 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { mutantsOf } from "./mutation/mutants.mjs";
+import { createMutants } from "./mutation/mutants.mjs";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
-const HOOK = join(ROOT, "scripts/mutation/hook.mjs");
-const SAMPLE = Number(process.env.MUTANTS ?? 80);
+const HOOK_FILE = join(ROOT, "scripts/mutation/hook.mjs");
+const SAMPLE_SIZE = Number(process.env.MUTANTS ?? 80);
 const SEED = Number(process.env.SEED ?? 1);
 const PROCESSES = 2;
 const { MODULE } = process.env;
 /** Time limit of the tests. A fault that makes them wait forever counts as detected. */
-const LIMIT_MS = 120_000;
+const TEST_TIMEOUT_MS = 120_000;
 
 /** Describes a module of src/rules that has a test file with the same name. */
-function ruleOwn(name) {
+function ruleGroup(name) {
   return { area: "rules", modules: [`rules/${name}`], tests: [`rules/${name}`] };
 }
 
 /** Modules of dist/src with the tests in dist/test that must detect their faults. None of these tests starts a service. */
-const GROUPS = [
+const TEST_GROUPS = [
   ...["alert-conditions", "concurrency", "integration-origins", "media-serving", "message-destination", "scope"].map(
-    ruleOwn,
+    ruleGroup,
   ),
-  ...["setting-tiers", "ticks", "trigger-match"].map(ruleOwn),
+  ...["setting-tiers", "ticks", "trigger-match"].map(ruleGroup),
   { area: "rules", modules: ["rules/sign-in-wait"], tests: ["rules/sign-in-rules"] },
   { area: "access", modules: ["rules/entries/sign-in"], tests: ["rules/entries/sign-in"] },
   { area: "access", modules: ["rules/entries/entry-access"], tests: ["rules/entries/entry-access"] },
@@ -59,7 +59,7 @@ const GROUPS = [
 ];
 
 /** Returns a generator of numbers from 0 to 1 that depends only on the seed (mulberry32). */
-function randomOf(seed) {
+function createRandom(seed) {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
@@ -70,59 +70,60 @@ function randomOf(seed) {
 }
 
 /** Returns true if the tests fail with the fault in the module. Without a fault, returns true if the tests fail anyway. */
-async function isFound({ file, tests, mutant }) {
+async function isDetected({ file, tests, mutant }) {
   const paths = tests.map((test) => join(ROOT, "dist/test", `${test}.test.js`));
-  const flags = ["--no-node-snapshot", "--import", HOOK, join(ROOT, "node_modules/mocha/bin/mocha.js"), "--bail"];
+  const flags = ["--no-node-snapshot", "--import", HOOK_FILE, join(ROOT, "node_modules/mocha/bin/mocha.js"), "--bail"];
   const env = { ...process.env, MUTANT: JSON.stringify({ file, ...mutant }) };
   const child = spawn(process.execPath, [...flags, ...paths], { cwd: ROOT, env, stdio: "ignore" });
-  const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
+  const timer = setTimeout(() => child.kill("SIGKILL"), TEST_TIMEOUT_MS);
   const [code] = await once(child, "exit");
   clearTimeout(timer);
   return code !== 0;
 }
 
-function lineOf(file, at) {
+function lineNumber(file, at) {
   const before = readFileSync(file, "utf8").slice(0, at);
   return before.split("\n").length;
 }
 
-function allMutants() {
-  return GROUPS.flatMap(({ area, modules, tests }) =>
+function listMutants() {
+  return TEST_GROUPS.flatMap(({ area, modules, tests }) =>
     modules.flatMap((name) => {
       if (MODULE !== undefined && MODULE !== name) return [];
       const file = join(ROOT, "dist/src", `${name}.js`);
-      return mutantsOf(readFileSync(file, "utf8")).map((mutant) => ({ area, name, file, tests, mutant }));
+      return createMutants(readFileSync(file, "utf8")).map((mutant) => ({ area, name, file, tests, mutant }));
     }),
   );
 }
 
 async function main() {
-  for (const { tests, modules } of GROUPS) {
+  for (const { tests, modules } of TEST_GROUPS) {
     if (MODULE !== undefined && !modules.includes(MODULE)) continue;
-    if (await isFound({ file: "", tests, mutant: { start: 0, end: 0, text: "" } }))
+    if (await isDetected({ file: "", tests, mutant: { start: 0, end: 0, text: "" } }))
       throw new Error(`these tests fail without a fault: ${tests.join(", ")}`);
   }
-  const random = randomOf(SEED);
-  const all = allMutants();
+  const random = createRandom(SEED);
+  const all = listMutants();
   const sample = all
     .map((one) => [random(), one])
     .sort(([a], [b]) => a - b)
-    .slice(0, SAMPLE)
+    .slice(0, SAMPLE_SIZE)
     .map(([, one]) => one);
   const queue = [...sample];
-  const found = new Map();
-  async function work() {
+  const resultsByArea = new Map();
+  async function testMutants() {
     for (let one = queue.pop(); one; one = queue.pop()) {
-      const killed = await isFound(one);
-      const [hits, tries] = found.get(one.area) ?? [0, 0];
-      found.set(one.area, [hits + Number(killed), tries + 1]);
+      const isDetectedMutant = await isDetected(one);
+      const [hits, tries] = resultsByArea.get(one.area) ?? [0, 0];
+      resultsByArea.set(one.area, [hits + Number(isDetectedMutant), tries + 1]);
       const { name, file, mutant } = one;
-      if (!killed) console.log(`not found: ${name}.js:${lineOf(file, mutant.start)} ${mutant.from} → ${mutant.text}`);
+      if (!isDetectedMutant)
+        console.log(`not found: ${name}.js:${lineNumber(file, mutant.start)} ${mutant.from} → ${mutant.text}`);
     }
   }
-  await Promise.all(Array.from({ length: PROCESSES }, work));
-  for (const [area, [hits, tries]] of found) console.log(`${area}: ${hits} of ${tries} found`);
-  const hits = [...found.values()].reduce((sum, [one]) => sum + one, 0);
+  await Promise.all(Array.from({ length: PROCESSES }, testMutants));
+  for (const [area, [hits, tries]] of resultsByArea) console.log(`${area}: ${hits} of ${tries} found`);
+  const hits = [...resultsByArea.values()].reduce((sum, [one]) => sum + one, 0);
   console.log(`${hits} of ${sample.length} found (${all.length} faults in all, seed ${SEED})`);
   process.exitCode = hits >= sample.length * 0.9 ? 0 : 1;
 }

@@ -11,25 +11,25 @@ import { findChromium, usualPaths } from "../dist/src/engine/chromium-path.js";
 import { startProcess } from "../dist/test/harness/process.js";
 
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
-const FOLDER = `${ROOT}docs/pictures/`;
-const WIDTH = 1280;
+const PICTURES_FOLDER = `${ROOT}docs/pictures/`;
+const PAGE_WIDTH = 1280;
 /** Options of the PNG files. Pages of text need few colours, which makes the files much smaller. */
-const PNG = { palette: true, colours: 128, compressionLevel: 9, effort: 10 };
+const PNG_OPTIONS = { palette: true, colours: 128, compressionLevel: 9, effort: 10 };
 
-async function putExample(service, url) {
+async function installExample(service, url) {
   const env = { ...process.env, DATA_DIR: service.dataDir, SVC_TOKEN: service.credentials().tokens.editor };
   const args = ["scripts/example.mjs", "--url", url, "--app", "1"];
   const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: ROOT, env });
   return / with the password (\S+)\n$/.exec(stdout)[1];
 }
 
-async function take(page, name) {
+async function takePicture(page, name) {
   const bytes = await page.screenshot({ type: "png" });
-  const { size } = await sharp(bytes).png(PNG).toFile(`${FOLDER}${name}.png`);
+  const { size } = await sharp(bytes).png(PNG_OPTIONS).toFile(`${PICTURES_FOLDER}${name}.png`);
   process.stdout.write(`${name}.png ${Math.round(size / 1024)} KB\n`);
 }
 
-async function book(page, { url, password, guest, seats }) {
+async function bookSeats(page, { url, password, guest, seats }) {
   await page.goto(`${url}/apps/1`);
   await page.waitForSelector("#bookings-seats button");
   await page.type("#bookings-guest [name=email]", guest);
@@ -45,44 +45,44 @@ async function book(page, { url, password, guest, seats }) {
   }
 }
 
-const withText = (tag, text) => `::-p-xpath(//${tag}[normalize-space(.)="${text}"])`;
+const textSelector = (tag, text) => `::-p-xpath(//${tag}[normalize-space(.)="${text}"])`;
 
 async function signIn(page, { url, token }) {
   await page.goto(`${url}/studio#/1/actions`);
   await page.waitForSelector('form[aria-busy="false"]');
-  await page.locator(withText("button", "Use a token")).click();
+  await page.locator(textSelector("button", "Use a token")).click();
   await page.locator('input[name="token"]').wait();
   await page.type('input[name="token"]', token);
-  await page.click(withText("button", "Sign in"));
+  await page.click(textSelector("button", "Sign in"));
   await page.waitForSelector(".top-bar");
 }
 
-async function open(page, place, shown) {
+async function openStudio(page, place, shown) {
   await page.evaluate(`location.hash = ${JSON.stringify(`#/1/${place}`)}`);
   await page.waitForSelector(shown);
   await page.waitForNetworkIdle({ idleTime: 500 });
 }
 
-async function takeAll(browser, service) {
+async function takeAllPictures(browser, service) {
   const url = await service.ready();
   const { editor } = service.credentials().tokens;
-  const password = await putExample(service, url);
+  const password = await installExample(service, url);
   const newPage = async (height) => {
     const page = await (await browser.createBrowserContext()).newPage();
-    await page.setViewport({ width: WIDTH, height });
+    await page.setViewport({ width: PAGE_WIDTH, height });
     return page;
   };
   const bob = await newPage(720);
-  await book(bob, { url, password, guest: "bob@example.com", seats: ["A3", "B2", "B3"] });
+  await bookSeats(bob, { url, password, guest: "bob@example.com", seats: ["A3", "B2", "B3"] });
   const ann = await newPage(500);
-  await book(ann, { url, password, guest: "ann@example.com", seats: ["C4", "C5"] });
-  await take(ann, "bookings");
+  await bookSeats(ann, { url, password, guest: "ann@example.com", seats: ["C4", "C5"] });
+  await takePicture(ann, "bookings");
 
   const studio = await newPage(800);
   await signIn(studio, { url, token: editor });
   const list = await fetch(`${url}/v3/apps/1/actions`, { headers: { "Auth-token": editor } });
   const { id } = (await list.json()).actions.find(({ name }) => name === "bookings-book");
-  await open(studio, `actions/${id}`, ".code-editor .view-lines");
+  await openStudio(studio, `actions/${id}`, ".code-editor .view-lines");
   await studio.focus(".payload textarea");
   await studio.keyboard.down("Control");
   await studio.keyboard.press("a");
@@ -92,12 +92,12 @@ async function takeAll(browser, service) {
   await studio.click(".payload .primary");
   await studio.waitForSelector('.outcome[data-state="completed"]');
   await studio.waitForNetworkIdle({ idleTime: 500 });
-  await take(studio, "studio");
-  await open(studio, "outbox", ".message-line");
+  await takePicture(studio, "studio");
+  await openStudio(studio, "outbox", ".message-line");
   await studio.click(".message-line");
   await studio.waitForSelector("iframe.mail-frame");
   await studio.waitForNetworkIdle({ idleTime: 500 });
-  await take(studio, "outbox");
+  await takePicture(studio, "outbox");
 }
 
 const executablePath = findChromium(
@@ -105,11 +105,11 @@ const executablePath = findChromium(
   usualPaths(process.env.PUPPETEER_CACHE_DIR || null),
 );
 // Chromium refuses to run its sandbox as root. These pages are trusted.
-const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
-const browser = await launch({ executablePath, pipe: true, args: ["--force-color-profile=srgb", ...asRoot] });
+const rootArguments = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+const browser = await launch({ executablePath, pipe: true, args: ["--force-color-profile=srgb", ...rootArguments] });
 const service = startProcess({ LOG_LEVEL: "info", NPM_PACKAGES: "off" });
 try {
-  await takeAll(browser, service);
+  await takeAllPictures(browser, service);
 } finally {
   await browser.close();
   service.signal("SIGTERM");

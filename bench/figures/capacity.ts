@@ -96,7 +96,7 @@ const mapCounters = (counters: Counters, convert: (value: number, column: keyof 
 
 /** Returns the resources used per run. They include a share of the service's periodic work. */
 function costsPerRun({ counters, line }: PeriodUsage): Counters {
-  if (counters.runs === 0) throw new Error(`no run of ${line} has ended`);
+  if (counters.runs === 0) throw new Error(`no run of ${line} has finished`);
   return mapCounters(counters, (value) => value / counters.runs);
 }
 

@@ -53,7 +53,7 @@ async function subscribe(
     reports.emit("report");
   });
   const ended = once(subscribers, "exit").then(() => {
-    throw new Error("the subscribers ended");
+    throw new Error("the subscriber process exited");
   });
   ended.catch(() => undefined);
   subscribers.send(wanted);

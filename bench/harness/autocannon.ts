@@ -34,6 +34,6 @@ export async function measureRequestRate({ url, token, callers, seconds, amount,
   ];
   const { stdout } = await promisify(execFile)(process.execPath, [AUTOCANNON_FILE, ...options], { maxBuffer: 2 ** 24 });
   const { requests, non2xx, errors, duration } = JSON.parse(stdout);
-  if (non2xx + errors > 0) throw new Error(`${url}: ${non2xx} answers were not 2xx, ${errors} calls failed`);
+  if (non2xx + errors > 0) throw new Error(`${url}: ${non2xx} responses were not 2xx, ${errors} requests failed`);
   return amount === undefined ? requests.average : requests.total / duration;
 }

@@ -64,7 +64,7 @@ async function openPage({ connection }: Chromium): Promise<{ session: CDPSession
 export async function startBrowserBaseline(): Promise<BrowserBaseline> {
   const { chromePath: configuredPath, puppeteerCacheDir, chromeSandbox: sandbox } = readConfig();
   const chromePath = findChromium(configuredPath, usualPaths(puppeteerCacheDir));
-  if (!chromePath) throw new Error("no Chromium was found");
+  if (!chromePath) throw new Error("no Chromium found; set CHROME_PATH");
   const chromium = await startChromium({ chromePath, sandbox });
   const disposeContext = (browserContextId: string) =>
     chromium.connection.send("Target.disposeBrowserContext", { browserContextId });

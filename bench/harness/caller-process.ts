@@ -33,7 +33,7 @@ export interface CallReport {
 
 async function sendRequest(connection: PersistentConnection, request: Buffer, expected: string): Promise<void> {
   const answer = await connection.send(request);
-  if (!answer.includes(expected)) throw new Error(`another answer came: ${answer.slice(0, 500)}`);
+  if (!answer.includes(expected)) throw new Error(`unexpected response (got ${answer.slice(0, 500)})`);
 }
 
 async function measure(load: CallLoad): Promise<CallReport> {

@@ -12,7 +12,7 @@ export async function nextMessage<T>(child: BenchChild): Promise<T> {
   const abortController = new AbortController();
   const { signal } = abortController;
   const exited = once(child, "exit", { signal }).then(([code]) => {
-    throw new Error(`a process of the bench ended with ${code}`);
+    throw new Error(`a process of the benchmark exited (got exit code ${code})`);
   });
   // Only the race below handles this rejection.
   exited.catch(() => undefined);

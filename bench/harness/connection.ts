@@ -33,7 +33,7 @@ function responseLength(received: string): number | null {
   const end = received.indexOf(HEADERS_END);
   if (end < 0) return null;
   const length = CONTENT_LENGTH_PATTERN.exec(received.slice(0, end + 2))?.[1];
-  if (length === undefined) throw new Error(`an answer without its length: ${received.slice(0, 500)}`);
+  if (length === undefined) throw new Error(`the response has no Content-Length (got ${received.slice(0, 500)})`);
   return end + HEADERS_END.length + Number(length);
 }
 

@@ -57,7 +57,7 @@ export function readProcessorTime(
     usages.reduce((total, { ownMs, endedChildrenMs }) => total + ownMs + endedChildrenMs, 0);
   const serviceProcesses = readProcessFamily(service);
   const node = serviceProcesses.find(({ pid }) => pid === service);
-  if (!node) throw new Error("the service has ended");
+  if (!node) throw new Error("the service's process has exited");
   // The database is external here, so the service's child processes are browsers only.
   return {
     Node: node.ownMs,

@@ -39,7 +39,7 @@ export async function startBenchService(environment: Record<string, string> = {}
       const outgoing = request(url + path, { method, agent, headers: headersFor(token) }, async (response) => {
         const responseText = await text(response);
         if ((response.statusCode ?? 500) < 300) resolve(JSON.parse(responseText));
-        else reject(new Error(`${method} ${path} answered ${response.statusCode}: ${responseText}`));
+        else reject(new Error(`${method} ${path} failed with ${response.statusCode}: ${responseText}`));
       });
       outgoing.once("error", reject).end(body === undefined ? undefined : JSON.stringify(body));
     });

@@ -33,7 +33,7 @@ const report: DeliveryReport = { delivered: 0, reachedSockets: 0, delays: [] };
 
 function parseDelay(text: string): number {
   const keyIndex = text.indexOf(SENT_AT_KEY);
-  if (keyIndex < 0) throw new Error(`no event: ${text}`);
+  if (keyIndex < 0) throw new Error(`the message contains no event (got ${text})`);
   return (
     performance.timeOrigin +
     performance.now() -
@@ -47,7 +47,7 @@ async function openSocket({ url, token, query }: SubscribersOptions, isSampled: 
     perMessageDeflate: false,
   });
   socket.on("close", (code) => {
-    throw new Error(`a socket was closed with ${code}`);
+    throw new Error(`a WebSocket was closed (got close code ${code})`);
   });
   await once(socket, "open");
   socket.send(JSON.stringify({ type: "connection_init", payload: { authToken: token } }));

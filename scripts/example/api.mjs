@@ -2,10 +2,10 @@
 
 export class ExampleError extends Error {}
 
-const LIMIT_WAIT_MS = 60_000;
+const MAX_RATE_LIMIT_WAIT_MS = 60_000;
 
 /** Returns advice for an error response that a retry would not change. */
-function sentenceFor(http, answer, { url, appId, from }) {
+function createErrorText(http, answer, { url, appId, from }) {
   const [refused] = answer.errors ?? [];
   const { status, error } = refused ? { status: refused.extensions?.status, error: refused.message } : answer;
   if (http === 401)
@@ -15,7 +15,7 @@ function sentenceFor(http, answer, { url, appId, from }) {
   return `the service answered ${http} ${status ?? ""}: ${error ?? "no reason"}`;
 }
 
-function reasonOf(error) {
+function errorReason(error) {
   const { code, message } = error.cause ?? error;
   return code ?? message;
 }
@@ -27,11 +27,11 @@ function reasonOf(error) {
 export function createApi(target) {
   const { url, token, say } = target;
 
-  async function once(method, path, body) {
+  async function sendOnce(method, path, body) {
     const headers = { "Auth-token": token, ...(body && { "Content-Type": "application/json" }) };
     const response = await fetch(url + path, { method, headers, body: body && JSON.stringify(body) }).catch((error) => {
       throw new ExampleError(
-        `no service answers at ${url} (${reasonOf(error)}): start it with npm start, or name another with --url`,
+        `no service answers at ${url} (${errorReason(error)}): start it with npm start, or name another with --url`,
       );
     });
     const text = await response.text();
@@ -42,15 +42,15 @@ export function createApi(target) {
   }
 
   return async function call(method, path, body) {
-    for (let waited = 0; ; ) {
-      const { http, seconds, answer } = await once(method, path, body);
+    for (let waitedMs = 0; ; ) {
+      const { http, seconds, answer } = await sendOnce(method, path, body);
       if (http < 300 && !answer.errors) return answer;
-      const pause = seconds * 1_000;
-      if ((http !== 429 && http !== 503) || !(pause > 0) || waited + pause > LIMIT_WAIT_MS)
-        throw new ExampleError(sentenceFor(http, answer, target));
+      const pauseMs = seconds * 1_000;
+      if ((http !== 429 && http !== 503) || !(pauseMs > 0) || waitedMs + pauseMs > MAX_RATE_LIMIT_WAIT_MS)
+        throw new ExampleError(createErrorText(http, answer, target));
       say(`the service asks to wait ${seconds} s (${answer.status})`);
-      waited += pause;
-      await new Promise((resolve) => setTimeout(resolve, pause));
+      waitedMs += pauseMs;
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
     }
   };
 }

@@ -10,41 +10,41 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ExampleError } from "./api.mjs";
 
-const FOLDER = new URL("../../examples/bookings/", import.meta.url);
+const EXAMPLE_FOLDER = new URL("../../examples/bookings/", import.meta.url);
 /** Key of the private setting that marks the installation. Its value `{publishedApp}` is true if the app was published for the example. */
-const MARK = "_bookings";
-const GUESTS = "bookings-guests";
-const PAGE = 100;
+const MARK_SETTING = "_bookings";
+const GUESTS_DATA_SOURCE = "bookings-guests";
+const PAGE_SIZE = 100;
 
-const LIST = `query ($appId: Int!, $offset: Int!) {
-  actions(appId: $appId, limit: ${PAGE}, offset: $offset) {
+const LIST_ACTIONS = `query ($appId: Int!, $offset: Int!) {
+  actions(appId: $appId, limit: ${PAGE_SIZE}, offset: $offset) {
     actions { id name updatedAt }
     published { masterId updatedAt }
     pagination { hasMore }
   }
 }`;
 
-const SVC = fileURLToPath(new URL("../svc.mjs", import.meta.url));
-const read = (path) => JSON.parse(readFileSync(fileURLToPath(new URL(path, FOLDER)), "utf8"));
-const list = (path) => readdirSync(fileURLToPath(new URL(path, FOLDER)));
+const SVC_PROGRAM = fileURLToPath(new URL("../svc.mjs", import.meta.url));
+const readJson = (path) => JSON.parse(readFileSync(fileURLToPath(new URL(path, EXAMPLE_FOLDER)), "utf8"));
+const listFolder = (path) => readdirSync(fileURLToPath(new URL(path, EXAMPLE_FOLDER)));
 
 /** Reads the names of the example's parts from its folder. */
 function readExample() {
   return {
-    settings: read("settings.json").map(({ key }) => key),
-    dataSources: list("data").map((file) => file.replace(/\.json$/, "")),
-    actions: list("actions"),
+    settings: readJson("settings.json").map(({ key }) => key),
+    dataSources: listFolder("data").map((file) => file.replace(/\.json$/, "")),
+    actions: listFolder("actions"),
   };
 }
 
 /** Runs the command line `svc` in a temporary copy of the example's folder, so that no state of the app is written into the checkout. */
-async function withProject({ url, appId, token }, work) {
+async function withProjectCopy({ url, appId, token }, work) {
   const folder = mkdtempSync(join(tmpdir(), "svc-example-"));
-  cpSync(fileURLToPath(FOLDER), folder, { recursive: true });
+  cpSync(fileURLToPath(EXAMPLE_FOLDER), folder, { recursive: true });
   const env = { ...process.env, SVC_URL: url, SVC_APP: String(appId), SVC_TOKEN: token };
   const svc = (...args) =>
     new Promise((resolve, reject) => {
-      execFile(process.execPath, [SVC, ...args, "--yes"], { cwd: folder, env }, (error, _stdout, stderr) =>
+      execFile(process.execPath, [SVC_PROGRAM, ...args, "--yes"], { cwd: folder, env }, (error, _stdout, stderr) =>
         error ? reject(new ExampleError(stderr.trim() || error.message)) : resolve(),
       );
     });
@@ -56,7 +56,7 @@ async function withProject({ url, appId, token }, work) {
 }
 
 /** Returns functions that install and remove the example in one app. `say` prints a line for the person. */
-export function bookingsIn({ call, target, say }) {
+export function createBookings({ call, target, say }) {
   const { appId } = target;
   const example = readExample();
   const v1 = `/v1/apps/${appId}`;
@@ -66,15 +66,15 @@ export function bookingsIn({ call, target, say }) {
     const { apps } = await call("GET", "/v1/apps");
     const app = apps.find(({ id }) => id === appId);
     if (app) return app;
-    const known = apps.map(({ id }) => id).join(", ") || "none";
-    throw new ExampleError(`this token reaches no app ${appId}: name one with --app (it reaches ${known})`);
+    const knownApps = apps.map(({ id }) => id).join(", ") || "none";
+    throw new ExampleError(`this token reaches no app ${appId}: name one with --app (it reaches ${knownApps})`);
   }
 
   async function listActions() {
     const found = [];
     for (let more = true; more; ) {
       const variables = { appId, offset: found.length };
-      const { data } = await call("POST", "/graphql", { query: LIST, variables });
+      const { data } = await call("POST", "/graphql", { query: LIST_ACTIONS, variables });
       const { actions, published, pagination } = data.actions;
       const times = new Map(published.map(({ masterId, updatedAt }) => [masterId, updatedAt]));
       found.push(...actions.map((action) => ({ ...action, publishedAt: times.get(action.id) ?? null })));
@@ -83,18 +83,18 @@ export function bookingsIn({ call, target, say }) {
     return found;
   }
 
-  async function look() {
+  async function readState() {
     const app = await findApp();
     const [settings, actions, { dataSources }] = await Promise.all([
       call("GET", `${v1}/settings/`),
       listActions(),
       call("GET", `${v1}/data-sources`),
     ]);
-    return { app, settings, actions, dataSources, mark: settings[MARK] ?? null };
+    return { app, settings, actions, dataSources, mark: settings[MARK_SETTING] ?? null };
   }
 
   /** Returns parts of the app that have the example's names but do not belong to it. */
-  function strangers({ settings, actions, dataSources }) {
+  function findForeignParts({ settings, actions, dataSources }) {
     const has = (list, name) => list.some((one) => one.name === name);
     return [
       ...example.settings.filter((key) => key in settings).map((key) => `the setting ${key}`),
@@ -104,7 +104,7 @@ export function bookingsIn({ call, target, say }) {
   }
 
   /** Pushes the definitions, and inserts entries into empty data sources only, because later entries were made by guests. */
-  async function push(svc) {
+  async function pushProject(svc) {
     await svc("push", "--force");
     for (const name of example.dataSources) {
       const { entries } = await call("POST", `${v1}/data-sources/${name}/query`, { limit: 1 });
@@ -115,13 +115,13 @@ export function bookingsIn({ call, target, say }) {
   /** Sets a new random password, which is not stored anywhere. */
   async function setPassword() {
     const password = randomBytes(9).toString("base64url");
-    const path = `${v1}/data-sources/${GUESTS}`;
+    const path = `${v1}/data-sources/${GUESTS_DATA_SOURCE}`;
     const { entries } = await call("POST", `${path}/query`, { attributes: ["Email"] });
     for (const { id } of entries) await call("PUT", `${path}/entries/${id}`, { Password: password });
     return { password, emails: entries.map(({ data }) => data.Email) };
   }
 
-  async function publish() {
+  async function publishActions() {
     for (const { id, name, updatedAt, publishedAt } of await listActions()) {
       if (!example.actions.includes(name) || (publishedAt !== null && publishedAt >= updatedAt)) continue;
       await call("POST", `${v3}/${id}/publish`);
@@ -132,23 +132,23 @@ export function bookingsIn({ call, target, say }) {
   return {
     /** Installs the example. Resolves to the guests' sign-in. */
     async put() {
-      const found = await look();
-      const others = found.mark === null ? strangers(found) : [];
-      if (others.length > 0)
+      const found = await readState();
+      const foreignParts = found.mark === null ? findForeignParts(found) : [];
+      if (foreignParts.length > 0)
         throw new ExampleError(
-          `app ${appId} has ${others.join(", ")}, which the example did not create: use another app`,
+          `app ${appId} has ${foreignParts.join(", ")}, which the example did not create: use another app`,
         );
       if (found.mark === null)
-        await call("POST", `${v1}/settings`, { [MARK]: { publishedApp: !found.app.isPublished } });
-      await withProject(target, push);
+        await call("POST", `${v1}/settings`, { [MARK_SETTING]: { publishedApp: !found.app.isPublished } });
+      await withProjectCopy(target, pushProject);
       if (!found.app.isPublished) await call("POST", `${v1}/publish`);
-      await publish();
+      await publishActions();
       return setPassword();
     },
 
     /** Removes the example. Resolves to false if no part of it exists. */
     async remove() {
-      const { app, mark, actions, dataSources } = await look();
+      const { app, mark, actions, dataSources } = await readState();
       if (mark === null) return false;
       const names = new Set([...example.actions, ...example.dataSources]);
       for (const { id } of actions.filter(({ name }) => names.has(name))) await call("DELETE", `${v3}/${id}`);
@@ -157,7 +157,7 @@ export function bookingsIn({ call, target, say }) {
       const isUsed = actions.some(({ name, publishedAt }) => publishedAt !== null && !names.has(name));
       if (mark.publishedApp && app.isPublished && !isUsed) await call("POST", `${v1}/unpublish`);
       if (mark.publishedApp && isUsed) say("the app stays published: it has other published actions");
-      await call("DELETE", `${v1}/settings`, { keys: [...example.settings, MARK] });
+      await call("DELETE", `${v1}/settings`, { keys: [...example.settings, MARK_SETTING] });
       return true;
     },
   };

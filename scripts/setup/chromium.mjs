@@ -26,7 +26,7 @@ async function attempt(name, command, args, options) {
 
 async function installByApt() {
   const prefix = existsSync("/usr/bin/apt-get") ? await privilege() : null;
-  if (prefix === null) throw new SetupError("apt-get: not here, or neither root nor sudo without a password");
+  if (prefix === null) throw new SetupError("apt-get: not available, or it needs root or sudo without a password");
   const apt = (...args) => {
     const options = ["-q", "-o", "DPkg::Lock::Timeout=300"];
     const [command, ...rest] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...options, ...args];

@@ -31,7 +31,7 @@ function tryTake(folder) {
     mkdirSync(folder);
   } catch (error) {
     if (error.code === "EEXIST") return false;
-    throw new SetupError(`the folder ${folder} cannot be made: ${error.message}`);
+    throw new SetupError(`cannot create the folder ${folder}: ${error.message}`);
   }
   writeFileSync(join(folder, "pid"), String(process.pid));
   return true;
@@ -60,7 +60,9 @@ async function take(folder, limitMs) {
       continue;
     }
     if (waited >= limitMs) {
-      throw new SetupError(`another set-up, process ${holder}, does not end; remove ${folder} if it is gone`);
+      throw new SetupError(
+        `another set-up is still running (process ${holder}); if that process does not exist, remove ${folder}`,
+      );
     }
     if (!announced) say(`waiting for another set-up, process ${holder ?? "unknown"}`);
     announced = true;

@@ -62,6 +62,6 @@ export function ensureNode(root, version = process.versions.node) {
   const [major, minor] = version.split(".").map(Number);
   if (major === NODE_MAJOR && minor >= NODE_MINOR) return;
   throw new SetupError(
-    `Node ${NODE_MAJOR}.${NODE_MINOR} or a later ${NODE_MAJOR} is needed, this is ${version}; install it and start again`,
+    `Node ${NODE_MAJOR}.${NODE_MINOR} or a later ${NODE_MAJOR} is needed (got ${version}); install it and start again`,
   );
 }

@@ -54,5 +54,5 @@ export async function must(command, args, options) {
   const { code, output } = await run(command, args, options);
   if (code === 0) return output;
   process.stderr.write(output.endsWith("\n") ? output : `${output}\n`);
-  throw new SetupError(`\`${[command, ...args].join(" ")}\` ended with ${code}; its output is above`);
+  throw new SetupError(`\`${[command, ...args].join(" ")}\` failed with exit code ${code}; its output is above`);
 }

@@ -56,7 +56,7 @@ describe("the connection of the benchmarks", () => {
   });
 
   for (const [what, end] of [
-    ["an answer without its length", () => other.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")],
+    ["the response has no Content-Length", () => other.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")],
     ["the connection was closed", () => other.destroy()],
   ] as const) {
     it(`fails if ${what}`, async () => {

@@ -47,6 +47,6 @@ describe("the lock of the set-up", () => {
     mkdirSync(join(root, ".setup.lock"));
     writeFileSync(join(root, ".setup.lock/pid"), String(process.pid));
     const refusal = await withLock(root, async () => "mine", 0).catch((error: Error) => error.message);
-    expect(refusal).to.match(new RegExp(`process ${process.pid}, does not end`));
+    expect(refusal).to.match(new RegExp(`still running \\(process ${process.pid}\\)`));
   });
 });

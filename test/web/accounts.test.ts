@@ -9,7 +9,7 @@ import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-
 import { accountsBeside, PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
-import { look, PICTURES } from "./looks.js";
+import { checkWidths, PICTURES_FOLDER } from "./looks.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 describe("accounts in Studio", () => {
@@ -17,7 +17,7 @@ describe("accounts in Studio", () => {
   let browser: Browser;
   let provider: OpenIdProviderServer;
   let mail: MailServer;
-  let made: PeopleAccounts;
+  let accounts: PeopleAccounts;
   let context: BrowserContext;
   let page: Page;
   let studio: StudioPage;
@@ -42,7 +42,7 @@ describe("accounts in Studio", () => {
     ]);
     base = service.url.replace("127.0.0.1", "localhost");
     provider.redirectUris.push(`${base}/v1/auth/oidc/oidc/callback`);
-    made = accountsBeside(service);
+    accounts = accountsBeside(service);
   });
   after(async () => {
     await browser?.close();
@@ -56,13 +56,13 @@ describe("accounts in Studio", () => {
     studio = studioPage(page);
   });
   afterEach(async function () {
-    if (PICTURES && this.currentTest?.state === "failed") {
-      await page.screenshot({ path: `${PICTURES}/failed-${this.currentTest.title.slice(0, 20)}.png` });
+    if (PICTURES_FOLDER && this.currentTest?.state === "failed") {
+      await page.screenshot({ path: `${PICTURES_FOLDER}/failed-${this.currentTest.title.slice(0, 20)}.png` });
     }
     await context.close();
   });
 
-  async function authenticator(): Promise<void> {
+  async function addVirtualAuthenticator(): Promise<void> {
     const client = await page.createCDPSession();
     await client.send("WebAuthn.enable");
     await client.send("WebAuthn.addVirtualAuthenticator", {
@@ -77,26 +77,26 @@ describe("accounts in Studio", () => {
     });
   }
 
-  const fill = (name: string, text: string) => studio.replace(`input[name="${name}"]`, text);
-  const ready = () => page.waitForSelector('form[aria-busy="false"]');
-  let people = 0;
-  async function openSetup(): Promise<string> {
-    const { link } = await made.accounts.setupLink();
+  const fillField = (name: string, text: string) => studio.replace(`input[name="${name}"]`, text);
+  const waitForForm = () => page.waitForSelector('form[aria-busy="false"]');
+  let personCount = 0;
+  async function openSetupLink(): Promise<string> {
+    const { link } = await accounts.accounts.setupLink();
     await page.goto(link);
-    await ready();
-    people += 1;
-    const email = `browser${people}@example.com`;
-    await fill("firstName", "Grace");
-    await fill("lastName", "Hopper");
-    await fill("email", email);
+    await waitForForm();
+    personCount += 1;
+    const email = `browser${personCount}@example.com`;
+    await fillField("firstName", "Grace");
+    await fillField("lastName", "Hopper");
+    await fillField("email", email);
     return email;
   }
-  const signedIn = () => page.waitForSelector(".top-bar");
+  const waitForStudio = () => page.waitForSelector(".top-bar");
   async function signIn(email: string, passphrase = PASSPHRASE): Promise<void> {
     await page.goto(`${base}/studio`);
-    await ready();
-    await fill("email", email);
-    await fill("passphrase", passphrase);
+    await waitForForm();
+    await fillField("email", email);
+    await fillField("passphrase", passphrase);
     await studio.button("Sign in");
   }
 
@@ -104,54 +104,54 @@ describe("accounts in Studio", () => {
     const requested: string[] = [];
     // Puppeteer adds the fragment of the page's URL, which browsers do not send.
     page.on("request", (request) => requested.push(request.url().split("#")[0]!));
-    const email = await openSetup();
+    const email = await openSetupLink();
     expect(await page.evaluate("location.href")).to.equal(`${base}/studio/setup`);
     expect(await page.evaluate("history.length")).to.be.below(3);
-    await fill("passphrase", "too short");
+    await fillField("passphrase", "too short");
     expect(await page.$('button[type="submit"]:disabled')).to.not.equal(null);
-    await fill("passphrase", "passwordpassword");
+    await fillField("passphrase", "passwordpassword");
     await studio.button("Create the account");
     await page.waitForFunction('/common/.test(document.querySelector("#sign-in-fault").textContent)');
-    await look(page, "setup");
-    await fill("passphrase", PASSPHRASE);
+    await checkWidths(page, "setup");
+    await fillField("passphrase", PASSPHRASE);
     await studio.button("Create the account");
-    await signedIn();
+    await waitForStudio();
     expect(requested.filter((url) => url.includes("svc_setup"))).to.deep.equal([]);
     const session = await page.evaluate(`fetch("/v1/auth/session").then((answer) => answer.json())`);
     expect((session as { user: { email: string } }).user.email).to.equal(email);
     await studio.signOut();
-    await ready();
+    await waitForForm();
     await signIn(email, "not the passphrase");
     await page.waitForFunction('/is wrong/.test(document.querySelector("#sign-in-fault").textContent)');
-    await look(page, "sign-in");
+    await checkWidths(page, "sign-in");
     await signIn(email);
-    await signedIn();
+    await waitForStudio();
   });
 
   it("a link that was used shows a message about it", async () => {
-    const { link, token } = await made.accounts.setupLink();
-    await made.links.redeem(token, "setup");
+    const { link, token } = await accounts.accounts.setupLink();
+    await accounts.links.redeem(token, "setup");
     await page.goto(link);
-    await ready();
-    for (const name of ["firstName", "lastName"]) await fill(name, "X");
-    await fill("email", "used@example.com");
-    await fill("passphrase", PASSPHRASE);
+    await waitForForm();
+    for (const name of ["firstName", "lastName"]) await fillField(name, "X");
+    await fillField("email", "used@example.com");
+    await fillField("passphrase", PASSPHRASE);
     await studio.button("Create the account");
     await page.waitForFunction('/Ask for a new one/.test(document.querySelector("#sign-in-fault").textContent)');
   });
 
   it("an account created with a passkey signs in with it, adds a passphrase, and keeps one way in", async () => {
-    await authenticator();
-    const email = await openSetup();
+    await addVirtualAuthenticator();
+    const email = await openSetupLink();
     await studio.button("Use a passkey instead of a passphrase");
-    await signedIn();
+    await waitForStudio();
     await studio.signOut();
-    await ready();
+    await waitForForm();
     await studio.button("Sign in with a passkey");
-    await signedIn();
+    await waitForStudio();
     await studio.open("1/account");
     await page.waitForSelector('button[aria-label="Remove First passkey"]');
-    await look(page, "account");
+    await checkWidths(page, "account");
     expect(await page.$eval(".account a[href$='/oauth/programs']", (link) => link.textContent)).to.match(/^Programs/);
     await page.click('button[aria-label="Remove First passkey"]');
     await studio.button("Remove", "//dialog");
@@ -163,17 +163,17 @@ describe("accounts in Studio", () => {
     await studio.button("Remove", "//dialog");
     await page.waitForFunction("!document.querySelector('button[aria-label=\"Remove First passkey\"]')");
     await studio.signOut();
-    await ready();
+    await waitForForm();
     await signIn(email);
-    await signedIn();
+    await waitForStudio();
   });
 
   it("a passkey of another host, a challenge of another session and a used one do not sign in", async () => {
-    await authenticator();
-    await openSetup();
+    await addVirtualAuthenticator();
+    await openSetupLink();
     await studio.button("Use a passkey instead of a passphrase");
-    await signedIn();
-    const outcome = await page.evaluate(`(async () => {
+    await waitForStudio();
+    const signInOutcome = await page.evaluate(`(async () => {
       const post = async (path, body) => {
         const answer = await fetch("/v1/auth/passkeys" + path, {
           method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body ?? {}),
@@ -201,7 +201,7 @@ describe("accounts in Studio", () => {
         (await post("/sign-in", {})).http,
       ];
     })()`);
-    expect(outcome).to.deep.equal([200, 401, 401, 401, 401, 400]);
+    expect(signInOutcome).to.deep.equal([200, 401, 401, 401, 401, 400]);
   });
 
   it("an invitation creates an account, or adds its role to the account of the browser", async () => {
@@ -212,56 +212,56 @@ describe("accounts in Studio", () => {
       return answer.body.link as string;
     };
     await page.goto(await invite("invited@example.com", "reader"));
-    await ready();
-    await fill("firstName", "Mary");
-    await fill("lastName", "Allen");
-    await fill("passphrase", PASSPHRASE);
-    await look(page, "invitation");
+    await waitForForm();
+    await fillField("firstName", "Mary");
+    await fillField("lastName", "Allen");
+    await fillField("passphrase", PASSPHRASE);
+    await checkWidths(page, "invitation");
     await studio.button("Create the account");
-    await signedIn();
+    await waitForStudio();
     const roleOf = () =>
       page.evaluate(`fetch("/v1/auth/session").then((a) => a.json()).then((s) => s.organizations[0].role)`);
     expect(await roleOf()).to.equal("reader");
     await page.goto(await invite("invited@example.com", "editor"));
-    await ready();
+    await waitForForm();
     await studio.button("I have an account: accept with it");
-    await signedIn();
+    await waitForStudio();
     expect(await roleOf()).to.equal("editor");
   });
 
   it("a reset link from an administrator changes the passphrase", async () => {
     const { user, email } = await signedInPerson(service);
-    const { link } = await made.accounts.resetLink(user.id, null, async () => undefined);
+    const { link } = await accounts.accounts.resetLink(user.id, null, async () => undefined);
     await page.goto(link.replace(service.url, base));
-    await ready();
-    await fill("passphrase", "another long passphrase");
-    await look(page, "reset");
+    await waitForForm();
+    await fillField("passphrase", "another long passphrase");
+    await checkWidths(page, "reset");
     await studio.button("Change the passphrase");
     await studio.button("Go to the sign-in");
     await signIn(email, "another long passphrase");
-    await signedIn();
+    await waitForStudio();
   });
 
   it("a person requests a reset link on the sign-in page, gets it by mail and changes the passphrase", async () => {
     const { email } = await signedInPerson(service);
     const before = mail.taken.length;
     await page.goto(`${base}/studio`);
-    await ready();
+    await waitForForm();
     await studio.button("Forgot your passphrase?");
-    await fill("email", email);
+    await fillField("email", email);
     await studio.button("Send the link");
     await page.waitForFunction('/on its way/.test(document.querySelector("form [role=status]")?.textContent)');
-    await look(page, "forgot");
+    await checkWidths(page, "forgot");
     await mail.has(before + 1);
     const link = /http\S+/.exec(mail.taken.at(-1)!.text.replace(/=\r\n/g, "").replaceAll("=3D", "="))![0];
     expect(link).to.match(new RegExp(`^${base}/studio/reset#token=`));
     await page.goto(link);
-    await ready();
-    await fill("passphrase", "a passphrase that came by mail");
+    await waitForForm();
+    await fillField("passphrase", "a passphrase that came by mail");
     await studio.button("Change the passphrase");
     await studio.button("Go to the sign-in");
     await signIn(email, "a passphrase that came by mail");
-    await signedIn();
+    await waitForStudio();
   });
 
   it("signs in at an OpenID provider with a group's role, and explains a rejection", async () => {
@@ -273,9 +273,9 @@ describe("accounts in Studio", () => {
     });
     provider.current = "one";
     await page.goto(`${base}/studio#/1/runs`);
-    await ready();
+    await waitForForm();
     await studio.button("Sign in with OpenID");
-    await signedIn();
+    await waitForStudio();
     expect(await page.evaluate("location.href")).to.equal(`${base}/studio#/1/runs`);
     const session = (await page.evaluate(`fetch("/v1/auth/session").then((answer) => answer.json())`)) as {
       organizations: { role: string }[];
@@ -286,33 +286,33 @@ describe("accounts in Studio", () => {
     provider.accounts.set("two", { email, email_verified: true, name: "Two Person", groups: ["staff"] });
     provider.current = "two";
     await page.goto(`${base}/studio`);
-    await ready();
+    await waitForForm();
     await studio.button("Sign in with OpenID");
     await page.waitForFunction(
       '/An account with your e-mail address exists/.test(document.querySelector("#sign-in-fault")?.textContent)',
     );
     expect(await page.evaluate("location.search")).to.equal("");
-    await look(page, "refused");
+    await checkWidths(page, "refused");
   });
 
   it("an expired session opens a sign-in over the page; nothing is lost, and the request is sent again", async () => {
     const { user, email, token } = await signedInPerson(service);
     await context.setCookie({ name: "auth_token", value: token, domain: "localhost", path: "/", httpOnly: true });
     await page.goto(`${base}/studio#/1/app`);
-    await signedIn();
+    await waitForStudio();
     const name = 'input[aria-label="Name of the app"]';
     await studio.replace(name, "Renamed after a break");
-    await made.sessions.endAll(user.id);
+    await accounts.sessions.endAll(user.id);
     // Clicks by script: a background request may already have opened the dialog, which would receive a click of the mouse.
     await page.$eval(studio.withText("button[not(@disabled)]", "Rename"), (one) =>
       (one as unknown as { click(): void }).click(),
     );
     await page.waitForSelector("dialog[open] input[name=passphrase]");
-    await look(page, "expired");
+    await checkWidths(page, "expired");
     // The sign-in of another person must neither send the waiting request nor close the dialog.
     const other = await signedInPerson(service);
     await studio.replace("dialog input[name=email]", other.email);
-    await fill("passphrase", PASSPHRASE);
+    await fillField("passphrase", PASSPHRASE);
     await studio.button("Sign in", "//dialog");
     await page.waitForFunction(
       `document.querySelector("dialog[open]").textContent.includes(${JSON.stringify(`${other.email} is signed in now`)})`,
@@ -322,7 +322,7 @@ describe("accounts in Studio", () => {
     expect(await page.evaluate(`document.querySelector(${JSON.stringify(name)}).value`)).to.equal(
       "Renamed after a break",
     );
-    await fill("passphrase", PASSPHRASE);
+    await fillField("passphrase", PASSPHRASE);
     await studio.button("Sign in", "//dialog");
     await page.waitForFunction("!document.querySelector('dialog[open]')");
     await page.waitForFunction('document.querySelector(".app-button b").textContent === "Renamed after a break"');

@@ -3,8 +3,8 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { build, stop } from "esbuild";
 
-const WEB = fileURLToPath(new URL("../../../src/web", import.meta.url));
-const ENTRY = `import "./packages/svc-ai.ts"; export { linesOf } from "./runtime/lines.ts";`;
+const WEB_FOLDER = fileURLToPath(new URL("../../../src/web", import.meta.url));
+const BUNDLE_ENTRY = `import "./packages/svc-ai.ts"; export { linesOf } from "./runtime/lines.ts";`;
 
 interface Completions {
   AI: { completions(options: object): AsyncIterable<unknown> };
@@ -18,12 +18,12 @@ describe("a stream of Svc.AI that is left early", () => {
   });
 
   it("ends its request", async () => {
-    const stdin = { contents: ENTRY, resolveDir: WEB, loader: "ts" as const };
+    const stdin = { contents: BUNDLE_ENTRY, resolveDir: WEB_FOLDER, loader: "ts" as const };
     const { outputFiles } = await build({ stdin, bundle: true, format: "esm", write: false });
-    const lines = () => loaded.linesOf({ body });
+    const lines = () => bundledModule.linesOf({ body });
     const connection = { appId: () => 1, lines };
     page.Svc = { [Symbol.for("svc.connection")]: connection };
-    const loaded = await import(
+    const bundledModule = await import(
       `data:text/javascript;base64,${Buffer.from(outputFiles[0]!.contents).toString("base64")}`
     );
     let isCancelled = false;
@@ -33,11 +33,11 @@ describe("a stream of Svc.AI that is left early", () => {
         isCancelled = true;
       },
     });
-    const parts: unknown[] = [];
+    const streamedParts: unknown[] = [];
     for await (const part of (page.Svc as Completions).AI.completions({ stream: true })) {
-      parts.push(part);
+      streamedParts.push(part);
       break;
     }
-    expect([parts, isCancelled]).to.deep.equal([[{ type: "text", text: "a" }], true]);
+    expect([streamedParts, isCancelled]).to.deep.equal([[{ type: "text", text: "a" }], true]);
   });
 });

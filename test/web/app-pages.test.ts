@@ -9,7 +9,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
 
 /** Returns action code that writes a text into the example page, like the action of the guide. */
-const greet = (text: string) =>
+const greetingCode = (text: string) =>
   `async function execute({ payload, settings }) {
      document.querySelector("#greeting").textContent = ${JSON.stringify(text)} + " on page " + payload.data._pageId;
      return Object.keys(settings).length;
@@ -22,7 +22,7 @@ describe("the app's own pages", () => {
   let watch: PageWatch;
   /** Proxy between the pages and the service. Requests of the test go to the service directly. */
   let network: Network;
-  let names = 0;
+  let actionCount = 0;
 
   before(async () => {
     network = await startNetwork();
@@ -46,12 +46,12 @@ describe("the app's own pages", () => {
   });
 
   const actions = () => `/v3/apps/${service.appId}/actions`;
-  const live = () => `${network.url}/apps/${service.appId}`;
-  const viewer = () => `${live()}/viewer`;
+  const livePageUrl = () => `${network.url}/apps/${service.appId}`;
+  const viewerUrl = () => `${livePageUrl()}/viewer`;
 
-  async function create(code: string, more: object = {}): Promise<number> {
+  async function createAction(code: string, more: object = {}): Promise<number> {
     const body = {
-      name: `greet-${++names}`,
+      name: `greet-${++actionCount}`,
       code,
       active: true,
       environment: "client",
@@ -72,15 +72,15 @@ describe("the app's own pages", () => {
   }
 
   const entriesOf = async (id: number) => (await service.rest("POST", `${actions()}/logs`, { body: { id } })).body.logs;
-  const greeting = () => page.$eval("#greeting", (output) => output.textContent);
-  const view = (id: number) => page.evaluate(`void Svc.App.Analytics.pageView({ _pageId: ${id} })`);
+  const readGreeting = () => page.$eval("#greeting", (output) => output.textContent);
+  const sendPageView = (id: number) => page.evaluate(`void Svc.App.Analytics.pageView({ _pageId: ${id} })`);
 
   /** Sends page views until the greeting in the page has this text. */
-  async function viewUntil(text: string): Promise<void> {
+  async function viewUntilGreeting(text: string): Promise<void> {
     let id = 100;
     await until(async () => {
-      await view(++id);
-      return (await greeting())?.startsWith(`${text} on page`);
+      await sendPageView(++id);
+      return (await readGreeting())?.startsWith(`${text} on page`);
     });
   }
 
@@ -91,27 +91,27 @@ describe("the app's own pages", () => {
   }
 
   it("run actions by name in the viewer, and not in the live app", async () => {
-    const headings = () => page.$$eval("h2", (found) => found.map(({ textContent }) => textContent));
-    await page.goto(live());
+    const readHeadings = () => page.$$eval("h2", (found) => found.map(({ textContent }) => textContent));
+    await page.goto(livePageUrl());
     await page.waitForSelector("h2");
-    expect(await headings()).to.deep.equal(["Analytics events of this page"]);
+    expect(await readHeadings()).to.deep.equal(["Analytics events of this page"]);
     expect(await page.$$eval("input", (found) => found.length)).to.equal(0);
-    await page.goto(viewer());
+    await page.goto(viewerUrl());
     await signIn(service.tokens.editor);
     await page.waitForSelector("input[name=action]");
-    expect(await headings()).to.include("Run an action");
+    expect(await readHeadings()).to.include("Run an action");
   });
 
   it("start a client action on a page view, with the live version in the live app and the draft in the viewer", async () => {
-    const master = await create(greet("production"));
+    const master = await createAction(greetingCode("production"));
     const production = await publish(master);
-    await update(master, { code: greet("master") });
-    await page.goto(live());
-    await until(async () => (await greeting()) === "production on page 1");
+    await update(master, { code: greetingCode("master") });
+    await page.goto(livePageUrl());
+    await until(async () => (await readGreeting()) === "production on page 1");
     expect(watch.foreign).to.deep.equal([]);
-    await page.goto(viewer());
+    await page.goto(viewerUrl());
     await signIn(service.tokens.editor);
-    await until(async () => (await greeting()) === "master on page 1");
+    await until(async () => (await readGreeting()) === "master on page 1");
     for (const id of [production, master]) {
       const [entry] = await until(async () => {
         const logs = await entriesOf(id);
@@ -125,42 +125,42 @@ describe("the app's own pages", () => {
   });
 
   it("run what was published without a reload", async () => {
-    const master = await create(greet("old"));
+    const master = await createAction(greetingCode("old"));
     await publish(master);
-    await page.goto(live());
-    await viewUntil("old");
+    await page.goto(livePageUrl());
+    await viewUntilGreeting("old");
     await page.evaluate("globalThis.notReloaded = true");
-    await update(master, { code: greet("new") });
+    await update(master, { code: greetingCode("new") });
     await publish(master);
-    await viewUntil("new");
+    await viewUntilGreeting("new");
     expect(await page.evaluate("globalThis.notReloaded")).to.equal(true);
   });
 
   it("lose no change during a gap in the connection", async () => {
-    const master = await create(greet("before"));
+    const master = await createAction(greetingCode("before"));
     const production = await publish(master);
-    await page.goto(live());
-    await viewUntil("before");
+    await page.goto(livePageUrl());
+    await viewUntilGreeting("before");
     network.cut();
-    await update(master, { code: greet("after") });
+    await update(master, { code: greetingCode("after") });
     await publish(master);
-    const other = await create(greet("unpublished"));
+    const other = await createAction(greetingCode("unpublished"));
     await publish(other);
     await service.rest("POST", `${actions()}/${other}/unpublish`);
     network.restore();
-    await viewUntil("after");
-    const ran = await until(async () => {
+    await viewUntilGreeting("after");
+    const completedRun = await until(async () => {
       const logs = await entriesOf(production);
       return logs.length > 0 && logs;
     });
-    expect(ran.every((entry: { type: string }) => entry.type === "app.task.completed")).to.equal(true);
+    expect(completedRun.every((entry: { type: string }) => entry.type === "app.task.completed")).to.equal(true);
   });
 
   it("stop an action at the limit of the service and log it as timed out", async () => {
-    const id = await create("async function execute() { await new Promise(() => {}); }");
+    const id = await createAction("async function execute() { await new Promise(() => {}); }");
     await publish(id);
     const production = (await service.db.query("SELECT id FROM action WHERE master_id = $1", [id]))[0].id;
-    await page.goto(live());
+    await page.goto(livePageUrl());
     const [entry] = await until(async () => {
       const logs = await entriesOf(production);
       return logs.length > 0 && logs;
@@ -169,14 +169,14 @@ describe("the app's own pages", () => {
   });
 
   it("can call every operation of a visitor, and no others", async () => {
-    const id = await create("async function execute({ payload }) { return [payload.a, 2]; }", {
+    const id = await createAction("async function execute({ payload }) { return [payload.a, 2]; }", {
       name: "on-server",
       environment: "server",
       triggers: [{ trigger: "manual" }],
     });
-    await create(greet("x"), { name: "in-client" });
+    await createAction(greetingCode("x"), { name: "in-client" });
     await Promise.all([publish(id), service.rest("POST", `${actions()}/in-client/publish`)]);
-    await page.goto(live());
+    await page.goto(livePageUrl());
     const run = (call: string) =>
       page.evaluate(`Svc.App.V3.Actions.${call}.then((value) => ({ value }), (error) => ({ status: error.status }))`);
     expect(await run("runWithResult('on-server', { a: 1 })")).to.deep.equal({ value: [1, 2] });
@@ -196,7 +196,7 @@ describe("the app's own pages", () => {
   });
 
   it("hide the editor's cookie from the actions that run on them", async () => {
-    const id = await create(
+    const id = await createAction(
       `async function execute() {
          const answer = await fetch("/v1/apps", { credentials: "include" }).then((response) => response.status, () => "blocked");
          let cookie = "none";
@@ -204,7 +204,7 @@ describe("the app's own pages", () => {
          return { answer, cookie };
        }`,
     );
-    await page.goto(viewer());
+    await page.goto(viewerUrl());
     await signIn(service.tokens.admin);
     await page.waitForSelector("#greeting");
     const logs = await until(async () => {
@@ -215,7 +215,7 @@ describe("the app's own pages", () => {
   });
 
   it("start client actions also on the debug page, and log their runs", async () => {
-    const id = await create("async function execute({ payload }) { return [origin, payload.data.plan]; }");
+    const id = await createAction("async function execute({ payload }) { return [origin, payload.data.plan]; }");
     await page.goto(`${network.url}${actions()}/${id}/compile?html`);
     await signIn(service.tokens.editor);
     await page.evaluate(`void Svc.App.Analytics.pageView({ plan: "free" })`);
@@ -230,61 +230,61 @@ describe("the app's own pages", () => {
   describe("have their own sessions", () => {
     const open = (path: string, cookie = "") =>
       fetch(service.url + path, { headers: { accept: "text/html", ...(cookie && { cookie }) }, redirect: "manual" });
-    const visit = (cookie = "") => open(`/apps/${service.appId}`, cookie);
-    const tokenIn = async (response: Response) => /svc_[a-z]+_[\w-]{49}/.exec(await response.text())?.[0] ?? "";
+    const visitLivePage = (cookie = "") => open(`/apps/${service.appId}`, cookie);
+    const findToken = async (response: Response) => /svc_[a-z]+_[\w-]{49}/.exec(await response.text())?.[0] ?? "";
     const cookieOf = (token: string) => `auth_token=${token}`;
-    const envBy = async (token: string) =>
+    const readEnv = async (token: string) =>
       (await service.rest("GET", `/v1/apps/${service.appId}/env.js`, { as: token })).http;
-    const viewerFor = (token: string) => open(`/apps/${service.appId}/viewer`, cookieOf(token));
+    const openViewer = (token: string) => open(`/apps/${service.appId}/viewer`, cookieOf(token));
 
     it("for a visitor of a published app: live, of this app, in the document and in no cookie", async () => {
-      const response = await visit();
+      const response = await visitLivePage();
       expect([response.status, response.headers.get("set-cookie")]).to.deep.equal([200, null]);
       expect(response.headers.get("cache-control")).to.equal("no-store");
-      const token = await tokenIn(response);
+      const token = await findToken(response);
       expect(token).to.match(/^svc_live_/);
-      expect(await envBy(token)).to.equal(200);
+      expect(await readEnv(token)).to.equal(200);
     });
 
     it("without a trace by which Studio would regard the browser as the visitor's", async () => {
-      await page.goto(live());
+      await page.goto(livePageUrl());
       expect(await page.browserContext().cookies()).to.deep.equal([]);
       await page.goto(`${network.url}/studio`);
       await page.waitForSelector("input[name=email]");
     });
 
     it("the same for every signed-in person", async () => {
-      const response = await visit(cookieOf(service.tokens.editor));
+      const response = await visitLivePage(cookieOf(service.tokens.editor));
       expect(response.headers.get("set-cookie")).to.equal(null);
-      expect(await tokenIn(response)).to.match(/^svc_live_/);
+      expect(await findToken(response)).to.match(/^svc_live_/);
     });
 
     it("none for an app that is unpublished or does not exist; existing ones end when it is unpublished", async () => {
-      const token = await tokenIn(await visit());
+      const token = await findToken(await visitLivePage());
       await service.rest("POST", `/v1/apps/${service.appId}/unpublish`);
-      const response = await visit();
-      expect([response.status, await tokenIn(response)]).to.deep.equal([404, ""]);
+      const response = await visitLivePage();
+      expect([response.status, await findToken(response)]).to.deep.equal([404, ""]);
       expect((await open("/apps/999")).status).to.equal(404);
       expect((await open("/apps/none")).status).to.equal(404);
-      await until(async () => (await envBy(token)) === 401);
+      await until(async () => (await readEnv(token)) === 401);
       await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     });
 
     it("in the viewer only for editors of the app, until they lose the role", async () => {
       expect((await open(`/apps/${service.appId}/viewer`)).status).to.equal(401);
-      expect((await viewerFor(service.tokens.live)).status).to.equal(403);
+      expect((await openViewer(service.tokens.live)).status).to.equal(403);
       const body = { firstName: "A", lastName: "B", email: "a@b.example" };
       const made = await service.rest("POST", "/v1/admin/users", { as: "admin", body });
-      expect((await viewerFor(made.body.token)).status).to.equal(403);
+      expect((await openViewer(made.body.token)).status).to.equal(403);
       const { id: userId } = made.body.user;
       await service.rest("POST", `/v1/apps/${service.appId}/editors`, { body: { userId } });
-      const opened = await viewerFor(made.body.token);
+      const opened = await openViewer(made.body.token);
       expect(opened.headers.get("set-cookie")).to.equal(null);
-      const token = await tokenIn(opened);
+      const token = await findToken(opened);
       expect(token).to.match(/^svc_viewer_/);
-      expect(await envBy(token)).to.equal(200);
+      expect(await readEnv(token)).to.equal(200);
       await service.rest("DELETE", `/v1/apps/${service.appId}/editors`, { body: { userId } });
-      expect(await envBy(token)).to.equal(401);
+      expect(await readEnv(token)).to.equal(401);
     });
 
     it("in the viewer for the session of a person: it runs drafts, and ends with the session or the role", async () => {
@@ -292,42 +292,45 @@ describe("the app's own pages", () => {
       const ids = [owner.user.id, other.user.id];
       // Both users remain owners of the organization.
       await service.db.query("UPDATE person SET is_administrator = false WHERE id = ANY ($1::bigint[])", [ids]);
-      await create(greet("a draft"), { access: "editors" });
+      await createAction(greetingCode("a draft"), { access: "editors" });
       await page.setCookie({ name: "auth_token", value: owner.token, url: network.url });
-      await page.goto(viewer());
-      await viewUntil("a draft");
-      const token = await tokenIn(await viewerFor(owner.token));
+      await page.goto(viewerUrl());
+      await viewUntilGreeting("a draft");
+      const token = await findToken(await openViewer(owner.token));
       expect(token).to.match(/^svc_viewer_/);
-      expect(await envBy(token)).to.equal(200);
+      expect(await readEnv(token)).to.equal(200);
       const headers = { cookie: cookieOf(owner.token), origin: network.url };
       expect((await service.rest("POST", "/v1/auth/sign-out", { as: null, headers })).http).to.equal(200);
-      expect([await envBy(token), (await viewerFor(owner.token)).status]).to.deep.equal([401, 401]);
+      expect([await readEnv(token), (await openViewer(owner.token)).status]).to.deep.equal([401, 401]);
 
-      const others = await tokenIn(await viewerFor(other.token));
-      expect(await envBy(others)).to.equal(200);
+      const others = await findToken(await openViewer(other.token));
+      expect(await readEnv(others)).to.equal(200);
       const member = `/v1/organizations/${service.organizationId}/members/${other.user.id}`;
       for (const role of ["reader", "operator"]) {
         expect((await service.rest("PUT", member, { as: "admin", body: { role } })).http).to.equal(200);
-        expect([await envBy(others), (await viewerFor(other.token)).status], role).to.deep.equal([401, 403]);
+        expect([await readEnv(others), (await openViewer(other.token)).status], role).to.deep.equal([401, 403]);
       }
       await service.rest("DELETE", member, { as: "admin" });
     });
 
     it("for an editor's pages that end with the sign-in, and only then", async () => {
       const [one, other] = [service.tokens.editor, service.tokens.admin];
-      const [mine, others] = [await tokenIn(await viewerFor(one)), await tokenIn(await viewerFor(other))];
-      expect([await envBy(mine), await envBy(others)]).to.deep.equal([200, 200]);
+      const [mine, others] = [await findToken(await openViewer(one)), await findToken(await openViewer(other))];
+      expect([await readEnv(mine), await readEnv(others)]).to.deep.equal([200, 200]);
       const out = await service.rest("DELETE", "/v1/session", {
         as: null,
         headers: { cookie: cookieOf(one), origin: network.url },
       });
       expect(out.http).to.equal(200);
-      expect([await envBy(mine), await envBy(others), await envBy(one)]).to.deep.equal([401, 200, 200]);
+      expect([await readEnv(mine), await readEnv(others), await readEnv(one)]).to.deep.equal([401, 200, 200]);
     });
 
     it("on a debug page: only for the script of its own action in any state, and nothing else", async () => {
       const body = { environment: "server", active: false, triggers: [] };
-      const [own, other] = [await create(greet("own"), body), await create(greet("other"), body)];
+      const [own, other] = [
+        await createAction(greetingCode("own"), body),
+        await createAction(greetingCode("other"), body),
+      ];
       const response = await open(`${actions()}/${own}/compile?html`, cookieOf(service.tokens.editor));
       expect([response.status, response.headers.get("set-cookie")]).to.deep.equal([200, null]);
       const text = await response.text();
@@ -341,19 +344,19 @@ describe("the app's own pages", () => {
     });
 
     it("that are not listed among the tokens that editors made", async () => {
-      await visit();
+      await visitLivePage();
       const { body } = await service.rest("GET", `/v1/apps/${service.appId}/tokens`);
       expect(body.tokens.filter(({ name }: { name: string }) => name === "visitor")).to.deep.equal([]);
     });
 
     it("at a limited rate for one address", async () => {
-      let refused: Response | null = null;
-      for (let count = 0; count < 5_000 && !refused; count += 1) {
-        const response = await visit();
-        if (response.status !== 200) refused = response;
+      let rejectedResponse: Response | null = null;
+      for (let count = 0; count < 5_000 && !rejectedResponse; count += 1) {
+        const response = await visitLivePage();
+        if (response.status !== 200) rejectedResponse = response;
       }
-      expect(refused?.status).to.equal(429);
-      expect(Number(refused?.headers.get("retry-after"))).to.be.greaterThan(0);
+      expect(rejectedResponse?.status).to.equal(429);
+      expect(Number(rejectedResponse?.headers.get("retry-after"))).to.be.greaterThan(0);
     });
   });
 
@@ -374,8 +377,8 @@ describe("the app's own pages", () => {
       const into = await session("POST", { token: service.tokens.editor, keep: false }, network.url);
       expect(into.headers.get("set-cookie")).to.match(/^auth_token=svc_editor_[^;]*; Path=\/; HttpOnly; SameSite=Lax$/);
       const cookie = into.headers.get("set-cookie")!.split(";")[0]!;
-      const who = await service.rest("GET", "/v1/session", { as: null, headers: { cookie } });
-      expect(who.body).to.deep.equal({ status: "SIGNED_IN", kind: "editor" });
+      const currentSession = await service.rest("GET", "/v1/session", { as: null, headers: { cookie } });
+      expect(currentSession.body).to.deep.equal({ status: "SIGNED_IN", kind: "editor" });
       expect((await session("GET")).body).to.deep.equal({ status: "SIGNED_OUT" });
       expect((await session("POST", { token: service.tokens.editor, keep: 1 })).body.status).to.equal(
         "REQUEST_INVALID",

@@ -4,21 +4,21 @@ import { readConfig } from "../../src/config.js";
 import { findChromium, usualPaths } from "../../src/engine/chromium-path.js";
 
 /** Time limit for a page. Puppeteer's default is 30 s, which a page sometimes exceeds on a busy machine. */
-const WAIT_LIMIT_MS = 120_000;
+const PAGE_TIMEOUT_MS = 120_000;
 
 export async function launchChromium(): Promise<Browser> {
   const executablePath = findChromium(readConfig().chromePath, usualPaths(null));
   if (!executablePath) throw new Error("no Chromium found: set CHROME_PATH");
   // Chromium refuses to run its sandbox as root. These pages are trusted, so the tests turn the sandbox off.
-  const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+  const rootArguments = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
   const browser = await launch({
-    ...{ executablePath, pipe: true, protocolTimeout: 2 * WAIT_LIMIT_MS },
-    args: ["--disable-background-networking", "--no-first-run", ...asRoot],
+    ...{ executablePath, pipe: true, protocolTimeout: 2 * PAGE_TIMEOUT_MS },
+    args: ["--disable-background-networking", "--no-first-run", ...rootArguments],
   });
   browser.on("targetcreated", async (target) => {
     if (target.type() !== "page") return;
     const page = await target.page().catch(() => null);
-    page?.setDefaultTimeout(WAIT_LIMIT_MS);
+    page?.setDefaultTimeout(PAGE_TIMEOUT_MS);
   });
   return browser;
 }

@@ -1,11 +1,11 @@
 import { get } from "node:http";
 import { expect } from "chai";
-import { rejectionOf, useClientPage } from "./client-page.js";
+import { rejectionCode, useClientPage } from "./client-page.js";
 
 describe("the client library's credential", () => {
   const client = useClientPage();
   const actions = (call: string) => client.run(`Svc.App.V3.Actions.${call}`);
-  const rejection = (call: string) => client.run(rejectionOf(`Svc.App.V3.Actions.${call}`));
+  const rejection = (call: string) => client.run(rejectionCode(`Svc.App.V3.Actions.${call}`));
 
   it("is a token sent as Auth-token, without the cookie", async () => {
     await client.run(`document.cookie = "auth_token=cookie"; Svc.configure({token: "in-memory"})`);

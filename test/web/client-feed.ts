@@ -37,23 +37,23 @@ export function createFeed(httpServer: Server) {
   const actions = new Map<number, TestAction>();
   const changes: { reset: false; actions: object[]; removed: number[] }[] = [];
   const connectionParams: unknown[] = [];
-  let wake = Promise.withResolvers<void>();
+  let changeSignal = Promise.withResolvers<void>();
 
-  function tell(changed: TestAction[], removed: number[]) {
+  function publishChange(changed: TestAction[], removed: number[]) {
     changes.push({ reset: false, actions: changed.map(clientAction), removed });
-    wake.resolve();
-    wake = Promise.withResolvers();
+    changeSignal.resolve();
+    changeSignal = Promise.withResolvers();
   }
 
   const state = { refusing: false };
 
   async function* clientTriggers() {
     if (state.refusing) throw new GraphQLError("not yours", { extensions: { status: "FORBIDDEN" } });
-    let seen = changes.length;
+    let deliveredChanges = changes.length;
     yield { clientTriggers: { reset: true, actions: [...actions.values()].map(clientAction), removed: [] } };
     while (true) {
-      while (seen < changes.length) yield { clientTriggers: changes[seen++] };
-      await wake.promise;
+      while (deliveredChanges < changes.length) yield { clientTriggers: changes[deliveredChanges++] };
+      await changeSignal.promise;
     }
   }
 
@@ -70,11 +70,11 @@ export function createFeed(httpServer: Server) {
     connectionParams,
     set(action: TestAction) {
       actions.set(action.id, action);
-      tell([action], []);
+      publishChange([action], []);
     },
     remove(id: number) {
       actions.delete(id);
-      tell([], [id]);
+      publishChange([], [id]);
     },
     /** Stops reading from all sockets but leaves them open, like a network that fails without an error. */
     silence() {

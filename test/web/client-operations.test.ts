@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { rejectionOf, useClientPage } from "./client-page.js";
+import { rejectionCode, useClientPage } from "./client-page.js";
 
-interface Case {
+interface OperationCase {
   call: string;
   sends: [method: string, path: string, body: unknown];
   answer: object;
@@ -11,7 +11,7 @@ interface Case {
 const action = { id: 5, name: "hello" };
 
 /** Calls of the client library, each with the expected request and the returned value. */
-const CASES: Case[] = [
+const OPERATION_CASES: OperationCase[] = [
   {
     call: "get()",
     sends: ["GET", "/v3/apps/1/actions", null],
@@ -78,9 +78,9 @@ const CASES: Case[] = [
 describe("Svc.App.V3.Actions in a browser", () => {
   const client = useClientPage();
   const actions = (call: string) => client.run(`Svc.App.V3.Actions.${call}`);
-  const rejection = (call: string) => client.run(rejectionOf(`Svc.App.V3.Actions.${call}`));
+  const rejection = (call: string) => client.run(rejectionCode(`Svc.App.V3.Actions.${call}`));
 
-  for (const { call: code, sends, answer, gives } of CASES) {
+  for (const { call: code, sends, answer, gives } of OPERATION_CASES) {
     it(`${code} sends ${sends[0]} ${sends[1]} and resolves as specified`, async () => {
       client.service.answers.set(`${sends[0]} ${sends[1]}`, { body: answer });
       expect(await actions(code)).to.deep.equal(gives);
@@ -88,7 +88,7 @@ describe("Svc.App.V3.Actions in a browser", () => {
     });
   }
 
-  for (const { call: code, sends } of CASES) {
+  for (const { call: code, sends } of OPERATION_CASES) {
     it(`${code} rejects with an Error that spreads and prints as {status, error}, and nothing else of the body`, async () => {
       const received = { status: "ACTION_INACTIVE", error: "the action is inactive" };
       const body = { ...received, runId: 7, retryAfter: 3, stack: "at secret", message: "other", name: "Other" };
@@ -114,8 +114,8 @@ describe("Svc.App.V3.Actions in a browser", () => {
   it("lets a caller read which run failed and how long to wait, outside the body", async () => {
     const body = { status: "OVERLOADED", error: "later", runId: 7, retryAfter: 3 };
     client.service.answers.set("GET /v3/apps/1/actions", { status: 503, body });
-    const read = "Svc.App.V3.Actions.get().catch(({ runId, retryAfter }) => [runId, retryAfter])";
-    expect(await client.run(read)).to.deep.equal([7, 3]);
+    const readErrorDetails = "Svc.App.V3.Actions.get().catch(({ runId, retryAfter }) => [runId, retryAfter])";
+    expect(await client.run(readErrorDetails)).to.deep.equal([7, 3]);
   });
 
   for (const call of ["run('a', { one: 1n })", "runWithResult('a', (() => { const o = {}; o.o = o; return o })())"]) {

@@ -18,16 +18,16 @@ export interface ClientPage {
 /** Registers the hooks of a suite. The returned object has its values only inside tests. */
 export function useClientPage(): ClientPage {
   let browser: Browser;
-  const fixture = {
-    run: (code: string) => fixture.page.evaluate(code),
+  const clientPage = {
+    run: (code: string) => clientPage.page.evaluate(code),
     async open(...scripts: string[]) {
       const query = scripts.length > 0 ? `?with=${scripts.join(",")}` : "";
-      await fixture.page.goto(`${fixture.service.origin}/page${query}`);
+      await clientPage.page.goto(`${clientPage.service.origin}/page${query}`);
     },
   } as ClientPage;
 
   before(async () => {
-    [fixture.service, fixture.elsewhere, browser] = await Promise.all([
+    [clientPage.service, clientPage.elsewhere, browser] = await Promise.all([
       startClientService(),
       startClientService(),
       launchChromium(),
@@ -35,26 +35,26 @@ export function useClientPage(): ClientPage {
   });
 
   beforeEach(async () => {
-    fixture.service.reset();
-    fixture.elsewhere.reset();
+    clientPage.service.reset();
+    clientPage.elsewhere.reset();
     const context = await browser.createBrowserContext();
-    fixture.page = await context.newPage();
-    fixture.watch = watchPage(fixture.page, fixture.service.origin);
-    await fixture.open();
+    clientPage.page = await context.newPage();
+    clientPage.watch = watchPage(clientPage.page, clientPage.service.origin);
+    await clientPage.open();
   });
 
-  afterEach(() => fixture.page.browserContext().close());
+  afterEach(() => clientPage.page.browserContext().close());
 
   after(async () => {
     await browser?.close();
-    await Promise.all([fixture.service?.close(), fixture.elsewhere?.close()]);
+    await Promise.all([clientPage.service?.close(), clientPage.elsewhere?.close()]);
   });
 
-  return fixture;
+  return clientPage;
 }
 
 /** Returns code that evaluates to the reason of a rejected promise, as plain JSON. */
-export const rejectionOf = (promise: string) =>
+export const rejectionCode = (promise: string) =>
   `(${promise}).then(() => "resolved", (error) =>
     ({ isError: error instanceof Error, name: error.name, message: error.message, own: { ...error },
        json: JSON.stringify(error) }))`;

@@ -7,14 +7,14 @@ import { compileScript } from "../../src/rules/compile-script.js";
 import type { RuntimeEnv } from "../../src/rules/env-script.js";
 import { createFeed } from "./client-feed.js";
 
-export interface Received {
+export interface ReceivedRequest {
   method: string;
   path: string;
   body: unknown;
   headers: FastifyRequest["headers"];
 }
 
-export interface Answer {
+export interface ScriptedAnswer {
   status?: number;
   body?: unknown;
   headers?: Record<string, string>;
@@ -26,15 +26,15 @@ export interface Answer {
 const pagePolicy = (scripts: string) => `default-src 'none'; img-src data:; connect-src *; script-src ${scripts}`;
 
 /** Answers all other routes: records each request and returns the scripted response, by default 200 with {}. */
-function createRecorder(app: FastifyInstance) {
-  const received: Received[] = [];
-  const answers = new Map<string, Answer>();
-  let arrival = Promise.withResolvers<void>();
+function createRequestRecorder(app: FastifyInstance) {
+  const received: ReceivedRequest[] = [];
+  const answers = new Map<string, ScriptedAnswer>();
+  let nextArrival = Promise.withResolvers<void>();
   app.all("/*", (request, reply) => {
     const path = request.url;
     received.push({ method: request.method, path, body: request.body ?? null, headers: request.headers });
-    arrival.resolve();
-    arrival = Promise.withResolvers();
+    nextArrival.resolve();
+    nextArrival = Promise.withResolvers();
     const { status = 200, body = {}, headers = {}, cut } = answers.get(`${request.method} ${path}`) ?? {};
     if (cut !== undefined) {
       reply.hijack();
@@ -46,14 +46,14 @@ function createRecorder(app: FastifyInstance) {
   });
 
   /** Waits until `count` requests have arrived at a path, and returns them all. */
-  async function requests(path: string, count = 1): Promise<Received[]> {
+  async function waitForRequests(path: string, count = 1): Promise<ReceivedRequest[]> {
     for (;;) {
       const found = received.filter((one) => one.path === path);
       if (found.length >= count) return found;
-      await arrival.promise;
+      await nextArrival.promise;
     }
   }
-  return { received, answers, requests };
+  return { received, answers, requests: waitForRequests };
 }
 
 interface PageRoute {
@@ -79,16 +79,16 @@ export async function startClientService() {
 
   app.get<PageRoute>("/page", ({ query }, reply) => {
     const nonce = query.nonce ? ` nonce="${query.nonce}"` : "";
-    const element = (src: string) =>
+    const scriptElement = (src: string) =>
       `<script${nonce}${src.endsWith(".mjs") ? ' type="module"' : ""} src="${src}"></script>`;
-    const scripts = ["/env.js", ...(query.with ?? "/client/svc.js").split(",")].map(element).join("");
+    const scripts = ["/env.js", ...(query.with ?? "/client/svc.js").split(",")].map(scriptElement).join("");
     const html = `<!doctype html><title>Shop</title><link rel="icon" href="data:,">${scripts}`;
     reply.header("content-security-policy", pagePolicy(query.policy ?? "'self'"));
     return reply.type("text/html").send(html);
   });
-  const script = (path: string, source: () => string) =>
+  const serveScript = (path: string, source: () => string) =>
     app.get(path, (_request, reply) => reply.type("text/javascript").send(source()));
-  script("/env.js", () => `window.ENV = ${JSON.stringify(page.env)};`);
+  serveScript("/env.js", () => `window.ENV = ${JSON.stringify(page.env)};`);
   // The same headers as from the service, so that pages with an opaque origin can load stored scripts.
   app.get("/dependency.js", (_request, reply) =>
     reply
@@ -109,7 +109,7 @@ export async function startClientService() {
     const source = action ? compileScript(action) : "";
     return reply.type("text/javascript").send(page.tampered ? `${source};` : source);
   });
-  const recorder = createRecorder(app);
+  const recorder = createRequestRecorder(app);
   await app.listen({ port: 0, host: "127.0.0.1" });
 
   return {

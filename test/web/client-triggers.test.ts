@@ -7,16 +7,16 @@ import { useClientPage } from "./client-page.js";
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** Path to which pages report the runs of action 5. */
-const REPORTS = "/v3/apps/1/actions/5/clientRuns";
+const REPORTS_PATH = "/v3/apps/1/actions/5/clientRuns";
 
-interface Report {
+interface RunReport {
   payload: { createdAt: number; type: string; data: Record<string, unknown> };
   result?: unknown;
   error?: { name: string; message: string; stack: string };
   duration: number;
 }
 
-const onPageView = (code: string, more: Partial<TestAction> = {}): TestAction => ({
+const pageViewAction = (code: string, more: Partial<TestAction> = {}): TestAction => ({
   id: 5,
   name: "greet",
   code,
@@ -24,9 +24,9 @@ const onPageView = (code: string, more: Partial<TestAction> = {}): TestAction =>
   ...more,
 });
 
-const returning = (value: string) => onPageView(`const execute = async (context) => (${value});`);
+const returningAction = (value: string) => pageViewAction(`const execute = async (context) => (${value});`);
 
-function useTriggers() {
+function useTriggerPage() {
   const client = useClientPage();
   return {
     client,
@@ -37,20 +37,20 @@ function useTriggers() {
       await client.open();
     },
     view: (data = {}) => client.run(`Svc.App.Analytics.pageView(${JSON.stringify(data)})`),
-    async report(count = 1): Promise<Report> {
-      return (await client.service.requests(REPORTS, count))[count - 1]?.body as Report;
+    async report(count = 1): Promise<RunReport> {
+      return (await client.service.requests(REPORTS_PATH, count))[count - 1]?.body as RunReport;
     },
   };
 }
 
 describe("a client action", () => {
-  const { client, openWith, view, report } = useTriggers();
+  const { client, openWith, view, report } = useTriggerPage();
 
   it("starts on a page view, also before the socket is open, with the event as its payload and no settings", async () => {
     await openWith(
-      returning("{ keys: Object.keys(context), settings: context.settings, page: context.payload.data._pageId }"),
+      returningAction("{ keys: Object.keys(context), settings: context.settings, page: context.payload.data._pageId }"),
     );
-    const event = (await view({ _pageId: 12 })) as Report["payload"];
+    const event = (await view({ _pageId: 12 })) as RunReport["payload"];
     const { payload, result, duration } = await report();
     expect(payload).to.deep.equal(event);
     expect(result).to.deep.equal({ keys: ["payload", "settings"], settings: {}, page: 12 });
@@ -58,21 +58,21 @@ describe("a client action", () => {
   });
 
   it("runs under a policy that allows neither eval nor inline scripts", async () => {
-    await openWith(returning("1"));
+    await openWith(returningAction("1"));
     await view();
     await report();
     expect(client.watch).to.deep.equal({ foreign: [], errors: [] });
   });
 
   it("runs in a page whose policy asks each script for a nonce", async () => {
-    await openWith(returning("'with nonce'"));
+    await openWith(returningAction("'with nonce'"));
     await client.page.goto(`${client.service.origin}/page?nonce=abc&policy='nonce-abc'`);
     await view();
     expect((await report()).result).to.equal("with nonce");
   });
 
   it("gets its code with the token in memory, in a page that allows blob: scripts", async () => {
-    await openWith(returning("'by token'"));
+    await openWith(returningAction("'by token'"));
     await client.page.goto(`${client.service.origin}/page?policy='self' blob:`);
     await client.run(`Svc.configure({ token: "in-memory" })`);
     await view();
@@ -82,17 +82,17 @@ describe("a client action", () => {
 
   it("starts only on the events that its filter matches", async () => {
     const where = { type: "analytics.pageView", data: { shop: { id: 3 } } };
-    await openWith(onPageView("async function execute({ payload }) { return payload.data.n; }", { where }));
+    await openWith(pageViewAction("async function execute({ payload }) { return payload.data.n; }", { where }));
     await view({ n: 1, shop: { id: 2 } });
     await view({ n: 2, shop: { id: 3, name: "x" } });
     expect((await report()).result).to.equal(2);
-    expect(client.service.received.filter(({ path }) => path === REPORTS)).to.have.length(1);
+    expect(client.service.received.filter(({ path }) => path === REPORTS_PATH)).to.have.length(1);
   });
 
   it("loads a dependency once, for any number of actions and runs", async () => {
     const url = `${client.service.origin}/dependency.js`;
     const assets = [{ name: url, url, path: "/dependency.js" }];
-    const first = { ...returning("window.dependencyValue"), assets };
+    const first = { ...returningAction("window.dependencyValue"), assets };
     await openWith(first, { ...first, id: 6 });
     await view();
     await view();
@@ -112,11 +112,11 @@ describe("a client action", () => {
 });
 
 describe("a client action that changes while a page is open", () => {
-  const { client, openWith, view, report } = useTriggers();
+  const { client, openWith, view, report } = useTriggerPage();
 
   /** Sends page views until a run of action 5 returns the value. */
-  async function viewUntil(value: string): Promise<void> {
-    let count = client.service.received.filter(({ path }) => path === REPORTS).length;
+  async function viewUntilResult(value: string): Promise<void> {
+    let count = client.service.received.filter(({ path }) => path === REPORTS_PATH).length;
     let result: unknown;
     while (result !== value) {
       await view();
@@ -125,19 +125,19 @@ describe("a client action that changes while a page is open", () => {
   }
 
   it("runs with its new code, without a reload", async () => {
-    await openWith(returning("'old'"));
-    await viewUntil("old");
-    client.service.feed.set(returning("'new'"));
-    await viewUntil("new");
-    expect(client.service.received.filter(({ path }) => path === REPORTS)).to.have.length.greaterThan(1);
+    await openWith(returningAction("'old'"));
+    await viewUntilResult("old");
+    client.service.feed.set(returningAction("'new'"));
+    await viewUntilResult("new");
+    expect(client.service.received.filter(({ path }) => path === REPORTS_PATH)).to.have.length.greaterThan(1);
   });
 
   it("is updated after the connection was cut", async () => {
-    await openWith(returning("'before'"));
-    await viewUntil("before");
+    await openWith(returningAction("'before'"));
+    await viewUntilResult("before");
     client.service.feed.cut();
-    client.service.feed.actions.set(5, returning("'after'"));
-    await viewUntil("after");
+    client.service.feed.actions.set(5, returningAction("'after'"));
+    await viewUntilResult("after");
     expect(client.service.feed.connectionParams).to.have.length.greaterThan(1);
   });
 
@@ -147,46 +147,46 @@ describe("a client action that changes while a page is open", () => {
       `const wait = setTimeout; window.setTimeout = (then, ms) => wait(then, ms / 100);
        const each = setInterval; window.setInterval = (then, ms) => each(then, ms / 100);`,
     );
-    await openWith(returning("'before'"));
-    await viewUntil("before");
+    await openWith(returningAction("'before'"));
+    await viewUntilResult("before");
     client.service.feed.silence();
-    client.service.feed.actions.set(5, returning("'after'"));
-    await viewUntil("after");
+    client.service.feed.actions.set(5, returningAction("'after'"));
+    await viewUntilResult("after");
     expect(client.service.feed.connectionParams).to.have.length.greaterThan(1);
   });
 
   it("is not requested again by a caller that was rejected, until it has another credential", async () => {
-    const refusal = new Promise((resolve) => client.page.on("console", resolve));
+    const consoleWarning = new Promise((resolve) => client.page.on("console", resolve));
     client.service.feed.state.refusing = true;
-    await openWith(returning("'mine'"));
-    await refusal;
+    await openWith(returningAction("'mine'"));
+    await consoleWarning;
     await view();
     await client.service.requests("/v1/apps/1/analytics");
     expect(client.service.feed.connectionParams).to.have.length(1);
     client.service.feed.state.refusing = false;
     await client.run(`document.cookie = "auth_token=better"; Svc.configure({ token: null })`);
-    await viewUntil("mine");
+    await viewUntilResult("mine");
   });
 
   it("does not start after it was removed", async () => {
-    await openWith({ ...returning("1"), id: 4 }, returning("'first'"));
-    await viewUntil("first");
+    await openWith({ ...returningAction("1"), id: 4 }, returningAction("'first'"));
+    await viewUntilResult("first");
     client.service.feed.remove(4);
-    client.service.feed.set(returning("'second'"));
-    await viewUntil("second");
-    const soFar = client.service.received.filter(({ path }) => path === REPORTS).length;
+    client.service.feed.set(returningAction("'second'"));
+    await viewUntilResult("second");
+    const earlierReports = client.service.received.filter(({ path }) => path === REPORTS_PATH).length;
     await view({ last: true });
-    await report(soFar + 1);
+    await report(earlierReports + 1);
     const started = client.service.received.filter(({ body }) => JSON.stringify(body).includes('"last":true'));
     expect(started.map(({ path }) => path)).not.to.include("/v3/apps/1/actions/4/clientRuns");
   });
 });
 
 describe("a client action that fails", () => {
-  const { client, openWith, view, report } = useTriggers();
+  const { client, openWith, view, report } = useTriggerPage();
 
   it("is reported with name, message and a stack that points into its own code", async () => {
-    await openWith(onPageView("async function execute() {\n  throw new TypeError('no such thing');\n}"));
+    await openWith(pageViewAction("async function execute() {\n  throw new TypeError('no such thing');\n}"));
     await view();
     const { error, result } = await report();
     expect(error).to.include({ name: "TypeError", message: "no such thing" });
@@ -196,7 +196,7 @@ describe("a client action that fails", () => {
 
   it("is reported as timed out when it exceeds its limit", async () => {
     client.service.page.env = { appId: 1, clientTimeoutMs: 50 };
-    await openWith(returning("await new Promise(() => {})"));
+    await openWith(returningAction("await new Promise(() => {})"));
     await view();
     expect((await report()).error).to.include({
       name: "TimeoutError",
@@ -204,55 +204,57 @@ describe("a client action that fails", () => {
     });
   });
 
-  const STARTED = `${REPORTS}/started`;
+  const STARTED_PATH = `${REPORTS_PATH}/started`;
 
   it("is announced before its code runs, so that an endless loop has a record too", async () => {
-    await openWith(onPageView("async function execute() { for (;;); }"));
+    await openWith(pageViewAction("async function execute() { for (;;); }"));
     void client.run("void setTimeout(() => Svc.App.Analytics.pageView({ n: 1 }))").catch(() => undefined);
-    const [announced] = await client.service.requests(STARTED);
-    expect((announced!.body as Report).payload.data).to.include({ n: 1 });
+    const [announced] = await client.service.requests(STARTED_PATH);
+    expect((announced!.body as RunReport).payload.data).to.include({ n: 1 });
     expect(announced!.headers["idempotency-key"]).to.match(UUID);
   });
 
   it("is reported as failed when its page is left, with the key of its announcement", async () => {
-    await openWith(returning("await new Promise(() => {})"));
+    await openWith(returningAction("await new Promise(() => {})"));
     await view();
-    const [announced] = await client.service.requests(STARTED);
+    const [announced] = await client.service.requests(STARTED_PATH);
     await client.page.goto("about:blank");
-    const [ended] = await client.service.requests(REPORTS);
-    expect((ended!.body as Report).error?.name).to.equal("PageClosedError");
+    const [ended] = await client.service.requests(REPORTS_PATH);
+    expect((ended!.body as RunReport).error?.name).to.equal("PageClosedError");
     expect(ended!.headers["idempotency-key"]).to.equal(announced!.headers["idempotency-key"]);
   });
 
   it("is reported as failed when its page is closed", async () => {
-    await openWith(returning("await new Promise(() => {})"));
+    await openWith(returningAction("await new Promise(() => {})"));
     await view();
-    await client.service.requests(STARTED);
+    await client.service.requests(STARTED_PATH);
     await client.page.close({ runBeforeUnload: true });
-    expect(((await client.service.requests(REPORTS))[0]!.body as Report).error?.name).to.equal("PageClosedError");
+    expect(((await client.service.requests(REPORTS_PATH))[0]!.body as RunReport).error?.name).to.equal(
+      "PageClosedError",
+    );
   });
 
   it("is reported with no more of its error than the log stores, and fails with a result of more than 6 MB", async () => {
-    await openWith(onPageView("async function execute() { throw new Error('m'.repeat(2_000_000)); }"));
+    await openWith(pageViewAction("async function execute() { throw new Error('m'.repeat(2_000_000)); }"));
     await view();
     expect((await report()).error?.message).to.have.length(10_000);
-    client.service.feed.set(returning("'x'.repeat(6 * 1024 * 1024)"));
+    client.service.feed.set(returningAction("'x'.repeat(6 * 1024 * 1024)"));
     await until(async () => {
       await view();
-      const sent = client.service.received.filter(({ path }) => path === REPORTS);
-      return (sent.at(-1)!.body as Report).error?.message === "the result is larger than 6 MB";
+      const sent = client.service.received.filter(({ path }) => path === REPORTS_PATH);
+      return (sent.at(-1)!.body as RunReport).error?.message === "the result is larger than 6 MB";
     });
   });
 
   it("is reported if its result is no JSON", async () => {
-    await openWith(returning("10n"));
+    await openWith(returningAction("10n"));
     await view();
     expect((await report()).error?.message).to.contain("BigInt");
   });
 
   it("is reported if its dependency cannot be loaded, with the address", async () => {
     const url = `${client.elsewhere.origin}/nothing.js`;
-    await openWith({ ...returning("1"), assets: [{ name: url, url, path: "/nothing.js" }] });
+    await openWith({ ...returningAction("1"), assets: [{ name: url, url, path: "/nothing.js" }] });
     await view();
     expect((await report()).error?.message).to.contain(url);
   });
@@ -261,7 +263,7 @@ describe("a client action that fails", () => {
     const kept = createHash("sha256").update("window.dependencyValue = 1;").digest("base64");
     const url = `${client.service.origin}/dependency.js`;
     const assets = [{ name: url, url, path: "/dependency.js", integrity: `sha256-${kept}` }];
-    const action = { ...returning("window.dependencyValue"), assets };
+    const action = { ...returningAction("window.dependencyValue"), assets };
     await openWith(action);
     await view();
     expect((await report()).result).to.equal(1);
@@ -274,18 +276,18 @@ describe("a client action that fails", () => {
 
   it("does not run if its script is not the announced one", async () => {
     client.service.page.tampered = true;
-    await openWith(returning("1"));
+    await openWith(returningAction("1"));
     await view();
     expect((await report()).error?.message).to.contain("could not be loaded");
   });
 });
 
 describe("Svc.App.Analytics", () => {
-  const { client, view } = useTriggers();
+  const { client, view } = useTriggerPage();
   const PATH = "/v1/apps/1/analytics";
 
   it("creates events of the specified form", async () => {
-    const event = (await view({ _pageId: 3 })) as Report["payload"];
+    const event = (await view({ _pageId: 3 })) as RunReport["payload"];
     expect(event.type).to.equal("analytics.pageView");
     expect(event.createdAt).to.be.within(Date.now() - 60_000, Date.now() + 60_000);
     expect(event.data).to.include({ _pageTitle: "Shop", _platform: "web", _os: "Linux", _pageId: 3 });
@@ -297,9 +299,9 @@ describe("Svc.App.Analytics", () => {
   });
 
   it("keeps the IDs of the device and the session from page to page", async () => {
-    const before = (await view()) as Report["payload"];
+    const before = (await view()) as RunReport["payload"];
     await client.open();
-    const after = (await view()) as Report["payload"];
+    const after = (await view()) as RunReport["payload"];
     for (const id of ["_analyticsSessionId", "_deviceTrackingId"]) expect(after.data[id]).to.equal(before.data[id]);
   });
 

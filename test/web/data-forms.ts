@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Page } from "puppeteer";
 import type { StudioPage } from "./studio-page.js";
 
-interface OpenStudio {
+interface StudioSession {
   page: Page;
   studio: StudioPage;
 }
@@ -12,7 +12,7 @@ interface OpenStudio {
 // biome-ignore lint/suspicious/noExplicitAny: JSON of the service
 type ReadDefinition = () => Promise<any>;
 
-export async function editRules({ page, studio }: OpenStudio, definition: ReadDefinition): Promise<void> {
+export async function editRules({ page, studio }: StudioSession, definition: ReadDefinition): Promise<void> {
   const rules = '[data-field="accessRules"]';
   await page.waitForSelector(`${rules} .item-card`);
   expect(await studio.textOf(`${rules} .item-summary`)).to.equal("Everyone can read");
@@ -24,24 +24,24 @@ export async function editRules({ page, studio }: OpenStudio, definition: ReadDe
   await studio.replace(`${rules} [aria-label="Rule 2"] input[aria-label="Value 1"]`, "{{user.Row}}");
   await page.waitForSelector(fault, { hidden: true });
   // A value that does not have the chosen type is not saved.
-  const inRule = (name: string) => `${rules} [aria-label="Rule 2"] [aria-label="${name}"]`;
+  const ruleField = (name: string) => `${rules} [aria-label="Rule 2"] [aria-label="${name}"]`;
   await studio.button("Add a condition", '//*[@aria-label="Rule 2"]');
-  await studio.replace(inRule("Column 2"), "Seat");
-  await page.select(inRule("Type of value 2"), "number");
-  await studio.replace(inRule("Value 2"), "three");
-  const noNumber = 'Value 2 must be a number (got "three"). Your change is not saved until you correct it.';
-  await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${noNumber}'])`);
+  await studio.replace(ruleField("Column 2"), "Seat");
+  await page.select(ruleField("Type of value 2"), "number");
+  await studio.replace(ruleField("Value 2"), "three");
+  const notANumberText = 'Value 2 must be a number (got "three"). Your change is not saved until you correct it.';
+  await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${notANumberText}'])`);
   // The draft does not contain the new condition yet, because its value is not valid.
   await page.waitForSelector(`${rules} > .row > button.primary:disabled`);
-  await studio.replace(inRule("Value 2"), "3");
+  await studio.replace(ruleField("Value 2"), "3");
   await studio.button("Add a condition", '//*[@aria-label="Rule 2"]');
-  await page.select(inRule("Type of value 3"), "boolean");
-  await page.select(inRule("Comparison 3"), "notequals");
+  await page.select(ruleField("Type of value 3"), "boolean");
+  await page.select(ruleField("Comparison 3"), "notequals");
   await studio.button("Add a condition", '//*[@aria-label="Rule 2"]');
-  await page.select(inRule("Comparison 4"), "contains");
-  await studio.replace(inRule("Value 4"), "4");
-  expect(await page.$(inRule("Type of value 4"))).to.equal(null);
-  expect(await page.$(inRule("Remove condition 4"))).not.to.equal(null);
+  await page.select(ruleField("Comparison 4"), "contains");
+  await studio.replace(ruleField("Value 4"), "4");
+  expect(await page.$(ruleField("Type of value 4"))).to.equal(null);
+  expect(await page.$(ruleField("Remove condition 4"))).not.to.equal(null);
   await studio.button("Save access rules");
   await page.waitForSelector(`${rules} > .row > button.primary:disabled`);
   const type = ["select", "insert", "update", "delete"];
@@ -51,25 +51,25 @@ export async function editRules({ page, studio }: OpenStudio, definition: ReadDe
     { Row: { notequals: true } },
     { Row: { contains: "4" } },
   ];
-  const own = { type, allow: "loggedIn", require };
-  expect((await definition()).accessRules).to.deep.equal([{ type: ["select"], allow: "all" }, own]);
+  const ownRule = { type, allow: "loggedIn", require };
+  expect((await definition()).accessRules).to.deep.equal([{ type: ["select"], allow: "all" }, ownRule]);
   await studio.showJson("accessRules");
   const text = await page.$eval("#accessRules", (field) => (field as unknown as { value: string }).value);
-  expect(JSON.parse(text)).to.deep.equal([{ type: ["select"], allow: "all" }, own]);
+  expect(JSON.parse(text)).to.deep.equal([{ type: ["select"], allow: "all" }, ownRule]);
 }
 
-export async function editHooksAndIndexes({ page, studio }: OpenStudio, definition: ReadDefinition): Promise<void> {
+export async function editHooksAndIndexes({ page, studio }: StudioSession, definition: ReadDefinition): Promise<void> {
   await page.select('select[aria-label="Add a hook"]', "operations");
   // A second row for the same column must not replace the first row.
-  const inHooks = (path: string) => `::-p-xpath(//*[@data-field="hooks"]//${path})`;
+  const hooksField = (path: string) => `::-p-xpath(//*[@data-field="hooks"]//${path})`;
   await studio.button("Add a column");
-  await studio.replace(inHooks("input[@aria-label='Column 2']"), "Row");
-  const twice = 'Two rows are for "Row". Your change is not saved until they differ.';
-  await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${twice}'])`);
+  await studio.replace(hooksField("input[@aria-label='Column 2']"), "Row");
+  const duplicateText = 'Two rows are for "Row". Your change is not saved until they differ.';
+  await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${duplicateText}'])`);
   await (await page.waitForSelector(
-    inHooks("div[.//input[@aria-label='Column 2']]//label[contains(., 'Trim spaces')]/input"),
+    hooksField("div[.//input[@aria-label='Column 2']]//label[contains(., 'Trim spaces')]/input"),
   ))!.click();
-  await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${twice}'])`, { hidden: true });
+  await page.waitForSelector(`::-p-xpath(//*[@role='alert'][.='${duplicateText}'])`, { hidden: true });
   await studio.button("Save hooks");
   await page.waitForSelector('[data-field="hooks"] > .row > button.primary:disabled');
   await studio.button("Add an index", '//*[@data-field="indexes"]');

@@ -6,13 +6,13 @@ import { useClientPage } from "./client-page.js";
 describe("the debug page", () => {
   const client = useClientPage();
 
-  async function openFor(code: string, name = "greet", more: Partial<TestAction> = {}): Promise<void> {
+  async function openDebugPage(code: string, name = "greet", more: Partial<TestAction> = {}): Promise<void> {
     client.service.feed.actions.set(5, { id: 5, name, code, where: {}, ...more });
     await client.page.goto(`${client.service.origin}/v3/apps/1/actions/5/compile?html`);
   }
 
   it("runs its action in the page itself, by name and by ID, with the given payload and no settings", async () => {
-    await openFor("async function execute(context) { return [location.pathname, context]; }");
+    await openDebugPage("async function execute(context) { return [location.pathname, context]; }");
     const expected = ["/v3/apps/1/actions/5/compile", { payload: { a: 1 }, settings: {} }];
     for (const nameOrId of ['"greet"', "5"]) {
       expect(await client.run(`Svc.App.V3.Actions.runWithResult(${nameOrId}, { a: 1 })`)).to.deep.equal(expected);
@@ -21,7 +21,7 @@ describe("the debug page", () => {
   });
 
   it("leaves every other action to the service", async () => {
-    await openFor("async function execute() {}");
+    await openDebugPage("async function execute() {}");
     const path = "/v3/apps/1/actions/other/runWithResult?by=name";
     // The same headers as from the service, so that a document with an opaque origin can read the response.
     const headers = { "access-control-allow-origin": "*", "access-control-allow-headers": "auth-token, content-type" };
@@ -34,14 +34,14 @@ describe("the debug page", () => {
 
   it("shows the source under its name to the developer tools", async () => {
     const session = await client.page.createCDPSession();
-    const parsed = new Promise((resolve) => {
+    const scriptParsed = new Promise((resolve) => {
       session.on("Debugger.scriptParsed", ({ url, scriptId }) => {
         if (url === "svc-action-5-greet.js") resolve(session.send("Debugger.getScriptSource", { scriptId }));
       });
     });
     await session.send("Debugger.enable");
-    await openFor("async function execute() { /* mine */ }");
-    expect(await parsed)
+    await openDebugPage("async function execute() { /* mine */ }");
+    expect(await scriptParsed)
       .to.have.property("scriptSource")
       .that.includes("/* mine */");
   });
@@ -53,7 +53,7 @@ describe("the debug page", () => {
     const values = [];
     // The server's second response contains 2 instead of 1.
     for (const _ of [1, 2]) {
-      await openFor("async function execute() { return window.dependencyValue ?? null; }", "greet", { assets });
+      await openDebugPage("async function execute() { return window.dependencyValue ?? null; }", "greet", { assets });
       values.push(await client.run("Svc.App.V3.Actions.runWithResult(5)"));
     }
     expect(values).to.deep.equal([1, null]);
@@ -62,12 +62,12 @@ describe("the debug page", () => {
 
   it("is no wider than a phone", async () => {
     await client.page.setViewport({ width: 390, height: 800 });
-    await openFor("async function execute() {}", "an action with a name that is longer than the line of a phone");
+    await openDebugPage("async function execute() {}", "an action with a name that is longer than the line of a phone");
     expect(await client.page.evaluate("document.documentElement.scrollWidth")).to.equal(390);
   });
 
   it("does not violate its policy and is not broken by a name", async () => {
-    await openFor("async function execute() { return 1; }", `"><script>alert(1)</script>`);
+    await openDebugPage("async function execute() { return 1; }", `"><script>alert(1)</script>`);
     expect(await client.run("Svc.App.V3.Actions.runWithResult(5)")).to.equal(1);
     expect(client.watch).to.deep.equal({ foreign: [], errors: [] });
   });

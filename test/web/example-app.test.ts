@@ -9,33 +9,36 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 
-const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
-const FOLDER = `${ROOT}examples/bookings/`;
+const REPOSITORY_ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const EXAMPLE_FOLDER = `${REPOSITORY_ROOT}examples/bookings/`;
 /** Stops a command that does not end, so that the test shows its output. */
-const LIMIT_MS = 40_000;
-const GUESTS = ["ann@example.com", "bob@example.com"];
+const COMMAND_TIMEOUT_MS = 40_000;
+const GUEST_EMAILS = ["ann@example.com", "bob@example.com"];
 
-interface Said {
+interface CommandOutput {
   code: number;
   stdout: string;
   stderr: string;
 }
 
-function run(args: readonly string[], environment: Record<string, string>): Promise<Said> {
+function runCommand(args: readonly string[], environment: Record<string, string>): Promise<CommandOutput> {
   return new Promise((resolve) => {
     const env = { ...programEnvironment(), ...environment };
-    execFile(process.execPath, args, { cwd: ROOT, env, timeout: LIMIT_MS }, (error, stdout, stderr) =>
-      resolve({ code: error?.killed ? -1 : Number(error?.code ?? 0), stdout, stderr }),
+    execFile(
+      process.execPath,
+      args,
+      { cwd: REPOSITORY_ROOT, env, timeout: COMMAND_TIMEOUT_MS },
+      (error, stdout, stderr) => resolve({ code: error?.killed ? -1 : Number(error?.code ?? 0), stdout, stderr }),
     );
   });
 }
 
 describe("the files of the example app", () => {
   it("have valid types with the globals of actions, one action a file", async () => {
-    const { code, stdout } = await run(["node_modules/typescript/bin/tsc", "-p", FOLDER], {});
+    const { code, stdout } = await runCommand(["node_modules/typescript/bin/tsc", "-p", EXAMPLE_FOLDER], {});
     expect([code, stdout]).to.deep.equal([0, ""]);
-    for (const name of readdirSync(`${FOLDER}actions`))
-      expect(readdirSync(`${FOLDER}actions/${name}`)).to.deep.equal(["action.js"]);
+    for (const name of readdirSync(`${EXAMPLE_FOLDER}actions`))
+      expect(readdirSync(`${EXAMPLE_FOLDER}actions/${name}`)).to.deep.equal(["action.js"]);
   });
 });
 
@@ -43,13 +46,14 @@ describe("the example app", () => {
   let service: TestService;
   let browser: Browser;
 
-  const example = (environment: Record<string, string> = {}, ...args: string[]) =>
-    run(["scripts/example.mjs", ...args], { SVC_TOKEN: service.tokens.editor, ...environment });
-  const put = (...args: string[]) => example({}, "--url", service.url, "--app", String(service.appId), ...args);
+  const runExample = (environment: Record<string, string> = {}, ...args: string[]) =>
+    runCommand(["scripts/example.mjs", ...args], { SVC_TOKEN: service.tokens.editor, ...environment });
+  const installExample = (...args: string[]) =>
+    runExample({}, "--url", service.url, "--app", String(service.appId), ...args);
   const get = async (path: string) => (await service.rest("GET", path.replace(":id", String(service.appId)))).body;
 
   /** Reads all parts of the app that the example could change. */
-  async function state() {
+  async function readAppState() {
     const [{ actions }, { dataSources }, settings, { apps }] = await Promise.all([
       get("/v3/apps/:id/actions"),
       get("/v1/apps/:id/data-sources"),
@@ -67,7 +71,7 @@ describe("the example app", () => {
     await service?.stop();
   });
 
-  const passwordIn = (said: Said) => / with the password (\S+)\n$/.exec(said.stdout)![1]!;
+  const findPassword = (output: CommandOutput) => / with the password (\S+)\n$/.exec(output.stdout)![1]!;
 
   describe("in a browser", () => {
     const watches: PageWatch[] = [];
@@ -75,10 +79,10 @@ describe("the example app", () => {
     const sockets: Set<string>[] = [];
     let pages: Page[];
 
-    const note = (page: Page) => page.$eval("#bookings-note", (e) => e.textContent!);
-    const noteIs = (page: Page, text: string) =>
+    const readNote = (page: Page) => page.$eval("#bookings-note", (e) => e.textContent!);
+    const waitForNote = (page: Page, text: string) =>
       page.waitForFunction(`document.querySelector("#bookings-note").textContent === ${JSON.stringify(text)}`);
-    const seat = (name: string) => `::-p-xpath(//div[@id="bookings-seats"]/button[.="${name}"])`;
+    const seatSelector = (name: string) => `::-p-xpath(//div[@id="bookings-seats"]/button[.="${name}"])`;
     const messages = async () => (await get("/v1/apps/:id/communicate/messages")).messages;
 
     async function openSockets(page: Page): Promise<Set<string>> {
@@ -90,23 +94,23 @@ describe("the example app", () => {
       return open;
     }
 
-    async function visit(email: string, password: string): Promise<Page> {
+    async function openBookings(email: string, password: string): Promise<Page> {
       const page = await (await browser.createBrowserContext()).newPage();
       watches.push(watchPage(page, service.url));
       sockets.push(await openSockets(page));
       await page.goto(`${service.url}/apps/${service.appId}`);
-      await page.waitForSelector(seat("A1"));
+      await page.waitForSelector(seatSelector("A1"));
       await page.type("#bookings-guest [name=email]", email);
       await page.type("#bookings-guest [name=password]", password);
       await page.click("#bookings-guest form button");
-      await noteIs(page, "Choose a seat.");
+      await waitForNote(page, "Choose a seat.");
       return page;
     }
 
     before(async () => {
-      const said = await put();
-      expect([said.code, said.stderr]).to.deep.equal([0, ""]);
-      pages = await Promise.all(GUESTS.map((email) => visit(email, passwordIn(said))));
+      const output = await installExample();
+      expect([output.code, output.stderr]).to.deep.equal([0, ""]);
+      pages = await Promise.all(GUEST_EMAILS.map((email) => openBookings(email, findPassword(output))));
     });
 
     it("shows a visitor which seats are free, and nothing of who booked", async () => {
@@ -118,13 +122,13 @@ describe("the example app", () => {
     });
 
     it("sells a seat once to two visitors who book it at once, and thanks one with an analytics event", async () => {
-      await Promise.all(pages.map(async (page) => (await page.waitForSelector(seat("A1")))!.click()));
+      await Promise.all(pages.map(async (page) => (await page.waitForSelector(seatSelector("A1")))!.click()));
       await Promise.all(
         pages.map((page) =>
           page.waitForFunction('/^Thank you|taken\\.$/.test(document.querySelector("#bookings-note").textContent)'),
         ),
       );
-      const notes = await Promise.all(pages.map(note));
+      const notes = await Promise.all(pages.map(readNote));
       expect(
         notes.filter((text: string) => text === "Thank you! Seat A1 is yours, and a mail is on its way."),
       ).to.have.length(1);
@@ -149,7 +153,7 @@ describe("the example app", () => {
       const kept = await messages();
       expect(kept).to.have.length(1);
       expect(kept[0]).to.include({ subject: "Your seat A1", status: "kept" });
-      expect(GUESTS).to.include(data.Email);
+      expect(GUEST_EMAILS).to.include(data.Email);
       expect(JSON.stringify(kept[0].to)).to.contain(data.Email);
     });
 
@@ -164,7 +168,7 @@ describe("the example app", () => {
     it("reminds each guest once, at the time of the schedule, and frees the seats at night", async () => {
       const actionId = async (name: string) =>
         (await get("/v3/apps/:id/actions")).actions.find((one: { name: string }) => one.name === name).id;
-      async function tick(name: string) {
+      async function runSchedule(name: string) {
         const id = await actionId(name);
         const before = (await get(`/v3/apps/:id/runs?actionId=${id}`)).runs.length;
         await service.db.query(
@@ -178,13 +182,13 @@ describe("the example app", () => {
         });
         expect(runs[0]).to.include({ trigger: "schedule", state: "completed" });
       }
-      await tick("bookings-remind");
-      await tick("bookings-remind");
+      await runSchedule("bookings-remind");
+      await runSchedule("bookings-remind");
       const reminders = (await messages()).filter(({ subject }: { subject: string }) => subject.startsWith("Tonight"));
       expect(reminders.map(({ subject }: { subject: string }) => subject)).to.deep.equal([
         "Tonight at eight: your seat A1",
       ]);
-      await tick("bookings-clear");
+      await runSchedule("bookings-clear");
       for (const page of pages) await page.waitForSelector("#bookings-seats button:not(:disabled)[aria-label='A1']");
     });
 
@@ -203,45 +207,50 @@ describe("the example app", () => {
 
   describe("by its command", () => {
     it("is installed a second time without a change except the guests' password", async () => {
-      const before = await state();
-      const said = await put();
-      expect([said.code, said.stdout.split("\n").length], said.stdout + said.stderr).to.deep.equal([0, 3]);
-      const after = await state();
+      const before = await readAppState();
+      const output = await installExample();
+      expect([output.code, output.stdout.split("\n").length], output.stdout + output.stderr).to.deep.equal([0, 3]);
+      const after = await readAppState();
       expect(after).to.deep.equal(before);
     });
 
     it("is removed completely, and a second removal reports that nothing is there", async () => {
-      expect((await put("--remove")).stdout).to.contain("The example is out of app");
-      expect(await state()).to.deep.equal({ actions: [], dataSources: [], settings: {}, isPublished: false });
-      const again = await put("--remove");
+      expect((await installExample("--remove")).stdout).to.contain("The example is out of app");
+      expect(await readAppState()).to.deep.equal({ actions: [], dataSources: [], settings: {}, isPublished: false });
+      const again = await installExample("--remove");
       expect([again.code, again.stdout]).to.deep.equal([0, `App ${service.appId} has no example.\n`]);
     });
 
     it("continues where it was interrupted, and keeps what others published", async () => {
       await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { _bookings: { publishedApp: true } } });
-      expect((await put()).code).to.equal(0);
+      expect((await installExample()).code).to.equal(0);
       const body = { name: "other", code: "async function execute() {}" };
       const { action } = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body })).body;
       await service.rest("POST", `/v3/apps/${service.appId}/actions/${action.id}/publish`);
-      expect((await put("--remove")).stdout).to.contain("the app stays published");
-      const { actions, dataSources, settings, isPublished } = await state();
+      expect((await installExample("--remove")).stdout).to.contain("the app stays published");
+      const { actions, dataSources, settings, isPublished } = await readAppState();
       expect([actions.length, dataSources, settings, isPublished]).to.deep.equal([1, [], {}, true]);
     });
 
     it("changes nothing of other people under one of its names", async () => {
       const body = { name: "bookings-book", code: "async function execute() { return 1; }" };
       await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
-      const before = await state();
-      const said = await put();
-      expect([said.code, said.stderr]).to.deep.equal([
+      const before = await readAppState();
+      const output = await installExample();
+      expect([output.code, output.stderr]).to.deep.equal([
         1,
         `example: app ${service.appId} has the action bookings-book, which the example did not create: use another app\n`,
       ]);
-      expect((await put("--remove")).stdout).to.contain("has no example");
-      expect(await state()).to.deep.equal(before);
+      expect((await installExample("--remove")).stdout).to.contain("has no example");
+      expect(await readAppState()).to.deep.equal(before);
     });
 
-    const refusals: [what: string, environment: () => Record<string, string>, args: () => string[], words: RegExp][] = [
+    const rejectedCommands: [
+      what: string,
+      environment: () => Record<string, string>,
+      args: () => string[],
+      words: RegExp,
+    ][] = [
       [
         "a token that nobody has",
         () => ({ SVC_TOKEN: "nobody" }),
@@ -282,11 +291,11 @@ describe("the example app", () => {
       ],
       ["an option that it has not", () => ({}), () => ["--undo"], /Unknown option '--undo'.*\nUsage/s],
     ];
-    for (const [what, environment, args, words] of refusals) {
+    for (const [what, environment, args, words] of rejectedCommands) {
       it(`explains in plain words what is wrong: ${what}`, async () => {
-        const said = await example(environment(), "--url", service.url, "--app", String(service.appId), ...args());
-        expect([said.code, said.stdout]).to.deep.equal([1, ""]);
-        expect(said.stderr)
+        const output = await runExample(environment(), "--url", service.url, "--app", String(service.appId), ...args());
+        expect([output.code, output.stdout]).to.deep.equal([1, ""]);
+        expect(output.stderr)
           .to.match(words)
           .and.not.match(/\n {4}at /);
       });

@@ -12,14 +12,14 @@ describe("GraphiQL's first query", () => {
 
   it("runs unchanged, operation after operation, beside the objects of the README", async () => {
     const service = await startTestService();
-    const readme = { name: "hello", code: "async function execute() {}" };
-    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: readme });
+    const readmeAction = { name: "hello", code: "async function execute() {}" };
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: readmeAction });
     const document = parse(FIRST_VISIT_QUERY);
-    const names = document.definitions.flatMap((one) =>
+    const operationNames = document.definitions.flatMap((one) =>
       one.kind === Kind.OPERATION_DEFINITION && one.operation !== "subscription" ? [one.name!.value] : [],
     );
     const answers: Record<string, unknown> = {};
-    for (const operationName of names) {
+    for (const operationName of operationNames) {
       const body = { query: FIRST_VISIT_QUERY, operationName };
       const { data, errors } = (await service.rest("POST", "/graphql", { body })).body;
       expect(errors, operationName).to.equal(undefined);

@@ -12,12 +12,12 @@ interface MonacoGlobal {
  * Returns code that waits for an answer with this operation name. It is a string, because the tests are compiled without DOM types. Monaco
  * writes spaces as no-break spaces.
  */
-const answerNaming = (name: string) => `(() => {
+const waitForAnswerCode = (name: string) => `(() => {
   const text = document.querySelector(".result-window")?.textContent?.replaceAll("\\u00a0", " ") ?? "";
   return text.includes("${name}") ? text : null;
 })()`;
 
-async function fill(page: Page, file: string, text: string): Promise<void> {
+async function fillEditor(page: Page, file: string, text: string): Promise<void> {
   await page.evaluate(
     (name, value) => {
       const models = (globalThis as unknown as MonacoGlobal).__MONACO.editor.getModels();
@@ -29,37 +29,37 @@ async function fill(page: Page, file: string, text: string): Promise<void> {
 }
 
 /** Code that returns the first word of each visible suggestion. */
-const SUGGESTED = `[...document.querySelectorAll(".graphiql-query-editor .suggest-widget.visible .monaco-list-row")]
+const READ_SUGGESTIONS = `[...document.querySelectorAll(".graphiql-query-editor .suggest-widget.visible .monaco-list-row")]
   .map((row) => row.getAttribute("aria-label").split(",")[0])`;
 
 /** Types a text key by key. Resolves when GraphiQL suggests all of these words at its end. */
-async function offers(page: Page, text: string, wanted: readonly string[]): Promise<void> {
-  await fill(page, "operation.graphql", "");
+async function expectSuggestions(page: Page, text: string, wanted: readonly string[]): Promise<void> {
+  await fillEditor(page, "operation.graphql", "");
   await page.click(".graphiql-query-editor .view-lines");
   await page.keyboard.type(text);
   await page.keyboard.down("Control");
   await page.keyboard.press("Space");
   await page.keyboard.up("Control");
-  const all = `((shown) => ${JSON.stringify(wanted)}.every((word) => shown.includes(word)))(${SUGGESTED})`;
+  const all = `((shown) => ${JSON.stringify(wanted)}.every((word) => shown.includes(word)))(${READ_SUGGESTIONS})`;
   await page.waitForFunction(all).catch(async () => {
-    expect(await page.evaluate(SUGGESTED), text).to.include.members([...wanted]);
+    expect(await page.evaluate(READ_SUGGESTIONS), text).to.include.members([...wanted]);
   });
   await page.keyboard.press("Escape");
 }
 
-let operations = 0;
+let operationCount = 0;
 
 /**
  * Writes an operation with a new name into the editor and returns its answer. Runs it only when the name of the tab shows that GraphiQL has
  * parsed the operation.
  */
-async function answerTo(page: Page, kind: "query" | "subscription", headers: object): Promise<string> {
-  const name = `Operation${++operations}`;
-  await fill(page, "request-headers.json", JSON.stringify(headers));
-  await fill(page, "operation.graphql", `${kind} ${name} { ${name}: token }`);
+async function runOperation(page: Page, kind: "query" | "subscription", headers: object): Promise<string> {
+  const name = `Operation${++operationCount}`;
+  await fillEditor(page, "request-headers.json", JSON.stringify(headers));
+  await fillEditor(page, "operation.graphql", `${kind} ${name} { ${name}: token }`);
   await page.waitForFunction(`document.querySelector(".graphiql-tab").textContent.includes("${name}")`);
   await page.click(".graphiql-execute-button");
-  const shown = await page.waitForFunction(answerNaming(name));
+  const shown = await page.waitForFunction(waitForAnswerCode(name));
   return String(await shown.jsonValue());
 }
 
@@ -96,34 +96,34 @@ describe("GraphiQL at GET /graphql", () => {
   });
 
   it("sends the Auth-token of the Headers editor over HTTP", async () => {
-    expect(await answerTo(page, "query", { "Auth-token": "by-http" })).to.contain(': "by-http"');
+    expect(await runOperation(page, "query", { "Auth-token": "by-http" })).to.contain(': "by-http"');
   });
 
   it("sends the Auth-token of the Headers editor on the websocket", async () => {
-    const answer = await answerTo(page, "subscription", { "Auth-token": "by-socket" });
+    const answer = await runOperation(page, "subscription", { "Auth-token": "by-socket" });
     expect(answer).to.contain(': "by-socket"');
   });
 
   it("sends a Bearer token of the Headers editor on the websocket", async () => {
-    const answer = await answerTo(page, "subscription", { authorization: "Bearer by-bearer" });
+    const answer = await runOperation(page, "subscription", { authorization: "Bearer by-bearer" });
     expect(answer).to.contain(': "by-bearer"');
   });
 
   it("sends no credential if the Headers editor has an empty one", async () => {
-    expect(await answerTo(page, "query", { "Auth-token": "" })).to.contain(": null");
+    expect(await runOperation(page, "query", { "Auth-token": "" })).to.contain(": null");
   });
 
   it("completes a createAction: its fields, and the values of its enums", async () => {
     const start = "mutation { createAction(appId: 1, data: { ";
     // The list of suggestions shows only about twelve entries.
-    await offers(page, start, ["name", "code", "environment"]);
-    await offers(page, `${start}tri`, ["triggers"]);
-    await offers(page, `${start}environment: `, ["server", "client", "any"]);
-    await offers(page, `${start}triggers: { trigger: `, ["manual", "schedule", "log", "analytics"]);
+    await expectSuggestions(page, start, ["name", "code", "environment"]);
+    await expectSuggestions(page, `${start}tri`, ["triggers"]);
+    await expectSuggestions(page, `${start}environment: `, ["server", "client", "any"]);
+    await expectSuggestions(page, `${start}triggers: { trigger: `, ["manual", "schedule", "log", "analytics"]);
   });
 
   it("keeps no token in the browser's storage", async () => {
-    await answerTo(page, "query", { "Auth-token": "not-to-be-kept" });
+    await runOperation(page, "query", { "Auth-token": "not-to-be-kept" });
     expect(await page.evaluate(() => JSON.stringify(localStorage))).not.to.contain("not-to-be-kept");
   });
 

@@ -10,19 +10,19 @@ import { useServer as serveSockets } from "graphql-ws/use/ws";
 import { WebSocketServer } from "ws";
 import { registerWebAssets, wantsPage } from "../../src/api/web-assets.js";
 
-const SDL = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
+const SCHEMA_FILE = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 
 /** The service's schema. Only the fields that are added here return values. */
 const schema = buildSchema(
-  `${readFileSync(SDL, "utf8")} extend type Query { token: String } extend type Subscription { token: String }`,
+  `${readFileSync(SCHEMA_FILE, "utf8")} extend type Query { token: String } extend type Subscription { token: String }`,
 );
 
-interface Context {
+interface RequestContext {
   token?: unknown;
 }
 
 const resolvers = {
-  token: (_: unknown, { token }: Context) => token,
+  token: (_: unknown, { token }: RequestContext) => token,
 };
 
 export interface GraphqlService {
@@ -35,10 +35,14 @@ export interface GraphqlService {
  */
 export async function startGraphqlService(): Promise<GraphqlService> {
   const app = Fastify({ forceCloseConnections: true });
-  const apollo = new ApolloServer<Context>({ schema, rootValue: resolvers, stopOnTerminationSignals: false });
-  await apollo.start();
+  const apolloServer = new ApolloServer<RequestContext>({
+    schema,
+    rootValue: resolvers,
+    stopOnTerminationSignals: false,
+  });
+  await apolloServer.start();
   const pages = registerWebAssets(app);
-  const data = fastifyApolloHandler(apollo, {
+  const data = fastifyApolloHandler(apolloServer, {
     context: async (request) => ({ token: request.headers["auth-token"] ?? null }),
   });
   app.get("/graphql", (request, reply) =>
@@ -52,7 +56,7 @@ export async function startGraphqlService(): Promise<GraphqlService> {
       context: ({ connectionParams }) => ({ token: connectionParams?.authToken ?? null }),
       roots: {
         subscription: {
-          async *token(_: unknown, { token }: Context) {
+          async *token(_: unknown, { token }: RequestContext) {
             yield { token };
           },
         },
@@ -65,7 +69,7 @@ export async function startGraphqlService(): Promise<GraphqlService> {
     origin: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
     async close() {
       await sockets.dispose();
-      await apollo.stop();
+      await apolloServer.stop();
       await app.close();
     },
   };

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { looksSecret } from "../../src/web/studio/settings/looks-secret.js";
 
-const SECRET: [key: string, value: unknown][] = [
+const SECRET_SETTINGS: [key: string, value: unknown][] = [
   ["smtpPassword", "x"],
   ["api-key", "x"],
   ["apiKey", 1],
@@ -20,7 +20,7 @@ const SECRET: [key: string, value: unknown][] = [
   ["random", "aB3dE6gH9jK2mN5pQ8sT1vW4"],
 ];
 
-const PLAIN: [key: string, value: unknown][] = [
+const HARMLESS_SETTINGS: [key: string, value: unknown][] = [
   ["title", "Shop"],
   ["author", "Ada Lovelace"],
   ["tokenizer", "words"],
@@ -36,10 +36,10 @@ const PLAIN: [key: string, value: unknown][] = [
 
 describe("a public setting", () => {
   it("looks like a secret by its key, by a key within it, or by its value", () => {
-    for (const [key, value] of SECRET) expect(looksSecret(key, value), key).to.equal(true);
+    for (const [key, value] of SECRET_SETTINGS) expect(looksSecret(key, value), key).to.equal(true);
   });
 
   it("does not look like one otherwise", () => {
-    for (const [key, value] of PLAIN) expect(looksSecret(key, value), key).to.equal(false);
+    for (const [key, value] of HARMLESS_SETTINGS) expect(looksSecret(key, value), key).to.equal(false);
   });
 });

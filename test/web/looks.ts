@@ -4,25 +4,27 @@ import { expect } from "chai";
 import type { Page } from "puppeteer";
 
 /** Folder for the screenshots; undefined if none are stored. */
-export const PICTURES = process.env["ACCOUNT_PICTURES"];
+export const PICTURES_FOLDER = process.env["ACCOUNT_PICTURES"];
 
-const SIZES = [
+const VIEWPORTS = [
   { width: 390, height: 844 },
   { width: 1280, height: 800 },
 ] as const;
 
-const DRAWN = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))";
+const NEXT_FRAME = "new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))";
 
 /** Checks the page at widths of 390 and 1280 pixels. The page is 1280 pixels wide afterwards. */
-export async function look(page: Page, name: string): Promise<void> {
-  for (const size of SIZES) {
+export async function checkWidths(page: Page, name: string): Promise<void> {
+  for (const size of VIEWPORTS) {
     await page.setViewport(size);
-    await page.evaluate(DRAWN);
-    const beyond = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth");
-    if (PICTURES) {
-      mkdirSync(PICTURES, { recursive: true });
-      await page.screenshot({ path: `${PICTURES}/${name}-${size.width}.png` });
+    await page.evaluate(NEXT_FRAME);
+    const overflowPixels = await page.evaluate(
+      "document.documentElement.scrollWidth - document.documentElement.clientWidth",
+    );
+    if (PICTURES_FOLDER) {
+      mkdirSync(PICTURES_FOLDER, { recursive: true });
+      await page.screenshot({ path: `${PICTURES_FOLDER}/${name}-${size.width}.png` });
     }
-    expect(beyond, `pixels of "${name}" beyond the side at a width of ${size.width}`).to.equal(0);
+    expect(overflowPixels, `pixels of "${name}" beyond the side at a width of ${size.width}`).to.equal(0);
   }
 }

@@ -7,7 +7,7 @@ import { mediaOf } from "../media/support.js";
 import { launchChromium } from "./chromium.js";
 
 /** Code that makes every call of the package once and returns the results. */
-const TOUR = `
+const EVERY_MEDIA_CALL = `
   const { Folders, Files } = Svc.Media;
   const folder = await Folders.create({ name: "tour-" + where });
   const inner = await Folders.create({ name: "inner", parentId: folder.id });
@@ -45,7 +45,7 @@ const TOUR = `
     all: all.length,
   };`;
 
-const EXPECTED = {
+const EXPECTED_RESULTS = {
   contents: "hello",
   refusal: "FILE_NOT_FOUND",
   several: ["one.txt", "two.txt"],
@@ -77,12 +77,12 @@ describe("Svc.Media", function () {
   });
 
   it("has all calls in a server action, as the app itself", async () => {
-    const code = `async function execute() { const where = "server"; ${TOUR} }`;
+    const code = `async function execute() { const where = "server"; ${EVERY_MEDIA_CALL} }`;
     const body = { name: "tour", active: true, triggers: [{ trigger: "manual" }], dependencies: ["svc-media"], code };
     const created = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
     expect(created.http, JSON.stringify(created.body)).to.equal(201);
     const { body: ran } = await service.rest("POST", `/v3/apps/${service.appId}/actions/tour/runWithResult`);
-    expect(ran.result).to.deep.equal(EXPECTED);
+    expect(ran.result).to.deep.equal(EXPECTED_RESULTS);
     const [events] = await rows<{ count: number }>(
       service.db,
       "SELECT count(*) FROM log_event WHERE type = 'mediaFile.create' AND run_id IS NOT NULL",
@@ -110,7 +110,9 @@ describe("Svc.Media", function () {
     await page.evaluate(
       `Svc.configure(${JSON.stringify({ apiUrl: service.url, appId: service.appId, token: service.tokens.editor })})`,
     );
-    expect(await page.evaluate(`(async () => { const where = "page"; ${TOUR} })()`)).to.deep.equal(EXPECTED);
+    expect(await page.evaluate(`(async () => { const where = "page"; ${EVERY_MEDIA_CALL} })()`)).to.deep.equal(
+      EXPECTED_RESULTS,
+    );
   });
 
   it("can do in a visitor's page what the access rules grant, and reports a rejection like the rest of the library", async () => {

@@ -7,10 +7,10 @@ import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-const HTML = `<h1 id="hello">Dear {{name}}</h1><script>parent.document.title = document.title = "ran"</script>
+const MESSAGE_HTML = `<h1 id="hello">Dear {{name}}</h1><script>parent.document.title = document.title = "ran"</script>
   <img src="x" onerror="parent.document.title = 'ran'"><img src="https://tracker.example/pixel.png">`;
 
-const CODE = `async function execute({ payload }) {
+const ACTION_CODE = `async function execute({ payload }) {
   const mail = Svc.Communicate.init();
   return mail.sendEmail(
     { to: [{ email: payload.email, name: "Ann" }], subject: "Order {{number}} has shipped", html: payload.html,
@@ -25,7 +25,7 @@ describe("messages in actions, pages and Studio", function () {
   let page: Page;
   let watch: PageWatch;
   let studio: StudioPage;
-  const refused: (string | undefined)[][] = [];
+  const blockedRequests: (string | undefined)[][] = [];
   let sent: { id: number; status: string };
 
   before(async () => {
@@ -33,7 +33,7 @@ describe("messages in actions, pages and Studio", function () {
     page = await browser.newPage();
     await page.setViewport({ width: 1280, height: 800 });
     watch = watchPage(page, service.url);
-    page.on("requestfailed", (request) => refused.push([request.url(), request.failure()?.errorText]));
+    page.on("requestfailed", (request) => blockedRequests.push([request.url(), request.failure()?.errorText]));
     studio = studioPage(page);
   });
   after(async () => {
@@ -43,12 +43,12 @@ describe("messages in actions, pages and Studio", function () {
 
   it("a server action sends one, which stays in the outbox without a server", async () => {
     const body = {
-      ...{ name: "shipped", active: true, triggers: [{ trigger: "manual" }], code: CODE },
+      ...{ name: "shipped", active: true, triggers: [{ trigger: "manual" }], code: ACTION_CODE },
       dependencies: ["svc-communicate"],
     };
     const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
     expect(made.body.action.assets[0].path).to.equal("/client/packages/svc-communicate.js");
-    const payload = { email: "ann@example.com", html: HTML };
+    const payload = { email: "ann@example.com", html: MESSAGE_HTML };
     const ran = await service.rest("POST", `/v3/apps/${service.appId}/actions/shipped/runWithResult`, {
       body: payload,
     });
@@ -65,7 +65,7 @@ describe("messages in actions, pages and Studio", function () {
     expect(await page.$eval(".reader h2", (e) => e.textContent)).to.equal("Order 7 has shipped");
     expect(await page.$eval("iframe.mail-frame", (e) => e.getAttribute("sandbox"))).to.equal("");
     expect(await page.title()).to.match(/^Outbox · .* · Studio$/);
-    expect(refused).to.deep.include(["https://tracker.example/pixel.png", "csp"]);
+    expect(blockedRequests).to.deep.include(["https://tracker.example/pixel.png", "csp"]);
     expect(watch.foreign).to.deep.equal(["https://tracker.example/pixel.png"]);
     const text = await page.$eval("iframe.mail-frame", (e) => e.getAttribute("srcdoc"));
     expect(text).to.contain("Dear &lt;i&gt;Ann&lt;/i&gt;");
@@ -126,8 +126,8 @@ describe("messages in actions, pages and Studio", function () {
 
   it("Studio's outbox fits a narrow screen: the list, or the open message", async () => {
     await page.setViewport({ width: 390, height: 800 });
-    const widths = "[document.documentElement.scrollWidth, innerWidth]";
-    const [wide, seen] = (await page.evaluate(widths)) as number[];
+    const READ_WIDTHS = "[document.documentElement.scrollWidth, innerWidth]";
+    const [wide, seen] = (await page.evaluate(READ_WIDTHS)) as number[];
     expect(wide).to.equal(seen);
     await studio.button("← Outbox");
     await page.waitForSelector(".mailbox:not(.opened) .message-line", { visible: true });

@@ -12,8 +12,8 @@ import { type Answer, startTestService, type TestService } from "../harness/serv
 import { until } from "../harness/until.js";
 import { launchChromium } from "./chromium.js";
 
-const SHOP = "https://shop.example";
-const HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
+const SHOP_ORIGIN = "https://shop.example";
+const HASH_PASSWORD_HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
 const HOUR_MS = 3_600_000;
 
 describe("pages on other origins", () => {
@@ -25,7 +25,9 @@ describe("pages on other origins", () => {
     service = await startTestService({ TRUST_PROXY: "1" });
     app = `/v1/apps/${service.appId}`;
     await service.rest("POST", `${app}/publish`);
-    await service.rest("POST", `${app}/data-sources`, { body: { name: "Users", hooks: HOOKS, isUsers: true } });
+    await service.rest("POST", `${app}/data-sources`, {
+      body: { name: "Users", hooks: HASH_PASSWORD_HOOKS, isUsers: true },
+    });
     for (const Email of ["ada@example.org", "bob@example.org"]) {
       const data = { Email, Password: `${Email} password` };
       await service.rest("POST", `${app}/data-sources/Users/entries`, { body: { data } });
@@ -35,17 +37,22 @@ describe("pages on other origins", () => {
 
   const setOrigins = (origins: unknown, as?: string) =>
     service.rest("PUT", `${app}/origins`, { body: { origins }, ...(as && { as }) });
-  const nextAddress = () => `203.0.113.${++addresses}`;
+  const createAddress = () => `203.0.113.${++addresses}`;
   /** Requests a session, as a page of this origin does. */
-  const visit = (origin: string | null = SHOP, as: string | null = null, address = nextAddress(), path = app) =>
+  const requestVisitorSession = (
+    origin: string | null = SHOP_ORIGIN,
+    as: string | null = null,
+    address = createAddress(),
+    path = app,
+  ) =>
     service.rest("POST", `${path}/visitors`, {
       as,
       headers: { ...(origin !== null && { origin }), "x-forwarded-for": address },
     });
-  /** A text of the documentation for this service and app. */
-  const here = (text: string) => filledIn(text, { ...service, token: service.tokens.editor });
+  /** Inserts this service, its app and a token into a text of the documentation. */
+  const fillIn = (text: string) => filledIn(text, { ...service, token: service.tokens.editor });
   const statusOf = ({ http, body }: { http: number; body: { status?: string } }) => `${http} ${body.status}`;
-  const countOf = async (address: string) => {
+  const countCredentials = async (address: string) => {
     const sql = "SELECT count(*)::int AS count FROM credential WHERE visitor_block = $1";
     return (await service.db.query(sql, [visitorBlock(service.appId, address)]))[0].count;
   };
@@ -53,25 +60,25 @@ describe("pages on other origins", () => {
   describe("the list of origins", () => {
     it("is normalized, each once, over REST and GraphQL, and is in the audit log", async () => {
       expect((await service.rest("GET", `${app}/origins`)).body).to.deep.equal({ origins: [] });
-      const given = [
+      const givenOrigins = [
         "https://Shop.Example/",
-        SHOP,
+        SHOP_ORIGIN,
         "https://shop.example:443",
         "http://localhost:5173",
         "https://bücher.example",
       ];
-      const normal = [SHOP, "http://localhost:5173", "https://xn--bcher-kva.example"];
-      expect((await setOrigins(given)).body).to.deep.equal({ origins: normal });
-      expect((await service.rest("GET", `${app}/origins`)).body).to.deep.equal({ origins: normal });
+      const normalizedOrigins = [SHOP_ORIGIN, "http://localhost:5173", "https://xn--bcher-kva.example"];
+      expect((await setOrigins(givenOrigins)).body).to.deep.equal({ origins: normalizedOrigins });
+      expect((await service.rest("GET", `${app}/origins`)).body).to.deep.equal({ origins: normalizedOrigins });
       const [entry] = (await service.rest("GET", `${app}/audit`)).body.entries;
-      expect(entry).to.deep.include({ type: "app.origins", data: { origins: normal } });
+      expect(entry).to.deep.include({ type: "app.origins", data: { origins: normalizedOrigins } });
       const { data } = await service.graphql(
         "mutation ($app: Int!, $origins: [String!]) { setAppOrigins(appId: $app, origins: $origins) }",
-        { app: service.appId, origins: [SHOP] },
+        { app: service.appId, origins: [SHOP_ORIGIN] },
       );
-      expect(data.setAppOrigins).to.deep.equal([SHOP]);
+      expect(data.setAppOrigins).to.deep.equal([SHOP_ORIGIN]);
       const read = await service.graphql(`{ appOrigins(appId: ${service.appId}) }`);
-      expect(read.data.appOrigins).to.deep.equal([SHOP]);
+      expect(read.data.appOrigins).to.deep.equal([SHOP_ORIGIN]);
     });
 
     for (const origin of [
@@ -95,7 +102,7 @@ describe("pages on other origins", () => {
       ...[1, null, {}, ["https://shop.example"], `https://${"a".repeat(300)}.example`],
     ]) {
       it(`rejects ${JSON.stringify(origin).slice(0, 60)}`, async () => {
-        const answer = await setOrigins([SHOP, origin]);
+        const answer = await setOrigins([SHOP_ORIGIN, origin]);
         expect(statusOf(answer)).to.equal("400 REQUEST_INVALID");
         expect(answer.body.error).to.match(/^origins\[1\] must be an https origin/);
       });
@@ -103,17 +110,17 @@ describe("pages on other origins", () => {
 
     it("is an array of at most 50", async () => {
       const many = Array.from({ length: 51 }, (_, at) => `https://shop${at}.example`);
-      for (const origins of [undefined, null, SHOP, {}, many]) {
+      for (const origins of [undefined, null, SHOP_ORIGIN, {}, many]) {
         expect(statusOf(await setOrigins(origins))).to.equal("400 REQUEST_INVALID");
       }
       expect((await setOrigins(many.slice(1))).http).to.equal(200);
-      await setOrigins([SHOP]);
+      await setOrigins([SHOP_ORIGIN]);
     });
   });
 
   describe("a visitor's session", () => {
     it("is created for pages of listed origins only, and other callers do not learn which apps exist", async () => {
-      const { http, body } = await visit();
+      const { http, body } = await requestVisitorSession();
       expect([http, Object.keys(body).sort()]).to.deep.equal([201, ["expiresAt", "token"]]);
       expect(body.token).to.match(/^svc_live_/);
       expect(Date.parse(body.expiresAt) - Date.now()).to.be.within(11.9 * HOUR_MS, 12 * HOUR_MS);
@@ -124,15 +131,21 @@ describe("pages on other origins", () => {
         "http://shop.example",
         "https://shop.example.evil.example",
       ]) {
-        expect(statusOf(await visit(origin)), String(origin)).to.equal("403 FORBIDDEN");
-        expect(statusOf(await visit(origin, null, nextAddress(), "/v1/apps/999999"))).to.equal("403 FORBIDDEN");
+        expect(statusOf(await requestVisitorSession(origin)), String(origin)).to.equal("403 FORBIDDEN");
+        expect(statusOf(await requestVisitorSession(origin, null, createAddress(), "/v1/apps/999999"))).to.equal(
+          "403 FORBIDDEN",
+        );
       }
-      expect(statusOf(await visit(SHOP, null, nextAddress(), "/v1/apps/999999"))).to.equal("403 FORBIDDEN");
-      expect(statusOf(await visit("https://evil.example", service.tokens.editor))).to.equal("403 FORBIDDEN");
+      expect(statusOf(await requestVisitorSession(SHOP_ORIGIN, null, createAddress(), "/v1/apps/999999"))).to.equal(
+        "403 FORBIDDEN",
+      );
+      expect(statusOf(await requestVisitorSession("https://evil.example", service.tokens.editor))).to.equal(
+        "403 FORBIDDEN",
+      );
     });
 
     it("has the rights of a live token, is in no list of tokens, and has its own sign-in", async () => {
-      const [ada, bob] = [(await visit()).body.token, (await visit()).body.token];
+      const [ada, bob] = [(await requestVisitorSession()).body.token, (await requestVisitorSession()).body.token];
       expect(ada).to.not.equal(bob);
       expect(statusOf(await service.rest("GET", `${app}/settings`, { as: ada }))).to.equal("403 FORBIDDEN");
       const { tokens } = (await service.rest("GET", `${app}/tokens`)).body;
@@ -149,63 +162,69 @@ describe("pages on other origins", () => {
     });
 
     it("is renewed with its token, for 30 days; one that has ended is replaced", async () => {
-      const { token } = (await visit()).body;
+      const { token } = (await requestVisitorSession()).body;
       const change = (sql: string) =>
         service.db.query(`UPDATE credential SET ${sql} WHERE id = (SELECT max(id) FROM credential)`);
       await change("expires_at = now() + interval '1 hour'");
-      const renewed = (await visit(SHOP, token)).body;
+      const renewed = (await requestVisitorSession(SHOP_ORIGIN, token)).body;
       expect(renewed.token).to.equal(token);
       expect(Date.parse(renewed.expiresAt) - Date.now()).to.be.above(11 * HOUR_MS);
-      expect(statusOf(await visit("https://evil.example", token))).to.equal("403 FORBIDDEN");
+      expect(statusOf(await requestVisitorSession("https://evil.example", token))).to.equal("403 FORBIDDEN");
       await change("created_at = now() - interval '29 days 13 hours'");
-      const last = (await visit(SHOP, token)).body;
+      const last = (await requestVisitorSession(SHOP_ORIGIN, token)).body;
       expect(last.token).to.not.equal(token);
-      const after = (await visit(SHOP, `svc_live_${"a".repeat(43)}`)).body;
+      const after = (await requestVisitorSession(SHOP_ORIGIN, `svc_live_${"a".repeat(43)}`)).body;
       expect(after.token).to.match(/^svc_live_/);
     });
 
     it("is not extended for a live token that an editor made, nor for a session of another app", async () => {
-      expect((await visit(SHOP, service.tokens.live)).body.token).to.not.equal(service.tokens.live);
+      expect((await requestVisitorSession(SHOP_ORIGIN, service.tokens.live)).body.token).to.not.equal(
+        service.tokens.live,
+      );
       const other = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } })).body.app
         .id;
       const path = `/v1/apps/${other}`;
-      await service.rest("PUT", `${path}/origins`, { as: "admin", body: { origins: [SHOP] } });
-      expect(statusOf(await visit(SHOP, null, nextAddress(), path))).to.equal("409 APP_NOT_PUBLISHED");
+      await service.rest("PUT", `${path}/origins`, { as: "admin", body: { origins: [SHOP_ORIGIN] } });
+      expect(statusOf(await requestVisitorSession(SHOP_ORIGIN, null, createAddress(), path))).to.equal(
+        "409 APP_NOT_PUBLISHED",
+      );
       await service.rest("POST", `${path}/publish`, { as: "admin" });
-      const { token } = (await visit()).body;
-      const elsewhere = (await visit(SHOP, token, nextAddress(), path)).body.token;
+      const { token } = (await requestVisitorSession()).body;
+      const elsewhere = (await requestVisitorSession(SHOP_ORIGIN, token, createAddress(), path)).body.token;
       expect(elsewhere).to.not.equal(token);
       const left = await service.rest("GET", `${app}/session`, { as: elsewhere });
       expect(statusOf(left)).to.equal("403 FORBIDDEN");
     });
 
     it("ends when the app is unpublished", async () => {
-      const { token } = (await visit()).body;
+      const { token } = (await requestVisitorSession()).body;
       await service.rest("POST", `${app}/unpublish`);
       expect((await service.rest("GET", `${app}/session`, { as: token })).http).to.equal(401);
-      expect(statusOf(await visit())).to.equal("409 APP_NOT_PUBLISHED");
+      expect(statusOf(await requestVisitorSession())).to.equal("409 APP_NOT_PUBLISHED");
       await service.rest("POST", `${app}/publish`);
     });
 
     it("has a rate limit for one address, while other addresses get theirs", async () => {
-      const address = nextAddress();
+      const address = createAddress();
       const began = performance.now();
       const answers: Answer[] = [];
       // The limit refills while a slow machine sends, so the test sends batches until a request is rejected.
       while (!answers.some(({ http }) => http === 429)) {
-        answers.push(...(await Promise.all(Array.from({ length: 40 }, () => visit(SHOP, null, address)))));
+        answers.push(
+          ...(await Promise.all(Array.from({ length: 40 }, () => requestVisitorSession(SHOP_ORIGIN, null, address)))),
+        );
       }
-      const refilled = ((performance.now() - began) / RATE_WINDOW_MS) * PAGE_SESSIONS_PER_ADDRESS;
+      const refilledRequests = ((performance.now() - began) / RATE_WINDOW_MS) * PAGE_SESSIONS_PER_ADDRESS;
       const accepted = answers.filter(({ http }) => http === 201).length;
-      expect(accepted).to.be.within(PAGE_SESSIONS_PER_ADDRESS, PAGE_SESSIONS_PER_ADDRESS + refilled);
+      expect(accepted).to.be.within(PAGE_SESSIONS_PER_ADDRESS, PAGE_SESSIONS_PER_ADDRESS + refilledRequests);
       const refused = answers.find(({ http }) => http === 429)!;
       expect(Number(refused.headers.get("retry-after"))).to.be.within(1, 60);
-      expect((await visit()).http).to.equal(201);
+      expect((await requestVisitorSession()).http).to.equal(201);
     });
 
     it("has a maximum number for one address: sessions without a sign-in are replaced", async () => {
-      const address = nextAddress();
-      const signedIn = (await visit(SHOP, null, address)).body.token;
+      const address = createAddress();
+      const signedIn = (await requestVisitorSession(SHOP_ORIGIN, null, address)).body.token;
       const where = { Email: "bob@example.org", Password: "bob@example.org password" };
       await service.rest("POST", `${app}/session`, { as: signedIn, body: { dataSourceId: "Users", where } });
       await service.db.query(
@@ -213,8 +232,9 @@ describe("pages on other origins", () => {
          SELECT 'live', sha256(n::text::bytea), $1, true, $2, now() + interval '1 hour' FROM generate_series(1, $3::int) AS n`,
         [service.appId, visitorBlock(service.appId, address), VISITORS_PER_ADDRESS],
       );
-      for (let time = 0; time < 3; time += 1) expect((await visit(SHOP, null, address)).http).to.equal(201);
-      expect(await countOf(address)).to.be.at.most(VISITORS_PER_ADDRESS);
+      for (let time = 0; time < 3; time += 1)
+        expect((await requestVisitorSession(SHOP_ORIGIN, null, address)).http).to.equal(201);
+      expect(await countCredentials(address)).to.be.at.most(VISITORS_PER_ADDRESS);
       expect((await service.rest("GET", `${app}/session`, { as: signedIn })).body.session.entries).to.not.equal(
         undefined,
       );
@@ -227,7 +247,7 @@ describe("pages on other origins", () => {
     let url: string;
 
     /** The React program of the guide, built like in a project, with the library that the service serves. */
-    async function built(source: string): Promise<string> {
+    async function buildReactPage(source: string): Promise<string> {
       const library = await (await fetch(`${service.url}/client/svc.mjs`)).text();
       const { outputFiles } = await build({
         stdin: { contents: source, loader: "jsx", resolveDir: process.cwd() },
@@ -248,8 +268,8 @@ describe("pages on other origins", () => {
 
     before(async () => {
       const of = (guide: string, name: string) =>
-        here(blocksOf(readPage(`docs/guides/${guide}`)).find(({ file }) => file === name)!.text);
-      const react = await built(of("react.md", "app.jsx"));
+        fillIn(blocksOf(readPage(`docs/guides/${guide}`)).find(({ file }) => file === name)!.text);
+      const react = await buildReactPage(of("react.md", "app.jsx"));
       const pages: Record<string, [type: string, text: string]> = {
         "/": ["text/html", of("front-end.md", "index.html")],
         "/react": ["text/html", '<!doctype html><div id="root"></div><script type="module" src="/app.js"></script>'],
@@ -316,7 +336,7 @@ describe("pages on other origins", () => {
     let url: string;
 
     before(async () => {
-      const page = here(blocksOf(readPage("docs/guides/own-pages.md")).find(({ file }) => file === "shop.html")!.text);
+      const page = fillIn(blocksOf(readPage("docs/guides/own-pages.md")).find(({ file }) => file === "shop.html")!.text);
       site = createServer((_request, response) => response.setHeader("content-type", "text/html").end(page));
       await new Promise<void>((listening) => site.listen(0, "127.0.0.1", listening));
       url = `http://localhost:${(site.address() as AddressInfo).port}`;
@@ -328,33 +348,33 @@ describe("pages on other origins", () => {
       site?.close();
     });
 
-    const opened = async (): Promise<Page> => {
+    const openPage = async (): Promise<Page> => {
       const page = await (await browser.createBrowserContext()).newPage();
       await page.goto(url);
       return page;
     };
-    const reads = (page: Page, text: string) =>
+    const waitForText = (page: Page, text: string) =>
       page.waitForFunction(`document.querySelector("#who").textContent === ${JSON.stringify(text)}`);
     const signIn = async (page: Page, email: string) => {
       await page.type("[name=Email]", email);
       await page.type("[name=Password]", `${email} password`);
       await page.click("button");
     };
-    const tokenOf = (page: Page) =>
+    const readPageToken = (page: Page) =>
       page.evaluate("JSON.parse(Object.entries(localStorage).find(([key]) => key.startsWith('svc.visitor'))[1]).token");
 
     it("gives each visitor a session of their own, signed in again after a reload", async () => {
-      const [ada, bob] = [await opened(), await opened()];
-      for (const page of [ada, bob]) await reads(page, "Not signed in.");
+      const [ada, bob] = [await openPage(), await openPage()];
+      for (const page of [ada, bob]) await waitForText(page, "Not signed in.");
       await signIn(ada, "ada@example.org");
-      await reads(ada, "Hello ada@example.org");
+      await waitForText(ada, "Hello ada@example.org");
       await bob.reload();
-      await reads(bob, "Not signed in.");
+      await waitForText(bob, "Not signed in.");
       await signIn(bob, "bob@example.org");
-      await reads(bob, "Hello bob@example.org");
+      await waitForText(bob, "Hello bob@example.org");
       await ada.reload();
-      await reads(ada, "Hello ada@example.org");
-      expect(await tokenOf(ada)).to.not.equal(await tokenOf(bob));
+      await waitForText(ada, "Hello ada@example.org");
+      expect(await readPageToken(ada)).to.not.equal(await readPageToken(bob));
       // The script env.js has given the page the public settings but no session.
       expect(await ada.evaluate("[ENV.environment, ENV.appId, ENV.session]")).to.deep.equal([
         "live",
@@ -364,18 +384,18 @@ describe("pages on other origins", () => {
     });
 
     it("keeps its session after a wrong password, and gets another one when its session has ended", async () => {
-      const page = await opened();
-      await reads(page, "Not signed in.");
-      const token = await tokenOf(page);
+      const page = await openPage();
+      await waitForText(page, "Not signed in.");
+      const token = await readPageToken(page);
       const wrong = await page.evaluate(
         `Svc.Session.authorize({ dataSourceId: "Users", where: { Email: "ada@example.org", Password: "no" } }).catch((e) => e.status)`,
       );
-      expect([wrong, await tokenOf(page)]).to.deep.equal(["UNAUTHORIZED", token]);
+      expect([wrong, await readPageToken(page)]).to.deep.equal(["UNAUTHORIZED", token]);
       await service.db.query("UPDATE credential SET revoked_at = now() WHERE id = (SELECT max(id) FROM credential)");
       await service.db.query("SELECT pg_notify('svc_credential', '')");
       await until(async () => (await service.rest("GET", `${app}/session`, { as: token as string })).http === 401);
       expect(await page.evaluate("Svc.Session.set({ locale: 'fr' }).then(() => 'done')")).to.equal("done");
-      expect(await tokenOf(page)).to.not.equal(token);
+      expect(await readPageToken(page)).to.not.equal(token);
     });
 
     for (const { path, package: name, pageExample } of NAMESPACES) {
@@ -384,14 +404,14 @@ describe("pages on other origins", () => {
         const page = await opened();
         await reads(page, "Not signed in.");
         if (name !== null) await page.addScriptTag({ url: `${service.url}/client/packages/${name}.js` });
-        const code = here(pageExample.code);
+        const code = fillIn(pageExample.code);
         expect(await page.evaluate(`(async () => {\n${code}\n})()`)).to.deep.equal(pageExample.result);
       });
     }
 
     it("gets an explanation when its origin is no longer listed", async () => {
-      await setOrigins([SHOP]);
-      const page = await opened();
+      await setOrigins([SHOP_ORIGIN]);
+      const page = await openPage();
       const refusal = await page.evaluate(`Svc.init({ app: ${service.appId} }).catch((error) => error.status)`);
       expect(refusal).to.equal("FORBIDDEN");
     });

@@ -5,14 +5,28 @@ import { sampleOf } from "../harness/samples.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 /** Calls that the test leaves out: they return without a request, or need a page with a user. */
-const NOT_ASKED = ["subscribe", "unsubscribe", "stream", "init", "composeEmail", "shareURL", "logout"];
+const CALLS_LEFT_OUT = ["subscribe", "unsubscribe", "stream", "init", "composeEmail", "shareURL", "logout"];
 
-const ARGUMENTS = ["", "undefined", "null", "0", "-1", "1.5", '"."', '".."', '""', "{}", "[]", "0, {}", '"..", {}'];
+const WRONG_ARGUMENTS = [
+  "",
+  "undefined",
+  "null",
+  "0",
+  "-1",
+  "1.5",
+  '"."',
+  '".."',
+  '""',
+  "{}",
+  "[]",
+  "0, {}",
+  '"..", {}',
+];
 /** Groups of arguments. Calls use the groups in rotation, so that not every call receives every argument. */
-const SAMPLES = [0, 1, 2].map((first) => `[${sampleOf(ARGUMENTS, first, 3).map((one) => `[${one}]`)}]`);
+const ARGUMENT_SAMPLES = [0, 1, 2].map((first) => `[${sampleOf(WRONG_ARGUMENTS, first, 3).map((one) => `[${one}]`)}]`);
 
-const CODE = `async function execute() {
-  const SAMPLES = [${SAMPLES}];
+const ACTION_CODE = `async function execute() {
+  const SAMPLES = [${ARGUMENT_SAMPLES}];
   let asked = 0;
   const connection = await Svc.DataSources.connect(0);
   const groups = { DataSources: Svc.DataSources, connection, Folders: Svc.Media.Folders, Files: Svc.Media.Files,
@@ -21,7 +35,7 @@ const CODE = `async function execute() {
   let calls = 0;
   for (const [group, members] of Object.entries(groups)) {
     for (const [name, call] of Object.entries(members)) {
-      if (typeof call !== "function" || ${JSON.stringify(NOT_ASKED)}.includes(name)) continue;
+      if (typeof call !== "function" || ${JSON.stringify(CALLS_LEFT_OUT)}.includes(name)) continue;
       asked += 1;
       for (const given of SAMPLES[asked % SAMPLES.length]) {
         calls += 1;
@@ -54,7 +68,7 @@ describe("a call of a package with wrong arguments", () => {
     const { body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
       body: {
         name: "wrong",
-        code: CODE,
+        code: ACTION_CODE,
         active: true,
         triggers: [{ trigger: "manual" }],
         dependencies: ["svc-datasources", "svc-media", "svc-notifications", "svc-communicate", "svc-session"],

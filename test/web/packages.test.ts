@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { rejectionOf, useClientPage } from "./client-page.js";
+import { rejectionCode, useClientPage } from "./client-page.js";
 
 describe("the packages without a back end", () => {
   const client = useClientPage();
@@ -28,7 +28,7 @@ describe("the packages without a back end", () => {
 
   it("svc-csv names the row of a text that is no CSV", async () => {
     await load("csv");
-    const error = await client.run(rejectionOf(`(async () => Svc.CSV.parse('a,b\\n1,2\\n1,2,3'))()`));
+    const error = await client.run(rejectionCode(`(async () => Svc.CSV.parse('a,b\\n1,2\\n1,2,3'))()`));
     expect(error)
       .to.have.property("message")
       .that.matches(/^CSV row 2: /);
@@ -119,7 +119,7 @@ describe("the packages without a back end", () => {
     await load("audio");
     // Uses the protocol, because Puppeteer's `evaluate` counts as a user interaction.
     const session = await client.page.createCDPSession();
-    const expression = rejectionOf("Svc.Audio.tone()");
+    const expression = rejectionCode("Svc.Audio.tone()");
     const { result } = await session.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
     expect(result.value).to.have.property("message").that.contains("until the user interacts with the page");
   });

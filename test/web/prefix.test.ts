@@ -9,7 +9,7 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }, { trigger: "manual" }];
 
 /** Code that uses a package of the service and writes the result into the example page. */
-const CODE = `async function execute() {
+const GREETING_CODE = `async function execute() {
   const { user } = await Svc.Session.get();
   const text = Svc.CSV.stringify([{ a: user?.firstName ?? "nobody" }]);
   const greeting = document.querySelector("#greeting");
@@ -30,9 +30,11 @@ describe("under a path of another host", () => {
     [service, browser] = await Promise.all([startTestService({ PUBLIC_URL: `${proxy.url}/` }), launchChromium()]);
     proxy.leadTo(service.url);
     const actions = `/v3/apps/${service.appId}/actions`;
-    const body = { name: "both", code: CODE, active: true, environment: "any", triggers: ON_PAGE_VIEW };
-    const made = await service.rest("POST", actions, { body: { ...body, dependencies: ["svc-csv", "svc-session"] } });
-    actionId = made.body.action.id;
+    const body = { name: "both", code: GREETING_CODE, active: true, environment: "any", triggers: ON_PAGE_VIEW };
+    const createdAction = await service.rest("POST", actions, {
+      body: { ...body, dependencies: ["svc-csv", "svc-session"] },
+    });
+    actionId = createdAction.body.action.id;
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     await service.rest("POST", `${actions}/${actionId}/publish`);
   });

@@ -10,14 +10,14 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium } from "./chromium.js";
 
-interface Shown {
+interface ShownNotification {
   title: string;
   body: string;
   tag: string;
   data: { navigate?: string; notificationId?: number };
 }
 
-const WRITE_DOWN = `
+const RECORD_NOTIFICATIONS = `
   const shown = new BroadcastChannel("shown");
   registration.showNotification = async (title, options) => shown.postMessage({ title, ...options });`;
 
@@ -37,7 +37,7 @@ describe("push messages in a browser", () => {
       response.setHeader("content-type", isWorker ? "text/javascript" : "text/html");
       response.end(
         isWorker
-          ? `${WRITE_DOWN}\nimportScripts("${service.url}/client/push-worker.js");`
+          ? `${RECORD_NOTIFICATIONS}\nimportScripts("${service.url}/client/push-worker.js");`
           : "<!doctype html><title>shop</title>",
       );
     });
@@ -65,18 +65,21 @@ describe("push messages in a browser", () => {
     await service?.stop();
   });
 
-  const deliver = (data: string) => session.send("ServiceWorker.deliverPushMessage", { origin, registrationId, data });
-  const shown = (count: number) =>
+  const deliverMessage = (data: string) =>
+    session.send("ServiceWorker.deliverPushMessage", { origin, registrationId, data });
+  const waitForNotifications = (count: number) =>
     until(async () => {
-      const all = (await page.evaluate("shown")) as Shown[];
+      const all = (await page.evaluate("shown")) as ShownNotification[];
       return all.length === count ? all : null;
     });
 
   it("show title and body, have a link, and replace an earlier message of the same notification", async () => {
-    await deliver(JSON.stringify({ title: "Shipped", body: "Order 7", navigate: "/orders/7", notificationId: 7 }));
-    await deliver(JSON.stringify({ title: "Delivered", body: "Order 7", notificationId: 7 }));
-    await deliver(JSON.stringify({ title: "Another", notificationId: 8 }));
-    const all = await shown(3);
+    await deliverMessage(
+      JSON.stringify({ title: "Shipped", body: "Order 7", navigate: "/orders/7", notificationId: 7 }),
+    );
+    await deliverMessage(JSON.stringify({ title: "Delivered", body: "Order 7", notificationId: 7 }));
+    await deliverMessage(JSON.stringify({ title: "Another", notificationId: 8 }));
+    const all = await waitForNotifications(3);
     expect(all[0]).to.deep.include({ title: "Shipped", body: "Order 7" });
     expect(all[0]!.data).to.deep.equal({ navigate: "/orders/7", notificationId: 7 });
     expect(all.map(({ tag }) => tag)).to.deep.equal(["svc-7", "svc-7", "svc-8"]);
@@ -84,9 +87,9 @@ describe("push messages in a browser", () => {
 
   it("show something for every message, as browsers require, and end no worker", async () => {
     const odd = ["not JSON", "", "null", '{"title":{"a":1},"body":[1],"notificationId":9}'];
-    for (const data of odd) await deliver(data);
-    await deliver(JSON.stringify({ title: "Still there", notificationId: 10 }));
-    const all = await shown(3 + odd.length + 1);
+    for (const data of odd) await deliverMessage(data);
+    await deliverMessage(JSON.stringify({ title: "Still there", notificationId: 10 }));
+    const all = await waitForNotifications(3 + odd.length + 1);
     expect(all.at(-1)!.title).to.equal("Still there");
     expect(all.every(({ title, body }) => typeof title === "string" && typeof body === "string")).to.equal(true);
   });

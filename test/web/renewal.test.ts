@@ -1,6 +1,12 @@
 /** Tests that requests with an expired session wait for a new sign-in, and that other requests do not. */
 import { expect } from "chai";
-import { onExpiry, renewalCount, renewed, resume, watchSession } from "../../src/web/studio/accounts/renewal.js";
+import {
+  onExpiry,
+  renewalCount,
+  renewed,
+  resumeRequests,
+  watchSession,
+} from "../../src/web/studio/accounts/renewal.js";
 
 describe("requests of an expired session", () => {
   const shown: boolean[] = [];
@@ -19,14 +25,14 @@ describe("requests of an expired session", () => {
     const early = renewalCount();
     const waiting = [renewed(early), renewed(early)];
     expect(shown).to.deep.equal([true]);
-    resume();
+    resumeRequests();
     await Promise.all(waiting);
     expect(shown).to.deep.equal([true, false]);
     await renewed(early);
     expect(shown, "a late rejection").to.deep.equal([true, false]);
     const next = renewed(renewalCount());
     expect(shown, "the next expiry").to.deep.equal([true, false, true]);
-    resume();
+    resumeRequests();
     await next;
   });
 });

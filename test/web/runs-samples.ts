@@ -2,22 +2,22 @@
 import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
 
-export const CODE = `async function execute(context) {
+export const BOOKING_CODE = `async function execute(context) {
   console.log("seen", context.payload.seat);
   if (context.payload.fail) {
     throw new RangeError("seat " + context.payload.seat + " is taken");
   }
   return { booked: context.payload.seat };
 }`;
-export const BUSY = "async function execute() { console.log('begun'); await new Promise(() => {}) }";
+export const ENDLESS_CODE = "async function execute() { console.log('begun'); await new Promise(() => {}) }";
 
 /** Request body of an action with a schedule. */
-export const SCHEDULED = {
+export const SCHEDULED_ACTION = {
   name: "nightly",
   active: true,
   triggers: [{ trigger: "manual" }, { trigger: "schedule" }],
   frequency: "0 3 * * *",
-  code: BUSY,
+  code: ENDLESS_CODE,
 };
 
 /** Stores a skipped run of the live version, due an hour ago. */

@@ -4,7 +4,7 @@ import type { Page } from "puppeteer";
 import type { TestService } from "../harness/service.js";
 import type { StudioPage } from "./studio-page.js";
 
-interface OpenStudio {
+interface StudioSession {
   service: TestService;
   page: Page;
   studio: StudioPage;
@@ -12,15 +12,16 @@ interface OpenStudio {
 
 /** Runs the steps for the action "nightly". An open list of schedules must show its schedule. */
 export async function pauseOneSchedule(
-  { service, page, studio }: OpenStudio,
+  { service, page, studio }: StudioSession,
   { id, copy }: { id: number; copy: number },
 ): Promise<void> {
-  const state = (word: string) => page.waitForSelector(studio.withText("span", word, "//tr[contains(., 'nightly')]"));
+  const waitForState = (word: string) =>
+    page.waitForSelector(studio.withText("span", word, "//tr[contains(., 'nightly')]"));
   const isLive = async () =>
     (await service.db.query("SELECT active FROM action WHERE id IN ($1, $2) ORDER BY id", [id, copy])).map(
       ({ active }: { active: boolean }) => active,
     );
-  const pause = async () => {
+  const clickPause = async () => {
     await (await page.waitForSelector('button[aria-label="Pause: nightly"]:not(:disabled)'))!.click();
     await studio.button("Pause", "//dialog");
   };
@@ -33,13 +34,13 @@ export async function pauseOneSchedule(
       return Promise.reject(new TypeError("no connection"));
     };
   }`);
-  await pause();
+  await clickPause();
   await page.waitForSelector(
     "::-p-xpath(//*[@role='alert'][starts-with(., 'The draft is inactive, the live version still runs: ')])",
   );
   expect(await isLive()).to.deep.equal([false, true]);
-  await pause();
-  await state("inactive");
+  await clickPause();
+  await waitForState("inactive");
   expect(await isLive()).to.deep.equal([false, false]);
   await page.waitForSelector(".week .due", { hidden: true });
   // Other changes of the draft must not be published with the pause.
@@ -53,7 +54,7 @@ export async function pauseOneSchedule(
   // The page may have read the action before the change.
   await page.reload();
   await (await page.waitForSelector('button[aria-label="Resume: nightly"]'))!.click();
-  await state("on");
+  await waitForState("on");
   expect(await isLive()).to.deep.equal([true, true]);
   await page.waitForSelector(".week .due");
 }

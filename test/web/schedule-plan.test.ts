@@ -1,8 +1,8 @@
 /** Tests the schedule builder: it converts plans to cron expressions and back, and leaves other expressions unchanged. */
 import { expect } from "chai";
-import { cronOf, FIRST_PLAN, planOf, type SchedulePlan } from "../../src/web/studio/actions/schedule-plan.js";
+import { cronToPlan, DEFAULT_PLAN, planToCron, type SchedulePlan } from "../../src/web/studio/actions/schedule-plan.js";
 
-const PLANS: [cron: string, plan: Partial<SchedulePlan>][] = [
+const PLANS_BY_CRON: [cron: string, plan: Partial<SchedulePlan>][] = [
   ["*/2 * * * *", { repeat: "minutes", every: 2 }],
   ["*/15 * * * *", { repeat: "minutes", every: 15 }],
   ["5 * * * *", { repeat: "hourly", minute: 5 }],
@@ -12,7 +12,7 @@ const PLANS: [cron: string, plan: Partial<SchedulePlan>][] = [
   ["0 0 31 * *", { repeat: "monthly", hour: 0, minute: 0, dayOfMonth: 31 }],
 ];
 
-const OTHERS = [
+const UNSUPPORTED_CRONS = [
   "",
   "* * * * *",
   "*/1 * * * *",
@@ -28,14 +28,14 @@ const OTHERS = [
 ];
 
 describe("the builder of schedules", () => {
-  for (const [cron, plan] of PLANS) {
+  for (const [cron, plan] of PLANS_BY_CRON) {
     it(`reads and writes ${cron}`, () => {
-      expect(planOf(cron)).to.deep.include(plan);
-      expect(cronOf({ ...FIRST_PLAN, ...plan })).to.equal(cron);
+      expect(cronToPlan(cron)).to.deep.include(plan);
+      expect(planToCron({ ...DEFAULT_PLAN, ...plan })).to.equal(cron);
     });
   }
 
-  for (const cron of OTHERS) {
-    it(`leaves "${cron}" as an expression`, () => expect(planOf(cron)).to.equal(null));
+  for (const cron of UNSUPPORTED_CRONS) {
+    it(`leaves "${cron}" as an expression`, () => expect(cronToPlan(cron)).to.equal(null));
   }
 });

@@ -5,8 +5,8 @@ import { declarationsOf } from "../../src/engine/bundler/declarations.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import { bodyOf } from "../../src/engine/bundler/project/action-file.js";
 import packages from "../../src/rules/packages.json" with { type: "json" };
-import { type Finding, isFault, textOf } from "../../src/web/studio/actions/code-findings.js";
-import { actionTypes, COMPILER_OPTIONS, loosened } from "../../src/web/studio/actions/code-types.js";
+import { type CompilerDiagnostic, diagnosticText, isCodeError } from "../../src/web/studio/actions/code-findings.js";
+import { COMPILER_OPTIONS, createActionTypes, replaceUnknownByAny } from "../../src/web/studio/actions/code-types.js";
 import { TEMPLATES } from "../../src/web/studio/actions/templates.js";
 import { type Compiler, withTypedContext } from "../../src/web/studio/actions/typed-code.js";
 
@@ -14,8 +14,8 @@ const FILE = "inmemory://model/1";
 const ALL = packages.map(({ name }) => name);
 
 interface Answers {
-  getSyntacticDiagnostics(file: string): Promise<Finding[]>;
-  getSemanticDiagnostics(file: string): Promise<Finding[]>;
+  getSyntacticDiagnostics(file: string): Promise<CompilerDiagnostic[]>;
+  getSemanticDiagnostics(file: string): Promise<CompilerDiagnostic[]>;
   getCompletionsAtPosition(file: string, at: number): Promise<{ entries: { name: string }[] } | undefined>;
   getQuickInfoAtPosition(
     file: string,
@@ -28,13 +28,13 @@ interface Answers {
   updateExtraLibs(libraries: object): Promise<void>;
 }
 
-type Known = Parameters<typeof actionTypes>[0];
+type Known = Parameters<typeof createActionTypes>[0];
 
 describe("TypeScript of an action's code", () => {
   let worker: Answers;
   let version = 0;
   let code = "";
-  const library = loosened(readFileSync("dist/web/client/svc.d.ts", "utf8"));
+  const library = replaceUnknownByAny(readFileSync("dist/web/client/svc.d.ts", "utf8"));
 
   before(async () => {
     // Monaco's worker expects a browser: it listens on `self` and must not detect Node.
@@ -65,7 +65,7 @@ describe("TypeScript of an action's code", () => {
   async function write(text: string, known: Partial<Known> = {}) {
     version += 1;
     code = text;
-    const types = actionTypes({
+    const types = createActionTypes({
       packages,
       dependencies: ALL,
       installed: [],
@@ -86,8 +86,8 @@ describe("TypeScript of an action's code", () => {
     const types = await write(text, known);
     const unreadable = await worker.getSyntacticDiagnostics(FILE);
     const found = await worker.getSemanticDiagnostics(FILE);
-    return [...unreadable, ...found.filter((one) => isFault(one, types))].map(
-      (one) => `${code.slice(one.start, one.start! + one.length!)}: ${textOf(one)}`,
+    return [...unreadable, ...found.filter((one) => isCodeError(one, types))].map(
+      (one) => `${code.slice(one.start, one.start! + one.length!)}: ${diagnosticText(one)}`,
     );
   }
 
@@ -316,13 +316,13 @@ describe("TypeScript of an action's code", () => {
       "settings",
     ]);
     await write("async function execute() { own; }", known);
-    expect((await worker.getSemanticDiagnostics(FILE)).map(textOf)).to.deep.equal(["Cannot find name 'own'."]);
+    expect((await worker.getSemanticDiagnostics(FILE)).map(diagnosticText)).to.deep.equal(["Cannot find name 'own'."]);
   });
 
   it("describes payloads in few words, with any number of keys and levels", () => {
     const wide = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`key${at}`, { a: 1, b: { c: "d" } }]));
     const deep = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`${at}`.repeat(50), wide]));
-    const { text } = actionTypes({
+    const { text } = createActionTypes({
       ...{ packages, dependencies: [], installed: [], settings: [], environment: "server" },
       payloads: [deep, { ["k".repeat(500_000)]: 1 }],
     });

@@ -1,17 +1,17 @@
 /** Tests that the values typed into Studio's forms are stored exactly, and that nothing else changes. */
 import { expect } from "chai";
-import { isRuleList, testRows, testsOf } from "../../src/web/studio/data/access-templates.js";
-import { duplicateOf, isHookValue } from "../../src/web/studio/data/draft-rows.js";
-import { faultsOf, settingOf } from "../../src/web/studio/messages/delivery-draft.js";
-import { sendAll } from "../../src/web/studio/runs/bulk-send.js";
-import { daysOf } from "../../src/web/studio/schedules/week-days.js";
-import { valueFault } from "../../src/web/studio/shared/typed-value.js";
+import { isRuleList, rowsToTests, testsToRows } from "../../src/web/studio/data/access-templates.js";
+import { findDuplicate, isHookValue } from "../../src/web/studio/data/draft-rows.js";
+import { deliverySetting, validateDelivery } from "../../src/web/studio/messages/delivery-draft.js";
+import { sendForRuns } from "../../src/web/studio/runs/bulk-send.js";
+import { groupByDay } from "../../src/web/studio/schedules/week-days.js";
+import { findValueFault } from "../../src/web/studio/shared/typed-value.js";
 
 describe("values of Studio's forms", () => {
   it("finds two rows that would become one field", () => {
-    expect(duplicateOf(["Password", "Email", "Password"])).to.equal("Password");
-    expect(duplicateOf(["Password", "", ""])).to.equal("");
-    expect(duplicateOf(["Password", "password", ""])).to.equal(null);
+    expect(findDuplicate(["Password", "Email", "Password"])).to.equal("Password");
+    expect(findDuplicate(["Password", "", ""])).to.equal("");
+    expect(findDuplicate(["Password", "password", ""])).to.equal(null);
   });
 
   it("shows a list of hooks as a form only if the form can show all of it", () => {
@@ -35,16 +35,16 @@ describe("values of Studio's forms", () => {
 
   it("stores a condition's value with the type that is chosen for it, and no text as a number", () => {
     for (const stored of ["0", "true", "", 0, 1.5, -3, 2 ** 60, 1e21, true, false]) {
-      const [row] = testRows({ Level: { equals: stored } });
-      expect(valueFault([row!])).to.equal(null);
-      expect(testsOf([row!])).to.deep.equal({ Level: { equals: stored } });
+      const [row] = testsToRows({ Level: { equals: stored } });
+      expect(findValueFault([row!])).to.equal(null);
+      expect(rowsToTests([row!])).to.deep.equal({ Level: { equals: stored } });
     }
     for (const value of ["", " ", "editor", "1e999", "Infinity", "9007199254740993", "1,5"]) {
       const typed = { value, kind: "number" } as const;
-      expect(valueFault([{ value: "3", kind: "number" }, typed])).to.equal(
+      expect(findValueFault([{ value: "3", kind: "number" }, typed])).to.equal(
         `Value 2 must be a number (got "${value}"). Your change is not saved until you correct it.`,
       );
-      expect(valueFault([{ value, kind: "string" }])).to.equal(null);
+      expect(findValueFault([{ value, kind: "string" }])).to.equal(null);
     }
   });
 
@@ -56,25 +56,25 @@ describe("values of Studio's forms", () => {
 
   it("checks and saves only fields of the chosen provider", () => {
     const draft = { url: "hook", port: "x", sid: " AC1 ", token: " t ", from: "+15550100" };
-    expect(faultsOf("sms", "twilio", draft)).to.deep.equal({});
-    expect(settingOf("sms", "twilio", draft)).to.deep.equal({
+    expect(validateDelivery("sms", "twilio", draft)).to.deep.equal({});
+    expect(deliverySetting("sms", "twilio", draft)).to.deep.equal({
       provider: "twilio",
       sid: "AC1",
       token: " t ",
       from: "+15550100",
     });
-    expect(faultsOf("sms", "webhook", draft)).to.have.all.keys("url", "secret");
+    expect(validateDelivery("sms", "webhook", draft)).to.have.all.keys("url", "secret");
   });
 
   it("saves an e-mail server without a sender, with its TLS and with the spaces of its password", () => {
     const draft = { host: " mail.example.com ", port: "2525", secure: "false", password: " p ", secret: " s " };
-    expect(faultsOf("email", "smtp", draft)).to.deep.equal({});
+    expect(validateDelivery("email", "smtp", draft)).to.deep.equal({});
     const saved = { host: "mail.example.com", port: 2525, secure: false, password: " p ", secret: " s " };
-    expect(settingOf("email", "smtp", draft)).to.deep.equal(saved);
-    expect(settingOf("email", "smtp", { host: "a", secure: "true" })).to.deep.equal({ host: "a", secure: true });
-    expect(settingOf("email", "smtp", { host: "a", secure: "" })).to.deep.equal({ host: "a" });
+    expect(deliverySetting("email", "smtp", draft)).to.deep.equal(saved);
+    expect(deliverySetting("email", "smtp", { host: "a", secure: "true" })).to.deep.equal({ host: "a", secure: true });
+    expect(deliverySetting("email", "smtp", { host: "a", secure: "" })).to.deep.equal({ host: "a" });
     for (const port of ["0", "65536", "1.5", "x"])
-      expect(faultsOf("email", "smtp", { host: "a", port }), port).to.have.all.keys("port");
+      expect(validateDelivery("email", "smtp", { host: "a", port }), port).to.have.all.keys("port");
   });
 
   it("lists each tick of the week on the day of its own zone, in any zone of the viewer", () => {
@@ -83,14 +83,14 @@ describe("values of Studio's forms", () => {
     const ticks = Array.from({ length: 7 * 24 }, (_, hour) => new Date(start + hour * 3_600_000).toISOString());
     const scheduled = zones.map((timezone) => ({ timezone, ticks }));
     for (const here of zones) {
-      const days = daysOf({ from: ticks[0]!, scheduled }, here);
+      const days = groupByDay({ from: ticks[0]!, scheduled }, here);
       for (const one of scheduled) {
         const shown = days.flatMap(({ lines }) => lines.flatMap(({ action, times }) => (action === one ? times : [])));
         expect(shown, `${one.timezone} in ${here}`).to.deep.equal(ticks);
       }
     }
     expect(
-      daysOf({ from: ticks[0]!, scheduled: [] }, "UTC")
+      groupByDay({ from: ticks[0]!, scheduled: [] }, "UTC")
         .map(({ label }) => label)
         .slice(0, 2),
     ).to.deep.equal(["Today", "Tomorrow"]);
@@ -110,7 +110,7 @@ describe("values of Studio's forms", () => {
     async function cancelled(refusals: Record<number, Refusal[]>) {
       const asked: number[] = [];
       const waits: number[] = [];
-      const summary = await sendAll([1, 2, 3], {
+      const summary = await sendForRuns([1, 2, 3], {
         done: "cancelled",
         async send(id) {
           asked.push(id);

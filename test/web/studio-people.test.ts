@@ -4,7 +4,7 @@ import type { Browser, Page } from "puppeteer";
 import { PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
-import { look } from "./looks.js";
+import { checkWidths } from "./looks.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 const PRINTS = "async function execute() { return 'done'; }";
@@ -67,7 +67,7 @@ describe("Studio's pages of people", () => {
     const link = (await studio.textOf(".secret-once code"))!;
     await studio.button("Done");
     await page.waitForSelector('[aria-label="Revoke the invitation of grace@example.com"]');
-    await look(page, "people");
+    await checkWidths(page, "people");
 
     guest = await open(link.slice(link.indexOf("/studio/")));
     await guest.studio.replace('input[name="firstName"]', "Grace");
@@ -93,7 +93,7 @@ describe("Studio's pages of people", () => {
     await choose(admin.page, "Role of Grace Hopper", "operator");
     await hasTabs(guest.page, ["Home", "Actions", "Runs", "Schedules"]);
     await guest.page.waitForSelector(".operated");
-    await look(guest.page, "operator");
+    await checkWidths(guest.page, "operator");
     expect(await guest.page.$(".code-editor")).to.equal(null);
     await guest.studio.button("Run", '//section[@aria-label="nightly"]');
     await guest.page.waitForSelector('.outcome[data-state="completed"]');
@@ -148,7 +148,7 @@ describe("Studio's pages of people", () => {
     await guest.page.waitForSelector("dialog[open]");
     // The service closes the connections of the ended session; this is no network failure.
     expect(await guest.page.$eval(".notice.connection", (banner) => banner.textContent)).to.equal("");
-    await look(guest.page, "removed");
+    await checkWidths(guest.page, "removed");
   });
 
   it("a person with an account accepts in the session of the browser", async () => {
@@ -188,7 +188,7 @@ describe("Studio's pages of people", () => {
     await press("Make Bob Lovelace an administrator", "Make administrator");
     await page.waitForSelector('[aria-label="Remove the administrator Bob Lovelace"]');
     expect(await administrators()).to.include(other.user.id);
-    await look(page, "service");
+    await checkWidths(page, "service");
     await press("Remove the administrator Bob Lovelace", "Remove");
     await page.waitForSelector('[aria-label="Make Bob Lovelace an administrator"]');
     expect(await administrators()).to.not.include(other.user.id);
@@ -197,7 +197,7 @@ describe("Studio's pages of people", () => {
     for (const type of ["administrator.create", "administrator.delete", "invitation.accept", "member.delete"]) {
       await page.waitForSelector(studio.withText("code", type));
     }
-    await look(page, "access");
+    await checkWidths(page, "access");
     expect(admin.watch.errors).to.deep.equal([]);
   });
 

@@ -4,7 +4,7 @@ import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
-import { BUSY, CODE, insertSkippedTick, SCHEDULED, waitForLinks } from "./runs-samples.js";
+import { BOOKING_CODE, ENDLESS_CODE, insertSkippedTick, SCHEDULED_ACTION, waitForLinks } from "./runs-samples.js";
 import { pauseOneSchedule } from "./schedule-pauses.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
@@ -18,9 +18,9 @@ describe("runs in Studio", () => {
   const runIds: Record<string, number> = {};
 
   const path = () => `/v3/apps/${service.appId}`;
-  const start = async (action: string, payload: object = {}): Promise<number> =>
+  const startRun = async (action: string, payload: object = {}): Promise<number> =>
     (await service.rest("POST", `${path()}/actions/${action}/run`, { body: payload })).body.runId;
-  const ended = (runId: number) =>
+  const waitForEnd = (runId: number) =>
     until(async () => (await service.rest("GET", `${path()}/runs/${runId}`)).body.run.finishedAt);
   const open = (fragment: string) =>
     page.evaluate(`location.hash = ${JSON.stringify(`#/${service.appId}/${fragment}`)}`);
@@ -28,18 +28,18 @@ describe("runs in Studio", () => {
     page.$$eval(".runs-box .run-link", (all) => all.map((one) => one.getAttribute("href")!.split("?")[0]));
   const hrefOf = (runId: number) => `#/${service.appId}/runs/${runId}`;
   /** Waits until the list has exactly these runs in this order. Runs that were cancelled before are ignored. */
-  const listed = (...runs: number[]) => waitForLinks(page, runs.map(hrefOf));
+  const waitForRuns = (...runs: number[]) => waitForLinks(page, runs.map(hrefOf));
 
   before(async () => {
     [service, browser] = await Promise.all([startTestService(), launchChromium()]);
-    for (const [name, code] of Object.entries({ book: CODE, busy: BUSY })) {
+    for (const [name, code] of Object.entries({ book: BOOKING_CODE, busy: ENDLESS_CODE })) {
       const body = { name, code, active: true, triggers: [{ trigger: "manual" }] };
       ids[name] = (await service.rest("POST", `${path()}/actions`, { body })).body.action.id;
     }
-    runIds["good"] = await start("book", { seat: "12A" });
-    await ended(runIds["good"]);
-    runIds["bad"] = await start("book", { seat: "13B", fail: true });
-    await ended(runIds["bad"]);
+    runIds["good"] = await startRun("book", { seat: "12A" });
+    await waitForEnd(runIds["good"]);
+    runIds["bad"] = await startRun("book", { seat: "13B", fail: true });
+    await waitForEnd(runIds["bad"]);
     page = await browser.newPage();
     await page.setViewport({ width: 1280, height: 800 });
     watch = watchPage(page, service.url);
@@ -55,7 +55,7 @@ describe("runs in Studio", () => {
   });
 
   it("are listed newest first with results and errors, with their number and the chart in words", async () => {
-    await listed(runIds["bad"]!, runIds["good"]!);
+    await waitForRuns(runIds["bad"]!, runIds["good"]!);
     expect(await studio.textOf(".run-row.failed .gist")).to.equal("RangeError: seat 13B is taken");
     expect(await studio.textOf(".run-row.completed .gist")).to.equal('{"booked":"12A"}');
     expect(await studio.textOf(".runs-count [role=status]")).to.equal("2 found");
@@ -64,21 +64,21 @@ describe("runs in Studio", () => {
   });
 
   it("have a head for each column, and a chart only if it counts the listed runs", async () => {
-    const heads = await page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
-    expect(heads).to.deep.equal([
+    const columnHeads = await page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
+    expect(columnHeads).to.deep.equal([
       ...["Run", "State", "Started", "Action", "Version", "Trigger", "Duration", "Result or error"],
     ]);
     expect(await studio.textOf(".runs-box .run-number")).to.equal(`#${runIds["bad"]}`);
     await studio.replace('.runs-filters input[type="search"]', "12A");
-    await listed(runIds["good"]!);
+    await waitForRuns(runIds["good"]!);
     expect(await page.$(".runs-chart")).to.equal(null);
     await studio.button("Clear filters");
     await page.waitForSelector(".runs-chart canvas");
   });
 
   it("are a table for assistive technology: heads, and in each row a cell for each head", async () => {
-    const [heads, first, ...others] = await studio.rowsOf("Runs, newest first");
-    expect(heads!.map(({ role }) => role)).to.deep.equal(Array(8).fill("columnheader"));
+    const [columnHeads, first, ...others] = await studio.rowsOf("Runs, newest first");
+    expect(columnHeads!.map(({ role }) => role)).to.deep.equal(Array(8).fill("columnheader"));
     expect(first!.map(({ role }) => role)).to.deep.equal(Array(8).fill("cell"));
     const [id, state, , action, version, trigger, , error] = first!.map(({ name }) => name);
     expect([id, version, trigger]).to.deep.equal([`#${runIds["bad"]}`, "draft", "on demand"]);
@@ -88,35 +88,35 @@ describe("runs in Studio", () => {
   });
 
   it("have the columns that the person chooses, also after a reload", async () => {
-    const heads = () => page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
+    const readColumnHeads = () => page.$$eval(".run-heads > span", (all) => all.map((one) => one.textContent));
     await studio.button("Columns");
     for (const column of ["Trigger", "Queued"])
       await (await page.waitForSelector(studio.withText("*[@role='menuitemcheckbox']", column)))!.click();
     await page.keyboard.press("Escape");
     const chosen = ["Run", "State", "Started", "Action", "Version", "Queued", "Duration", "Result or error"];
-    expect(await heads()).to.deep.equal(chosen);
+    expect(await readColumnHeads()).to.deep.equal(chosen);
     await page.reload();
     await page.waitForSelector(".run-heads");
-    expect(await heads()).to.deep.equal(chosen);
+    expect(await readColumnHeads()).to.deep.equal(chosen);
     await page.evaluate('localStorage.removeItem("studio.runs.hidden-columns")');
     await page.reload();
     await page.waitForSelector(".run-heads");
   });
 
   it("are cancelled, those in the list that have not ended, after a question", async () => {
-    const runId = await start("busy");
+    const runId = await startRun("busy");
     await open("runs?state=running");
-    await listed(runId);
+    await waitForRuns(runId);
     await studio.button("Cancel this run");
     await studio.button("Cancel them", "//dialog");
     await page.waitForFunction('/1 run cancelled/.test(document.querySelector(".runs-count").textContent)');
-    await ended(runId);
+    await waitForEnd(runId);
     await open("runs");
     await page.waitForSelector(`.run-row.cancelled a[href="${hrefOf(runId)}"]`);
   });
 
   it("appear while the list is open, and the chart scrolls away with the list", async () => {
-    const runId = await start("busy");
+    const runId = await startRun("busy");
     await page.waitForSelector(`.run-row.running a[href="${hrefOf(runId)}"]`);
     const above = await page.evaluate(`(() => {
       const box = document.querySelector(".runs-box");
@@ -136,8 +136,8 @@ describe("runs in Studio", () => {
     expect(Number(figures[0])).to.be.at.least(2);
     expect(figures[1]).to.equal("1");
     expect(await studio.textOf('[aria-labelledby="home-failed"] .gist')).to.equal("RangeError: seat 13B is taken");
-    const done = () => page.$$eval(".checklist .done a", (all) => all.map((one) => one.textContent));
-    expect(await done()).to.deep.equal(["Write an action", "Run it"]);
+    const readDoneSteps = () => page.$$eval(".checklist .done a", (all) => all.map((one) => one.textContent));
+    expect(await readDoneSteps()).to.deep.equal(["Write an action", "Run it"]);
     const rule = { name: "any", condition: "failed", failures: 1, of: 1, channel: "email", to: ["ann@example.com"] };
     expect((await service.rest("POST", `/v1/apps/${service.appId}/alerts`, { body: rule })).body.error).to.equal(
       undefined,
@@ -150,28 +150,28 @@ describe("runs in Studio", () => {
 
   it("are searched and filtered by the service, kept in the address, and Back undoes it", async () => {
     await page.select('.choice select[name="state"]', "failed");
-    await listed(runIds["bad"]!);
+    await waitForRuns(runIds["bad"]!);
     expect(await page.evaluate("location.hash")).to.contain("state=failed");
     await studio.replace('.runs-filters input[type="search"]', "12A");
     await page.waitForSelector("::-p-text(No run matches these filters.)");
     expect(await page.evaluate("location.hash")).to.contain("search=12A");
     await page.goBack();
-    await listed(runIds["bad"]!);
+    await waitForRuns(runIds["bad"]!);
     await studio.button("Clear filters");
-    await listed(runIds["bad"]!, runIds["good"]!);
+    await waitForRuns(runIds["bad"]!, runIds["good"]!);
     await studio.replace('.runs-filters input[type="search"]', "12A");
-    await listed(runIds["good"]!);
+    await waitForRuns(runIds["good"]!);
     await studio.button("Clear filters");
-    await listed(runIds["bad"]!, runIds["good"]!);
+    await waitForRuns(runIds["bad"]!, runIds["good"]!);
   });
 
   it("lead back to the list with its filters", async () => {
     await open("runs?state=failed");
-    await listed(runIds["bad"]!);
+    await waitForRuns(runIds["bad"]!);
     await page.click(".runs-box .run-link");
     await page.waitForSelector(".run-page .timeline");
     await page.click('.run-head [aria-label="Back to all runs"]');
-    await listed(runIds["bad"]!);
+    await waitForRuns(runIds["bad"]!);
     expect(await page.evaluate("location.hash")).to.contain("state=failed");
   });
 
@@ -191,7 +191,7 @@ describe("runs in Studio", () => {
 
   it("are repeated, those in the list that failed, after a question", async () => {
     await open("runs?state=failed");
-    await listed(runIds["bad"]!);
+    await waitForRuns(runIds["bad"]!);
     await studio.button("Replay this run");
     await studio.button("Replay", "//dialog");
     await page.waitForFunction('document.querySelectorAll(".runs-box .run-row.failed").length === 2');
@@ -231,20 +231,20 @@ describe("runs in Studio", () => {
   it("are shown on every page while they execute, and can be cancelled there", async () => {
     await open("settings");
     await page.waitForSelector(".setting, .new-setting");
-    runIds["busy"] = await start("busy");
+    runIds["busy"] = await startRun("busy");
     await page.waitForSelector(".running > button");
     await page.click(".running > button");
     await page.waitForSelector(".running-list .run-line");
     expect(await studio.textOf(".running-list .run-line")).to.contain("busy");
     await page.click(`[aria-label="Cancel run ${runIds["busy"]}"]`);
-    await ended(runIds["busy"]!);
+    await waitForEnd(runIds["busy"]!);
     await page.waitForFunction('!document.querySelector(".running-list .run-line")');
     await page.keyboard.press("Escape");
     await page.waitForFunction('!document.querySelector(".running-list")');
   });
 
   it("are followed while they execute, and cancelled there", async () => {
-    const runId = await start("busy");
+    const runId = await startRun("busy");
     await open(`runs/${runId}`);
     await page.waitForSelector(".run-head .run-state.running");
     await page.waitForSelector('.console[aria-label="Console, 1 lines"]');
@@ -265,8 +265,8 @@ describe("runs in Studio", () => {
     const action = async () => (await service.rest("GET", `${path()}/actions/${ids["busy"]}`)).body.action;
     await until(async () => (await action()).timeoutMs === 60_000);
     expect((await action()).concurrency).to.deep.equal({ policy: "queue", limit: 1, key: null });
-    const running = await start("busy");
-    const waiting = await start("busy");
+    const running = await startRun("busy");
+    const waiting = await startRun("busy");
     await open(`runs/${waiting}`);
     await page.waitForSelector("::-p-text(for others of its action to end)");
     await open("runs");
@@ -274,7 +274,7 @@ describe("runs in Studio", () => {
     await studio.button("Cancel all queued runs");
     await page.waitForSelector("dialog[open]");
     await studio.button("Cancel them");
-    await ended(waiting);
+    await waitForEnd(waiting);
     await page.waitForSelector('[aria-label="Backlog"] ::-p-text(1 run cancelled.)');
     expect((await service.rest("GET", `${path()}/runs/${running}`)).body.run.finishedAt).to.equal(null);
     await service.rest("POST", `${path()}/runs/${running}/cancel`);
@@ -306,8 +306,8 @@ describe("runs in Studio", () => {
   it("appear in the list as they end, without a reload", async () => {
     await open("runs?search=99Z");
     await page.waitForSelector("::-p-text(No run matches these filters.)");
-    const runId = await start("book", { seat: "99Z" });
-    await listed(runId);
+    const runId = await startRun("book", { seat: "99Z" });
+    await waitForRuns(runId);
   });
 
   it("have rows of the right height when the screen is turned, and back", async () => {
@@ -347,7 +347,7 @@ describe("runs in Studio", () => {
 
   it("mark an action while the last run of its live version failed", async () => {
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
-    const body = { name: "fragile", active: true, triggers: [{ trigger: "manual" }], code: CODE };
+    const body = { name: "fragile", active: true, triggers: [{ trigger: "manual" }], code: BOOKING_CODE };
     const { id } = (await service.rest("POST", `${path()}/actions`, { body })).body.action;
     await service.rest("POST", `${path()}/actions/${id}/publish`);
     const runLive = (payload: object) =>
@@ -370,7 +370,7 @@ describe("runs in Studio", () => {
 
   it("show the week of schedules, and what was skipped in the past one", async () => {
     await service.rest("POST", `/v1/apps/${service.appId}/publish`);
-    const { id } = (await service.rest("POST", `${path()}/actions`, { body: SCHEDULED })).body.action;
+    const { id } = (await service.rest("POST", `${path()}/actions`, { body: SCHEDULED_ACTION })).body.action;
     const copy = (await service.rest("POST", `${path()}/actions/${id}/publish`)).body.action.id;
     await insertSkippedTick(service, copy);
     await open("schedule");

@@ -10,26 +10,27 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-const code = (words: string) =>
+const shoutCode = (words: string) =>
   `async function execute({ payload }) {\n  console.log("for", payload.name);\n  return payload.name.toUpperCase() + "${words}";\n}\n`;
 
-interface Seat {
+interface StudioWindow {
   page: Page;
   watch: PageWatch;
   studio: StudioPage;
 }
 
-interface Scene extends Seat {
+interface StoryWindow extends StudioWindow {
   service: TestService;
 }
 
-const saved = ({ studio }: Seat) => studio.saved();
-const outcome = ({ page }: Seat, state: string) => page.waitForSelector(`.outcome[data-state="${state}"]`);
-const tab = ({ studio }: Seat, name: string) => studio.button(name, '//*[@role="tablist"]');
-const actionOf = async ({ rest, appId }: TestService) =>
+const waitForSave = ({ studio }: StudioWindow) => studio.saved();
+const waitForOutcome = ({ page }: StudioWindow, state: string) =>
+  page.waitForSelector(`.outcome[data-state="${state}"]`);
+const openTab = ({ studio }: StudioWindow, name: string) => studio.button(name, '//*[@role="tablist"]');
+const readAction = async ({ rest, appId }: TestService) =>
   (await rest("GET", `/v3/apps/${appId}/actions`)).body.actions[0];
 
-async function makeAccount({ service, page, studio }: Scene): Promise<void> {
+async function makeAccount({ service, page, studio }: StoryWindow): Promise<void> {
   const { link } = await accountsBeside(service).accounts.setupLink();
   await page.goto(link);
   await page.waitForSelector('form[aria-busy="false"]');
@@ -39,36 +40,36 @@ async function makeAccount({ service, page, studio }: Scene): Promise<void> {
   await page.waitForSelector(".top-bar");
 }
 
-async function writeAction(scene: Scene): Promise<void> {
+async function writeAction(scene: StoryWindow): Promise<void> {
   const { service, page, studio } = scene;
   await studio.open(`${service.appId}/actions/new`);
   await page.waitForSelector(".code-editor .view-line");
-  await studio.write(code(""));
+  await studio.write(shoutCode(""));
   await studio.replace('[data-field="name"] input', "shout");
   await studio.save();
-  await saved(scene);
+  await waitForSave(scene);
   await studio.run();
-  await outcome(scene, "failed");
+  await waitForOutcome(scene, "failed");
   expect(await studio.textOf(".result.failed")).to.contain("TypeError");
-  await studio.write(code("!"));
+  await studio.write(shoutCode("!"));
   await studio.replace("#payload", '{"name": "ada"}');
   await studio.run();
-  await outcome(scene, "completed");
+  await waitForOutcome(scene, "completed");
   expect(await studio.textOf(".result")).to.equal('"ADA!"');
 }
 
-async function publish(scene: Scene): Promise<void> {
+async function publish(scene: StoryWindow): Promise<void> {
   const { service, page, studio } = scene;
   await page.select('[data-field="triggers"] select:has(option[value="schedule"])', "schedule");
   await studio.replace('[data-field="frequency"] input', "0 9 * * 1-5");
   await page.waitForSelector(".ticks li:nth-child(5)");
   await studio.save();
-  await saved(scene);
-  await tab(scene, "Publish");
+  await waitForSave(scene);
+  await openTab(scene, "Publish");
   await studio.button("Publish the app");
   await studio.button("Publish", '//*[@role="tabpanel"]');
   await page.waitForSelector(studio.withText("button", "Publish again"));
-  await tab(scene, "Log");
+  await openTab(scene, "Log");
   await page.waitForFunction('document.querySelectorAll(".entry").length === 2');
   const run = `/v3/apps/${service.appId}/actions/shout/runWithResult`;
   const live = await service.rest("POST", run, { as: "live", body: { name: "grace" } });
@@ -78,7 +79,7 @@ async function publish(scene: Scene): Promise<void> {
 }
 
 /** The run that failed for want of a name is run again with one, and the action is restored. */
-async function runAgainAndRestore(scene: Scene): Promise<void> {
+async function runAgainAndRestore(scene: StoryWindow): Promise<void> {
   const { service, page, studio } = scene;
   const failed = (await service.rest("GET", `/v3/apps/${service.appId}/runs?state=failed`)).body.runs[0];
   await studio.open(`${service.appId}/runs/${failed.id}`);
@@ -86,39 +87,39 @@ async function runAgainAndRestore(scene: Scene): Promise<void> {
   await studio.button("Run again");
   await page.waitForSelector(".run-head .run-state.completed");
   expect(await studio.textOf('[aria-label="Result"] .result')).to.equal('"ALAN!"');
-  await studio.open(`${service.appId}/actions/${(await actionOf(service)).id}`);
+  await studio.open(`${service.appId}/actions/${(await readAction(service)).id}`);
   await page.waitForSelector(".code-editor .view-line");
-  await tab(scene, "Versions");
+  await openTab(scene, "Versions");
   await page.waitForSelector(".versions li:nth-child(3) button");
   await (await page.waitForSelector(".versions li:last-child button"))!.click();
   await page.waitForSelector(".diff .added");
   await studio.button("Restore", '//*[contains(@class, "version-panel")]');
   await studio.button("Restore", "//dialog");
   await page.waitForSelector(studio.withText("span", "before a restore"));
-  expect(await actionOf(service)).to.include({ code: code(""), frequency: null });
+  expect(await readAction(service)).to.include({ code: shoutCode(""), frequency: null });
 }
 
-async function changeTogether(scene: Scene, theirs: Seat): Promise<void> {
+async function changeTogether(scene: StoryWindow, theirs: StudioWindow): Promise<void> {
   const { service, page, studio } = scene;
-  await theirs.studio.write(code("?"));
+  await theirs.studio.write(shoutCode("?"));
   await theirs.studio.save();
-  await saved(theirs);
+  await waitForSave(theirs);
   await page.bringToFront();
   await page.waitForFunction('/Grace Hopper changed code/.test(document.querySelector(".news")?.textContent)');
-  await studio.write(code("mine"));
+  await studio.write(shoutCode("mine"));
   await theirs.page.bringToFront();
-  await theirs.studio.write(code("theirs"));
+  await theirs.studio.write(shoutCode("theirs"));
   await theirs.studio.save();
-  await saved(theirs);
+  await waitForSave(theirs);
   await page.bringToFront();
   await page.waitForFunction('/Grace Hopper has saved/.test(document.querySelector(".banner")?.textContent)');
   await studio.button("Go on with mine");
   await studio.save();
-  await saved(scene);
-  expect((await actionOf(service)).code).to.equal(code("mine"));
+  await waitForSave(scene);
+  expect((await readAction(service)).code).to.equal(shoutCode("mine"));
 }
 
-async function invite({ page, studio }: Scene): Promise<void> {
+async function invitePerson({ page, studio }: StoryWindow): Promise<void> {
   await studio.open("apps");
   await (await page.waitForSelector('[aria-label="People of First organization"]'))!.click();
   await studio.replace('[aria-label="E-mail address"]', "alan@example.com");
@@ -129,7 +130,7 @@ async function invite({ page, studio }: Scene): Promise<void> {
   await page.waitForSelector('[aria-label="Revoke the invitation of alan@example.com"]');
 }
 
-async function writeRule({ service, page, studio }: Scene): Promise<void> {
+async function writeRule({ service, page, studio }: StoryWindow): Promise<void> {
   await studio.open(`${service.appId}/data`);
   // On a phone, the list is above the form and moves the form down.
   await page.waitForSelector(".data-list .empty");
@@ -144,7 +145,7 @@ async function writeRule({ service, page, studio }: Scene): Promise<void> {
   expect(dataSource.accessRules).to.deep.equal([{ type: ["select"], allow: "all" }]);
 }
 
-async function setMailServer({ service, page, studio }: Scene): Promise<void> {
+async function setMailServer({ service, page, studio }: StoryWindow): Promise<void> {
   await studio.open(`${service.appId}/outbox/email`);
   await studio.replace('input[aria-label="Address for the test"]', "ada@example.com");
   await studio.button("Send a test");
@@ -158,7 +159,7 @@ async function setMailServer({ service, page, studio }: Scene): Promise<void> {
 }
 
 /** Declares the test. */
-export function tellStory(width: number): void {
+export function testStory(width: number): void {
   describe(`the story of an app in windows ${width} pixels wide`, () => {
     let service: TestService;
     let browser: Browser;
@@ -176,24 +177,24 @@ export function tellStory(width: number): void {
       await service?.stop();
     });
 
-    async function sit(): Promise<Seat> {
+    async function openWindow(): Promise<StudioWindow> {
       const page = await (await browser.createBrowserContext()).newPage();
       await page.setViewport({ width, height: 800, isMobile: width < 500, hasTouch: width < 500 });
       return { page, watch: watchPage(page, service.url), studio: studioPage(page) };
     }
 
     it("starts with the first link, and leads to an action that two people change, an invitation, a rule and an e-mail server", async () => {
-      const mine: Scene = { ...(await sit()), service };
+      const mine: StoryWindow = { ...(await openWindow()), service };
       await makeAccount(mine);
       await writeAction(mine);
       await publish(mine);
       await runAgainAndRestore(mine);
-      const theirs = await sit();
-      await theirs.page.goto(`${service.url}/studio#/${service.appId}/actions/${(await actionOf(service)).id}`);
+      const theirs = await openWindow();
+      await theirs.page.goto(`${service.url}/studio#/${service.appId}/actions/${(await readAction(service)).id}`);
       await theirs.studio.signIn(other);
       await theirs.page.waitForSelector(".code-editor .view-line");
       await changeTogether(mine, theirs);
-      await invite(mine);
+      await invitePerson(mine);
       await writeRule(mine);
       await setMailServer(mine);
       expect([...mine.watch.errors, ...theirs.watch.errors]).to.deep.equal([]);

@@ -5,9 +5,9 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-const code = (words: string) => `async function execute() {\n  return ${JSON.stringify(words)};\n}\n`;
+const createCode = (words: string) => `async function execute() {\n  return ${JSON.stringify(words)};\n}\n`;
 
-interface Seat {
+interface StudioWindow {
   page: Page;
   watch: PageWatch;
   studio: StudioPage;
@@ -16,11 +16,11 @@ interface Seat {
 describe("two people in Studio at one action", () => {
   let service: TestService;
   let browser: Browser;
-  let mine: Seat;
-  let theirs: Seat;
+  let mine: StudioWindow;
+  let theirs: StudioWindow;
   let actionId: number;
 
-  async function sit(token: string): Promise<Seat> {
+  async function openWindow(token: string): Promise<StudioWindow> {
     const page = await (await browser.createBrowserContext()).newPage();
     await page.setViewport({ width: 1280, height: 800 });
     const watch = watchPage(page, service.url);
@@ -34,13 +34,13 @@ describe("two people in Studio at one action", () => {
   before(async () => {
     [service, browser] = await Promise.all([startTestService(), launchChromium()]);
     const { rest, appId } = service;
-    const action = { name: "shared", active: true, triggers: [{ trigger: "manual" }], code: code("first") };
+    const action = { name: "shared", active: true, triggers: [{ trigger: "manual" }], code: createCode("first") };
     actionId = (await rest("POST", `/v3/apps/${appId}/actions`, { body: action })).body.action.id;
     const person = { firstName: "Grace", lastName: "Hopper", email: "grace@example.com" };
     const { user, token } = (await rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
     await rest("POST", `/v1/apps/${appId}/editors`, { body: { userId: user.id } });
-    mine = await sit(service.tokens.editor);
-    theirs = await sit(token);
+    mine = await openWindow(service.tokens.editor);
+    theirs = await openWindow(token);
   });
 
   after(async () => {
@@ -48,35 +48,36 @@ describe("two people in Studio at one action", () => {
     await service?.stop();
   });
 
-  const stored = async () => (await service.rest("GET", `/v3/apps/${service.appId}/actions/${actionId}`)).body.action;
-  const shows = ({ page }: Seat, words: string) =>
+  const readStoredCode = async () =>
+    (await service.rest("GET", `/v3/apps/${service.appId}/actions/${actionId}`)).body.action;
+  const waitForText = ({ page }: StudioWindow, words: string) =>
     page.waitForFunction(
       `document.querySelector(".code-editor .view-lines").textContent.includes(${JSON.stringify(words)})`,
     );
-  const change = async ({ page, studio }: Seat, words: string) => {
+  const changeCode = async ({ page, studio }: StudioWindow, words: string) => {
     await page.bringToFront();
-    await studio.write(code(words));
+    await studio.write(createCode(words));
     await page.waitForFunction('document.querySelector(".workspace-head .primary").disabled === false');
   };
-  const save = async (seat: Seat, words: string) => {
-    await change(seat, words);
+  const changeAndSave = async (seat: StudioWindow, words: string) => {
+    await changeCode(seat, words);
     await seat.studio.save();
   };
-  const saved = ({ studio }: Seat) => studio.saved();
+  const waitForSave = ({ studio }: StudioWindow) => studio.saved();
 
   it("shows the other person's save at once, with the name, if nothing is unsaved here", async () => {
-    await save(theirs, "second");
-    await saved(theirs);
+    await changeAndSave(theirs, "second");
+    await waitForSave(theirs);
     await mine.page.bringToFront();
-    await shows(mine, "second");
+    await waitForText(mine, "second");
     expect(await mine.studio.textOf(".news")).to.match(/^Grace Hopper changed code/);
-    await saved(mine);
+    await waitForSave(mine);
   });
 
   it("reports the other person's save while something is unsaved here, and lets no save or run overwrite it", async () => {
-    await change(mine, "mine");
-    await save(theirs, "third");
-    await saved(theirs);
+    await changeCode(mine, "mine");
+    await changeAndSave(theirs, "third");
+    await waitForSave(theirs);
     await mine.page.bringToFront();
     expect(await mine.studio.textOf(".banner")).to.contain(
       "Grace Hopper has saved this action while you were changing it",
@@ -84,7 +85,7 @@ describe("two people in Studio at one action", () => {
     await mine.studio.press("s");
     await mine.studio.press("Enter");
     await mine.page.waitForSelector(".workspace-head .primary:disabled");
-    expect((await stored()).code).to.equal(code("third"));
+    expect((await readStoredCode()).code).to.equal(createCode("third"));
   });
 
   it("shows the lines that differ, and keeps the own text if the person chooses so", async () => {
@@ -96,16 +97,16 @@ describe("two people in Studio at one action", () => {
     expect(await linesOf("added")).to.match(/^\+.*mine/);
     await mine.studio.button("Go on with mine", "//dialog");
     await mine.studio.save();
-    await saved(mine);
-    expect((await stored()).code).to.equal(code("mine"));
+    await waitForSave(mine);
+    expect((await readStoredCode()).code).to.equal(createCode("mine"));
     await theirs.page.bringToFront();
-    await shows(theirs, "mine");
+    await waitForText(theirs, "mine");
   });
 
   it("rejects a save from before the other's change, and takes theirs if the person chooses so", async () => {
-    await change(mine, "late");
+    await changeCode(mine, "late");
     // The first person's save is in flight while the service stores the second person's save.
-    const held = new Promise<HTTPRequest>((resolve) => {
+    const heldRequest = new Promise<HTTPRequest>((resolve) => {
       mine.page.on("request", (request) => {
         if (request.postData()?.includes("UpdateAction")) resolve(request);
         else void request.continue();
@@ -113,29 +114,29 @@ describe("two people in Studio at one action", () => {
     });
     await mine.page.setRequestInterception(true);
     await mine.studio.press("s");
-    const request = await held;
+    const request = await heldRequest;
     const { rest, appId } = service;
-    await rest("PUT", `/v3/apps/${appId}/actions/${actionId}`, { body: { code: code("fourth") } });
+    await rest("PUT", `/v3/apps/${appId}/actions/${actionId}`, { body: { code: createCode("fourth") } });
     await request.continue();
     await mine.studio.textOf(".banner");
-    expect((await stored()).code).to.equal(code("fourth"));
+    expect((await readStoredCode()).code).to.equal(createCode("fourth"));
     mine.page.removeAllListeners("request");
     await mine.page.setRequestInterception(false);
     await mine.studio.button("Take theirs");
-    await shows(mine, "fourth");
-    await saved(mine);
+    await waitForText(mine, "fourth");
+    await waitForSave(mine);
   });
 
   it("reports that the action was deleted, and creates a new one from the own text if the person chooses so", async () => {
-    await change(mine, "kept");
+    await changeCode(mine, "kept");
     await service.rest("DELETE", `/v3/apps/${service.appId}/actions/${actionId}`);
     expect(await mine.studio.textOf(".banner")).to.contain("has deleted this action");
     await mine.studio.button("Make it a new action");
     await mine.studio.button("Create");
-    await saved(mine);
+    await waitForSave(mine);
     const { actions } = (await service.rest("GET", `/v3/apps/${service.appId}/actions`)).body;
     expect(actions.map((action: { id: number; code: string }) => [action.id === actionId, action.code])).to.deep.equal([
-      [false, code("kept")],
+      [false, createCode("kept")],
     ]);
   });
 

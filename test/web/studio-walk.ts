@@ -13,26 +13,26 @@ import { type Content, fillApp } from "./studio-content.js";
 import { COUNT_FETCHES, crawl, kindOfPlace, settle } from "./studio-crawl.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
+const AXE_FILE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
-export interface Look {
+export interface WalkOptions {
   width: number;
   theme: "light" | "dark";
 }
 
-interface Violation {
+interface AxeViolation {
   id: string;
   nodes: { html: string; failureSummary: string }[];
 }
 
 /** IDs of the items on each page that the test always opens. Of other items, it opens one of each kind. */
-const FIRST: Partial<Record<View, (content: Content) => number[]>> = {
+const ALWAYS_OPENED_ITEMS: Partial<Record<View, (content: Content) => number[]>> = {
   actions: ({ actionId }) => [actionId],
   runs: ({ runIds }) => runIds,
 };
 
 /** Code for the page: returns the kinds of its elements, in order. The test checks screens with the same result only once. */
-const SHAPE = `(() => {
+const READ_SHAPE = `(() => {
   const kinds = [...document.querySelectorAll("body *")].filter((element) => !element.closest(".monaco-editor, svg, canvas, option"))
     .filter((element) => element.checkVisibility())
     .map((element) => [element.tagName, element.className, element.role, element.ariaInvalid, element.ariaCurrent, element.disabled].join());
@@ -40,10 +40,10 @@ const SHAPE = `(() => {
 })()`;
 
 /** @returns the faults of the screen, as texts */
-async function faultsOf(page: Page): Promise<string[]> {
+async function findScreenFaults(page: Page): Promise<string[]> {
   const violations = (await page.evaluate(`axe.run(document, { resultTypes: ["violations"] })
     .then(({ violations }) => violations.map(({ id, nodes }) => ({ id,
-      nodes: nodes.map(({ html, failureSummary }) => ({ html: html.slice(0, 200), failureSummary })) })))`)) as Violation[];
+      nodes: nodes.map(({ html, failureSummary }) => ({ html: html.slice(0, 200), failureSummary })) })))`)) as AxeViolation[];
   const [scrolled, shown] = (await page.evaluate(
     "[document.documentElement.scrollWidth, document.documentElement.clientWidth]",
   )) as [number, number];
@@ -56,7 +56,7 @@ async function faultsOf(page: Page): Promise<string[]> {
 }
 
 /** Declares the tests for one width and theme. */
-export function walkStudio({ width, theme }: Look): void {
+export function walkStudio({ width, theme }: WalkOptions): void {
   describe(`Studio, ${theme}, ${width} pixels wide`, () => {
     let registry: TestRegistry;
     let service: TestService;
@@ -90,7 +90,7 @@ export function walkStudio({ width, theme }: Look): void {
     });
 
     /** Opens each URL once, including the URLs that its screens link to, until there is no new one. */
-    async function walk(first: string[], isHere: (href: string) => boolean): Promise<string[]> {
+    async function walkUrls(first: string[], isHere: (href: string) => boolean): Promise<string[]> {
       const faults: string[] = [];
       const queue = [...first];
       for (let place = queue.shift(); place !== undefined; place = queue.shift()) {
@@ -100,11 +100,11 @@ export function walkStudio({ width, theme }: Look): void {
         const tried = triedOn.get(kind) ?? new Set();
         triedOn.set(kind, tried);
         const found = await crawl(page, place, tried, async (steps) => {
-          const shape = (await page.evaluate(SHAPE)) as string;
+          const shape = (await page.evaluate(READ_SHAPE)) as string;
           if (shapes.has(shape)) return;
           shapes.add(shape);
           const where = [place, ...steps].join(" › ");
-          faults.push(...(await faultsOf(page)).map((fault) => `${where}: ${fault}`));
+          faults.push(...(await findScreenFaults(page)).map((fault) => `${where}: ${fault}`));
         });
         queue.push(...[...found].filter(isHere));
       }
@@ -113,8 +113,8 @@ export function walkStudio({ width, theme }: Look): void {
 
     it("has a sign-in without an accessibility error of axe", async () => {
       // Evaluated through the protocol: the page's policy allows only the service's own scripts.
-      await page.evaluate(readFileSync(AXE, "utf8"));
-      expect(await faultsOf(page)).to.deep.equal([]);
+      await page.evaluate(readFileSync(AXE_FILE, "utf8"));
+      expect(await findScreenFaults(page)).to.deep.equal([]);
       await studio.signIn(service.tokens.editor);
     });
 
@@ -122,7 +122,7 @@ export function walkStudio({ width, theme }: Look): void {
       it(`has no error on the page “${view}” of an empty app`, async () => {
         await studio.open(`${service.appId}/${view}`);
         await settle(page);
-        expect(await faultsOf(page)).to.deep.equal([]);
+        expect(await findScreenFaults(page)).to.deep.equal([]);
       });
     }
 
@@ -133,12 +133,12 @@ export function walkStudio({ width, theme }: Look): void {
     it("reports an unknown app, also beside an app with a long name", async () => {
       await studio.open("99/actions");
       await page.waitForSelector(studio.withText("h1", "No app 99"));
-      expect(await faultsOf(page)).to.deep.equal([]);
-      const edges = `(() => {
+      expect(await findScreenFaults(page)).to.deep.equal([]);
+      const READ_EDGES = `(() => {
         const { left, right } = document.querySelector(".welcome .primary").getBoundingClientRect();
         return left >= 0 && right <= innerWidth;
       })()`;
-      expect(await page.evaluate(edges)).to.equal(true);
+      expect(await page.evaluate(READ_EDGES)).to.equal(true);
       await studio.open(`${service.appId}/actions`);
       await settle(page);
     });
@@ -146,8 +146,8 @@ export function walkStudio({ width, theme }: Look): void {
     for (const view of VIEW_NAMES) {
       it(`has no accessibility error of axe on any screen of the page “${view}”, and nothing is wider than the window`, async () => {
         const own = `#/${service.appId}/${view}`;
-        const first = [own, ...(FIRST[view]?.(content) ?? []).map((id) => `${own}/${id}`)];
-        const faults = await walk(
+        const first = [own, ...(ALWAYS_OPENED_ITEMS[view]?.(content) ?? []).map((id) => `${own}/${id}`)];
+        const faults = await walkUrls(
           first,
           (href) => href === own || href.startsWith(`${own}/`) || href.startsWith(`${own}?`),
         );

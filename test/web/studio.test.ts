@@ -4,7 +4,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
-const CODE = `async function execute({ payload, settings }) {
+const ACTION_CODE = `async function execute({ payload, settings }) {
   console.log("for", payload.name);
   if (!payload.name) throw new TypeError("a name is required");
   return { hello: payload.name, keys: Object.keys(settings).sort() };
@@ -32,8 +32,8 @@ describe("Studio at GET /studio", () => {
     await service?.stop();
   });
 
-  const outcome = (state: string) => page.waitForSelector(`.outcome[data-state="${state}"]`);
-  const api = async (path: string) => (await service.rest("GET", `/v3/apps/${service.appId}${path}`)).body;
+  const waitForOutcome = (state: string) => page.waitForSelector(`.outcome[data-state="${state}"]`);
+  const readFromApi = async (path: string) => (await service.rest("GET", `/v3/apps/${service.appId}${path}`)).body;
 
   it("rejects an invalid token, with a message at its field", async () => {
     await studio.button("Use a token");
@@ -67,8 +67,8 @@ describe("Studio at GET /studio", () => {
     await studio.signIn(service.tokens.editor);
     await page.reload();
     await page.waitForSelector(".top-bar");
-    const kept = "JSON.stringify([localStorage, sessionStorage, document.cookie])";
-    expect(await page.evaluate(kept)).to.equal('[{},{},""]');
+    const READ_STORAGE = "JSON.stringify([localStorage, sessionStorage, document.cookie])";
+    expect(await page.evaluate(READ_STORAGE)).to.equal('[{},{},""]');
     const cookies = await page.browserContext().cookies();
     expect(cookies.map(({ session, httpOnly }) => ({ session, httpOnly }))).to.deep.equal([
       { session: true, httpOnly: true },
@@ -106,7 +106,7 @@ describe("Studio at GET /studio", () => {
   it("shows a rejected name at the name, and creates the action when it is right", async () => {
     await studio.button("New");
     await page.waitForSelector(".code-editor .view-line");
-    await studio.write(CODE);
+    await studio.write(ACTION_CODE);
     await studio.replace('[data-field="name"] input', "not a name");
     await studio.save();
     await page.waitForSelector('[data-field="name"] input[aria-invalid="true"]');
@@ -114,16 +114,16 @@ describe("Studio at GET /studio", () => {
     await studio.replace('[data-field="name"] input', "greet");
     await studio.save();
     await page.waitForSelector(studio.withText("b", "greet", '//*[@class="action-name"]'));
-    const { actions } = await api("/actions");
+    const { actions } = await readFromApi("/actions");
     expect(actions.map(({ name, code }: { name: string; code: string }) => ({ name, code }))).to.deep.equal([
-      { name: "greet", code: CODE },
+      { name: "greet", code: ACTION_CODE },
     ]);
   });
 
   it("runs the action with Ctrl+Enter and the payload, and shows what it prints and returns", async () => {
     await studio.replace("#payload", '{"name": "Ada"}');
     await studio.run();
-    await outcome("completed");
+    await waitForOutcome("completed");
     expect(JSON.parse((await studio.textOf(".result"))!)).to.deep.equal({ hello: "Ada", keys: [] });
     await page.waitForSelector(".console li");
     expect(await studio.textOf(".console li span:last-child")).to.equal("for Ada");
@@ -132,7 +132,7 @@ describe("Studio at GET /studio", () => {
   it("shows what the action threw, and adds its entry to the open log when it is written", async () => {
     await studio.replace("#payload", "{}");
     await studio.run();
-    await outcome("failed");
+    await waitForOutcome("failed");
     expect(await studio.textOf(".result.failed")).to.equal("TypeError: a name is required");
     await studio.button("Log", '//*[@role="tablist"]');
     await page.waitForSelector(".entry.failed");
@@ -157,7 +157,7 @@ describe("Studio at GET /studio", () => {
     await studio.button("Cancel", "//dialog");
     await page.waitForSelector("dialog", { hidden: true });
     expect(await studio.textOf(".workspace-head h2")).to.equal("greet");
-    await studio.write(`// second\n${CODE}`);
+    await studio.write(`// second\n${ACTION_CODE}`);
     await studio.save();
     await studio.saved();
   });
@@ -187,8 +187,8 @@ describe("Studio at GET /studio", () => {
     await studio.button("Restore");
     await studio.button("Restore", "//dialog");
     await page.waitForSelector(studio.withText("span", "before a restore"));
-    const { actions } = await api("/actions");
-    expect(actions[0]).to.include({ code: CODE, active: true });
+    const { actions } = await readFromApi("/actions");
+    expect(actions[0]).to.include({ code: ACTION_CODE, active: true });
   });
 
   it("describes a frequency while it is typed, or explains why it is rejected", async () => {

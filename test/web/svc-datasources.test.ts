@@ -7,7 +7,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 
 /** Code that calls every operation once. Its results must be equal in a page and in a server action. */
-const OPERATIONS = `
+const EVERY_OPERATION = `
   const made = await Svc.DataSources.create({ name: NAME, columns: ["Row"], entries: [{ Row: "A", Seat: 1 }, { Row: "A", Seat: 2 }] });
   const all = (await Svc.DataSources.get()).map(({ name }) => name).includes(NAME);
   const seats = await Svc.DataSources.connectByName(NAME);
@@ -42,7 +42,7 @@ const OPERATIONS = `
     pages, back, counts: counts.entries.map(({ data }) => data).sort((a, b) => (a.Row < b.Row ? -1 : 1)), rows: rows.sort(), indexes: Object.keys(indexes), grouped, removed, deleted, csv, replaced, left, renamed, gone };
 `;
 
-const EXPECTED = {
+const EXPECTED_RESULTS = {
   all: true,
   updated: { Row: "B", Seat: 1, By: "Ada" },
   stale: ["ENTRY_CHANGED", "Ada"],
@@ -82,15 +82,15 @@ describe("Svc.DataSources", () => {
   let browser: Browser;
   let page: Page;
   /** A customer's site, which serves no part of the service. */
-  const site = createServer((_request, response) =>
+  const customerSite = createServer((_request, response) =>
     response.setHeader("content-type", "text/html").end("<!doctype html>"),
   );
-  let customer: string;
+  let customerUrl: string;
 
   /** Opens a page with its own origin that loads svc.js, like a customer's page. */
-  async function open(token: string): Promise<Page> {
+  async function openCustomerPage(token: string): Promise<Page> {
     const opened = await (await browser.createBrowserContext()).newPage();
-    await opened.goto(customer);
+    await opened.goto(customerUrl);
     await opened.addScriptTag({ url: `${service.url}/client/svc.js` });
     const configuration = { apiUrl: service.url, appId: service.appId, token };
     await opened.evaluate(`Svc.configure(${JSON.stringify(configuration)})`);
@@ -100,26 +100,26 @@ describe("Svc.DataSources", () => {
   before(async () => {
     const environment = { RATE_LIMIT_RUN: "0", RATE_LIMIT_MANAGE: "0", ALLOW_PRIVATE_NETWORK: "1" };
     [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
-    await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
-    customer = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`;
-    const body = { origins: [new URL(customer).origin] };
+    await new Promise<void>((resolve) => customerSite.listen(0, "127.0.0.1", resolve));
+    customerUrl = `http://127.0.0.1:${(customerSite.address() as AddressInfo).port}/`;
+    const body = { origins: [new URL(customerUrl).origin] };
     await service.rest("PUT", `/v1/apps/${service.appId}/origins`, { body });
-    page = await open(service.tokens.editor);
+    page = await openCustomerPage(service.tokens.editor);
   });
 
   after(async () => {
     await browser?.close();
-    site.close();
+    customerSite.close();
     await service?.stop();
   });
 
   it("works as documented in a page", async () => {
-    const done = await page.evaluate(`(async () => { const NAME = "page seats"; ${OPERATIONS} })()`);
-    expect(done).to.deep.equal(EXPECTED);
+    const done = await page.evaluate(`(async () => { const NAME = "page seats"; ${EVERY_OPERATION} })()`);
+    expect(done).to.deep.equal(EXPECTED_RESULTS);
   });
 
   it("works in the same way in a server action that lists the package", async () => {
-    const code = `async function execute() { const NAME = "action seats, ä"; ${OPERATIONS} }`;
+    const code = `async function execute() { const NAME = "action seats, ä"; ${EVERY_OPERATION} }`;
     const action = {
       name: "seats",
       active: true,
@@ -129,7 +129,7 @@ describe("Svc.DataSources", () => {
     };
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
     const { body } = await service.rest("POST", `/v3/apps/${service.appId}/actions/seats/runWithResult`);
-    expect(body.result ?? body).to.deep.equal(EXPECTED);
+    expect(body.result ?? body).to.deep.equal(EXPECTED_RESULTS);
   });
 
   it("sells a seat once, for any number of concurrent requests", async () => {
@@ -212,7 +212,7 @@ describe("Svc.DataSources", () => {
       code,
     };
     await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
-    const viewer = await open(service.tokens.viewer);
+    const viewer = await openCustomerPage(service.tokens.viewer);
     const received = await viewer.evaluate(`(async () => {
       const users = await Svc.DataSources.connectByName("Users");
       const count = () => users.find().then(({ length }) => length, (error) => error.status);

@@ -10,11 +10,11 @@ describe("the service's own pages and files", () => {
 
   after(() => service.close());
 
-  async function get(path: string, sent: Record<string, string> = {}) {
-    const reply = await fetch(`${service.origin}${path}`, { headers: sent });
+  async function getPath(path: string, requestHeaders: Record<string, string> = {}) {
+    const reply = await fetch(`${service.origin}${path}`, { headers: requestHeaders });
     return { status: reply.status, headers: reply.headers, text: await reply.text() };
   }
-  const page = () => get("/graphql", { accept: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8" });
+  const page = () => getPath("/graphql", { accept: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8" });
 
   it("return GET /graphql to a browser as a page that allows no eval, no inline script and no frame", async () => {
     const { headers } = await page();
@@ -27,7 +27,7 @@ describe("the service's own pages and files", () => {
   });
 
   it("leave GET /graphql to GraphQL for every other client", async () => {
-    const reply = await get("/graphql?query={token}", {
+    const reply = await getPath("/graphql?query={token}", {
       accept: "application/json",
       "apollo-require-preflight": "1",
       "auth-token": "mine",
@@ -37,7 +37,7 @@ describe("the service's own pages and files", () => {
 
   it("serve hashed files compressed and cacheable without expiry", async () => {
     const script = /src="([^"]+\.js)"/.exec((await page()).text)?.[1] ?? "";
-    const { headers, status } = await get(script, { "accept-encoding": "gzip" });
+    const { headers, status } = await getPath(script, { "accept-encoding": "gzip" });
     expect(status).to.equal(200);
     expect(headers.get("content-type")).to.match(/^(text|application)\/javascript/);
     expect(headers.get("content-encoding")).to.equal("gzip");
@@ -47,12 +47,12 @@ describe("the service's own pages and files", () => {
 
   it("serve scripts that are strict within their function: strict as a whole, each run would compile one again", async () => {
     for (const path of ["svc.js", "svc-run.js", "packages/svc-csv.js", "packages/svc-session.js"])
-      expect((await get(`/client/${path}`)).text, path).to.match(/^\(\(\)=>\{"use strict";/);
+      expect((await getPath(`/client/${path}`)).text, path).to.match(/^\(\(\)=>\{"use strict";/);
   });
 
   it("serve nothing outside their folders", async () => {
     for (const path of ["/assets/../pages.json", "/assets/%2e%2e/pages.json", "/assets/..%2fpages.json", "/assets/"]) {
-      expect((await get(path)).status, path).to.be.within(400, 404);
+      expect((await getPath(path)).status, path).to.be.within(400, 404);
     }
   });
 });

@@ -1,23 +1,26 @@
 /** Helpers of the packages that call the service: they build URL paths, and turn errors into rejections with the error body. */
-import { failure } from "../runtime/failure.js";
+import { createSvcError } from "../runtime/failure.js";
 
 /** Encodes a value as one segment of a path. Rejects ".", ".." and "", which would lead to another path. @throws SvcError with `status` */
 export function encodeSegment(value: unknown, status: string, description: string): string {
   const text = String(value ?? "");
   if (/^\.{0,2}$/.test(text))
-    throw failure(status, `${description} is required (got ${JSON.stringify(value) ?? "undefined"})`);
+    throw createSvcError(status, `${description} is required (got ${JSON.stringify(value) ?? "undefined"})`);
   return encodeURIComponent(text.toWellFormed());
 }
 
 /** Encodes an ID as one segment of a path. An invalid ID is rejected without a request. @throws SvcError with `status` */
 export function encodeIdSegment(id: unknown, status: string, description: string): string {
   if (/^[1-9]\d{0,15}$/.test(String(id))) return String(id);
-  throw failure(status, `${description} must be a positive whole number (got ${JSON.stringify(id) ?? "undefined"})`);
+  throw createSvcError(
+    status,
+    `${description} must be a positive whole number (got ${JSON.stringify(id) ?? "undefined"})`,
+  );
 }
 
 /** Returns an error in the arguments as an SvcError, the same form as the service's errors. */
 function toFailure(error: unknown): unknown {
-  return error instanceof TypeError ? failure("REQUEST_INVALID", error.message) : error;
+  return error instanceof TypeError ? createSvcError("REQUEST_INVALID", error.message) : error;
 }
 
 /** Wraps all functions: an asynchronous call never throws; it rejects with an error that has `status` and `error`. */

@@ -1,13 +1,13 @@
 /** Creates `Svc.App.V3.Actions`: the operations of actions by REST, and `response`. */
 import type { Connection } from "./connection.js";
-import { failure } from "./failure.js";
+import { createSvcError } from "./failure.js";
 import type { Action, Actions, LogEntry } from "./public-types.js";
 import { createResponse } from "./response.js";
 
 /** Encodes a name or ID as one segment of a path. Rejects ".", ".." and "", which would lead to another path. */
 function encodeSegment(nameOrId: string | number): string {
   const text = String(nameOrId ?? "");
-  if (/^\.{0,2}$/.test(text)) throw failure("ACTION_NOT_FOUND", "an action's name or id is required");
+  if (/^\.{0,2}$/.test(text)) throw createSvcError("ACTION_NOT_FOUND", "an action's name or id is required");
   return encodeURIComponent(text.toWellFormed());
 }
 

@@ -1,7 +1,7 @@
 /** Creates `Svc.App.Analytics`: records events, starts the actions that they trigger, and sends the events to the service in batches. */
 import { EVENT_MAX_BYTES } from "../../limits.js";
 import type { Connection } from "./connection.js";
-import { createIdentity, operatingSystem } from "./identity.js";
+import { createIdentity, detectOperatingSystem } from "./identity.js";
 import type { Analytics, AnalyticsEvent, SvcError } from "./public-types.js";
 import { scope } from "./scope.js";
 
@@ -75,7 +75,11 @@ export function createAnalytics(connection: Connection, onEvent: (event: Analyti
   const sender = createEventSender(connection);
 
   function recordEvent(type: AnalyticsEvent["type"], data: Record<string, unknown>): AnalyticsEvent {
-    const commonData = { _platform: "web", _os: operatingSystem(scope.navigator?.userAgent ?? ""), ...identity() };
+    const commonData = {
+      _platform: "web",
+      _os: detectOperatingSystem(scope.navigator?.userAgent ?? ""),
+      ...identity(),
+    };
     // Copies the event as the service will receive it, because the page may change its own object.
     const copiedData = JSON.parse(JSON.stringify({ ...data, ...commonData })) as AnalyticsEvent["data"];
     const event: AnalyticsEvent = { createdAt: Date.now(), type, data: copiedData };

@@ -1,13 +1,13 @@
 /** Runs client actions in the page. Reports the start and the end of each run to the service. */
 import { RESULT_MAX_BYTES } from "../../limits.js";
 import type { Connection } from "./connection.js";
-import type { ActionScript, Execute } from "./scripts.js";
+import type { ActionScript, ExecuteAction } from "./scripts.js";
 
 type RunOutcome = { result: unknown } | { error: { name: string; message: string; stack: string } };
 
 export interface ClientRunsOptions {
   connection: Pick<Connection, "appId" | "request">;
-  load(action: ActionScript): Promise<Execute>;
+  load(action: ActionScript): Promise<ExecuteAction>;
   /** Time limit of a client action in milliseconds. */
   timeoutMs: number;
 }
@@ -58,10 +58,10 @@ interface OpenRun {
 
 /** @returns `run`, which resolves when the run has ended and its report is sent. It never rejects. */
 export function createClientRuns({ connection, load, timeoutMs }: ClientRunsOptions) {
-  const preparedActions = new Map<string, Promise<Execute>>();
+  const preparedActions = new Map<string, Promise<ExecuteAction>>();
   const openRuns = new Set<OpenRun>();
 
-  function prepareAction(action: ActionScript): Promise<Execute> {
+  function prepareAction(action: ActionScript): Promise<ExecuteAction> {
     const key = `${action.id} ${action.integrity}`;
     const preparing = preparedActions.get(key) ?? load(action);
     preparedActions.set(key, preparing);

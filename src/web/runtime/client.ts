@@ -6,7 +6,7 @@ import { createClientRuns } from "./client-runs.js";
 import { createConnection } from "./connection.js";
 import { CONNECTION, type PackageConnection } from "./package-connection.js";
 import type { Client } from "./public-types.js";
-import { createRequests, type OutgoingWay } from "./requests.js";
+import { createRequests, type OutgoingTransport } from "./requests.js";
 import { scope } from "./scope.js";
 import { createScripts } from "./scripts.js";
 import type { SendToService } from "./service-way.js";
@@ -24,7 +24,7 @@ export interface LibraryLoading {
   /** Function that sends requests to the service instead of `fetch`. */
   send?: SendToService | undefined;
   /** Function that sends requests to other services. */
-  outgoing?: OutgoingWay | undefined;
+  outgoing?: OutgoingTransport | undefined;
 }
 
 export function createSvc({ from, nonce, send, outgoing }: LibraryLoading): Client {

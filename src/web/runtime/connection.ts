@@ -1,9 +1,9 @@
 /** Connection of the client library to the service: sends requests with the caller's credential. Only this module holds the token. */
-import { failure, failureFrom } from "./failure.js";
-import { linesOf } from "./lines.js";
+import { createSvcError, toSvcError } from "./failure.js";
+import { parseLines } from "./lines.js";
 import type { Configuration, Env } from "./public-types.js";
 import { scope } from "./scope.js";
-import type { Reply, SendToService } from "./service-way.js";
+import type { SendToService, ServiceReply } from "./service-way.js";
 
 export interface Connection {
   configure(configuration: Configuration): void;
@@ -48,28 +48,28 @@ export type ResponseBody = Record<string, unknown>;
 function toApiBase(apiUrl: string): string {
   const url = URL.parse(apiUrl, scope.location?.href);
   const isUsable = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
-  if (!isUsable) throw failure("REQUEST_INVALID", "apiUrl must be an http or https address without credentials");
+  if (!isUsable) throw createSvcError("REQUEST_INVALID", "apiUrl must be an http or https address without credentials");
   let path = url.pathname;
   while (path.endsWith("/")) path = path.slice(0, -1);
   return `${url.origin}${path}/`;
 }
 
 const createNoAnswerError = (from: string, answered = false) =>
-  failure("NETWORK_ERROR", `no answer from ${from}`, { answered });
+  createSvcError("NETWORK_ERROR", `no answer from ${from}`, { answered });
 
 /** @throws SvcError if JSON cannot represent the value */
 function toJson(body: unknown): string {
   try {
     return JSON.stringify(body);
   } catch (error) {
-    throw failure("REQUEST_INVALID", `the argument cannot be written as JSON: ${(error as Error).message}`);
+    throw createSvcError("REQUEST_INVALID", `the argument cannot be written as JSON: ${(error as Error).message}`);
   }
 }
 
 /** Returns the URL of the service that served the library. */
 const serviceUrlOf = (library: string): string => library.split(/[?#]/, 1)[0]!.replace(/\/client\/svc\.m?js$/, "");
 
-async function readAnswer(response: Reply, { origin }: URL): Promise<ResponseBody> {
+async function readAnswer(response: ServiceReply, { origin }: URL): Promise<ResponseBody> {
   const text = await response.text().catch(() => {
     throw createNoAnswerError(origin, true);
   });
@@ -81,7 +81,7 @@ async function readAnswer(response: Reply, { origin }: URL): Promise<ResponseBod
   }
   if (!response.ok || typeof body !== "object" || body === null) {
     const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
-    throw failureFrom(Number.isFinite(retryAfter) ? { retryAfter, ...(body ?? {}) } : body, response.status);
+    throw toSvcError(Number.isFinite(retryAfter) ? { retryAfter, ...(body ?? {}) } : body, response.status);
   }
   return body as ResponseBody;
 }
@@ -102,10 +102,11 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
   Reflect.deleteProperty(env, "token");
 
   function serviceUrl(path: string): URL {
-    if (apiBaseUrl === null) throw failure("REQUEST_INVALID", "no API: set window.ENV.apiUrl or call Svc.configure");
+    if (apiBaseUrl === null)
+      throw createSvcError("REQUEST_INVALID", "no API: set window.ENV.apiUrl or call Svc.configure");
     const url = new URL(path.replace(/^\/+/, ""), apiBaseUrl);
     if (!url.href.startsWith(apiBaseUrl))
-      throw failure("REQUEST_INVALID", `refusing to call ${url.origin}: the API is ${apiBaseUrl}`);
+      throw createSvcError("REQUEST_INVALID", `refusing to call ${url.origin}: the API is ${apiBaseUrl}`);
     return url;
   }
 
@@ -121,7 +122,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
   }
 
   /** Sends a request whose body and response are texts. Such requests can use `sendToService`. */
-  async function requestText(url: URL, init: ServiceTextRequest): Promise<Reply> {
+  async function requestText(url: URL, init: ServiceTextRequest): Promise<ServiceReply> {
     const { method, headers, body = null } = init;
     const response =
       token === null ? null : sendToService?.({ method, url, headers: { ...headers, "Auth-token": token }, body });
@@ -152,7 +153,8 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
       if (configuration.token !== undefined) token = configuration.token || null;
     },
     appId() {
-      if (appId === undefined) throw failure("APP_NOT_FOUND", "no app: set window.ENV.appId or call Svc.configure");
+      if (appId === undefined)
+        throw createSvcError("APP_NOT_FOUND", "no app: set window.ENV.appId or call Svc.configure");
       return appId;
     },
     address: serviceUrl,
@@ -176,7 +178,7 @@ export function createConnection(env: Env, loadedFrom?: string, sendToService?: 
         return received;
       });
       try {
-        yield* linesOf(reply);
+        yield* parseLines(reply);
       } catch {
         throw createNoAnswerError(url.origin, true);
       }

@@ -4,12 +4,12 @@
  */
 import { type CompiledAction, REGISTRY_NAME } from "../../rules/compile-script.js";
 import { pageData } from "./page-data.js";
-import { loadText } from "./scripts.js";
+import { loadScriptText } from "./scripts.js";
 
 const { script = "" } = pageData();
 
 const nonce = (document.currentScript as HTMLScriptElement | null)?.nonce;
-const loaded = loadText(script, nonce ? { nonce } : {}).catch((failed: unknown) => console.error(failed));
+const loaded = loadScriptText(script, nonce ? { nonce } : {}).catch((failed: unknown) => console.error(failed));
 
 const actions = window.Svc.App.V3.Actions;
 const { run, runWithResult } = actions;

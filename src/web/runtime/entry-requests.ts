@@ -4,7 +4,7 @@
  */
 import { createRequests } from "./requests.js";
 import { scope } from "./scope.js";
-import { takeServiceWay } from "./service-way.js";
+import { takeServiceTransport } from "./service-way.js";
 
-const { request, settings } = createRequests(takeServiceWay().outgoing);
+const { request, settings } = createRequests(takeServiceTransport().outgoing);
 scope.Svc = Object.assign(scope.Svc ?? {}, { App: { V3: { Actions: { request } }, Settings: settings } }) as never;

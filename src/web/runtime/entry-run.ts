@@ -1,6 +1,6 @@
 /** Script `/client/svc-run.js`: defines `Svc` in a server run, without packages. The run loads the packages that the action lists. */
 import { createSvc } from "./client.js";
 import { scope } from "./scope.js";
-import { takeServiceWay } from "./service-way.js";
+import { takeServiceTransport } from "./service-way.js";
 
-scope.Svc = Object.assign(scope.Svc ?? {}, createSvc(takeServiceWay()));
+scope.Svc = Object.assign(scope.Svc ?? {}, createSvc(takeServiceTransport()));

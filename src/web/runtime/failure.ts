@@ -2,7 +2,7 @@
 import type { Entry } from "./data-source-types.js";
 import type { Action, SvcError } from "./public-types.js";
 
-type Details = Pick<
+type ErrorDetails = Pick<
   SvcError,
   "retryAfter" | "nextValidRequestDate" | "runId" | "action" | "entry" | "columns" | "answered"
 >;
@@ -11,26 +11,26 @@ type Details = Pick<
  * An Error whose own enumerable properties are exactly the error body: `{status, error}`, and `nextValidRequestDate` for an exceeded rate
  * limit (specification, Errors). Name, stack, retryAfter and runId are readable but not enumerable.
  */
-export function failure(status: string, error: string, details: Details = {}): SvcError {
-  const { nextValidRequestDate, ...beside } = details;
-  const failed = new Error(error);
-  for (const [name, value] of Object.entries({ name: "SvcError", ...beside })) {
-    Object.defineProperty(failed, name, { value, configurable: true, writable: true });
+export function createSvcError(status: string, error: string, details: ErrorDetails = {}): SvcError {
+  const { nextValidRequestDate, ...otherDetails } = details;
+  const svcError = new Error(error);
+  for (const [name, value] of Object.entries({ name: "SvcError", ...otherDetails })) {
+    Object.defineProperty(svcError, name, { value, configurable: true, writable: true });
   }
-  return Object.assign(failed, { status, error }, nextValidRequestDate === undefined ? {} : { nextValidRequestDate });
+  return Object.assign(svcError, { status, error }, nextValidRequestDate === undefined ? {} : { nextValidRequestDate });
 }
 
 /** Creates an error from a response's body. Copies known fields only, because the body is untrusted data. */
-export function failureFrom(body: unknown, httpStatus: number): SvcError {
+export function toSvcError(body: unknown, httpStatus: number): SvcError {
   const fields = (typeof body === "object" && body !== null ? body : {}) as Record<string, unknown>;
   const status = typeof fields["status"] === "string" ? fields["status"] : "INTERNAL_ERROR";
   const error = typeof fields["error"] === "string" ? fields["error"] : `the service answered ${httpStatus}`;
-  const details: Details = {};
+  const details: ErrorDetails = {};
   if (typeof fields["retryAfter"] === "number") details.retryAfter = fields["retryAfter"];
   if (typeof fields["nextValidRequestDate"] === "string") details.nextValidRequestDate = fields["nextValidRequestDate"];
   if (typeof fields["runId"] === "number") details.runId = fields["runId"];
   if (typeof fields["action"] === "object") details.action = fields["action"] as Action;
   if (typeof fields["entry"] === "object") details.entry = fields["entry"] as Entry | null;
   if (Array.isArray(fields["columns"])) details.columns = fields["columns"].map(String);
-  return failure(status, error, details);
+  return createSvcError(status, error, details);
 }

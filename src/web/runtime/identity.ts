@@ -3,9 +3,9 @@
 /**
  * Returns the stored ID, or a new one. If the browser blocks storage (private windows, sandboxed frames), the ID lasts as long as the page.
  */
-function remembered(open: () => Storage, key: string): string {
+function readOrCreateId(openStorage: () => Storage, key: string): string {
   try {
-    const storage = open();
+    const storage = openStorage();
     const id = storage.getItem(key) ?? crypto.randomUUID();
     storage.setItem(key, id);
     return id;
@@ -23,14 +23,14 @@ export function createIdentity(): () => Identity {
   let identity: Identity | null = null;
   return () => {
     identity ??= {
-      _analyticsSessionId: remembered(() => sessionStorage, "svc.analyticsSessionId"),
-      _deviceTrackingId: remembered(() => localStorage, "svc.deviceTrackingId"),
+      _analyticsSessionId: readOrCreateId(() => sessionStorage, "svc.analyticsSessionId"),
+      _deviceTrackingId: readOrCreateId(() => localStorage, "svc.deviceTrackingId"),
     };
     return identity;
   };
 }
 
-const SYSTEMS: [RegExp, string][] = [
+const OPERATING_SYSTEMS: [RegExp, string][] = [
   [/Android/, "Android"],
   [/iPhone|iPad|iPod/, "iOS"],
   [/Windows/, "Windows"],
@@ -39,6 +39,6 @@ const SYSTEMS: [RegExp, string][] = [
   [/Linux/, "Linux"],
 ];
 
-export function operatingSystem(userAgent: string): string {
-  return SYSTEMS.find(([pattern]) => pattern.test(userAgent))?.[1] ?? "unknown";
+export function detectOperatingSystem(userAgent: string): string {
+  return OPERATING_SYSTEMS.find(([pattern]) => pattern.test(userAgent))?.[1] ?? "unknown";
 }

@@ -1,5 +1,5 @@
 /** Reads a response of the service line by line, each line when it arrives. */
-import type { Reply } from "./service-way.js";
+import type { ServiceReply } from "./service-way.js";
 
 interface TextReader {
   /** Returns the next part of the text, or null at its end. */
@@ -8,7 +8,7 @@ interface TextReader {
   cancel?(): Promise<void>;
 }
 
-function readerOf(reply: Reply): TextReader {
+function createTextReader(reply: ServiceReply): TextReader {
   if (reply.next) return { next: reply.next };
   const reader = reply.body?.getReader();
   if (reader) {
@@ -33,17 +33,17 @@ function readerOf(reply: Reply): TextReader {
  * Yields the JSON value of each line. Rejects if the response is interrupted or a line is not JSON. If the caller stops reading, the
  * request is cancelled; in a language isolate it ends with the run.
  */
-export async function* linesOf(reply: Reply): AsyncGenerator<unknown, void, void> {
-  const reader = readerOf(reply);
-  let rest = "";
+export async function* parseLines(reply: ServiceReply): AsyncGenerator<unknown, void, void> {
+  const reader = createTextReader(reply);
+  let unreadText = "";
   try {
-    for (let part = await reader.next(); part !== null; part = await reader.next()) {
-      const lines = (rest + part).split("\n");
-      rest = lines.pop()!;
+    for (let textPart = await reader.next(); textPart !== null; textPart = await reader.next()) {
+      const lines = (unreadText + textPart).split("\n");
+      unreadText = lines.pop()!;
       for (const line of lines) yield JSON.parse(line);
     }
   } finally {
     await reader.cancel?.();
   }
-  if (rest !== "") throw new Error("the last line is not complete");
+  if (unreadText !== "") throw new Error("the last line is not complete");
 }

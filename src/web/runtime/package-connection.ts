@@ -3,12 +3,12 @@
  * packages cannot read the token.
  */
 import type { Connection } from "./connection.js";
-import type { Socket } from "./socket.js";
+import type { SubscriptionSocket } from "./socket.js";
 
 export const CONNECTION = Symbol.for("svc.connection");
 
 export interface PackageConnection extends Pick<Connection, "appId" | "request" | "lines" | "exchange"> {
-  follow: Socket["follow"];
+  follow: SubscriptionSocket["follow"];
   /** Discards the cached session, because the page's user changes. */
   forgetSession(): void;
 }

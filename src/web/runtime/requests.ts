@@ -4,25 +4,25 @@
 import type { RequestError, RequestOptions, RequestResponse, SendRequest, SettingsReader } from "./request-types.js";
 
 /** Functions and data that a server run provides. */
-export interface OutgoingWay {
+export interface OutgoingTransport {
   /** Sends a request, described by the JSON of its options. Rejects if the run's page has lost its connection to the service. */
   request(options: string): Promise<{ head: unknown[]; text(): Promise<string> }>;
   /** JSON text of `context.settings`. */
   settings: string;
 }
 
-const UNAVAILABLE = "is available in server actions only";
+const UNAVAILABLE_TEXT = "is available in server actions only";
 
 // Stored before the author's code runs, because that code may replace the globals.
 const { parse, stringify } = JSON;
 // biome-ignore lint/suspicious/noExplicitAny: newer than the library's types
-const Bytes = Uint8Array as any;
+const BytesClass = Uint8Array as any;
 
-const failed = (code: RequestError["code"], message: string): RequestError =>
+const createRequestError = (code: RequestError["code"], message: string): RequestError =>
   Object.assign(new Error(message), { code });
 
 /** Returns names and values as a plain object, also from URLSearchParams, Headers and Map. A repeated name gets an array. */
-function plain(value: unknown): unknown {
+function toPlainObject(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const iterable = value as { [Symbol.iterator]?(): Iterator<[string, unknown]> };
   if (typeof iterable[Symbol.iterator] !== "function" || Array.isArray(value)) return value;
@@ -33,77 +33,81 @@ function plain(value: unknown): unknown {
   return Object.fromEntries(pairs);
 }
 
-function bodyOf(body: unknown): unknown {
-  if (body instanceof ArrayBuffer) return { base64: new Bytes(body).toBase64() };
+function encodeBody(body: unknown): unknown {
+  if (body instanceof ArrayBuffer) return { base64: new BytesClass(body).toBase64() };
   if (!ArrayBuffer.isView(body)) {
     const isForm = typeof URLSearchParams === "function" && body instanceof URLSearchParams;
     return isForm ? String(body) : body;
   }
-  return { base64: new Bytes(body.buffer, body.byteOffset, body.byteLength).toBase64() };
+  return { base64: new BytesClass(body.buffer, body.byteOffset, body.byteLength).toBase64() };
 }
 
 /** Returns the options as JSON for the service. @throws RequestError POLICY if JSON cannot represent them */
-function textOf(options: unknown): string {
+function encodeOptions(options: unknown): string {
   if (typeof options !== "object" || options === null) return stringify(options) ?? "null";
   const { url, headers, query, form, body, json, ...rest } = options as RequestOptions;
   try {
     return stringify({
       ...rest,
       url: url === undefined || url === null ? url : String(url),
-      headers: plain(headers),
-      query: plain(query),
-      form: plain(form),
-      body: bodyOf(body),
+      headers: toPlainObject(headers),
+      query: toPlainObject(query),
+      form: toPlainObject(form),
+      body: encodeBody(body),
       // Passed as a text, so that the service sends exactly this JSON.
       json: json === undefined ? undefined : stringify(json),
     });
   } catch (error) {
-    throw failed("POLICY", `the options cannot be written as JSON: ${(error as Error).message}`);
+    throw createRequestError("POLICY", `the options cannot be written as JSON: ${(error as Error).message}`);
   }
 }
 
-function parsed(text: string, origin: string): unknown {
+function parseJson(text: string, origin: string): unknown {
   try {
     return parse(text);
   } catch {
-    throw failed("TRANSPORT", `the body of the response of ${origin} is not JSON`);
+    throw createRequestError("TRANSPORT", `the body of the response of ${origin} is not JSON`);
   }
 }
 
-function responseOf(
+function createRequestResponse(
   status: number,
   headers: Record<string, string>,
   text: string,
   isBytes: boolean,
   origin: string,
 ): RequestResponse<unknown> {
-  const body = isBytes ? Bytes.fromBase64(text) : text;
+  const body = isBytes ? BytesClass.fromBase64(text) : text;
   const ok = status >= 200 && status <= 299;
   return {
     status,
     headers,
     body,
     ok,
-    json: () => parsed(isBytes ? new TextDecoder().decode(body) : text, origin) as never,
+    json: () => parseJson(isBytes ? new TextDecoder().decode(body) : text, origin) as never,
   };
 }
 
-export function createRequests(way: OutgoingWay | undefined): { request: SendRequest; settings: SettingsReader } {
+export function createRequests(transport: OutgoingTransport | undefined): {
+  request: SendRequest;
+  settings: SettingsReader;
+} {
   let settings: Record<string, unknown> | undefined;
 
   async function request(options: RequestOptions): Promise<RequestResponse<unknown>> {
-    if (way === undefined) throw failed("INTEGRATION_UNAVAILABLE", `Svc.App.V3.Actions.request ${UNAVAILABLE}`);
-    const answer = await way.request(textOf(options)).catch(() => {
-      throw failed("TRANSPORT", "the service did not answer this request of the run");
+    if (transport === undefined)
+      throw createRequestError("INTEGRATION_UNAVAILABLE", `Svc.App.V3.Actions.request ${UNAVAILABLE_TEXT}`);
+    const answer = await transport.request(encodeOptions(options)).catch(() => {
+      throw createRequestError("TRANSPORT", "the service did not answer this request of the run");
     });
     const [status, second, third, fourth] = answer.head as [number, unknown, unknown, unknown];
-    if (status === 0) throw failed(second as RequestError["code"], String(third));
+    if (status === 0) throw createRequestError(second as RequestError["code"], String(third));
     const text = await answer.text().catch(() => {
-      throw failed("TRANSPORT", "the service did not answer this request of the run");
+      throw createRequestError("TRANSPORT", "the service did not answer this request of the run");
     });
     const origin = String(fourth);
-    const response = responseOf(status, second as Record<string, string>, text, third === "bytes", origin);
-    if (options.responseType === "json") response.body = text === "" ? null : parsed(text, origin);
+    const response = createRequestResponse(status, second as Record<string, string>, text, third === "bytes", origin);
+    if (options.responseType === "json") response.body = text === "" ? null : parseJson(text, origin);
     return response;
   }
 
@@ -111,8 +115,9 @@ export function createRequests(way: OutgoingWay | undefined): { request: SendReq
     request: request as SendRequest,
     settings: {
       get(key) {
-        if (way === undefined) throw failed("INTEGRATION_UNAVAILABLE", `Svc.App.Settings.get ${UNAVAILABLE}`);
-        settings ??= parse(way.settings) as Record<string, unknown>;
+        if (transport === undefined)
+          throw createRequestError("INTEGRATION_UNAVAILABLE", `Svc.App.Settings.get ${UNAVAILABLE_TEXT}`);
+        settings ??= parse(transport.settings) as Record<string, unknown>;
         return Object.hasOwn(settings, key) ? settings[key] : undefined;
       },
     },

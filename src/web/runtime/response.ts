@@ -5,25 +5,25 @@
 import { responseFault } from "../../rules/http/response.js";
 import type { ResponseOptions } from "./request-types.js";
 
-const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const BASE64_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /** Encodes bytes in base64. A language isolate has no `btoa`. */
-function base64Of(bytes: Uint8Array): string {
+function encodeBase64(bytes: Uint8Array): string {
   const parts: string[] = [];
   for (let at = 0; at < bytes.length; at += 3) {
     const [a = 0, b, c] = [bytes[at], bytes[at + 1], bytes[at + 2]];
     const bits = (a << 16) | ((b ?? 0) << 8) | (c ?? 0);
     parts.push(
-      DIGITS[bits >> 18]!,
-      DIGITS[(bits >> 12) & 63]!,
-      b === undefined ? "=" : DIGITS[(bits >> 6) & 63]!,
-      c === undefined ? "=" : DIGITS[bits & 63]!,
+      BASE64_DIGITS[bits >> 18]!,
+      BASE64_DIGITS[(bits >> 12) & 63]!,
+      b === undefined ? "=" : BASE64_DIGITS[(bits >> 6) & 63]!,
+      c === undefined ? "=" : BASE64_DIGITS[bits & 63]!,
     );
   }
   return parts.join("");
 }
 
-function bytesIn(body: unknown): Uint8Array | null {
+function toBytes(body: unknown): Uint8Array | null {
   if (body instanceof ArrayBuffer) return new Uint8Array(body);
   return ArrayBuffer.isView(body) ? new Uint8Array(body.buffer, body.byteOffset, body.byteLength) : null;
 }
@@ -34,12 +34,12 @@ export function createResponse(mark: string | null) {
     const fault = responseFault(options);
     if (fault !== null) throw new TypeError(`Svc.App.V3.Actions.response: ${fault}`);
     const { status, headers, body, redirect } = options;
-    const bytes = bytesIn(body);
+    const bytes = toBytes(body);
     const response = {
       ...(status !== undefined && { status }),
       ...(headers !== undefined && { headers: { ...headers } }),
       ...(redirect !== undefined && { redirect }),
-      ...(bytes ? { base64: base64Of(bytes) } : body !== undefined && { body }),
+      ...(bytes ? { base64: encodeBase64(bytes) } : body !== undefined && { body }),
     };
     return mark === null ? response : { [mark]: response };
   };

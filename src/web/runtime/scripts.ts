@@ -4,7 +4,7 @@ import { type CompiledAction, REGISTRY_NAME } from "../../rules/compile-script.j
 import type { Connection } from "./connection.js";
 
 /** Script that is loaded before an action's code. `integrity` is set if the service stores a copy of the script. */
-interface Dependency {
+interface ScriptDependency {
   url: string;
   integrity?: string | null;
 }
@@ -13,10 +13,10 @@ export interface ActionScript {
   id: number;
   /** Subresource integrity of the compiled script, such as sha256-…. */
   integrity: string;
-  assets: Dependency[];
+  assets: ScriptDependency[];
 }
 
-export type Execute = ReturnType<CompiledAction["define"]>;
+export type ExecuteAction = ReturnType<CompiledAction["define"]>;
 
 interface ScriptAttributes {
   integrity?: string;
@@ -35,12 +35,12 @@ function loadScript(src: string, attributes: ScriptAttributes): Promise<void> {
 }
 
 /** Loads a script from its text. The page's content security policy must allow blob: URLs or the nonce. */
-export function loadText(source: string, attributes: ScriptAttributes): Promise<void> {
+export function loadScriptText(source: string, attributes: ScriptAttributes): Promise<void> {
   const blob = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
   return loadScript(blob, attributes).finally(() => URL.revokeObjectURL(blob));
 }
 
-function registered(id: number): CompiledAction | undefined {
+function findCompiledAction(id: number): CompiledAction | undefined {
   const registry = (globalThis as unknown as Record<symbol, Map<number, CompiledAction> | undefined>)[
     Symbol.for(REGISTRY_NAME)
   ];
@@ -50,13 +50,13 @@ function registered(id: number): CompiledAction | undefined {
 /** @param nonce nonce of the page's own script, for pages whose content security policy requires one */
 export function createScripts({ appId, address, source, token }: Connection, nonce: string | undefined) {
   const dependencies = new Map<string, Promise<void>>();
-  const withNonce = nonce ? { nonce } : {};
+  const nonceAttribute = nonce ? { nonce } : {};
 
-  function dependency({ url, integrity }: Dependency): Promise<void> {
+  function loadDependency({ url, integrity }: ScriptDependency): Promise<void> {
     const src = new URL(url, address("/")).href;
     // Browsers can check scripts of other origins only if these allow CORS, as this service does for stored scripts.
-    const checked = integrity ? ({ integrity, crossOrigin: "anonymous" } as const) : {};
-    const loading = dependencies.get(src) ?? loadScript(src, { ...checked, ...withNonce });
+    const integrityAttributes = integrity ? ({ integrity, crossOrigin: "anonymous" } as const) : {};
+    const loading = dependencies.get(src) ?? loadScript(src, { ...integrityAttributes, ...nonceAttribute });
     dependencies.set(src, loading);
     // A failed script is removed from the cache, so that the next run loads it again.
     loading.catch(() => dependencies.delete(src));
@@ -64,23 +64,23 @@ export function createScripts({ appId, address, source, token }: Connection, non
   }
 
   /** Loads an action's code. A script element cannot send a token, so the source is fetched if there is one. */
-  async function actionCode(id: number, integrity: string): Promise<void> {
+  async function loadActionCode(id: number, integrity: string): Promise<void> {
     const url = address(`/v3/apps/${appId()}/actions/${id}/compile?v=${encodeURIComponent(integrity)}`);
     if (token() === null) {
-      const elsewhere = url.origin === location.origin ? {} : ({ crossOrigin: "use-credentials" } as const);
-      return loadScript(url.href, { integrity, ...elsewhere, ...withNonce });
+      const crossOriginAttribute = url.origin === location.origin ? {} : ({ crossOrigin: "use-credentials" } as const);
+      return loadScript(url.href, { integrity, ...crossOriginAttribute, ...nonceAttribute });
     }
-    return loadText(await source(url, integrity), withNonce);
+    return loadScriptText(await source(url, integrity), nonceAttribute);
   }
 
   /** Loads the scripts in the given order, because a package may need the one before it. Returns the action's function. */
-  async function load({ id, integrity, assets }: ActionScript): Promise<Execute> {
-    for (const asset of assets) await dependency(asset);
-    await actionCode(id, integrity);
-    const compiled = registered(id);
+  async function loadAction({ id, integrity, assets }: ActionScript): Promise<ExecuteAction> {
+    for (const asset of assets) await loadDependency(asset);
+    await loadActionCode(id, integrity);
+    const compiled = findCompiledAction(id);
     if (!compiled) throw new Error(`the script of action ${id} defined no action`);
     return compiled.define();
   }
 
-  return { load };
+  return { load: loadAction };
 }

@@ -3,32 +3,35 @@ import type { Connection } from "./connection.js";
 import type { AppSession } from "./public-types.js";
 import { scope } from "./scope.js";
 
-const QUERY = `query Session($appId: Int!) {
+const SESSION_QUERY = `query Session($appId: Int!) {
   runtimeEnv(appId: $appId) { session {
     appId user { id firstName lastName email } environment
     entries { dataSource { id dataSourceId data verified { email sms } } } awaits
   } }
 }`;
 
-interface Answer {
+interface SessionAnswer {
   data?: { runtimeEnv?: { session: AppSession } } | null;
 }
 
 export function createSession({ appId, request }: Pick<Connection, "appId" | "request">) {
-  let requested: Promise<AppSession | null> | null = null;
+  let cachedSession: Promise<AppSession | null> | null = null;
 
-  async function ask(): Promise<AppSession | null> {
-    const { data } = (await request("POST", "/graphql", { query: QUERY, variables: { appId: appId() } })) as Answer;
+  async function requestSession(): Promise<AppSession | null> {
+    const { data } = (await request("POST", "/graphql", {
+      query: SESSION_QUERY,
+      variables: { appId: appId() },
+    })) as SessionAnswer;
     return data?.runtimeEnv?.session ?? null;
   }
 
   return {
     /** Resolves to null if the token is not valid. Rejects if there is no response. */
     session(): Promise<AppSession | null> {
-      const answer = requested ?? ask();
-      requested = answer;
+      const answer = cachedSession ?? requestSession();
+      cachedSession = answer;
       answer.catch(() => {
-        if (requested === answer) requested = null;
+        if (cachedSession === answer) cachedSession = null;
       });
       return answer.catch((error: { status?: string }) => {
         if (error.status === "NETWORK_ERROR") throw error;
@@ -37,7 +40,7 @@ export function createSession({ appId, request }: Pick<Connection, "appId" | "re
     },
     /** Discards the cached session, because another credential has another session. */
     forget(): void {
-      requested = null;
+      cachedSession = null;
       Reflect.deleteProperty(scope.ENV ?? {}, "session");
     },
   };

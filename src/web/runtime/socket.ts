@@ -3,11 +3,11 @@ import { createClient, type Client as SocketClient } from "graphql-ws";
 import type { Connection } from "./connection.js";
 
 const RECONNECT_MAX_MS = 30_000;
-const PING_EVERY_MS = 15_000;
-const PONG_WITHIN_MS = 5_000;
+const PING_INTERVAL_MS = 15_000;
+const PONG_TIMEOUT_MS = 5_000;
 /** Close codes after which reconnecting with the same credential and library is useless. */
-const REFUSING_CLOSE_CODES = [4400, 4401, 4403, 4406];
-const REFUSING_STATUSES = [
+const FINAL_CLOSE_CODES = [4400, 4401, 4403, 4406];
+const FINAL_STATUSES = [
   "UNAUTHORIZED",
   "FORBIDDEN",
   "APP_NOT_FOUND",
@@ -17,10 +17,10 @@ const REFUSING_STATUSES = [
 ];
 
 /** True if the cause ends a subscription for good: a final close code, or an error of the operation. */
-function isRefusal(cause: unknown): boolean {
-  if (cause instanceof CloseEvent) return REFUSING_CLOSE_CODES.includes(cause.code);
+function isFinalError(cause: unknown): boolean {
+  if (cause instanceof CloseEvent) return FINAL_CLOSE_CODES.includes(cause.code);
   const errors = Array.isArray(cause) ? (cause as { extensions?: { status?: string } }[]) : [];
-  return errors.some(({ extensions }) => REFUSING_STATUSES.includes(extensions?.status ?? ""));
+  return errors.some(({ extensions }) => FINAL_STATUSES.includes(extensions?.status ?? ""));
 }
 
 /**
@@ -28,16 +28,16 @@ function isRefusal(cause: unknown): boolean {
  * same moment. The delay ends early when the browser is online again.
  */
 function reconnectDelay(retries: number): Promise<void> {
-  const longest = Math.min(RECONNECT_MAX_MS, 500 * 2 ** retries);
+  const maxDelay = Math.min(RECONNECT_MAX_MS, 500 * 2 ** retries);
   return new Promise((resolve) => {
-    setTimeout(resolve, longest * (0.5 + Math.random() / 2));
+    setTimeout(resolve, maxDelay * (0.5 + Math.random() / 2));
     addEventListener("online", () => resolve(), { once: true });
   });
 }
 
 /** Opens the socket and sends pings. A ping without a pong closes the socket, because some networks fail without closing connections. */
 function openSocket({ address, token }: Connection): SocketClient {
-  let silence: ReturnType<typeof setTimeout> | undefined;
+  let pongTimer: ReturnType<typeof setTimeout> | undefined;
   const client = createClient({
     url() {
       const url = address("/graphql");
@@ -45,56 +45,60 @@ function openSocket({ address, token }: Connection): SocketClient {
       return url.href;
     },
     connectionParams: () => (token() === null ? {} : { authToken: token() }),
-    keepAlive: PING_EVERY_MS,
+    keepAlive: PING_INTERVAL_MS,
     retryAttempts: Number.POSITIVE_INFINITY,
     retryWait: reconnectDelay,
-    shouldRetry: (cause) => !isRefusal(cause),
+    shouldRetry: (cause) => !isFinalError(cause),
     on: {
       ping(received) {
-        if (!received) silence = setTimeout(() => client.terminate(), PONG_WITHIN_MS);
+        if (!received) pongTimer = setTimeout(() => client.terminate(), PONG_TIMEOUT_MS);
       },
-      pong: (received) => received && clearTimeout(silence),
-      closed: () => clearTimeout(silence),
+      pong: (received) => received && clearTimeout(pongTimer),
+      closed: () => clearTimeout(pongTimer),
     },
   });
   return client;
 }
 
-export interface Follower<Data> {
+export interface SubscriptionListener<Data> {
   next(data: Data): void;
   /** Called if the service rejects this caller. No more data follows. */
   refused(cause: unknown): void;
 }
 
-export interface Socket {
+export interface SubscriptionSocket {
   /**
    * Subscribes, and subscribes again after each lost connection with the current variables.
    * @returns function that ends the subscription
    */
-  follow<Data>(query: string, variables: () => Record<string, unknown>, follower: Follower<Data>): () => void;
+  follow<Data>(
+    query: string,
+    variables: () => Record<string, unknown>,
+    follower: SubscriptionListener<Data>,
+  ): () => void;
   /** Reconnects with the connection's current token. */
   restart(): void;
 }
 
-export function createSocket(connection: Connection): Socket {
+export function createSocket(connection: Connection): SubscriptionSocket {
   let client: SocketClient | null = null;
   /** Functions that move each subscription to a new client. */
-  const moves = new Set<() => void>();
+  const resubscriptions = new Set<() => void>();
 
   return {
-    follow<Data>(query: string, variables: () => Record<string, unknown>, follower: Follower<Data>) {
+    follow<Data>(query: string, variables: () => Record<string, unknown>, follower: SubscriptionListener<Data>) {
       let attempt = 1;
       let unsubscribe: () => void = () => undefined;
 
-      async function again(): Promise<void> {
+      async function subscribeLater(): Promise<void> {
         await reconnectDelay(attempt++);
-        if (moves.has(subscribe)) subscribe();
+        if (resubscriptions.has(subscribe)) subscribe();
       }
 
       function subscribe(): void {
         client ??= openSocket(connection);
-        const own = client;
-        const isOver = () => own !== client || !moves.has(subscribe);
+        const ownClient = client;
+        const isOver = () => ownClient !== client || !resubscriptions.has(subscribe);
         // graphql-ws reads this getter each time it sends the subscription.
         const request = {
           query,
@@ -102,33 +106,33 @@ export function createSocket(connection: Connection): Socket {
             return variables();
           },
         };
-        unsubscribe = own.subscribe<Data>(request, {
+        unsubscribe = ownClient.subscribe<Data>(request, {
           next({ data }) {
             attempt = 1;
             if (data && !isOver()) follower.next(data);
           },
           error(cause) {
             if (isOver()) return;
-            if (isRefusal(cause)) follower.refused(cause);
-            else void again();
+            if (isFinalError(cause)) follower.refused(cause);
+            else void subscribeLater();
           },
           // The service ends subscriptions when it shuts down; the subscription starts again on the restarted service.
-          complete: () => void (isOver() || again()),
+          complete: () => void (isOver() || subscribeLater()),
         });
       }
 
-      moves.add(subscribe);
+      resubscriptions.add(subscribe);
       subscribe();
       return () => {
-        moves.delete(subscribe);
+        resubscriptions.delete(subscribe);
         unsubscribe();
       };
     },
     restart() {
-      const before = client;
+      const previousClient = client;
       client = null;
-      void before?.dispose();
-      for (const subscribe of moves) subscribe();
+      void previousClient?.dispose();
+      for (const subscribe of resubscriptions) subscribe();
     },
   };
 }

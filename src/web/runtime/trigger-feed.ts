@@ -1,23 +1,23 @@
 /** Receives the events of the `clientTriggers` subscription for the client library. */
 import type { Connection } from "./connection.js";
 import { ClientTriggers, type ClientTriggersSubscription } from "./documents.js";
-import type { Socket } from "./socket.js";
+import type { SubscriptionSocket } from "./socket.js";
 
 /** Change of the app's client actions. The first one has `reset`: it contains all actions. Later ones contain only changes. */
-export type Change = ClientTriggersSubscription["clientTriggers"];
+export type ClientActionsChange = ClientTriggersSubscription["clientTriggers"];
 
 /** Active `client` or `any` action that the page can run, without its code. */
-export type ClientAction = Change["actions"][number];
+export type ClientAction = ClientActionsChange["actions"][number];
 
 export interface FeedListener {
-  change(change: Change): void;
+  change(change: ClientActionsChange): void;
   /** Called if the service rejects this caller. No more changes follow. */
   refused(cause: unknown): void;
 }
 
 /** @returns function that ends the subscription */
 export function followClientTriggers(
-  socket: Socket,
+  socket: SubscriptionSocket,
   { appId }: Pick<Connection, "appId">,
   { change, refused }: FeedListener,
 ): () => void {

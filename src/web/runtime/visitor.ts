@@ -3,41 +3,41 @@
  * it, and replaces it when the service no longer accepts it.
  */
 import type { Connection } from "./connection.js";
-import { failure } from "./failure.js";
+import { createSvcError } from "./failure.js";
 import type { Client } from "./public-types.js";
 import { scope } from "./scope.js";
 
 /** Session in the page's storage. Times are Unix time in milliseconds by the page's clock. */
-interface Stored {
+interface StoredSession {
   token: string;
   expiresAt: number;
   renewAt: number;
 }
 
-interface Answer {
+interface VisitorAnswer {
   token: string;
   expiresAt: string;
 }
 
 /** Minimum time between two renewals, even if the page's clock is wrong. */
-const RENEW_MIN_MS = 60_000;
+const MIN_RENEWAL_INTERVAL_MS = 60_000;
 /** Maximum delay of a browser's timer. */
-const TIMER_MAX_MS = 2 ** 31 - 1;
+const MAX_TIMER_MS = 2 ** 31 - 1;
 /** Error statuses after which another attempt is useless. */
-const FINAL: readonly unknown[] = ["FORBIDDEN", "APP_NOT_PUBLISHED"];
+const FINAL_STATUSES: readonly unknown[] = ["FORBIDDEN", "APP_NOT_PUBLISHED"];
 
 /** Reads the stored session. If the browser blocks storage (private windows), the session lasts as long as the page. */
-function readStored(key: string): Stored | null {
+function readStoredSession(key: string): StoredSession | null {
   try {
-    const stored = JSON.parse(localStorage.getItem(key) ?? "null") as Stored | null;
-    const isWhole = typeof stored?.token === "string" && Number.isFinite(stored.expiresAt + stored.renewAt);
-    return isWhole ? stored : null;
+    const stored = JSON.parse(localStorage.getItem(key) ?? "null") as StoredSession | null;
+    const isComplete = typeof stored?.token === "string" && Number.isFinite(stored.expiresAt + stored.renewAt);
+    return isComplete ? stored : null;
   } catch {
     return null;
   }
 }
 
-function writeStored(key: string, stored: Stored): void {
+function writeStoredSession(key: string, stored: StoredSession): void {
   try {
     localStorage.setItem(key, JSON.stringify(stored));
   } catch {
@@ -46,7 +46,7 @@ function writeStored(key: string, stored: Stored): void {
 }
 
 /** Lets one page of the origin work at a time, so that the other pages find the session that it has started. */
-async function inTurn<T>(key: string, work: () => Promise<T>): Promise<T> {
+async function withLock<T>(key: string, work: () => Promise<T>): Promise<T> {
   const locks = scope.navigator?.locks;
   return locks ? await locks.request(key, work) : await work();
 }
@@ -60,74 +60,76 @@ export function createVisitor(connection: Connection, { changed, prolonged }: { 
   let timer: ReturnType<typeof setTimeout> | undefined;
   let refreshing: Promise<boolean> | null = null;
 
-  function take(stored: Stored): boolean {
-    const isOther = stored.token !== connection.token();
+  function applySession(stored: StoredSession): boolean {
+    const isOtherSession = stored.token !== connection.token();
     connection.configure({ token: stored.token });
     clearTimeout(timer);
-    const delay = Math.max(RENEW_MIN_MS, stored.renewAt - Date.now());
-    timer = setTimeout(() => void renew(), Math.min(delay, TIMER_MAX_MS));
-    return isOther;
+    const delay = Math.max(MIN_RENEWAL_INTERVAL_MS, stored.renewAt - Date.now());
+    timer = setTimeout(() => void renewSession(), Math.min(delay, MAX_TIMER_MS));
+    return isOtherSession;
   }
 
-  async function ask(of: string): Promise<boolean> {
-    const before = connection.token();
-    const known = readStored(of);
-    if (known && known.token !== before && known.expiresAt > Date.now()) return take(known);
+  async function requestSession(sessionKey: string): Promise<boolean> {
+    const previousToken = connection.token();
+    const storedSession = readStoredSession(sessionKey);
+    if (storedSession && storedSession.token !== previousToken && storedSession.expiresAt > Date.now())
+      return applySession(storedSession);
     const path = `/v1/apps/${connection.appId()}/visitors`;
     const { token, expiresAt } = (await connection.request("POST", path, undefined, {
       once: true,
-    })) as unknown as Answer;
+    })) as unknown as VisitorAnswer;
     // The page was configured with another app meanwhile.
-    if (key !== of) return false;
+    if (key !== sessionKey) return false;
     const end = Date.parse(expiresAt);
     const stored = { token, expiresAt: end, renewAt: Date.now() + (end - Date.now()) / 2 };
-    writeStored(of, stored);
-    return take(stored);
+    writeStoredSession(sessionKey, stored);
+    return applySession(stored);
   }
 
   /** Requests the session again. Resolves to true if the connection has another token now. */
-  function refresh(): Promise<boolean> {
-    const of = key;
-    if (of === null) return Promise.resolve(false);
-    refreshing ??= inTurn(of, () => ask(of)).finally(() => {
+  function refreshSession(): Promise<boolean> {
+    const sessionKey = key;
+    if (sessionKey === null) return Promise.resolve(false);
+    refreshing ??= withLock(sessionKey, () => requestSession(sessionKey)).finally(() => {
       refreshing = null;
     });
     return refreshing;
   }
 
-  async function renew(): Promise<void> {
+  async function renewSession(): Promise<void> {
     try {
-      if (await refresh()) changed();
+      if (await refreshSession()) changed();
       else prolonged();
     } catch (error) {
-      if (FINAL.includes((error as { status?: string }).status)) return;
-      timer = setTimeout(() => void renew(), RENEW_MIN_MS);
+      if (FINAL_STATUSES.includes((error as { status?: string }).status)) return;
+      timer = setTimeout(() => void renewSession(), MIN_RENEWAL_INTERVAL_MS);
     }
   }
 
-  function stop(): void {
+  function stopRenewal(): void {
     key = null;
     clearTimeout(timer);
   }
 
   // A 401 can also mean a wrong password, so this asks the service whether the session is still valid.
   connection.onUnauthorized(async () => {
-    const isOther = key !== null && (await refresh().catch(() => false));
-    if (isOther) changed();
-    return isOther;
+    const isOtherSession = key !== null && (await refreshSession().catch(() => false));
+    if (isOtherSession) changed();
+    return isOtherSession;
   });
 
   return {
-    stop,
+    stop: stopRenewal,
     /** @throws SvcError FORBIDDEN if the page's origin is not listed, APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED, NETWORK_ERROR */
     async init({ app, url }: Parameters<Client["init"]>[0]): Promise<void> {
-      if (!Number.isSafeInteger(app) || app < 1) throw failure("REQUEST_INVALID", "app must be the id of an app");
-      stop();
+      if (!Number.isSafeInteger(app) || app < 1)
+        throw createSvcError("REQUEST_INVALID", "app must be the id of an app");
+      stopRenewal();
       connection.configure({ appId: app, token: "", ...(url !== undefined && { apiUrl: url }) });
       key = `svc.visitor ${connection.address("/").href} ${app}`;
-      const stored = readStored(key);
-      if (stored) take(stored);
-      if (!stored || stored.expiresAt < Date.now() + RENEW_MIN_MS) await refresh();
+      const stored = readStoredSession(key);
+      if (stored) applySession(stored);
+      if (!stored || stored.expiresAt < Date.now() + MIN_RENEWAL_INTERVAL_MS) await refreshSession();
       changed();
     },
   };

@@ -47,8 +47,8 @@ export async function auth<Answer>(
   path: string,
   body?: object,
 ): Promise<Answer> {
-  const json = body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
-  const response = await fetch(serviceAddress(`/v1/auth/${path}`), { method, ...json }).catch(() => {
+  const jsonOptions = body && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  const response = await fetch(serviceAddress(`/v1/auth/${path}`), { method, ...jsonOptions }).catch(() => {
     throw new ApiError("OFFLINE", "the service does not answer");
   });
   const answer = (await response.json()) as Answer & { status: string; error: string; retryAfter?: number };
@@ -58,14 +58,14 @@ export async function auth<Answer>(
 }
 
 /** Returns the URL that starts a sign-in at an OpenID provider. The provider then redirects the browser to `next`. */
-export function providerAddress(id: string, next: string): string {
+export function providerSignInUrl(id: string, next: string): string {
   const address = serviceAddress(`/v1/auth/oidc/${encodeURIComponent(id)}/start`);
   address.searchParams.set("next", next);
   return address.href;
 }
 
 /** Returns the error of a failed sign-in as a message for the person. */
-export function signInFault({ status, message, details }: ApiError): string {
+export function signInErrorText({ status, message, details }: ApiError): string {
   if (status === "SIGN_IN_FAILED") return "The e-mail address or the passphrase is wrong.";
   if (status === "RATE_LIMIT_EXCEEDED" && details.retryAfter !== undefined) {
     const minutes = Math.ceil(details.retryAfter / 60);
@@ -75,7 +75,7 @@ export function signInFault({ status, message, details }: ApiError): string {
 }
 
 /** Messages for the results of a sign-in at a provider, by the value of `?sign-in=`. */
-export const PROVIDER_FAULTS: Readonly<Record<string, string>> = {
+export const PROVIDER_ERROR_TEXTS: Readonly<Record<string, string>> = {
   failed: "The sign-in at the provider did not succeed. Try again.",
   unavailable: "The provider does not answer. Try again later.",
   "no-account": "You have no account here yet. Ask an administrator for an invitation.",

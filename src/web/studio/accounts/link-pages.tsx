@@ -8,29 +8,32 @@ import type { ApiError } from "../shared/api.js";
 import { auth, type SignedIn } from "./auth-api.js";
 import { isLongEnough, NewPassphrase } from "./new-passphrase.js";
 import { hasPasskeys, registerPasskey } from "./passkeys.js";
-import { Entry, Fault, useAttempt } from "./sign-in-forms.js";
+import { FormError, SignInField, useSignInAttempt } from "./sign-in-forms.js";
 
 export type LinkPageName = "setup" | "invitation" | "reset";
 
-const EXPIRED = "This link was used, revoked or is too old. Ask for a new one.";
-const words = ({ status, message }: ApiError): string => (status === "LINK_EXPIRED" ? EXPIRED : message);
-const SIGN_IN_FIRST = "This address has an account. Sign in to it in another tab of this browser, then accept here.";
-const invitationWords = (error: ApiError): string => (error.status === "UNAUTHORIZED" ? SIGN_IN_FIRST : words(error));
+const LINK_EXPIRED_TEXT = "This link was used, revoked or is too old. Ask for a new one.";
+const linkErrorText = ({ status, message }: ApiError): string =>
+  status === "LINK_EXPIRED" ? LINK_EXPIRED_TEXT : message;
+const SIGN_IN_FIRST_TEXT =
+  "This address has an account. Sign in to it in another tab of this browser, then accept here.";
+const invitationErrorText = (error: ApiError): string =>
+  error.status === "UNAUTHORIZED" ? SIGN_IN_FIRST_TEXT : linkErrorText(error);
 
 /** Returns the token and removes it from the URL, so that it stays neither in the browser's history nor on the screen. */
-function takeToken(): string {
+function readTokenFromUrl(): string {
   const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? "";
   history.replaceState(null, "", location.pathname);
   return token;
 }
 
-let taken: string | null = null;
+let cachedToken: string | null = null;
 /** Returns the link's token. It is cached, because React may render twice but the URL contains the token only once. */
-const linkToken = (): string => (taken ??= takeToken());
+const getLinkToken = (): string => (cachedToken ??= readTokenFromUrl());
 
-const toStudio = () => location.replace(serviceAddress("/studio"));
+const openStudio = () => location.replace(serviceAddress("/studio"));
 
-function Frame({ title, children }: { title: string; children: ReactNode }) {
+function LinkPageFrame({ title, children }: { title: string; children: ReactNode }) {
   useEffect(() => {
     document.title = `${title} · Studio`;
   }, [title]);
@@ -50,34 +53,34 @@ function Frame({ title, children }: { title: string; children: ReactNode }) {
 /** Page for a session that has no rights until the person adds a passkey or a passphrase. */
 export function FinishAccount() {
   const [passphrase, setPassphrase] = useState("");
-  const { busy, fault, attempt } = useAttempt(words);
-  const byPasskey = () =>
+  const { busy, fault, attempt } = useSignInAttempt(linkErrorText);
+  const finishWithPasskey = () =>
     void attempt(async () => {
       await registerPasskey("First passkey");
-      toStudio();
+      openStudio();
     });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
       await auth("PUT", "account", { passphrase });
-      toStudio();
+      openStudio();
     });
   };
   return (
-    <Frame title="Choose how you sign in">
+    <LinkPageFrame title="Choose how you sign in">
       <form onSubmit={submit} aria-busy={busy}>
         {hasPasskeys() && (
-          <button type="button" className="primary" disabled={busy} onClick={byPasskey}>
+          <button type="button" className="primary" disabled={busy} onClick={finishWithPasskey}>
             Add a passkey
           </button>
         )}
         <NewPassphrase value={passphrase} onChange={setPassphrase} fault={fault} />
-        <Fault text={fault} />
+        <FormError text={fault} />
         <button type="submit" disabled={busy || !isLongEnough(passphrase)}>
           Use this passphrase
         </button>
       </form>
-    </Frame>
+    </LinkPageFrame>
   );
 }
 
@@ -89,22 +92,25 @@ interface NewAccountProps {
   asksEmail: boolean;
 }
 
-const NOBODY = { email: "", firstName: "", lastName: "" };
+const EMPTY_PERSON = { email: "", firstName: "", lastName: "" };
 
 function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
-  const [token] = useState(linkToken);
-  const [person, setPerson] = useState(NOBODY);
+  const [token] = useState(getLinkToken);
+  const [person, setPerson] = useState(EMPTY_PERSON);
   const [passphrase, setPassphrase] = useState("");
   const [isMade, setMade] = useState(false);
   const isInvitation = route === "invitations/accept";
-  const { busy, fault, attempt } = useAttempt(isInvitation ? invitationWords : words, token === "" ? EXPIRED : null);
+  const { busy, fault, attempt } = useSignInAttempt(
+    isInvitation ? invitationErrorText : linkErrorText,
+    token === "" ? LINK_EXPIRED_TEXT : null,
+  );
   /** Accepts the invitation for the account that is signed in, if it has the invited e-mail address. */
   const acceptWithAccount = () =>
     void attempt(async () => {
       await auth("POST", route, { token });
-      toStudio();
+      openStudio();
     });
-  const make = async (secret: string | null) => {
+  const createAccount = async (secret: string | null) => {
     const { email, ...names } = person;
     const body = {
       token,
@@ -117,18 +123,18 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
-      await make(passphrase);
-      toStudio();
+      await createAccount(passphrase);
+      openStudio();
     });
   };
-  const byPasskey = () =>
+  const finishWithPasskey = () =>
     void attempt(async () => {
-      await make(null);
+      await createAccount(null);
       // The link cannot be used again, so closing the dialog leads to the page that finishes the account.
-      await registerPasskey("First passkey").then(toStudio, () => setMade(true));
+      await registerPasskey("First passkey").then(openStudio, () => setMade(true));
     });
   if (isMade) return <FinishAccount />;
-  const field = (name: keyof typeof NOBODY) => ({
+  const fieldProps = (name: keyof typeof EMPTY_PERSON) => ({
     name,
     value: person[name],
     // The service's message begins with the name of the wrong field.
@@ -138,19 +144,21 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
   const isComplete =
     person.firstName.trim() !== "" && person.lastName.trim() !== "" && (!asksEmail || person.email.trim() !== "");
   return (
-    <Frame title={title}>
+    <LinkPageFrame title={title}>
       <form onSubmit={submit} aria-busy={busy}>
         <p>{text}</p>
-        <Entry label="First name" type="text" autoComplete="given-name" {...field("firstName")} autoFocus />
-        <Entry label="Last name" type="text" autoComplete="family-name" {...field("lastName")} />
-        {asksEmail && <Entry label="E-mail address" type="email" autoComplete="username" {...field("email")} />}
+        <SignInField label="First name" type="text" autoComplete="given-name" {...fieldProps("firstName")} autoFocus />
+        <SignInField label="Last name" type="text" autoComplete="family-name" {...fieldProps("lastName")} />
+        {asksEmail && (
+          <SignInField label="E-mail address" type="email" autoComplete="username" {...fieldProps("email")} />
+        )}
         <NewPassphrase value={passphrase} onChange={setPassphrase} fault={fault} />
-        <Fault text={fault} />
+        <FormError text={fault} />
         <button type="submit" className="primary" disabled={busy || !isComplete || !isLongEnough(passphrase)}>
           Create the account
         </button>
         {hasPasskeys() && (
-          <button type="button" disabled={busy || !isComplete} onClick={byPasskey}>
+          <button type="button" disabled={busy || !isComplete} onClick={finishWithPasskey}>
             Use a passkey instead of a passphrase
           </button>
         )}
@@ -160,15 +168,15 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
           </button>
         )}
       </form>
-    </Frame>
+    </LinkPageFrame>
   );
 }
 
 function ResetPage() {
-  const [token] = useState(linkToken);
+  const [token] = useState(getLinkToken);
   const [passphrase, setPassphrase] = useState("");
   const [isDone, setDone] = useState(false);
-  const { busy, fault, attempt } = useAttempt(words, token === "" ? EXPIRED : null);
+  const { busy, fault, attempt } = useSignInAttempt(linkErrorText, token === "" ? LINK_EXPIRED_TEXT : null);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
@@ -177,7 +185,7 @@ function ResetPage() {
     });
   };
   return (
-    <Frame title="Choose a new passphrase">
+    <LinkPageFrame title="Choose a new passphrase">
       {isDone ? (
         <>
           <p role="status">Your passphrase is changed. All your sessions have ended.</p>
@@ -188,13 +196,13 @@ function ResetPage() {
       ) : (
         <form onSubmit={submit} aria-busy={busy}>
           <NewPassphrase value={passphrase} onChange={setPassphrase} fault={fault} />
-          <Fault text={fault} />
+          <FormError text={fault} />
           <button type="submit" className="primary" disabled={busy || !isLongEnough(passphrase)}>
             Change the passphrase
           </button>
         </form>
       )}
-    </Frame>
+    </LinkPageFrame>
   );
 }
 

@@ -1,9 +1,9 @@
 /** Fields for a new passphrase. The page only counts its characters; the service checks its strength. */
-import { Entry } from "./sign-in-forms.js";
+import { SignInField } from "./sign-in-forms.js";
 
-const MIN_CHARACTERS = 12;
+const PASSPHRASE_MIN_CHARACTERS = 12;
 
-export const isLongEnough = (passphrase: string): boolean => [...passphrase].length >= MIN_CHARACTERS;
+export const isLongEnough = (passphrase: string): boolean => [...passphrase].length >= PASSPHRASE_MIN_CHARACTERS;
 
 interface NewPassphraseProps {
   value: string;
@@ -14,7 +14,7 @@ interface NewPassphraseProps {
 export function NewPassphrase({ value, onChange, fault }: NewPassphraseProps) {
   return (
     <>
-      <Entry
+      <SignInField
         label="New passphrase"
         name="passphrase"
         type="password"
@@ -22,7 +22,7 @@ export function NewPassphrase({ value, onChange, fault }: NewPassphraseProps) {
         {...{ value, onChange, fault }}
       />
       <p className="hint">
-        At least {MIN_CHARACTERS} characters. Several words are easy to remember and hard to guess.
+        At least {PASSPHRASE_MIN_CHARACTERS} characters. Several words are easy to remember and hard to guess.
       </p>
     </>
   );

@@ -10,35 +10,35 @@ import { auth, type Passkey, type SignedIn } from "./auth-api.js";
 export const hasPasskeys = (): boolean =>
   typeof PublicKeyCredential === "function" && isSecureContext && !/^[\d.]+$|:/.test(location.hostname);
 
-const CANCELLED = "No passkey was used. Try again, or choose another way.";
+const PASSKEY_CANCELLED_TEXT = "No passkey was used. Try again, or choose another way.";
 
-async function browser() {
+async function loadWebAuthn() {
   return import("@simplewebauthn/browser");
 }
 
 /** Throws the error for a cancelled dialog. The browser reports a missing passkey in the same way. */
-function cancelled(error: unknown): never {
+function throwCancelled(error: unknown): never {
   if (error instanceof ApiError) throw error;
   throw new ApiError(
     "CANCELLED",
     error instanceof Error && error.name === "InvalidStateError"
       ? "This device has a passkey for your account already."
-      : CANCELLED,
+      : PASSKEY_CANCELLED_TEXT,
   );
 }
 
 /** Registers a passkey. @throws ApiError */
 export async function registerPasskey(name: string): Promise<Passkey> {
   const optionsJSON = await auth<PublicKeyCredentialCreationOptionsJSON>("POST", "passkeys/registration-options");
-  const { startRegistration } = await browser();
-  const made = await startRegistration({ optionsJSON }).catch(cancelled);
-  return (await auth<{ passkey: Passkey }>("POST", "passkeys", { ...made, name })).passkey;
+  const { startRegistration } = await loadWebAuthn();
+  const credential = await startRegistration({ optionsJSON }).catch(throwCancelled);
+  return (await auth<{ passkey: Passkey }>("POST", "passkeys", { ...credential, name })).passkey;
 }
 
 /** Signs in with a passkey. @throws ApiError */
 export async function signInByPasskey(): Promise<SignedIn> {
   const optionsJSON = await auth<PublicKeyCredentialRequestOptionsJSON>("POST", "passkeys/authentication-options");
-  const { startAuthentication } = await browser();
-  const proof = await startAuthentication({ optionsJSON }).catch(cancelled);
-  return auth<SignedIn>("POST", "passkeys/sign-in", proof);
+  const { startAuthentication } = await loadWebAuthn();
+  const assertion = await startAuthentication({ optionsJSON }).catch(throwCancelled);
+  return auth<SignedIn>("POST", "passkeys/sign-in", assertion);
 }

@@ -1,25 +1,25 @@
 /** Sign-in dialog over the current page when the session has expired. Unsaved changes stay, and the interrupted request is sent again. */
 import { useEffect, useState } from "react";
 import { ApiError } from "../shared/api.js";
-import { Modal } from "../shared/modal.js";
+import { ModalDialog } from "../shared/modal.js";
 import { presentEmail } from "../shell/session.js";
-import { onExpiry, resume } from "./renewal.js";
+import { onExpiry, resumeRequests } from "./renewal.js";
 import { SignInForms } from "./sign-in-forms.js";
 
 async function resumeIfSignedIn(email: string): Promise<void> {
   // The dialog stays open while the service does not respond.
-  if ((await presentEmail().catch(() => null)) === email) resume();
+  if ((await presentEmail().catch(() => null)) === email) resumeRequests();
 }
 
 /** Resumes the waiting requests if the same person has signed in. @throws ApiError for another person */
-async function resumeAs(email: string): Promise<void> {
-  const present = await presentEmail();
-  if (present === email) return resume();
-  const who = present === null ? "No one" : present || "A token";
-  const began = email || "a token";
+async function resumeForPerson(email: string): Promise<void> {
+  const presentPerson = await presentEmail();
+  if (presentPerson === email) return resumeRequests();
+  const signedInPerson = presentPerson === null ? "No one" : presentPerson || "A token";
+  const expectedPerson = email || "a token";
   throw new ApiError(
     "FORBIDDEN",
-    `${who} is signed in now; this page belongs to ${began}. Sign in as ${began}, or reload the page and lose what is unsaved.`,
+    `${signedInPerson} is signed in now; this page belongs to ${expectedPerson}. Sign in as ${expectedPerson}, or reload the page and lose what is unsaved.`,
   );
 }
 
@@ -30,20 +30,25 @@ export function SessionDialog({ email }: { email: string }) {
   useEffect(() => {
     if (!isExpired) return undefined;
     // The person may have signed in in another tab.
-    const look = () => void resumeIfSignedIn(email);
-    addEventListener("focus", look);
-    return () => removeEventListener("focus", look);
+    const checkSession = () => void resumeIfSignedIn(email);
+    addEventListener("focus", checkSession);
+    return () => removeEventListener("focus", checkSession);
   }, [isExpired, email]);
   if (!isExpired) return null;
   return (
-    <Modal
+    <ModalDialog
       className="sign-in-dialog"
       aria-label="Sign in again"
       // Escape must not close the dialog, because the page would have no session.
       onCancel={(event) => event.preventDefault()}
     >
-      <SignInForms heading="Your session has ended" isOverPage email={email} onSignedIn={() => resumeAs(email)} />
+      <SignInForms
+        heading="Your session has ended"
+        isOverPage
+        email={email}
+        onSignedIn={() => resumeForPerson(email)}
+      />
       <p className="hint">Sign in again to go on. What you have not saved is still here.</p>
-    </Modal>
+    </ModalDialog>
   );
 }

@@ -2,7 +2,7 @@
 import { type FormEvent, type ReactNode, useEffect, useId, useState } from "react";
 import { type ApiError, asApiError } from "../shared/api.js";
 import { signInByToken } from "../shell/session.js";
-import { auth, type Provider, providerAddress, type SignedIn, signInFault } from "./auth-api.js";
+import { auth, type Provider, providerSignInUrl, type SignedIn, signInErrorText } from "./auth-api.js";
 import { hasPasskeys, signInByPasskey } from "./passkeys.js";
 
 interface FormsProps {
@@ -17,7 +17,7 @@ interface FormsProps {
   heading: ReactNode;
 }
 
-type Mode = "account" | "token" | "reset";
+type SignInMode = "account" | "token" | "reset";
 
 interface FieldProps {
   label: string;
@@ -31,7 +31,16 @@ interface FieldProps {
 }
 
 /** Field of a sign-in form. The form announces its error to screen readers. */
-export function Entry({ label, name, type, autoComplete, value, onChange, fault, autoFocus = false }: FieldProps) {
+export function SignInField({
+  label,
+  name,
+  type,
+  autoComplete,
+  value,
+  onChange,
+  fault,
+  autoFocus = false,
+}: FieldProps) {
   return (
     <label>
       {label}
@@ -49,16 +58,16 @@ export function Entry({ label, name, type, autoComplete, value, onChange, fault,
 }
 
 /** Runs one attempt at a time, and provides the error of the last one. */
-export function useAttempt(words: (error: ApiError) => string, before: string | null = null) {
+export function useSignInAttempt(errorText: (error: ApiError) => string, before: string | null = null) {
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<string | null>(before);
-  const attempt = async (work: () => Promise<void>) => {
+  const attempt = async (action: () => Promise<void>) => {
     setBusy(true);
     setFault(null);
     try {
-      await work();
+      await action();
     } catch (error) {
-      setFault(words(asApiError(error)));
+      setFault(errorText(asApiError(error)));
     } finally {
       setBusy(false);
     }
@@ -78,7 +87,7 @@ function useProviders(): Provider[] {
   return providers;
 }
 
-export function Fault({ text }: { text: string | null }) {
+export function FormError({ text }: { text: string | null }) {
   return (
     <p id="sign-in-fault" className="fault" role="alert">
       {text}
@@ -91,12 +100,12 @@ function AccountForm({
   email: known = "",
   isOverPage = false,
   fault: before = null,
-  turnTo,
-}: Omit<FormsProps, "heading"> & { turnTo: (mode: Mode) => void }) {
+  turnTo: switchTo,
+}: Omit<FormsProps, "heading"> & { turnTo: (mode: SignInMode) => void }) {
   const [email, setEmail] = useState(known);
   const [passphrase, setPassphrase] = useState("");
   const providers = useProviders();
-  const { busy, fault, attempt } = useAttempt(signInFault, before);
+  const { busy, fault, attempt } = useSignInAttempt(signInErrorText, before);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
@@ -104,7 +113,7 @@ function AccountForm({
       await onSignedIn();
     });
   };
-  const byPasskey = () =>
+  const signInWithPasskey = () =>
     void attempt(async () => {
       await signInByPasskey();
       await onSignedIn();
@@ -112,7 +121,7 @@ function AccountForm({
   const next = isOverPage ? "/studio" : location.pathname + location.hash;
   return (
     <form onSubmit={submit} aria-busy={busy}>
-      <Entry
+      <SignInField
         label="E-mail address"
         name="email"
         type="email"
@@ -121,7 +130,7 @@ function AccountForm({
         onChange={setEmail}
         autoFocus={known === ""}
       />
-      <Entry
+      <SignInField
         label="Passphrase"
         name="passphrase"
         type="password"
@@ -130,12 +139,12 @@ function AccountForm({
         onChange={setPassphrase}
         autoFocus={known !== ""}
       />
-      <Fault text={fault} />
+      <FormError text={fault} />
       <button type="submit" className="primary" disabled={busy || email.trim() === "" || passphrase === ""}>
         {busy ? "Signing in…" : "Sign in"}
       </button>
       {hasPasskeys() && (
-        <button type="button" disabled={busy} onClick={byPasskey}>
+        <button type="button" disabled={busy} onClick={signInWithPasskey}>
           Sign in with a passkey
         </button>
       )}
@@ -143,17 +152,17 @@ function AccountForm({
         <a
           key={id}
           className="button"
-          href={providerAddress(id, next)}
+          href={providerSignInUrl(id, next)}
           {...(isOverPage && { target: "_blank", rel: "noreferrer" })}
         >
           Sign in with {name}
         </a>
       ))}
       <p className="row between">
-        <button type="button" className="link" onClick={() => turnTo("reset")}>
+        <button type="button" className="link" onClick={() => switchTo("reset")}>
           Forgot your passphrase?
         </button>
-        <button type="button" className="link" onClick={() => turnTo("token")}>
+        <button type="button" className="link" onClick={() => switchTo("token")}>
           Use a token
         </button>
       </p>
@@ -161,13 +170,16 @@ function AccountForm({
   );
 }
 
-const TOKEN_REFUSED = "This token is not valid here, or not any more.";
-const tokenFault = ({ status, message }: ApiError) => (status === "UNAUTHORIZED" ? TOKEN_REFUSED : message);
+const TOKEN_REJECTED_TEXT = "This token is not valid here, or not any more.";
+const tokenErrorText = ({ status, message }: ApiError) => (status === "UNAUTHORIZED" ? TOKEN_REJECTED_TEXT : message);
 
-function TokenForm({ onSignedIn, turnTo }: Pick<FormsProps, "onSignedIn"> & { turnTo: (mode: Mode) => void }) {
+function TokenForm({
+  onSignedIn,
+  turnTo: switchTo,
+}: Pick<FormsProps, "onSignedIn"> & { turnTo: (mode: SignInMode) => void }) {
   const [token, setToken] = useState("");
   const [keep, setKeep] = useState(false);
-  const { busy, fault, attempt } = useAttempt(tokenFault);
+  const { busy, fault, attempt } = useSignInAttempt(tokenErrorText);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
@@ -177,7 +189,7 @@ function TokenForm({ onSignedIn, turnTo }: Pick<FormsProps, "onSignedIn"> & { tu
   };
   return (
     <form onSubmit={submit} aria-busy={busy}>
-      <Entry
+      <SignInField
         label="Editor's token"
         name="token"
         type="password"
@@ -186,7 +198,7 @@ function TokenForm({ onSignedIn, turnTo }: Pick<FormsProps, "onSignedIn"> & { tu
         onChange={setToken}
         autoFocus
       />
-      <Fault text={fault} />
+      <FormError text={fault} />
       <p className="hint">
         The first start wrote one to <code>.data/credentials.json</code>, under <code>tokens.editor</code>.
       </p>
@@ -198,7 +210,7 @@ function TokenForm({ onSignedIn, turnTo }: Pick<FormsProps, "onSignedIn"> & { tu
         {busy ? "Signing in…" : "Sign in"}
       </button>
       <p>
-        <button type="button" className="link" onClick={() => turnTo("account")}>
+        <button type="button" className="link" onClick={() => switchTo("account")}>
           Use an account
         </button>
       </p>
@@ -206,10 +218,10 @@ function TokenForm({ onSignedIn, turnTo }: Pick<FormsProps, "onSignedIn"> & { tu
   );
 }
 
-function ResetForm({ turnTo }: { turnTo: (mode: Mode) => void }) {
+function ResetForm({ turnTo: switchTo }: { turnTo: (mode: SignInMode) => void }) {
   const [email, setEmail] = useState("");
   const [isSent, setSent] = useState(false);
-  const { busy, fault, attempt } = useAttempt(signInFault);
+  const { busy, fault, attempt } = useSignInAttempt(signInErrorText);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
@@ -220,7 +232,7 @@ function ResetForm({ turnTo }: { turnTo: (mode: Mode) => void }) {
   return (
     <form onSubmit={submit} aria-busy={busy}>
       <p>Enter your e-mail address. If it has an account, a link to choose a new passphrase is sent to it.</p>
-      <Entry
+      <SignInField
         label="E-mail address"
         name="email"
         type="email"
@@ -229,7 +241,7 @@ function ResetForm({ turnTo }: { turnTo: (mode: Mode) => void }) {
         onChange={setEmail}
         autoFocus
       />
-      <Fault text={fault} />
+      <FormError text={fault} />
       {isSent && (
         <p role="status">
           If the address has an account, the link is on its way. It is valid for an hour. Without a mail server, ask an
@@ -240,7 +252,7 @@ function ResetForm({ turnTo }: { turnTo: (mode: Mode) => void }) {
         Send the link
       </button>
       <p>
-        <button type="button" className="link" onClick={() => turnTo("account")}>
+        <button type="button" className="link" onClick={() => switchTo("account")}>
           Back to the sign-in
         </button>
       </p>
@@ -249,7 +261,7 @@ function ResetForm({ turnTo }: { turnTo: (mode: Mode) => void }) {
 }
 
 export function SignInForms({ heading, ...props }: FormsProps) {
-  const [mode, setMode] = useState<Mode>("account");
+  const [mode, setMode] = useState<SignInMode>("account");
   const id = useId();
   return (
     <section className="sign-in-forms" aria-labelledby={id}>

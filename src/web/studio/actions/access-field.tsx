@@ -1,22 +1,26 @@
 /** Form field that sets who can run the action on demand from a page. */
 
 import { Field } from "../shared/field.js";
-import { accessSentence, WHO_LABELS } from "./access-text.js";
+import { ACCESS_LEVEL_LABELS, accessSentence } from "./access-text.js";
 import type { Draft } from "./draft.js";
 import type { FieldsProps } from "./fields-props.js";
 
-type Access = Draft["access"];
+type AccessDraft = Draft["access"];
 
-const EXAMPLE = '{"Role": {"equals": "admin"}}';
+const USER_RULE_EXAMPLE = '{"Role": {"equals": "admin"}}';
 
 export function AccessField({ draft: { access }, fault, change }: FieldsProps) {
-  const set = (part: Partial<Access>) => change({ access: { ...access, ...part } });
+  const changeAccess = (part: Partial<AccessDraft>) => change({ access: { ...access, ...part } });
   return (
     <Field name="access" label="Access" fault={fault} hint={accessSentence(access.who)}>
       {(tied) => (
         <>
-          <select {...tied} value={access.who} onChange={(event) => set({ who: event.target.value as Access["who"] })}>
-            {Object.entries(WHO_LABELS).map(([value, label]) => (
+          <select
+            {...tied}
+            value={access.who}
+            onChange={(event) => changeAccess({ who: event.target.value as AccessDraft["who"] })}
+          >
+            {Object.entries(ACCESS_LEVEL_LABELS).map(([value, label]) => (
               <option key={value} value={value}>
                 {label}
               </option>
@@ -28,9 +32,9 @@ export function AccessField({ draft: { access }, fault, change }: FieldsProps) {
               className="mono"
               rows={3}
               spellCheck={false}
-              placeholder={EXAMPLE}
+              placeholder={USER_RULE_EXAMPLE}
               value={access.user}
-              onChange={(event) => set({ user: event.target.value })}
+              onChange={(event) => changeAccess({ user: event.target.value })}
             />
           )}
         </>

@@ -1,39 +1,39 @@
 /** Sentences that describe which pages can run an action by its name. */
 import type { ActionAccess, TriggerType } from "../../../data/action-types.js";
 
-type Who = "everyone" | "signedIn" | "editors" | "user";
+type AccessLevel = "everyone" | "signedIn" | "editors" | "user";
 
-export const WHO_LABELS: Record<Who, string> = {
+export const ACCESS_LEVEL_LABELS: Record<AccessLevel, string> = {
   everyone: "Everyone",
   signedIn: "Signed-in app users",
   user: "App users who meet a rule",
   editors: "Editors, in the viewer",
 };
 
-const SENTENCES: Record<Who, string> = {
+const ACCESS_SENTENCES: Record<AccessLevel, string> = {
   everyone: "Every visitor of the live app can run it by its name.",
   signedIn: "Visitors who are signed in as app users can run it by its name.",
   user: "Signed-in app users who meet its rule can run it by its name.",
   editors: "No visitor of the live app can run it; editors can, in the viewer.",
 };
 
-const whoOf = (access: ActionAccess | null): Who =>
+const accessLevelOf = (access: ActionAccess | null): AccessLevel =>
   access === null ? "everyone" : typeof access === "string" ? access : "user";
 
-export const accessSentence = (who: Who): string => SENTENCES[who];
+export const accessSentence = (who: AccessLevel): string => ACCESS_SENTENCES[who];
 
-interface Published {
+interface PublishedFields {
   access: unknown;
   environment: string;
   triggers: readonly { trigger: TriggerType }[];
 }
 
 /** Describes who will be able to run the live version after this draft is published. */
-export function publishedSentence({ access, environment, triggers }: Published): string {
+export function publishedSentence({ access, environment, triggers }: PublishedFields): string {
   if (environment === "client") return "It runs in the pages of visitors. The service never runs it.";
   if (!triggers.some(({ trigger }) => trigger === "manual"))
     return "No visitor can run it by its name, because it has no on-demand trigger.";
-  return accessSentence(whoOf(access as ActionAccess | null));
+  return accessSentence(accessLevelOf(access as ActionAccess | null));
 }
 
 export const APP_SENTENCE =

@@ -9,7 +9,7 @@ import { OperatedAction } from "./operated-action.js";
 import { TEMPLATES } from "./templates.js";
 import { Workspace } from "./workspace.js";
 
-function Welcome({ appId, none }: { appId: number; none: boolean }) {
+function WelcomeText({ appId, none }: { appId: number; none: boolean }) {
   if (!mayEdit(useRole())) {
     return (
       <div className="welcome">
@@ -46,16 +46,16 @@ function Welcome({ appId, none }: { appId: number; none: boolean }) {
 function useWorkspaceKey({ item, query }: Place, go: Navigation["go"]) {
   const [made, setMade] = useState<{ item: string; key: string } | null>(null);
   const [turn, setTurn] = useState(0);
-  const fresh = `new ${turn} ${query["template"] ?? ""} ${query["copyOf"] ?? ""}`;
+  const newWorkspaceKey = `new ${turn} ${query["template"] ?? ""} ${query["copyOf"] ?? ""}`;
   const onCreated = useCallback(
     (id: number) => {
-      setMade({ item: String(id), key: fresh });
+      setMade({ item: String(id), key: newWorkspaceKey });
       setTurn(turn + 1);
       go({ item: String(id) }, { force: true });
     },
-    [go, turn, fresh],
+    [go, turn, newWorkspaceKey],
   );
-  return { key: item === "new" ? fresh : made?.item === item ? made.key : item, onCreated };
+  return { key: item === "new" ? newWorkspaceKey : made?.item === item ? made.key : item, onCreated };
 }
 
 interface ChosenProps extends Pick<PageProps, "app" | "place" | "actions" | "go"> {
@@ -63,7 +63,7 @@ interface ChosenProps extends Pick<PageProps, "app" | "place" | "actions" | "go"
 }
 
 /** Shows the list beside the chosen action, for people who may not edit. */
-function Chosen({ app, place, actions, go, children }: ChosenProps) {
+function ChosenAction({ app, place, actions, go, children }: ChosenProps) {
   return (
     <div className={children ? "actions-view" : "actions-view choosing"}>
       <ActionList key={app.id} actions={actions} selected={children ? idOf(place.item) : null} go={go} />
@@ -79,7 +79,9 @@ function Chosen({ app, place, actions, go, children }: ChosenProps) {
 function OperatedActions(props: PageProps) {
   const { place, actions } = props;
   const action = actions.list?.actions.find(({ id }) => id === idOf(place.item));
-  return <Chosen {...props}>{action && <OperatedAction key={action.id} {...props} action={action} />}</Chosen>;
+  return (
+    <ChosenAction {...props}>{action && <OperatedAction key={action.id} {...props} action={action} />}</ChosenAction>
+  );
 }
 
 export function ActionsPage(props: PageProps) {
@@ -88,12 +90,12 @@ export function ActionsPage(props: PageProps) {
   const { key, onCreated } = useWorkspaceKey(place, go);
   const isEmpty = actions.list?.actions.length === 0;
   if (role === "operator") return <OperatedActions {...props} />;
-  if (role === "reader" && actionId === "new") return <Chosen {...props} />;
+  if (role === "reader" && actionId === "new") return <ChosenAction {...props} />;
   return (
     <div className={`actions-view${actionId === null ? " choosing" : ""}${isEmpty ? " without-actions" : ""}`}>
       <ActionList key={app.id} actions={actions} selected={actionId} go={go} />
       {actionId === null ? (
-        <Welcome appId={app.id} none={isEmpty} />
+        <WelcomeText appId={app.id} none={isEmpty} />
       ) : (
         <Workspace key={key} {...props} id={actionId} onCreated={onCreated} />
       )}

@@ -4,10 +4,10 @@ import { GetAction, UpdateAction } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 
 /** Beginning of the service's message for the code POLICY. */
-const REFUSED = /(https?:\/\/[^\s/]+) is not allowed for this action/;
+const REFUSED_ORIGIN_PATTERN = /(https?:\/\/[^\s/]+) is not allowed for this action/;
 
 /** Returns the origin that a failed run was not allowed to call. Returns null if the run failed for another reason. */
-export const refusedOrigin = (message: string): string | null => REFUSED.exec(message)?.[1] ?? null;
+export const findRefusedOrigin = (message: string): string | null => REFUSED_ORIGIN_PATTERN.exec(message)?.[1] ?? null;
 
 interface AllowOriginProps {
   api: Api;
@@ -20,10 +20,10 @@ interface AllowOriginProps {
 
 /** Button for the page of a run. It changes the saved draft. */
 export function AllowOrigin({ api, appId, actionId, message }: AllowOriginProps) {
-  const origin = refusedOrigin(message);
+  const origin = findRefusedOrigin(message);
   const [said, setSaid] = useState<string | null>(null);
   if (origin === null) return null;
-  const allow = async () => {
+  const allowOrigin = async () => {
     try {
       const { action } = await api.ask(GetAction, { appId, id: actionId });
       if (!action) throw new Error("the action is gone");
@@ -37,7 +37,7 @@ export function AllowOrigin({ api, appId, actionId, message }: AllowOriginProps)
   return (
     <p role="status">
       {said ?? (
-        <button type="button" onClick={() => void allow()}>
+        <button type="button" onClick={() => void allowOrigin()}>
           Allow {origin} for this action
         </button>
       )}
@@ -53,12 +53,12 @@ interface AllowInDraftProps {
 }
 
 /** Button for the editor. It changes the draft in the editor, which the next run saves. */
-export function AllowInDraft({ origin, origins, allow }: AllowInDraftProps) {
+export function AllowInDraft({ origin, origins, allow: allowOrigin }: AllowInDraftProps) {
   if (origin === null) return null;
   if (origins.includes(origin)) return <p className="hint">The draft allows {origin} now. Run it again.</p>;
   return (
     <p>
-      <button type="button" onClick={() => allow(origin)}>
+      <button type="button" onClick={() => allowOrigin(origin)}>
         Allow {origin} for this action
       </button>
     </p>

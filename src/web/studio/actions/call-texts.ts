@@ -8,16 +8,16 @@ export interface CallExample {
   javascript: string;
 }
 
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+const quoteForShell = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** Headers with placeholders for the credentials that the person must insert. */
-const PROOFS: Record<string, [name: string, value: string]> = {
+const CREDENTIAL_HEADERS: Record<string, [name: string, value: string]> = {
   bearer: ["Authorization", "Bearer $TOKEN"],
   basic: ["Authorization", "Basic $LOGIN"],
   signature: ["X-Signature", "$SIGNATURE"],
 };
 
-function example(
+function createExample(
   name: string,
   method: string,
   url: string,
@@ -25,16 +25,16 @@ function example(
   body: string | null,
 ): CallExample {
   const hasBody = body !== null && method !== "GET" && method !== "HEAD";
-  const all: [string, string][] = hasBody ? [...headers, ["Content-Type", "application/json"]] : headers;
+  const allHeaders: [string, string][] = hasBody ? [...headers, ["Content-Type", "application/json"]] : headers;
   const curl = [
-    `curl ${method === "GET" ? "" : `-X ${method} `}${quoted(url)}`,
-    ...all.map(([key, value]) => `-H "${key}: ${value}"`),
-    ...(hasBody ? [`-d ${quoted(body)}`] : []),
+    `curl ${method === "GET" ? "" : `-X ${method} `}${quoteForShell(url)}`,
+    ...allHeaders.map(([key, value]) => `-H "${key}: ${value}"`),
+    ...(hasBody ? [`-d ${quoteForShell(body)}`] : []),
   ].join(" \\\n  ");
-  const values = Object.fromEntries(all);
+  const values = Object.fromEntries(allHeaders);
   const options = [
     `method: ${JSON.stringify(method)}`,
-    ...(all.length > 0 ? [`headers: ${JSON.stringify(values)}`] : []),
+    ...(allHeaders.length > 0 ? [`headers: ${JSON.stringify(values)}`] : []),
     ...(hasBody ? [`body: JSON.stringify(${body})`] : []),
   ].join(",\n  ");
   return { name, curl, javascript: `await fetch(${JSON.stringify(url)}, {\n  ${options},\n});` };
@@ -42,15 +42,21 @@ function example(
 
 /** Returns examples for the live URL of an HTTP trigger. */
 export function endpointExample({ method, url }: Endpoint, authType: string, payload: string): CallExample {
-  const proof = PROOFS[authType];
-  const used = method ?? "POST";
-  return example(`${method ?? "Any method"} ${new URL(url).pathname}`, used, url, proof ? [proof] : [], payload);
+  const credentialHeader = CREDENTIAL_HEADERS[authType];
+  const usedMethod = method ?? "POST";
+  return createExample(
+    `${method ?? "Any method"} ${new URL(url).pathname}`,
+    usedMethod,
+    url,
+    credentialHeader ? [credentialHeader] : [],
+    payload,
+  );
 }
 
 /** Returns examples for `run` and `runWithResult`, with a token. */
 export function runExamples(base: string, appId: number, name: string, payload: string): CallExample[] {
   return ["runWithResult", "run"].map((verb) => {
     const url = `${base}/v3/apps/${appId}/actions/${encodeURIComponent(name)}/${verb}?by=name`;
-    return example(verb, "POST", url, [["Auth-token", "$TOKEN"]], payload);
+    return createExample(verb, "POST", url, [["Auth-token", "$TOKEN"]], payload);
   });
 }

@@ -1,6 +1,6 @@
 /** Configures Monaco's TypeScript for actions, and reads its diagnostics. Sends no requests. */
 import "monaco-editor/esm/vs/language/typescript/monaco.contribution.js";
-import { type Finding, isFault, textOf } from "./code-findings.js";
+import { type CompilerDiagnostic, diagnosticText, isCodeError } from "./code-findings.js";
 import { type ActionTypes, COMPILER_OPTIONS } from "./code-types.js";
 import * as monaco from "./editor-features.js";
 
@@ -18,38 +18,38 @@ javascriptDefaults.setModeConfiguration({
 });
 
 /** Replaces the types that TypeScript knows. @param declarations types of the client library */
-export function setTypes(declarations: string, { text, packages }: ActionTypes): void {
+export function setActionTypes(declarations: string, { text, packages }: ActionTypes): void {
   javascriptDefaults.setExtraLibs([
     { content: declarations, filePath: "file:///svc.d.ts" },
     { content: text, filePath: "file:///action.d.ts" },
-    ...packages.map((one) => ({ content: one.text, filePath: `file:///${one.path}` })),
+    ...packages.map((file) => ({ content: file.text, filePath: `file:///${file.path}` })),
   ]);
 }
 
 /** Returns the type errors of the code. Returns none if the code has a syntax error, because the service reports it better. */
-export async function findFaults(
+export async function findTypeErrors(
   model: monaco.editor.ITextModel,
   types: Pick<ActionTypes, "hasUnknownNames">,
 ): Promise<monaco.editor.IMarkerData[]> {
-  const workerOf = await getJavaScriptWorker();
-  const worker = await workerOf(model.uri);
+  const getWorker = await getJavaScriptWorker();
+  const worker = await getWorker(model.uri);
   const file = model.uri.toString();
-  const [unreadable, found] = (await Promise.all([
+  const [syntaxErrors, typeErrors] = (await Promise.all([
     worker.getSyntacticDiagnostics(file),
     worker.getSemanticDiagnostics(file),
-  ])) as [Finding[], Finding[]];
-  if (model.isDisposed() || unreadable.length > 0) return [];
-  return found
-    .filter((one) => isFault(one, types))
-    .map((one) => {
-      const from = model.getPositionAt(one.start ?? 0);
-      const to = model.getPositionAt((one.start ?? 0) + (one.length ?? 0));
+  ])) as [CompilerDiagnostic[], CompilerDiagnostic[]];
+  if (model.isDisposed() || syntaxErrors.length > 0) return [];
+  return typeErrors
+    .filter((finding) => isCodeError(finding, types))
+    .map((finding) => {
+      const from = model.getPositionAt(finding.start ?? 0);
+      const to = model.getPositionAt((finding.start ?? 0) + (finding.length ?? 0));
       return {
         startLineNumber: from.lineNumber,
         startColumn: from.column,
         endLineNumber: to.lineNumber,
         endColumn: to.column,
-        message: textOf(one),
+        message: diagnosticText(finding),
         severity: monaco.MarkerSeverity.Error,
       };
     });

@@ -5,11 +5,11 @@ import { type RefObject, useEffect, useRef, useState } from "react";
 import type { CodeProblem } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
-import { findFaults, setTypes } from "./code-check.js";
+import { findTypeErrors, setActionTypes } from "./code-check.js";
 import * as monaco from "./editor-features.js";
-import type { Caret } from "./plain-code.js";
+import type { TextSelection } from "./plain-code.js";
 import type { CodeTypes } from "./use-code-types.js";
-import type { PlaceInCode } from "./use-place-in-code.js";
+import type { CodePosition } from "./use-place-in-code.js";
 
 interface CodeEditorProps {
   code: string;
@@ -19,9 +19,9 @@ interface CodeEditorProps {
   problems: readonly CodeProblem[];
   types: CodeTypes;
   /** Position to move the cursor to. Each object moves it once. */
-  at: PlaceInCode | null;
+  at: CodePosition | null;
   /** Selection in the plain text area that this editor replaces; null if the text area did not have the focus. */
-  caret: RefObject<Caret | null>;
+  caret: RefObject<TextSelection | null>;
 }
 
 // Registers JavaScript's syntax directly. Monaco's own registration loads it when the first code is shown, which costs a round trip.
@@ -29,9 +29,9 @@ monaco.languages.register({ id: "javascript", extensions: [".js"], aliases: ["Ja
 monaco.languages.setLanguageConfiguration("javascript", conf);
 monaco.languages.setMonarchTokensProvider("javascript", language);
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const darkQuery = matchMedia("(prefers-color-scheme: dark)");
 
-const surface = (background: string, gutter: string) => ({
+const surfaceColors = (background: string, gutter: string) => ({
   "editor.background": background,
   "editorGutter.background": background,
   "editorLineNumber.foreground": gutter,
@@ -40,24 +40,24 @@ monaco.editor.defineTheme("studio-light", {
   base: "vs",
   inherit: true,
   rules: [],
-  colors: surface("#ffffff", "#59626f"),
+  colors: surfaceColors("#ffffff", "#59626f"),
 });
 monaco.editor.defineTheme("studio-dark", {
   base: "vs-dark",
   inherit: true,
   rules: [],
-  colors: surface("#14171c", "#a0a9b6"),
+  colors: surfaceColors("#14171c", "#a0a9b6"),
 });
-const wear = () => monaco.editor.setTheme(dark.matches ? "studio-dark" : "studio-light");
-dark.addEventListener("change", wear);
-wear();
+const applyTheme = () => monaco.editor.setTheme(darkQuery.matches ? "studio-dark" : "studio-light");
+darkQuery.addEventListener("change", applyTheme);
+applyTheme();
 
 // Ignores the rejections of Monaco's pending work, which happen when an editor is disposed.
 addEventListener("unhandledrejection", (event) => {
   if (event.reason instanceof Error && event.reason.name === "Canceled") event.preventDefault();
 });
 
-const OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
+const EDITOR_OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
   language: "javascript",
   ariaLabel: "Code. Tab indents; Control M lets Tab leave the editor.",
   automaticLayout: true,
@@ -78,19 +78,19 @@ const OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
   tabSize: 2,
 };
 
-const MARKS = "service";
-const PROBLEMS = "problems";
-const PAUSE_MS = 400;
+const SERVICE_MARKERS = "service";
+const PROBLEM_MARKERS = "problems";
+const CHECK_DELAY_MS = 400;
 /**
  * Delay of TypeScript's diagnostics after the last key press. TypeScript takes a second of processor time to start, and clicks must be
  * handled first.
  */
-const LOOKING_MS = 2_000;
+const FIRST_CHECK_DELAY_MS = 2_000;
 
 /** Marks the text from a position to the end of its line. */
-function markAt(
+function createMarker(
   model: monaco.editor.ITextModel,
-  { line, column }: PlaceInCode,
+  { line, column }: CodePosition,
   message: string,
 ): monaco.editor.IMarkerData {
   const startLineNumber = Math.min(line, model.getLineCount());
@@ -99,21 +99,21 @@ function markAt(
   return { ...place, message, severity: monaco.MarkerSeverity.Error };
 }
 
-function goTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line, column }: PlaceInCode): void {
+function moveCursorTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line, column }: CodePosition): void {
   editor?.revealLineInCenterIfOutsideViewport(line);
   editor?.setPosition({ lineNumber: line, column });
 }
 
 /** Reads TypeScript's diagnostics after the code and the types have not changed for a while. */
-function useFaults(editor: RefObject<monaco.editor.IStandaloneCodeEditor | null>, code: string, types: CodeTypes) {
+function useTypeErrors(editor: RefObject<monaco.editor.IStandaloneCodeEditor | null>, code: string, types: CodeTypes) {
   const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
   const [isDue, setDue] = useState(false);
   useEffect(() => {
     const begin = () => setDue(true);
-    const due = setTimeout(begin, LOOKING_MS);
+    const timer = setTimeout(begin, FIRST_CHECK_DELAY_MS);
     const focused = editor.current?.onDidFocusEditorText(begin);
     return () => {
-      clearTimeout(due);
+      clearTimeout(timer);
       focused?.dispose();
     };
   }, [editor]);
@@ -121,18 +121,18 @@ function useFaults(editor: RefObject<monaco.editor.IStandaloneCodeEditor | null>
   useEffect(() => {
     if (!isDue) return;
     let isOver = false;
-    const due = setTimeout(() => {
-      const judged = editor.current?.getModel();
-      if (!judged) return;
-      findFaults(judged, types).then(
+    const timer = setTimeout(() => {
+      const checkedModel = editor.current?.getModel();
+      if (!checkedModel) return;
+      findTypeErrors(checkedModel, types).then(
         (found) => isOver || setFaults(found),
         // The editor and its worker may have been disposed.
         () => undefined,
       );
-    }, PAUSE_MS);
+    }, CHECK_DELAY_MS);
     return () => {
       isOver = true;
-      clearTimeout(due);
+      clearTimeout(timer);
     };
   }, [isDue, editor, code, types]);
   return faults;
@@ -148,7 +148,7 @@ function replaceText(model: monaco.editor.ITextModel, code: string): void {
 }
 
 /** Restores the selection that the person had in the text area before Monaco was loaded. */
-function continueAt(editor: monaco.editor.IStandaloneCodeEditor, { start, end }: Caret): void {
+function restoreSelection(editor: monaco.editor.IStandaloneCodeEditor, { start, end }: TextSelection): void {
   const model = editor.getModel();
   if (!model) return;
   editor.setSelection(monaco.Range.fromPositions(model.getPositionAt(start), model.getPositionAt(end)));
@@ -156,41 +156,41 @@ function continueAt(editor: monaco.editor.IStandaloneCodeEditor, { start, end }:
 }
 
 export function CodeEditor({ code, onChange, fault, problems, types, at, caret }: CodeEditorProps) {
-  const host = useRef<HTMLDivElement>(null);
+  const editorElement = useRef<HTMLDivElement>(null);
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
   const changed = useRef(onChange);
   changed.current = onChange;
   /** Texts that the editor has reported and that have not returned as its `code` yet. */
-  const reported = useRef<string[]>([]);
+  const reportedTexts = useRef<string[]>([]);
   useEffect(() => {
-    if (!host.current) return;
-    const made = monaco.editor.create(host.current, { ...OPTIONS, value: "" });
-    editor.current = made;
-    const listening = made.onDidChangeModelContent(() => {
-      reported.current.push(made.getValue());
-      changed.current(reported.current.at(-1)!);
+    if (!editorElement.current) return;
+    const createdEditor = monaco.editor.create(editorElement.current, { ...EDITOR_OPTIONS, value: "" });
+    editor.current = createdEditor;
+    const changeListener = createdEditor.onDidChangeModelContent(() => {
+      reportedTexts.current.push(createdEditor.getValue());
+      changed.current(reportedTexts.current.at(-1)!);
     });
     return () => {
-      listening.dispose();
-      made.getModel()?.dispose();
-      made.dispose();
+      changeListener.dispose();
+      createdEditor.getModel()?.dispose();
+      createdEditor.dispose();
     };
   }, []);
   const readOnly = !mayEdit(useRole());
   useEffect(() => editor.current?.updateOptions({ readOnly }), [readOnly]);
-  const faults = useFaults(editor, code, types);
+  const faults = useTypeErrors(editor, code, types);
 
   useEffect(() => {
     const model = editor.current?.getModel();
     // A text that the editor has reported itself comes back later, perhaps after more typing. Only a loaded or restored text replaces the
     // editor's text.
-    const place = reported.current.indexOf(code);
-    if (place >= 0) reported.current.splice(0, place + 1);
+    const place = reportedTexts.current.indexOf(code);
+    if (place >= 0) reportedTexts.current.splice(0, place + 1);
     if (model && place < 0 && model.getValue() !== code) {
       replaceText(model, code);
-      reported.current = [];
+      reportedTexts.current = [];
     }
-    if (caret.current) continueAt(editor.current!, caret.current);
+    if (caret.current) restoreSelection(editor.current!, caret.current);
     caret.current = null;
   }, [code, caret]);
 
@@ -198,26 +198,30 @@ export function CodeEditor({ code, onChange, fault, problems, types, at, caret }
     const model = editor.current?.getModel();
     if (!model) return;
     const { line = 1, column = 1 } = fault?.at ?? {};
-    monaco.editor.setModelMarkers(model, MARKS, fault ? [markAt(model, { line, column }, fault.message)] : []);
-    if (fault) goTo(editor.current, { line, column });
+    monaco.editor.setModelMarkers(
+      model,
+      SERVICE_MARKERS,
+      fault ? [createMarker(model, { line, column }, fault.message)] : [],
+    );
+    if (fault) moveCursorTo(editor.current, { line, column });
   }, [fault]);
 
   useEffect(() => {
     const model = editor.current?.getModel();
     if (!model) return;
-    const refused = problems.map((one) => markAt(model, one, one.message));
+    const serviceMarkers = problems.map((one) => createMarker(model, one, one.message));
     // On a line with an error of the service, TypeScript's errors are not shown.
-    const others = faults.filter((one) => !problems.some(({ line }) => line === one.startLineNumber));
-    monaco.editor.setModelMarkers(model, PROBLEMS, [...refused, ...others]);
+    const otherErrors = faults.filter((one) => !problems.some(({ line }) => line === one.startLineNumber));
+    monaco.editor.setModelMarkers(model, PROBLEM_MARKERS, [...serviceMarkers, ...otherErrors]);
   }, [problems, faults]);
 
-  useEffect(() => setTypes(types.library, types), [types]);
+  useEffect(() => setActionTypes(types.library, types), [types]);
 
   useEffect(() => {
     if (!at) return;
-    goTo(editor.current, at);
+    moveCursorTo(editor.current, at);
     editor.current?.focus();
   }, [at]);
 
-  return <div ref={host} className="code-editor" />;
+  return <div ref={editorElement} className="code-editor" />;
 }

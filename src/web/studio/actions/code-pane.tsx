@@ -3,23 +3,23 @@ import { useCallback, useMemo, useState } from "react";
 import type { CodeProblem } from "../shared/model.js";
 import { useCommands } from "../shell/commands.js";
 import { Changes } from "../shell/role.js";
-import type { FieldFault } from "./field-fault.js";
+import type { FieldError } from "./field-fault.js";
 import { formatCode } from "./format-code.js";
 import { CodeEditor } from "./lazy-editor.js";
 import type { CodeTypes } from "./use-code-types.js";
-import type { PlaceInCode } from "./use-place-in-code.js";
+import type { CodePosition } from "./use-place-in-code.js";
 
 interface CodePaneProps {
   code: string;
   onChange: (code: string) => void;
-  fault: FieldFault | null;
+  fault: FieldError | null;
   /** Errors for which the service would reject a save. They are read while the person types. */
   problems: readonly CodeProblem[];
   types: CodeTypes;
   /** Adds a package to the draft's dependencies. */
   addDependency: (name: string) => void;
   /** Position to move the cursor to. */
-  at: PlaceInCode | null;
+  at: CodePosition | null;
 }
 
 export function CodePane({ code, onChange, fault, problems, types, addDependency, at }: CodePaneProps) {

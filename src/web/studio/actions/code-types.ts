@@ -4,13 +4,13 @@
  */
 
 /** Package of the service and its property name in `Svc`. */
-export interface Package {
+export interface ServicePackage {
   name: string;
   namespace: string;
 }
 
 /** Installed version of a dependency, as resolved when the action was saved. */
-export interface Installed {
+export interface InstalledDependency {
   name: string;
   version?: string | null | undefined;
   /** Global name of the package in the action's code. */
@@ -24,10 +24,10 @@ export interface TypesFile {
   text: string;
 }
 
-interface Known {
-  packages: readonly Package[];
+interface KnownFacts {
+  packages: readonly ServicePackage[];
   dependencies: readonly string[];
-  installed: readonly Installed[];
+  installed: readonly InstalledDependency[];
   /** Keys of the app's settings. */
   settings: readonly string[];
   environment: string;
@@ -51,119 +51,125 @@ export interface ActionTypes {
 /** Name of the type of the parameter of `execute`. */
 export const CONTEXT_TYPE = "ActionContext";
 
-const LEVELS_MAX = 5;
-const KEYS_MAX = 60;
-const KEY_CHARACTERS_MAX = 100;
-const CHARACTERS_MAX = 20_000;
+const MAX_TYPE_LEVELS = 5;
+const MAX_KEYS = 60;
+const MAX_KEY_CHARACTERS = 100;
+const MAX_TYPE_CHARACTERS = 20_000;
 /** Allows keys that no past run had, because future payloads may have them. */
-const OTHERS = "[key: string]: any";
+const OTHER_KEYS = "[key: string]: any";
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-const comment = (text: string) => `/** ${text.replaceAll("*/", "* /")} */`;
+const toDocComment = (text: string) => `/** ${text.replaceAll("*/", "* /")} */`;
 
 /** Returns an object type with all keys of the values, each with the type of its values. */
-function shapeOf(values: readonly Record<string, unknown>[], levels: number): string {
+function objectTypeOf(values: readonly Record<string, unknown>[], levels: number): string {
   const byKey = new Map<string, unknown[]>();
-  for (const [key, inner] of values.flatMap(Object.entries)) {
-    const seen = byKey.get(key);
-    if (seen) seen.push(inner);
-    else if (byKey.size < KEYS_MAX && key.length <= KEY_CHARACTERS_MAX) byKey.set(key, [inner]);
+  for (const [key, memberValue] of values.flatMap(Object.entries)) {
+    const seenValues = byKey.get(key);
+    if (seenValues) seenValues.push(memberValue);
+    else if (byKey.size < MAX_KEYS && key.length <= MAX_KEY_CHARACTERS) byKey.set(key, [memberValue]);
   }
-  const members = [...byKey].map(([key, seen]) => `${JSON.stringify(key)}: ${typeOf(seen, levels - 1)}`);
-  return `{ ${[...members, OTHERS].join("; ")} }`;
+  const members = [...byKey].map(
+    ([key, seenValues]) => `${JSON.stringify(key)}: ${commonTypeOf(seenValues, levels - 1)}`,
+  );
+  return `{ ${[...members, OTHER_KEYS].join("; ")} }`;
 }
 
 /** Returns the common type of the values, or `any` if they have different types, because the code then checks the type itself. */
-function typeOf(values: readonly unknown[], levels: number): string {
-  const seen = values.filter((value) => value !== null && value !== undefined);
-  const [first] = seen;
-  if (seen.length === 0 || levels < 0) return "any";
-  if (seen.every(isRecord)) return shapeOf(seen, levels);
-  if (seen.every(Array.isArray)) return `${typeOf(seen.flat(), levels - 1)}[]`;
-  return typeof first !== "object" && seen.every((value) => typeof value === typeof first) ? typeof first : "any";
+function commonTypeOf(values: readonly unknown[], levels: number): string {
+  const seenValues = values.filter((value) => value !== null && value !== undefined);
+  const [first] = seenValues;
+  if (seenValues.length === 0 || levels < 0) return "any";
+  if (seenValues.every(isRecord)) return objectTypeOf(seenValues, levels);
+  if (seenValues.every(Array.isArray)) return `${commonTypeOf(seenValues.flat(), levels - 1)}[]`;
+  return typeof first !== "object" && seenValues.every((value) => typeof value === typeof first) ? typeof first : "any";
 }
 
 /** Returns a type for the payloads. Its depth is reduced until the text is short enough. */
-function payloadType(payloads: readonly unknown[]): string {
-  const seen = payloads.filter(isRecord);
-  for (let levels = LEVELS_MAX; ; levels -= 1) {
-    const type = shapeOf(seen, levels);
-    if (type.length <= CHARACTERS_MAX || levels === 0) return type;
+function createPayloadType(payloads: readonly unknown[]): string {
+  const seenValues = payloads.filter(isRecord);
+  for (let levels = MAX_TYPE_LEVELS; ; levels -= 1) {
+    const type = objectTypeOf(seenValues, levels);
+    if (type.length <= MAX_TYPE_CHARACTERS || levels === 0) return type;
   }
 }
 
-function contextType({ settings, environment, payloads }: Known): string {
-  const readable = environment === "server" ? settings.filter((key) => key.startsWith("_")) : [];
-  const keys = readable.map((key) => {
+function createContextType({ settings, environment, payloads }: KnownFacts): string {
+  const readableKeys = environment === "server" ? settings.filter((key) => key.startsWith("_")) : [];
+  const keys = readableKeys.map((key) => {
     const tier = key.startsWith("__")
       ? "Protected: server actions alone read it."
       : "Private: editors and server actions read it.";
-    return `${comment(tier)} ${JSON.stringify(key)}: any;`;
+    return `${toDocComment(tier)} ${JSON.stringify(key)}: any;`;
   });
   return [
     `interface ${CONTEXT_TYPE} {`,
-    `  ${comment(payloads.length > 0 ? "What the run was given; as past runs had it." : "What the run was given.")}`,
-    `  payload: ${payloadType(payloads)};`,
-    `  ${comment(environment === "server" ? "The app's private and protected settings." : "Empty, unless the environment is server.")}`,
-    `  settings: { ${keys.join(" ")} ${OTHERS} };`,
+    `  ${toDocComment(payloads.length > 0 ? "What the run was given; as past runs had it." : "What the run was given.")}`,
+    `  payload: ${createPayloadType(payloads)};`,
+    `  ${toDocComment(environment === "server" ? "The app's private and protected settings." : "Empty, unless the environment is server.")}`,
+    `  settings: { ${keys.join(" ")} ${OTHER_KEYS} };`,
     "}",
   ].join("\n");
 }
 
-const NAME = /^[A-Za-z_$][\w$]*$/;
+const IDENTIFIER_PATTERN = /^[A-Za-z_$][\w$]*$/;
 
 /** Returns the folder of a package's declarations. The base64 of the integrity is made safe for URLs. */
-const folderOf = (integrity: string): string => `npm/${integrity.replaceAll("+", "-").replaceAll("/", "_")}`;
+const packageFolder = (integrity: string): string => `npm/${integrity.replaceAll("+", "-").replaceAll("/", "_")}`;
 
-type Declarations = NonNullable<Known["declarations"]>;
+type Declarations = NonNullable<KnownFacts["declarations"]>;
 
-function globalsOf(installed: readonly Installed[], declarations: Declarations): string[] {
+function declareGlobals(installed: readonly InstalledDependency[], declarations: Declarations): string[] {
   // If two packages have the same global name, the code gets the later one.
   const byName = new Map(installed.map((one) => [one.global ?? "", one]));
   return [...byName]
-    .filter(([name]) => NAME.test(name))
+    .filter(([name]) => IDENTIFIER_PATTERN.test(name))
     .map(([name, { name: dependency, version, integrity }]) => {
-      const type = integrity && declarations.has(integrity) ? `import("./${folderOf(integrity)}/0").Value` : "any";
-      return `${comment([dependency, version].filter(Boolean).join(", "))} declare const ${name}: ${type};`;
+      const type = integrity && declarations.has(integrity) ? `import("./${packageFolder(integrity)}/0").Value` : "any";
+      return `${toDocComment([dependency, version].filter(Boolean).join(", "))} declare const ${name}: ${type};`;
     });
 }
 
-function filesOf(installed: readonly Installed[], declarations: Declarations): TypesFile[] {
+function declarationFiles(installed: readonly InstalledDependency[], declarations: Declarations): TypesFile[] {
   const used = new Set(installed.flatMap(({ integrity }) => integrity ?? []));
   return [...used].flatMap((integrity) =>
-    (declarations.get(integrity) ?? []).map((text, at) => ({ path: `${folderOf(integrity)}/${at}.d.ts`, text })),
+    (declarations.get(integrity) ?? []).map((text, at) => ({ path: `${packageFolder(integrity)}/${at}.d.ts`, text })),
   );
 }
 
 /** Interfaces that JavaScript code extends with properties of its own, which TypeScript would reject. */
-const OPEN = ["Window", "Error"].map((name) => `interface ${name} { ${OTHERS} }`);
+const EXTENSIBLE_INTERFACES = ["Window", "Error"].map((name) => `interface ${name} { ${OTHER_KEYS} }`);
 
-export function actionTypes(known: Known): ActionTypes {
+export function createActionTypes(known: KnownFacts): ActionTypes {
   const { packages, dependencies, installed, declarations = new Map() } = known;
-  const listed = packages.filter(({ name }) => dependencies.includes(name));
-  const own = listed.map(({ name, namespace }) => `${comment(name)} ${namespace}: import("./svc").${namespace};`);
-  const others = dependencies.filter((name) => !packages.some((one) => one.name === name));
-  const isOperators = (name: string) => name.startsWith("svc-");
-  const kept = installed.filter(({ name }) => others.includes(name));
-  const svc = [...own, ...(others.some(isOperators) ? [`${OTHERS};`] : [])];
+  const listedPackages = packages.filter(({ name }) => dependencies.includes(name));
+  const packageMembers = listedPackages.map(
+    ({ name, namespace }) => `${toDocComment(name)} ${namespace}: import("./svc").${namespace};`,
+  );
+  const otherDependencies = dependencies.filter((name) => !packages.some((one) => one.name === name));
+  const isOperatorPackage = (name: string) => name.startsWith("svc-");
+  const installedOthers = installed.filter(({ name }) => otherDependencies.includes(name));
+  const svcMembers = [...packageMembers, ...(otherDependencies.some(isOperatorPackage) ? [`${OTHER_KEYS};`] : [])];
   return {
     text: [
-      contextType(known),
-      `declare const Svc: import("./svc").Client & { ${svc.join(" ")} };`,
-      ...globalsOf(kept, declarations),
-      ...OPEN,
+      createContextType(known),
+      `declare const Svc: import("./svc").Client & { ${svcMembers.join(" ")} };`,
+      ...declareGlobals(installedOthers, declarations),
+      ...EXTENSIBLE_INTERFACES,
     ].join("\n"),
-    packages: filesOf(kept, declarations),
-    hasUnknownNames: others.some(
-      (name) => !isOperators(name) && !kept.some((one) => one.name === name && NAME.test(one.global ?? "")),
+    packages: declarationFiles(installedOthers, declarations),
+    hasUnknownNames: otherDependencies.some(
+      (name) =>
+        !isOperatorPackage(name) &&
+        !installedOthers.some((one) => one.name === name && IDENTIFIER_PATTERN.test(one.global ?? "")),
     ),
   };
 }
 
 /** Replaces `unknown` by `any` in svc.d.ts, because action code has no types to narrow a value with. */
-export const loosened = (declarations: string): string => declarations.replace(/\bunknown\b/g, "any");
+export const replaceUnknownByAny = (declarations: string): string => declarations.replace(/\bunknown\b/g, "any");
 
 /** Compiler options as numbers of TypeScript's enums: newest language and modules, each file a module, JavaScript without strict checks. */
 export const COMPILER_OPTIONS = {

@@ -9,15 +9,15 @@ import { sized } from "../shared/format.js";
 import type { FieldsProps } from "./fields-props.js";
 
 /** Packages of the service that have a script. The others are not suggested. */
-const OFFERED = packages.filter((entry) => "path" in entry);
+const OFFERED_PACKAGES = packages.filter((entry) => "path" in entry);
 
 /** Popular npm packages to choose from. Any other name can be typed. */
-const POPULAR =
+const POPULAR_PACKAGES =
   "axios bignumber.js crypto-js date-fns dayjs decimal.js diff ejs exceljs fast-xml-parser fuse.js handlebars joi jose js-yaml jspdf " +
   "lodash luxon marked mathjs mustache papaparse pdf-lib qs slugify uuid validator xlsx yaml zod";
 
 /** Returns the text of the line below a dependency, or "" if there is nothing to show. */
-function stateText({
+function dependencyStateText({
   version,
   licence,
   bytes,
@@ -29,24 +29,25 @@ function stateText({
   if (unreached)
     return "not kept yet, as its host did not answer: each run loads what its address serves then; the next save or publish tries again";
   const parts = [version, licence, bytes ? sized(bytes) : null, global ? `in code: ${global}` : null];
-  const change = changed ? "its address serves something else by now; remove and add it to take that" : null;
-  const server = usesEval ? "uses eval: what needs it works on the server alone" : null;
-  return [...parts, server, change].filter(Boolean).join(" · ");
+  const changeNote = changed ? "its address serves something else by now; remove and add it to take that" : null;
+  const evalNote = usesEval ? "uses eval: what needs it works on the server alone" : null;
+  return [...parts, evalNote, changeNote].filter(Boolean).join(" · ");
 }
 
 export function DependencyFields({ draft: { dependencies }, assets, fault, change }: FieldsProps) {
   const [text, setText] = useState("");
-  const set = (all: string[]) => change({ dependencies: all });
+  const setDependencies = (all: string[]) => change({ dependencies: all });
 
-  const add = (name: string) => {
+  const addDependency = (name: string) => {
     setText("");
-    if (name !== "" && !dependencies.includes(name)) set([...dependencies, name]);
+    if (name !== "" && !dependencies.includes(name)) setDependencies([...dependencies, name]);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) add(text.trim());
+    if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) addDependency(text.trim());
   };
   // Choosing an option causes an input event like typing. The complete name of a package of the service is added without Enter.
-  const onText = (value: string) => (OFFERED.some(({ name }) => name === value) ? add(value) : setText(value));
+  const onText = (value: string) =>
+    OFFERED_PACKAGES.some(({ name }) => name === value) ? addDependency(value) : setText(value);
 
   return (
     <Field name="dependencies" label="Dependencies" fault={fault}>
@@ -60,7 +61,7 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
                   .filter(({ name }) => name === dependency)
                   .map((asset) => (
                     <span key={asset.name} className="hint became">
-                      {stateText(asset)}
+                      {dependencyStateText(asset)}
                     </span>
                   ))}
               </span>
@@ -68,7 +69,7 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
                 type="button"
                 className="quiet small"
                 aria-label={`Remove ${dependency}`}
-                onClick={() => set(dependencies.filter((name) => name !== dependency))}
+                onClick={() => setDependencies(dependencies.filter((name) => name !== dependency))}
               >
                 ✕
               </button>
@@ -82,13 +83,13 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
             value={text}
             onChange={(event) => onText(event.target.value)}
             onKeyDown={onKeyDown}
-            onBlur={() => add(text.trim())}
+            onBlur={() => addDependency(text.trim())}
           />
           <datalist id="packages">
-            {OFFERED.map(({ name, namespace }) => (
+            {OFFERED_PACKAGES.map(({ name, namespace }) => (
               <option key={name} value={name}>{`Svc.${namespace}`}</option>
             ))}
-            {POPULAR.split(" ").map((name) => (
+            {POPULAR_PACKAGES.split(" ").map((name) => (
               <option key={name} value={name}>
                 npm
               </option>

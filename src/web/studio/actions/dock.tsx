@@ -14,17 +14,17 @@ import { parsedPayload } from "./payload-text.js";
 import { PublishPanel } from "./publish-panel.js";
 import { RunPanel } from "./run-panel.js";
 import { TestPanel } from "./test-panel.js";
-import type { Editor } from "./use-editor.js";
+import type { ActionEditor } from "./use-editor.js";
 import { usePayloadTests } from "./use-payload-tests.js";
 import { type Run, useRun } from "./use-run.js";
 import { VersionPanel } from "./version-panel.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
-const TABS = ["Run", "Test", "Call", "Log", "Publish", "Versions"] as const;
-type Tab = (typeof TABS)[number];
+const DOCK_TABS = ["Run", "Test", "Call", "Log", "Publish", "Versions"] as const;
+type DockTab = (typeof DOCK_TABS)[number];
 
 /** Starts a run by Ctrl+Enter, before Monaco inserts a line. */
-function useRunKey(start: () => void): void {
+function useRunShortcut(start: () => void): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.key !== "Enter") return;
@@ -38,32 +38,32 @@ function useRunKey(start: () => void): void {
 }
 
 /** Panels for readers, who cannot run or publish anything. */
-const READ_TABS: readonly Tab[] = ["Log", "Versions"];
+const READER_TABS: readonly DockTab[] = ["Log", "Versions"];
 
-const DOCK = "dock";
+const DOCK_ELEMENT_ID = "dock";
 
-/** Opens a panel of the dock, scrolls it into view and focuses its tab. @param press true to also click the panel's main button */
-export function goToPanel(name: Tab, press = false): void {
+/** Opens a panel of the dock, scrolls it into view and focuses its tab. @param pressesButton true to also click the panel's main button */
+export function openDockPanel(name: DockTab, pressesButton = false): void {
   // Tabs are selected when they receive the focus.
-  document.querySelector<HTMLElement>(`#${DOCK} [data-tab="${name}"]`)?.focus({ preventScroll: true });
+  document.querySelector<HTMLElement>(`#${DOCK_ELEMENT_ID} [data-tab="${name}"]`)?.focus({ preventScroll: true });
   // The panel is rendered in the next frame, and its height may differ from the previous panel's.
   requestAnimationFrame(() => {
-    const dock = document.getElementById(DOCK);
+    const dock = document.getElementById(DOCK_ELEMENT_ID);
     dock?.scrollIntoView({ block: "start" });
-    if (press) dock?.querySelector<HTMLElement>(".panel button.primary")?.click();
+    if (pressesButton) dock?.querySelector<HTMLElement>(".panel button.primary")?.click();
   });
 }
 
 /** Returns the position of a run's error in the action's code as a mark of the editor. Returns null if the stack does not contain one. */
-function markOf(error: Run["error"], name: string | undefined): CodeProblem | null {
+function errorPosition(error: Run["error"], name: string | undefined): CodeProblem | null {
   if (!error || !("stack" in error) || name === undefined) return null;
-  const place = error.stack.split(`${name}.js:`)[1];
-  const [line = 0, column = 1] = place?.split(/[^0-9]/, 2).map(Number) ?? [];
+  const stackPosition = error.stack.split(`${name}.js:`)[1];
+  const [line = 0, column = 1] = stackPosition?.split(/[^0-9]/, 2).map(Number) ?? [];
   return line > 0 ? { message: `${error.name}: ${error.message}`, line, column, dependency: null } : null;
 }
 
 interface DockProps extends WorkspaceProps {
-  editor: Editor;
+  editor: ActionEditor;
   draft: Draft;
   /** Receives the position where the shown run failed, or null if it did not fail or the code has changed since. */
   onFailure: (mark: CodeProblem | null) => void;
@@ -72,8 +72,8 @@ interface DockProps extends WorkspaceProps {
 export function Dock(props: DockProps) {
   const { api, appId, actions, ask, editor, draft } = props;
   const { saved, dirty, save, reload } = editor;
-  const tabs = mayEdit(props.role) ? TABS : READ_TABS;
-  const [chosen, setTab] = useState<Tab>(tabs[0]!);
+  const tabs = mayEdit(props.role) ? DOCK_TABS : READER_TABS;
+  const [chosen, setTab] = useState<DockTab>(tabs[0]!);
   const tab = tabs.includes(chosen) ? chosen : tabs[0]!;
   const [payload, setPayload] = useState("{}");
   const [payloadFault, setPayloadFault] = useState<string | null>(null);
@@ -85,7 +85,7 @@ export function Dock(props: DockProps) {
   const isOld = ran !== null && ran !== `${draft.code}\n${payload}`;
   const { onFailure } = props;
   const error = runner.run?.error;
-  useEffect(() => onFailure(isOld ? null : markOf(error, saved?.name)), [onFailure, isOld, error, saved?.name]);
+  useEffect(() => onFailure(isOld ? null : errorPosition(error, saved?.name)), [onFailure, isOld, error, saved?.name]);
 
   const { start } = runner;
   const saveAndRun = useCallback(async () => {
@@ -105,19 +105,19 @@ export function Dock(props: DockProps) {
     if (action) await tester.start(action, presets);
   };
   const runNow = useCallback(() => void saveAndRun(), [saveAndRun]);
-  useRunKey(runNow);
-  const whole = saved !== null;
+  useRunShortcut(runNow);
+  const isStored = saved !== null;
   const commands = useMemo<Command[]>(
     () => [
       { name: "Run this action", keys: "Ctrl Enter", run: runNow },
-      ...(whole ? tabs.map((name) => ({ name: `Show the panel ${name}`, run: () => setTab(name) })) : []),
+      ...(isStored ? tabs.map((name) => ({ name: `Show the panel ${name}`, run: () => setTab(name) })) : []),
     ],
-    [runNow, whole, tabs],
+    [runNow, isStored, tabs],
   );
   useCommands(commands);
 
   const copy = saved ? actions.copyOf(saved.id) : undefined;
-  const shared = { api, appId, ask };
+  const sharedProps = { api, appId, ask };
   const panels = {
     Run: () => (
       <RunPanel
@@ -144,7 +144,7 @@ export function Dock(props: DockProps) {
     Call: () =>
       saved && (
         <CallPanel
-          {...shared}
+          {...sharedProps}
           {...{ saved, actions, payload }}
           ids={copy ? [saved.id, copy.id] : [saved.id]}
           takePayload={(text) => {
@@ -154,11 +154,11 @@ export function Dock(props: DockProps) {
           }}
         />
       ),
-    Log: () => saved && <LogPanel {...shared} actions={actions} ids={copy ? [saved.id, copy.id] : [saved.id]} />,
+    Log: () => saved && <LogPanel {...sharedProps} actions={actions} ids={copy ? [saved.id, copy.id] : [saved.id]} />,
     Publish: () =>
       saved && (
         <PublishPanel
-          {...shared}
+          {...sharedProps}
           {...{ saved, dirty, copy, actions, app: props.app }}
           onAppPublished={props.reloadApps}
         />
@@ -166,7 +166,7 @@ export function Dock(props: DockProps) {
     Versions: () =>
       saved && (
         <VersionPanel
-          {...shared}
+          {...sharedProps}
           {...{ saved, dirty }}
           onRestored={async () => {
             await Promise.all([reload(), actions.reload()]);
@@ -175,13 +175,13 @@ export function Dock(props: DockProps) {
       ),
   };
   return (
-    <section id={DOCK} className="dock" aria-label="Run and publish">
+    <section id={DOCK_ELEMENT_ID} className="dock" aria-label="Run and publish">
       <Tabbed
         label="Panels"
         names={tabs}
         selected={tab}
         select={setTab}
-        disabled={whole ? [] : tabs.filter((name) => name !== "Run")}
+        disabled={isStored ? [] : tabs.filter((name) => name !== "Run")}
         panel="panel"
       >
         {panels[tab]()}

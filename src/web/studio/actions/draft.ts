@@ -11,7 +11,7 @@ import type {
 } from "../../../data/action-types.js";
 import type { CreateActionInput, TriggerInput } from "../documents.js";
 import type { Action } from "../shared/model.js";
-import { type HttpDraft, httpDraft, httpWhereOf, type TriggerWhere } from "./http-draft.js";
+import { createHttpDraft, type HttpDraft, httpTriggerInput, type TriggerWhere } from "./http-draft.js";
 
 /** Row of a trigger. `data` is a JSON text and `dataSourceId` digits; both are empty if unused. */
 export interface TriggerDraft {
@@ -44,15 +44,15 @@ export interface Draft {
   jitterSeconds: string;
   integrationOrigins: string[];
   /** Source files from which the code is built; null if the person edits the code itself. */
-  source: Source | null;
+  source: SourceFiles | null;
 }
 
-export interface Source {
+export interface SourceFiles {
   language: SourceLanguage;
   files: Record<string, string>;
 }
 
-const FIRST_CODE = `/**
+const NEW_ACTION_CODE = `/**
  * context.payload   what the caller passed, {} when nothing
  * context.settings  the app's _private and __protected settings
  */
@@ -63,29 +63,29 @@ async function execute(context) {
 }
 `;
 
-let keys = 0;
+let lastRowKey = 0;
 
-export function triggerDraft(trigger: TriggerType, where?: TriggerWhere): TriggerDraft {
-  keys += 1;
+export function createTriggerDraft(trigger: TriggerType, where?: TriggerWhere): TriggerDraft {
+  lastRowKey += 1;
   const { type, dataSourceId, data } = where ?? {};
   return {
-    key: keys,
+    key: lastRowKey,
     trigger,
     type: type ?? (trigger === "analytics" ? "analytics.pageView" : ""),
     dataSourceId: String(dataSourceId ?? ""),
     data: data === undefined || data === null ? "" : JSON.stringify(data, null, 2),
-    http: httpDraft(where),
+    http: createHttpDraft(where),
   };
 }
 
-export function newDraft(): Draft {
+export function createDraft(): Draft {
   return {
     name: "",
     description: "",
-    code: FIRST_CODE,
+    code: NEW_ACTION_CODE,
     active: true,
     environment: "server",
-    triggers: [triggerDraft("manual")],
+    triggers: [createTriggerDraft("manual")],
     dependencies: [],
     frequency: "",
     timezone: "",
@@ -99,49 +99,49 @@ export function newDraft(): Draft {
   };
 }
 
-export function draftOf(action: Action): Draft {
+export function actionToDraft(action: Action): Draft {
   const { name, code, active, environment, dependencies, integrationOrigins } = action;
   return {
     ...{ name, code, active, environment, dependencies, integrationOrigins },
     description: action.description ?? "",
-    source: action.source as Source | null,
-    triggers: action.triggers.map(({ trigger, where }) => triggerDraft(trigger, where)),
+    source: action.source as SourceFiles | null,
+    triggers: action.triggers.map(({ trigger, where }) => createTriggerDraft(trigger, where)),
     frequency: action.frequency ?? "",
     timezone: action.timezone ?? "",
-    access: accessDraft(action.access as ActionAccess | null),
-    ...limitsOf(action),
+    access: accessToDraft(action.access as ActionAccess | null),
+    ...limitsToDraft(action),
   };
 }
 
-function accessDraft(access: ActionAccess | null): Draft["access"] {
+function accessToDraft(access: ActionAccess | null): Draft["access"] {
   if (access === null || typeof access === "string") return { who: access ?? "everyone", user: "" };
   return { who: "user", user: JSON.stringify(access.user, null, 2) };
 }
 
-const typed = (value: number | null | undefined): string =>
+const numberText = (value: number | null | undefined): string =>
   value === null || value === undefined ? "" : String(value);
 
 type LimitDraft = Pick<Draft, "concurrency" | "debounce" | "timeoutMs" | "jitterSeconds">;
 
-function limitsOf({ concurrency, debounce, timeoutMs, jitterSeconds }: Action): LimitDraft {
+function limitsToDraft({ concurrency, debounce, timeoutMs, jitterSeconds }: Action): LimitDraft {
   return {
     concurrency: {
       policy: concurrency?.policy ?? "",
-      limit: typed(concurrency?.limit),
+      limit: numberText(concurrency?.limit),
       key: concurrency?.key ?? "",
     },
     debounce: {
-      delayMs: typed(debounce?.delayMs),
-      maxWaitMs: typed(debounce?.maxWaitMs),
+      delayMs: numberText(debounce?.delayMs),
+      maxWaitMs: numberText(debounce?.maxWaitMs),
       manual: debounce?.manual ?? false,
     },
-    timeoutMs: typed(timeoutMs),
-    jitterSeconds: typed(jitterSeconds),
+    timeoutMs: numberText(timeoutMs),
+    jitterSeconds: numberText(jitterSeconds),
   };
 }
 
 /** Parses JSON. Returns the text itself if it is not JSON. */
-function lenient(text: string): unknown {
+function parseJsonOrText(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -149,25 +149,29 @@ function lenient(text: string): unknown {
   }
 }
 
-function triggerOf({ trigger, type, dataSourceId, data, http }: TriggerDraft): TriggerInput {
+function triggerInput({ trigger, type, dataSourceId, data, http }: TriggerDraft): TriggerInput {
   if (trigger === "log") {
     return { trigger, where: { type, ...(dataSourceId !== "" && { dataSourceId: Number(dataSourceId) }) } };
   }
-  if (trigger === "http") return { trigger, where: httpWhereOf(http) };
+  if (trigger === "http") return { trigger, where: httpTriggerInput(http) };
   if (trigger !== "analytics") return { trigger };
-  return { trigger, where: { type, ...(data.trim() !== "" && { data: lenient(data) }) } };
+  return { trigger, where: { type, ...(data.trim() !== "" && { data: parseJsonOrText(data) }) } };
 }
 
-const numberOf = (text: string): number | null => (text.trim() === "" ? null : Number(text));
+const parseNumber = (text: string): number | null => (text.trim() === "" ? null : Number(text));
 
-function limitInputs({ concurrency, debounce, timeoutMs, jitterSeconds }: LimitDraft) {
-  const { policy, limit, key } = concurrency;
+function limitsToInput({ concurrency, debounce, timeoutMs, jitterSeconds }: LimitDraft) {
+  const { policy: concurrencyPolicy, limit, key } = concurrency;
   const { delayMs, maxWaitMs, manual } = debounce;
   return {
-    concurrency: policy === "" ? null : { policy, limit: numberOf(limit), key: key.trim() || null },
-    debounce: delayMs.trim() === "" ? null : { delayMs: numberOf(delayMs), maxWaitMs: numberOf(maxWaitMs), manual },
-    timeoutMs: numberOf(timeoutMs),
-    jitterSeconds: numberOf(jitterSeconds),
+    concurrency:
+      concurrencyPolicy === ""
+        ? null
+        : { policy: concurrencyPolicy, limit: parseNumber(limit), key: key.trim() || null },
+    debounce:
+      delayMs.trim() === "" ? null : { delayMs: parseNumber(delayMs), maxWaitMs: parseNumber(maxWaitMs), manual },
+    timeoutMs: parseNumber(timeoutMs),
+    jitterSeconds: parseNumber(jitterSeconds),
   };
 }
 
@@ -183,15 +187,15 @@ export function dataOf(draft: Draft): CreateActionInput {
     jitterSeconds,
     code,
     source,
-    ...same
+    ...sharedFields
   } = draft;
   return {
-    ...same,
+    ...sharedFields,
     // `source` is sent too, because sending only the code would delete the source files.
     ...(source ? { source } : { code }),
-    access: access.who === "user" ? { user: lenient(access.user) } : access.who,
-    ...limitInputs({ concurrency, debounce, timeoutMs, jitterSeconds }),
-    triggers: triggers.map(triggerOf),
+    access: access.who === "user" ? { user: parseJsonOrText(access.user) } : access.who,
+    ...limitsToInput({ concurrency, debounce, timeoutMs, jitterSeconds }),
+    triggers: triggers.map(triggerInput),
     frequency: frequency.trim() || null,
     timezone: timezone.trim() || null,
   };

@@ -1,5 +1,5 @@
 /** Promise that resolves when an editor has loaded. Files that only the editor needs are requested after that. */
-const ready = Promise.withResolvers<void>();
+const readySignal = Promise.withResolvers<void>();
 
-export const editorReady = ready.promise;
-export const setEditorReady = ready.resolve;
+export const whenEditorReady = readySignal.promise;
+export const markEditorReady = readySignal.resolve;

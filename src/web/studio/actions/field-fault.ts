@@ -2,18 +2,18 @@
 import type { ApiError } from "../shared/api.js";
 import type { Draft } from "./draft.js";
 
-export type Field = keyof Draft;
+export type DraftField = keyof Draft;
 
-export interface FieldFault {
+export interface FieldError {
   /** The field; null if the error is not about a single field. */
-  field: Field | null;
+  field: DraftField | null;
   status: string;
   message: string;
   /** Position in the code, with line and column counted from 1. */
   at: { line: number; column: number } | null;
 }
 
-const FIELDS: [prefix: string, field: Field][] = [
+const FIELD_BY_STATUS_PREFIX: [prefix: string, field: DraftField][] = [
   ["NAME_", "name"],
   ["DESCRIPTION_", "description"],
   ["CODE_", "code"],
@@ -27,11 +27,18 @@ const FIELDS: [prefix: string, field: Field][] = [
 ];
 
 /** Fields without a status of their own. The messages about them begin with the field's name. */
-const NAMED: readonly Field[] = ["concurrency", "debounce", "timeoutMs", "jitterSeconds"];
+const FIELDS_IN_MESSAGES: readonly DraftField[] = ["concurrency", "debounce", "timeoutMs", "jitterSeconds"];
 
-export function fieldFault({ status, message }: ApiError): FieldFault {
+export function toFieldError({ status, message }: ApiError): FieldError {
   const field =
-    FIELDS.find(([prefix]) => status.startsWith(prefix))?.[1] ?? NAMED.find((name) => message.startsWith(name)) ?? null;
-  const place = field === "code" ? /line (\d+), column (\d+)/.exec(message) : null;
-  return { field, status, message, at: place && { line: Number(place[1]), column: Number(place[2]) } };
+    FIELD_BY_STATUS_PREFIX.find(([prefix]) => status.startsWith(prefix))?.[1] ??
+    FIELDS_IN_MESSAGES.find((name) => message.startsWith(name)) ??
+    null;
+  const codePosition = field === "code" ? /line (\d+), column (\d+)/.exec(message) : null;
+  return {
+    field,
+    status,
+    message,
+    at: codePosition && { line: Number(codePosition[1]), column: Number(codePosition[2]) },
+  };
 }

@@ -2,7 +2,7 @@
 import type { Api } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
 import type { Draft } from "./draft.js";
-import type { FieldFault } from "./field-fault.js";
+import type { FieldError } from "./field-fault.js";
 
 export interface FieldsProps {
   api: Api;
@@ -10,6 +10,6 @@ export interface FieldsProps {
   draft: Draft;
   /** Resolved dependencies of the saved action. */
   assets: Action["assets"];
-  fault: FieldFault | null;
+  fault: FieldError | null;
   change: (change: Partial<Draft>) => void;
 }

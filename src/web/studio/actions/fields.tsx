@@ -4,25 +4,25 @@ import type { Environment } from "../../../data/action-types.js";
 import { Field } from "../shared/field.js";
 import { AccessField } from "./access-field.js";
 import { DependencyFields } from "./dependency-fields.js";
-import type { FieldFault } from "./field-fault.js";
+import type { FieldError } from "./field-fault.js";
 import type { FieldsProps } from "./fields-props.js";
 import { LimitFields } from "./limit-fields.js";
 import { OriginFields } from "./origin-fields.js";
 import { ScheduleFields } from "./schedule-fields.js";
 import { TriggerFields } from "./trigger-fields.js";
 
-const ENVIRONMENTS: [value: string, label: string][] = [
+const ENVIRONMENT_OPTIONS: [value: string, label: string][] = [
   ["server", "Server: a browser of the service"],
   ["client", "Client: the user's browser"],
   ["any", "Any of the two"],
 ];
 
-const SETTINGS_HINT: Record<string, string> = {
+const SETTINGS_HINTS: Record<string, string> = {
   server: "Sees _private and __protected settings in context.settings.",
 };
 
 /** Scrolls to the field for which the service has rejected a save. */
-function useFaultInSight(fault: FieldFault | null): void {
+function useScrollToError(fault: FieldError | null): void {
   useEffect(() => {
     if (fault === null || fault.field === null) return;
     const field = document.querySelector(`.fields [data-field="${fault.field}"]`);
@@ -31,9 +31,9 @@ function useFaultInSight(fault: FieldFault | null): void {
   }, [fault]);
 }
 
-export function Fields(props: FieldsProps) {
+export function ActionFields(props: FieldsProps) {
   const { draft, fault, change } = props;
-  useFaultInSight(fault);
+  useScrollToError(fault);
   const { environment } = draft;
   return (
     <>
@@ -75,7 +75,7 @@ export function Fields(props: FieldsProps) {
         name="environment"
         label="Environment"
         fault={fault}
-        hint={SETTINGS_HINT[environment] ?? "context.settings is always empty here."}
+        hint={SETTINGS_HINTS[environment] ?? "context.settings is always empty here."}
       >
         {(tied) => (
           <select
@@ -83,7 +83,7 @@ export function Fields(props: FieldsProps) {
             value={environment}
             onChange={(event) => change({ environment: event.target.value as Environment })}
           >
-            {ENVIRONMENTS.map(([value, label]) => (
+            {ENVIRONMENT_OPTIONS.map(([value, label]) => (
               <option key={value} value={value}>
                 {label}
               </option>

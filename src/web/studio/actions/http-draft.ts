@@ -28,7 +28,7 @@ export interface HttpDraft {
 /** Filter of a trigger as the service returns it, or a part of it. */
 export type TriggerWhere = Partial<NonNullable<Action["triggers"][number]["where"]>> | null;
 
-export function httpDraft(where?: TriggerWhere): HttpDraft {
+export function createHttpDraft(where?: TriggerWhere): HttpDraft {
   const { method, path, auth, cors, respond, idempotencyHeader } = where ?? {};
   const { type, setting, scheme, toleranceSeconds, header, algorithm, encoding, prefix, timestampHeader } = auth ?? {};
   return {
@@ -49,32 +49,32 @@ export function httpDraft(where?: TriggerWhere): HttpDraft {
   };
 }
 
-const orNull = (text: string): string | null => text.trim() || null;
+const emptyToNull = (text: string): string | null => text.trim() || null;
 
-function authOf(draft: HttpDraft) {
+function authInput(draft: HttpDraft) {
   const { authType: type, setting, scheme, toleranceSeconds } = draft;
   if (type === "basic") return { type, setting };
   if (type !== "signature") return { type };
-  const tolerance = toleranceSeconds.trim() === "" ? null : Number(toleranceSeconds);
+  const toleranceInput = toleranceSeconds.trim() === "" ? null : Number(toleranceSeconds);
   const { header, algorithm, encoding, prefix, timestampHeader } = draft;
-  const ofHmac = {
-    header: orNull(header),
-    algorithm: orNull(algorithm),
-    encoding: orNull(encoding),
-    prefix: orNull(prefix),
-    timestampHeader: orNull(timestampHeader),
+  const hmacInput = {
+    header: emptyToNull(header),
+    algorithm: emptyToNull(algorithm),
+    encoding: emptyToNull(encoding),
+    prefix: emptyToNull(prefix),
+    timestampHeader: emptyToNull(timestampHeader),
   };
-  return { type, setting, scheme, toleranceSeconds: tolerance, ...(scheme === "hmac" && ofHmac) };
+  return { type, setting, scheme, toleranceSeconds: toleranceInput, ...(scheme === "hmac" && hmacInput) };
 }
 
-export function httpWhereOf(draft: HttpDraft): TriggerWhereInput {
+export function httpTriggerInput(draft: HttpDraft): TriggerWhereInput {
   const origins = draft.origins.split(/[\s,]+/).filter(Boolean);
   return {
-    method: (orNull(draft.method) as TriggerWhereInput["method"]) ?? null,
+    method: (emptyToNull(draft.method) as TriggerWhereInput["method"]) ?? null,
     path: draft.path.trim(),
-    auth: authOf(draft),
+    auth: authInput(draft),
     cors: origins.length === 0 ? null : { origins },
-    respond: orNull(draft.respond),
-    idempotencyHeader: orNull(draft.idempotencyHeader),
+    respond: emptyToNull(draft.respond),
+    idempotencyHeader: emptyToNull(draft.idempotencyHeader),
   };
 }

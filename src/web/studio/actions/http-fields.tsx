@@ -2,9 +2,9 @@
 import type { HttpAuth, HttpMethod, SignatureScheme } from "../../../data/action-types.js";
 import type { HttpDraft } from "./http-draft.js";
 
-const METHODS: readonly HttpMethod[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+const HTTP_METHODS: readonly HttpMethod[] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
-const AUTHS: [type: HttpAuth["type"], label: string][] = [
+const AUTH_TYPES: [type: HttpAuth["type"], label: string][] = [
   ["secret", "Secret in the address"],
   ["signature", "Signature of a webhook"],
   ["bearer", "API token of this app"],
@@ -12,7 +12,7 @@ const AUTHS: [type: HttpAuth["type"], label: string][] = [
   ["none", "None: anyone can call"],
 ];
 
-const SCHEMES: [scheme: SignatureScheme, label: string][] = [
+const SIGNATURE_SCHEMES: [scheme: SignatureScheme, label: string][] = [
   ["standard-webhooks", "Standard Webhooks"],
   ["stripe", "Stripe"],
   ["github", "GitHub"],
@@ -23,7 +23,7 @@ const SCHEMES: [scheme: SignatureScheme, label: string][] = [
   ["hmac", "HMAC in a header"],
 ];
 
-interface Props {
+interface HttpFieldsProps {
   http: HttpDraft;
   change: (part: Partial<HttpDraft>) => void;
 }
@@ -35,7 +35,7 @@ interface TextProps {
   onText: (text: string) => void;
 }
 
-function Text({ label, value, placeholder, onText }: TextProps) {
+function TextField({ label, value, placeholder, onText }: TextProps) {
   return (
     <input
       aria-label={label}
@@ -55,7 +55,7 @@ interface ChoiceProps<Value extends string> {
   choose: (value: Value) => void;
 }
 
-function Choice<Value extends string>({ label, value, options, choose }: ChoiceProps<Value>) {
+function ChoiceField<Value extends string>({ label, value, options, choose }: ChoiceProps<Value>) {
   return (
     <select aria-label={label} value={value} onChange={(event) => choose(event.target.value as Value)}>
       {options.map(([one, text]) => (
@@ -67,36 +67,36 @@ function Choice<Value extends string>({ label, value, options, choose }: ChoiceP
   );
 }
 
-function HmacFields({ http, change }: Props) {
+function HmacFields({ http, change }: HttpFieldsProps) {
   return (
     <>
-      <Text
+      <TextField
         label="Header with the signature"
         placeholder="X-Signature"
         value={http.header}
         onText={(header) => change({ header })}
       />
       <div className="row">
-        <Choice
+        <ChoiceField
           label="Digest"
           value={http.algorithm}
           options={["", "sha256", "sha1", "sha512"].map((one) => [one, one || "SHA-256"] as const)}
           choose={(algorithm) => change({ algorithm })}
         />
-        <Choice
+        <ChoiceField
           label="Text form of the signature"
           value={http.encoding}
           options={["", "hex", "base64"].map((one) => [one, one || "hexadecimal"] as const)}
           choose={(encoding) => change({ encoding })}
         />
       </div>
-      <Text
+      <TextField
         label="Text before the signature"
         placeholder="prefix, as sha256="
         value={http.prefix}
         onText={(prefix) => change({ prefix })}
       />
-      <Text
+      <TextField
         label="Header with the signed time"
         placeholder="header with the time, if one is signed"
         value={http.timestampHeader}
@@ -106,31 +106,31 @@ function HmacFields({ http, change }: Props) {
   );
 }
 
-function ProofFields({ http, change }: Props) {
+function CredentialFields({ http, change }: HttpFieldsProps) {
   const { authType, scheme, setting, toleranceSeconds } = http;
-  const isSigned = authType === "signature";
+  const isSignature = authType === "signature";
   return (
     <>
-      <Choice label="Proof" value={authType} options={AUTHS} choose={(type) => change({ authType: type })} />
-      {isSigned && (
-        <Choice
+      <ChoiceField label="Proof" value={authType} options={AUTH_TYPES} choose={(type) => change({ authType: type })} />
+      {isSignature && (
+        <ChoiceField
           label="Scheme of the signature"
           value={scheme}
-          options={SCHEMES}
+          options={SIGNATURE_SCHEMES}
           choose={(next) => change({ scheme: next, toleranceSeconds: "" })}
         />
       )}
-      {(isSigned || authType === "basic") && (
-        <Text
+      {(isSignature || authType === "basic") && (
+        <TextField
           label="Setting with the secret"
           placeholder={authType === "basic" ? "__login, holds user:password" : "__stripe"}
           value={setting}
           onText={(text) => change({ setting: text })}
         />
       )}
-      {isSigned && scheme === "hmac" && <HmacFields http={http} change={change} />}
-      {isSigned && (
-        <Text
+      {isSignature && scheme === "hmac" && <HmacFields http={http} change={change} />}
+      {isSignature && (
+        <TextField
           label="Tolerance in seconds"
           placeholder="300 seconds from the signed time"
           value={toleranceSeconds}
@@ -141,20 +141,20 @@ function ProofFields({ http, change }: Props) {
   );
 }
 
-export function HttpFields({ http, change }: Props) {
+export function HttpFields({ http, change }: HttpFieldsProps) {
   return (
     <>
       <div className="row">
-        <Choice
+        <ChoiceField
           label="Method"
           value={http.method}
-          options={["", ...METHODS].map((one) => [one, one || "all methods"] as const)}
+          options={["", ...HTTP_METHODS].map((one) => [one, one || "all methods"] as const)}
           choose={(method) => change({ method })}
         />
-        <Text label="Path" placeholder="orders/:id" value={http.path} onText={(path) => change({ path })} />
+        <TextField label="Path" placeholder="orders/:id" value={http.path} onText={(path) => change({ path })} />
       </div>
-      <ProofFields http={http} change={change} />
-      <Choice
+      <CredentialFields http={http} change={change} />
+      <ChoiceField
         label="Answer"
         value={http.respond}
         options={[
@@ -163,13 +163,13 @@ export function HttpFields({ http, change }: Props) {
         ]}
         choose={(respond) => change({ respond })}
       />
-      <Text
+      <TextField
         label="Origins of pages that may read the answer"
         placeholder="pages that may read it: https://shop.example"
         value={http.origins}
         onText={(origins) => change({ origins })}
       />
-      <Text
+      <TextField
         label="Header with the ID of the event"
         placeholder="header with the event's ID, to run each event once"
         value={http.idempotencyHeader}

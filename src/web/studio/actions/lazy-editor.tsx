@@ -2,7 +2,7 @@
 import { Component, type ComponentProps, lazy, type ReactNode, Suspense, useRef } from "react";
 import { LoadError } from "../shell/load-error.js";
 import { loadEditor } from "./load-editor.js";
-import { type Caret, PlainCode } from "./plain-code.js";
+import { PlainCode, type TextSelection } from "./plain-code.js";
 
 const LazyEditor = lazy(async () => ({ default: (await loadEditor()).CodeEditor }));
 
@@ -30,7 +30,7 @@ class EditorBoundary extends Component<{ plain: ReactNode; children: ReactNode }
 }
 
 export function CodeEditor(props: Omit<ComponentProps<typeof LazyEditor>, "caret">) {
-  const caret = useRef<Caret | null>(null);
+  const caret = useRef<TextSelection | null>(null);
   const { code, onChange } = props;
   const plain = <PlainCode {...{ code, onChange, caret }} />;
   return (

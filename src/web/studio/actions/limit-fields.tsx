@@ -1,9 +1,9 @@
 /** Form fields for the limits of an action: concurrent runs, debounce of starts, and maximum run time. */
 import type { ConcurrencyPolicy } from "../../../data/action-types.js";
-import { Field, type Tied } from "../shared/field.js";
+import { Field, type FieldAttributes } from "../shared/field.js";
 import type { FieldsProps } from "./fields-props.js";
 
-const POLICIES: [value: ConcurrencyPolicy | "", label: string][] = [
+const CONCURRENCY_POLICIES: [value: ConcurrencyPolicy | "", label: string][] = [
   ["", "As many as come"],
   ["queue", "One more waits"],
   ["skip", "One more is skipped"],
@@ -15,7 +15,7 @@ interface NumberInputProps {
   value: string;
   placeholder: string;
   change: (value: string) => void;
-  tied?: Tied;
+  tied?: FieldAttributes;
 }
 
 function NumberInput({ label, value, placeholder, change, tied }: NumberInputProps) {
@@ -35,7 +35,7 @@ function NumberInput({ label, value, placeholder, change, tied }: NumberInputPro
 
 function ConcurrencyField({ draft: { concurrency }, fault, change }: FieldsProps) {
   const { policy, limit, key } = concurrency;
-  const set = (part: Partial<typeof concurrency>) => change({ concurrency: { ...concurrency, ...part } });
+  const changeConcurrency = (part: Partial<typeof concurrency>) => change({ concurrency: { ...concurrency, ...part } });
   const isSet = policy !== "";
   return (
     <Field
@@ -49,9 +49,9 @@ function ConcurrencyField({ draft: { concurrency }, fault, change }: FieldsProps
           <select
             {...tied}
             value={policy}
-            onChange={(event) => set({ policy: event.target.value as ConcurrencyPolicy | "" })}
+            onChange={(event) => changeConcurrency({ policy: event.target.value as ConcurrencyPolicy | "" })}
           >
-            {POLICIES.map(([value, label]) => (
+            {CONCURRENCY_POLICIES.map(([value, label]) => (
               <option key={value} value={value}>
                 {label}
               </option>
@@ -59,14 +59,19 @@ function ConcurrencyField({ draft: { concurrency }, fault, change }: FieldsProps
           </select>
           {isSet && (
             <div className="row">
-              <NumberInput label="At most" value={limit} placeholder="1" change={(value) => set({ limit: value })} />
+              <NumberInput
+                label="At most"
+                value={limit}
+                placeholder="1"
+                change={(value) => changeConcurrency({ limit: value })}
+              />
               <input
                 aria-label="Property of the payload"
                 className="mono"
                 spellCheck={false}
                 placeholder="order.id"
                 value={key}
-                onChange={(event) => set({ key: event.target.value })}
+                onChange={(event) => changeConcurrency({ key: event.target.value })}
               />
             </div>
           )}
@@ -78,7 +83,7 @@ function ConcurrencyField({ draft: { concurrency }, fault, change }: FieldsProps
 
 function DebounceField({ draft: { debounce }, fault, change }: FieldsProps) {
   const { delayMs, maxWaitMs, manual } = debounce;
-  const set = (part: Partial<typeof debounce>) => change({ debounce: { ...debounce, ...part } });
+  const changeDebounce = (part: Partial<typeof debounce>) => change({ debounce: { ...debounce, ...part } });
   const isSet = delayMs !== "";
   return (
     <Field
@@ -93,7 +98,7 @@ function DebounceField({ draft: { debounce }, fault, change }: FieldsProps) {
             label="Debounce, ms"
             value={delayMs}
             placeholder="none"
-            change={(value) => set({ delayMs: value })}
+            change={(value) => changeDebounce({ delayMs: value })}
             tied={tied}
           />
           {isSet && (
@@ -102,10 +107,14 @@ function DebounceField({ draft: { debounce }, fault, change }: FieldsProps) {
                 label="Longest wait, ms"
                 value={maxWaitMs}
                 placeholder="longest wait"
-                change={(value) => set({ maxWaitMs: value })}
+                change={(value) => changeDebounce({ maxWaitMs: value })}
               />
               <label>
-                <input type="checkbox" checked={manual} onChange={(event) => set({ manual: event.target.checked })} />{" "}
+                <input
+                  type="checkbox"
+                  checked={manual}
+                  onChange={(event) => changeDebounce({ manual: event.target.checked })}
+                />{" "}
                 also on demand
               </label>
             </div>

@@ -3,12 +3,12 @@ import { serviceAddress } from "../../service-address.js";
 import { loading } from "../shell/load-error.js";
 import { preloadPart } from "../shell/parts.js";
 import type * as editors from "./code-editor.js";
-import { setEditorReady } from "./editor-ready.js";
+import { markEditorReady } from "./editor-ready.js";
 
 /** Hashed name of the style sheet, which the build inserts. */
 declare const MONACO_STYLE: string;
 
-function loadStyle(): Promise<void> {
+function loadMonacoStyle(): Promise<void> {
   const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: serviceAddress(MONACO_STYLE) });
   document.head.prepend(link);
   return new Promise((resolve, reject) => {
@@ -17,19 +17,19 @@ function loadStyle(): Promise<void> {
   });
 }
 
-async function load(): Promise<typeof editors> {
+async function loadModules(): Promise<typeof editors> {
   preloadPart("editor");
-  const [module] = await Promise.all([import("./code-editor.js"), loadStyle()]);
-  setEditorReady();
+  const [module] = await Promise.all([import("./code-editor.js"), loadMonacoStyle()]);
+  markEditorReady();
   return module;
 }
 
-let loaded: Promise<typeof editors> | undefined;
+let editorModules: Promise<typeof editors> | undefined;
 
 export function loadEditor(): Promise<typeof editors> {
-  loaded ??= loading(load()).catch((error: unknown) => {
-    loaded = undefined;
+  editorModules ??= loading(loadModules()).catch((error: unknown) => {
+    editorModules = undefined;
     throw error;
   });
-  return loaded;
+  return editorModules;
 }

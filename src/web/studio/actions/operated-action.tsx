@@ -7,7 +7,7 @@ import type { ActionSummary } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
 import { parsedPayload } from "./payload-text.js";
-import { Outcome } from "./run-panel.js";
+import { RunOutcome } from "./run-panel.js";
 import { useRun } from "./use-run.js";
 
 interface OperatedActionProps extends PageProps {
@@ -21,13 +21,13 @@ export function OperatedAction({ api, appId, ask, actions, go, action }: Operate
   const [payload, setPayload] = useState("{}");
   const [fault, setFault] = useState<string | null>(null);
   const isActive = copy ? copy.active : action.active;
-  const startNow = async () => {
+  const startRun = async () => {
     const parsed = parsedPayload(payload);
     setFault("fault" in parsed ? parsed.fault : null);
     if ("fault" in parsed) return;
     await start(id, parsed.payload, copy ? "production" : "master");
   };
-  const kinds = [...new Set(triggers.map(({ trigger }) => trigger))].join(", ");
+  const triggerKinds = [...new Set(triggers.map(({ trigger }) => trigger))].join(", ");
   return (
     <section className="workspace operated" aria-label={name}>
       <div className="workspace-head">
@@ -46,7 +46,7 @@ export function OperatedAction({ api, appId, ask, actions, go, action }: Operate
       <div className="panel">
         {description && <p>{description}</p>}
         <p className="hint">
-          Environment: {environment}. Triggers: {kinds || "none"}.{" "}
+          Environment: {environment}. Triggers: {triggerKinds || "none"}.{" "}
           <a href={hrefOf({ appId, view: "runs", query: { action: String(id) } })}>Runs of this action</a>
         </p>
         <div className="run-panel">
@@ -69,7 +69,7 @@ export function OperatedAction({ api, appId, ask, actions, go, action }: Operate
                   Cancel the run
                 </button>
               ) : (
-                <button type="button" className="primary" onClick={() => void startNow()}>
+                <button type="button" className="primary" onClick={() => void startRun()}>
                   Run
                 </button>
               )}
@@ -77,7 +77,7 @@ export function OperatedAction({ api, appId, ask, actions, go, action }: Operate
             </div>
           </div>
           {run ? (
-            <Outcome run={run} isOld={false} appId={appId} saved={null} />
+            <RunOutcome run={run} isOld={false} appId={appId} saved={null} />
           ) : (
             <p className="hint empty">The result and what the action prints appear here.</p>
           )}

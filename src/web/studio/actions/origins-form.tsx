@@ -9,26 +9,26 @@ export function OriginsForm({ api, appId }: { api: Api; appId: number }) {
   const [fault, setFault] = useState<string | null>(null);
 
   useEffect(() => {
-    let over = false;
-    const show = (origins: readonly string[]) => {
-      if (over) return;
+    let isOver = false;
+    const showOrigins = (origins: readonly string[]) => {
+      if (isOver) return;
       setSaved(origins.join("\n"));
       setText(origins.join("\n"));
     };
     api.ask(ReadOrigins, { appId }).then(
-      ({ origins }) => show(origins),
-      async (error: unknown) => over || setFault(await refusalText(error, async () => undefined)),
+      ({ origins }) => showOrigins(origins),
+      async (error: unknown) => isOver || setFault(await refusalText(error, async () => undefined)),
     );
     return () => {
-      over = true;
+      isOver = true;
     };
   }, [api, appId]);
 
   const save = async (event: FormEvent) => {
     event.preventDefault();
-    const given = text.split("\n").map((line) => line.trim());
+    const typedOrigins = text.split("\n").map((line) => line.trim());
     try {
-      const { origins } = await api.ask(SetOrigins, { appId, origins: given.filter((line) => line !== "") });
+      const { origins } = await api.ask(SetOrigins, { appId, origins: typedOrigins.filter((line) => line !== "") });
       setSaved(origins.join("\n"));
       setText(origins.join("\n"));
       setFault(null);

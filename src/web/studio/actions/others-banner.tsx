@@ -1,18 +1,18 @@
 /** Banner that shows another person's version of an action beside the version in this page, and lets the person choose one. */
 import { useCallback, useState } from "react";
 import { shown } from "../shared/format.js";
-import { Modal } from "../shared/modal.js";
+import { ModalDialog } from "../shared/modal.js";
 import { CodeCompare } from "./code-compare.js";
-import { type Draft, dataOf, draftOf } from "./draft.js";
-import type { Editor } from "./use-editor.js";
-import type { Theirs } from "./use-others.js";
+import { actionToDraft, type Draft, dataOf } from "./draft.js";
+import type { ActionEditor } from "./use-editor.js";
+import type { OtherChange } from "./use-others.js";
 
 /** Compares the fields in which the versions differ, except for the code. */
-function FieldsCompare({ theirs, mine }: { theirs: Draft; mine: Draft }) {
+function FieldComparison({ theirs, mine }: { theirs: Draft; mine: Draft }) {
   const [before, after] = [dataOf(theirs), dataOf(mine)] as Record<string, unknown>[];
   const fields = Object.keys(after!).filter((field) => shown(before![field]) !== shown(after![field]));
-  const listed = fields.filter((field) => field !== "code");
-  if (listed.length === 0) return null;
+  const changedFields = fields.filter((field) => field !== "code");
+  if (changedFields.length === 0) return null;
   return (
     <div className="diff">
       <table>
@@ -24,7 +24,7 @@ function FieldsCompare({ theirs, mine }: { theirs: Draft; mine: Draft }) {
           </tr>
         </thead>
         <tbody>
-          {listed.map((field) => (
+          {changedFields.map((field) => (
             <tr key={field}>
               <th scope="row">{field}</th>
               <td className="removed">{shown(before![field])}</td>
@@ -46,16 +46,16 @@ interface CompareProps {
   keepMine: () => void;
 }
 
-function Compare({ who, theirs, mine, close, takeTheirs, keepMine }: CompareProps) {
+function VersionComparison({ who, theirs, mine, close, takeTheirs, keepMine }: CompareProps) {
   return (
-    <Modal className="wide" aria-labelledby="both" onClose={close}>
+    <ModalDialog className="wide" aria-labelledby="both" onClose={close}>
       <h2 id="both">Both versions</h2>
       <p className="hint">
         Lines with <code>-</code> are in the version that {who} saved. Lines with <code>+</code> are in yours, which is
         not saved.
       </p>
       <CodeCompare before={theirs.code} after={mine.code} />
-      <FieldsCompare theirs={theirs} mine={mine} />
+      <FieldComparison theirs={theirs} mine={mine} />
       <div className="row end">
         <button type="button" onClick={close}>
           Decide later
@@ -67,11 +67,11 @@ function Compare({ who, theirs, mine, close, takeTheirs, keepMine }: CompareProp
           Go on with mine
         </button>
       </div>
-    </Modal>
+    </ModalDialog>
   );
 }
 
-function Removed({ who, editor }: { who: string; editor: Editor }) {
+function DeletedNotice({ who, editor }: { who: string; editor: ActionEditor }) {
   return (
     <p className="notice banner" role="alert">
       <span className="grow">{who} has deleted this action. What you see is not stored any more.</span>
@@ -82,14 +82,14 @@ function Removed({ who, editor }: { who: string; editor: Editor }) {
   );
 }
 
-function Changed({ who, theirs, editor }: { who: string; theirs: Draft; editor: Editor }) {
+function ChangedNotice({ who, theirs, editor }: { who: string; theirs: Draft; editor: ActionEditor }) {
   const [comparing, setComparing] = useState(false);
   const close = useCallback(() => setComparing(false), []);
-  const choose = (choice: () => void) => () => {
+  const closeAndChoose = (choice: () => void) => () => {
     close();
     choice();
   };
-  const choices = { takeTheirs: choose(editor.takeTheirs), keepMine: choose(editor.keepMine) };
+  const choices = { takeTheirs: closeAndChoose(editor.takeTheirs), keepMine: closeAndChoose(editor.keepMine) };
   return (
     <>
       <p className="notice banner" role="alert">
@@ -104,14 +104,14 @@ function Changed({ who, theirs, editor }: { who: string; theirs: Draft; editor: 
           Go on with mine
         </button>
       </p>
-      {comparing && <Compare {...{ who, theirs, close }} {...choices} mine={editor.draft!} />}
+      {comparing && <VersionComparison {...{ who, theirs, close }} {...choices} mine={editor.draft!} />}
     </>
   );
 }
 
-export function OthersBanner({ editor }: { editor: Editor }) {
+export function OthersBanner({ editor }: { editor: ActionEditor }) {
   const { theirs, news } = editor.others;
-  if (theirs) return <Conflict editor={editor} {...theirs} />;
+  if (theirs) return <ConflictNotice editor={editor} {...theirs} />;
   return (
     <p className="hint news" role="status">
       {news}
@@ -119,7 +119,7 @@ export function OthersBanner({ editor }: { editor: Editor }) {
   );
 }
 
-function Conflict({ editor, action, who }: Theirs & { editor: Editor }) {
-  if (!action) return <Removed who={who} editor={editor} />;
-  return <Changed key={action.updatedAt} who={who} theirs={draftOf(action)} editor={editor} />;
+function ConflictNotice({ editor, action, who }: OtherChange & { editor: ActionEditor }) {
+  if (!action) return <DeletedNotice who={who} editor={editor} />;
+  return <ChangedNotice key={action.updatedAt} who={who} theirs={actionToDraft(action)} editor={editor} />;
 }

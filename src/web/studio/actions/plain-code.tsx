@@ -4,7 +4,7 @@ import { mayEdit } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
 
 /** Offsets of a selection in the code. */
-export interface Caret {
+export interface TextSelection {
   start: number;
   end: number;
 }
@@ -13,14 +13,14 @@ interface PlainCodeProps {
   code: string;
   onChange: (code: string) => void;
   /** Receives the selection when this text area is removed while it has the focus. The editor that replaces it restores the selection. */
-  caret: RefObject<Caret | null>;
+  caret: RefObject<TextSelection | null>;
 }
 
 export function PlainCode({ code, onChange, caret }: PlainCodeProps) {
-  const area = useRef<HTMLTextAreaElement>(null);
+  const textArea = useRef<HTMLTextAreaElement>(null);
   const readOnly = !mayEdit(useRole());
   useLayoutEffect(() => {
-    const text = area.current;
+    const text = textArea.current;
     if (text && caret.current) {
       text.focus();
       text.setSelectionRange(caret.current.start, caret.current.end);
@@ -33,7 +33,7 @@ export function PlainCode({ code, onChange, caret }: PlainCodeProps) {
   }, [caret]);
   return (
     <textarea
-      ref={area}
+      ref={textArea}
       className="plain-code"
       aria-label="Code"
       spellCheck={false}

@@ -1,13 +1,13 @@
 /** Finds origins in an action's code to which it seems to send requests. Studio suggests them; a wrong guess has no effect. */
 
-const ADDRESS = /https:\/\/[a-z0-9.:-]+/gi;
-const REQUESTS = ".request(";
-const OFFERED_MAX = 3;
+const URL_PATTERN = /https:\/\/[a-z0-9.:-]+/gi;
+const REQUEST_CALL = ".request(";
+const MAX_SUGGESTED_ORIGINS = 3;
 
 /** Returns at most three origins in the order of the code, and none if the code sends no requests. */
 export function requestedOrigins(code: string): string[] {
-  if (!code.includes(REQUESTS)) return [];
-  const origins = (code.match(ADDRESS) ?? []).map((address) => URL.parse(address)?.origin ?? null);
-  const named = origins.filter((origin): origin is string => origin?.includes(".") ?? false);
-  return [...new Set(named)].slice(0, OFFERED_MAX);
+  if (!code.includes(REQUEST_CALL)) return [];
+  const origins = (code.match(URL_PATTERN) ?? []).map((address) => URL.parse(address)?.origin ?? null);
+  const namedOrigins = origins.filter((origin): origin is string => origin?.includes(".") ?? false);
+  return [...new Set(namedOrigins)].slice(0, MAX_SUGGESTED_ORIGINS);
 }

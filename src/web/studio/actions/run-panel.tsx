@@ -7,10 +7,10 @@ import type { Api } from "../shared/api.js";
 import { lasted } from "../shared/format.js";
 import type { Action } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
-import { AllowInDraft, refusedOrigin } from "./allow-origin.js";
+import { AllowInDraft, findRefusedOrigin } from "./allow-origin.js";
 import type { Draft } from "./draft.js";
 import { PayloadPresets } from "./payload-presets.js";
-import type { Run, Runner } from "./use-run.js";
+import type { ActionRunner, Run } from "./use-run.js";
 
 /** Returns why the service would reject a run on demand, or null. */
 export function obstacle({ active, environment, triggers }: Draft): string | null {
@@ -20,15 +20,15 @@ export function obstacle({ active, environment, triggers }: Draft): string | nul
   return null;
 }
 
-const STATES = { running: "Running…", completed: "Completed", failed: "Failed", cancelled: "Cancelled" };
+const STATE_LABELS = { running: "Running…", completed: "Completed", failed: "Failed", cancelled: "Cancelled" };
 
-interface Where {
+interface RunLocation {
   appId: number;
   /** The saved action; null if it was never saved. */
   saved: Action | null;
 }
 
-function Failure({ error, appId, saved }: Where & { error: NonNullable<Run["error"]> }) {
+function RunFailure({ error, appId, saved }: RunLocation & { error: NonNullable<Run["error"]> }) {
   if ("status" in error) {
     return (
       <pre className="result failed">
@@ -48,24 +48,26 @@ function Failure({ error, appId, saved }: Where & { error: NonNullable<Run["erro
   );
 }
 
-interface OutcomeProps extends Where {
+interface OutcomeProps extends RunLocation {
   run: Run;
   isOld: boolean;
   /** Content below an error, such as a button that fixes its cause. */
   children?: ReactNode;
 }
 
-export function Outcome({ run, isOld, children, ...where }: OutcomeProps) {
+export function RunOutcome({ run, isOld, children, ...location }: OutcomeProps) {
   const { state, runId, took, error, result } = run;
   return (
     <div className="outcome" data-state={state}>
       <p className="row" role="status">
-        <span className={`state ${state}`}>{STATES[state]}</span>
+        <span className={`state ${state}`}>{STATE_LABELS[state]}</span>
         {took !== undefined && <span className="hint">after {lasted(took)}</span>}
-        {runId !== null && <a href={hrefOf({ appId: where.appId, view: "runs", item: String(runId) })}>run {runId}</a>}
+        {runId !== null && (
+          <a href={hrefOf({ appId: location.appId, view: "runs", item: String(runId) })}>run {runId}</a>
+        )}
         {isOld && <span className="chip behind">of what was here before your last change</span>}
       </p>
-      {error && <Failure error={error} {...where} />}
+      {error && <RunFailure error={error} {...location} />}
       {children}
       {state === "completed" && <ResultView value={result} name={`run-${runId}.json`} />}
       <ConsoleLines lines={run.lines} />
@@ -73,11 +75,11 @@ export function Outcome({ run, isOld, children, ...where }: OutcomeProps) {
   );
 }
 
-interface RunPanelProps extends Where {
+interface RunPanelProps extends RunLocation {
   api: Api;
   draft: Draft;
   dirty: boolean;
-  runner: Runner;
+  runner: ActionRunner;
   payload: string;
   payloadFault: string | null;
   setPayload: (text: string) => void;
@@ -94,8 +96,8 @@ export function RunPanel(props: RunPanelProps) {
   const { api, appId, saved, draft, dirty, runner, payload, payloadFault, setPayload, start, blocked, isOld } = props;
   const { allowOrigin } = props;
   const { run, cancel } = runner;
-  const refused = run?.error ? refusedOrigin(run.error.message) : null;
-  const why = obstacle(draft);
+  const blockedOrigin = run?.error ? findRefusedOrigin(run.error.message) : null;
+  const obstacleText = obstacle(draft);
   return (
     <div className="run-panel">
       <div className="payload">
@@ -113,7 +115,7 @@ export function RunPanel(props: RunPanelProps) {
         <p id="payload-fault" className="fault" role="alert">
           {payloadFault}
         </p>
-        {why && <p className="hint">{why}</p>}
+        {obstacleText && <p className="hint">{obstacleText}</p>}
         <div className="row">
           {run?.state === "running" ? (
             <button type="button" onClick={() => void cancel()} disabled={run.runId === null}>
@@ -130,9 +132,9 @@ export function RunPanel(props: RunPanelProps) {
         </div>
       </div>
       {run ? (
-        <Outcome run={run} isOld={isOld} appId={appId} saved={saved}>
-          <AllowInDraft origin={refused} origins={draft.integrationOrigins} allow={allowOrigin} />
-        </Outcome>
+        <RunOutcome run={run} isOld={isOld} appId={appId} saved={saved}>
+          <AllowInDraft origin={blockedOrigin} origins={draft.integrationOrigins} allow={allowOrigin} />
+        </RunOutcome>
       ) : (
         <p className="hint empty">The result and what the action prints appear here.</p>
       )}

@@ -1,34 +1,34 @@
 /** Form that builds a schedule, such as "every weekday at 9:00", and writes the cron expression. */
 import {
-  cronOf,
-  FIRST_PLAN,
+  cronToPlan,
+  DEFAULT_PLAN,
   MINUTE_STEPS,
-  planOf,
-  REPEATS,
+  planToCron,
+  REPEAT_OPTIONS,
   type Repeat,
   type SchedulePlan,
   WEEKDAYS,
 } from "./schedule-plan.js";
 
-const CUSTOM = "custom";
-const twoDigits = (value: number): string => String(value).padStart(2, "0");
+const CUSTOM_SCHEDULE = "custom";
+const padToTwoDigits = (value: number): string => String(value).padStart(2, "0");
 
 interface PartProps {
   plan: SchedulePlan;
-  put: (part: Partial<SchedulePlan>) => void;
+  put: (plan: Partial<SchedulePlan>) => void;
 }
 
-function Time({ plan: { hour, minute }, put }: PartProps) {
+function TimeInput({ plan: { hour, minute }, put: changePlan }: PartProps) {
   return (
     <label>
       at{" "}
       <input
         type="time"
         aria-label="Time of day"
-        value={`${twoDigits(hour)}:${twoDigits(minute)}`}
+        value={`${padToTwoDigits(hour)}:${padToTwoDigits(minute)}`}
         onChange={({ target: { value } }) => {
           // The field can be empty while the person types.
-          if (value !== "") put({ hour: Number(value.slice(0, 2)), minute: Number(value.slice(3, 5)) });
+          if (value !== "") changePlan({ hour: Number(value.slice(0, 2)), minute: Number(value.slice(3, 5)) });
         }}
       />
     </label>
@@ -44,11 +44,11 @@ interface NumberChoiceProps extends PartProps {
   after?: string;
 }
 
-function NumberChoice({ label, of, options, before, after, plan, put }: NumberChoiceProps) {
+function NumberSelect({ label, of, options, before, after, plan, put: changePlan }: NumberChoiceProps) {
   return (
     <span className="row">
       {before}
-      <select aria-label={label} value={plan[of]} onChange={({ target }) => put({ [of]: Number(target.value) })}>
+      <select aria-label={label} value={plan[of]} onChange={({ target }) => changePlan({ [of]: Number(target.value) })}>
         {options.map((option) => (
           <option key={option} value={option}>
             {option}
@@ -60,14 +60,14 @@ function NumberChoice({ label, of, options, before, after, plan, put }: NumberCh
   );
 }
 
-const MINUTES = Array.from({ length: 60 }, (_, minute) => minute);
-const DAYS = Array.from({ length: 31 }, (_, day) => day + 1);
+const MINUTE_OPTIONS = Array.from({ length: 60 }, (_, minute) => minute);
+const DAY_OPTIONS = Array.from({ length: 31 }, (_, day) => day + 1);
 
-function Weekdays({ plan: { weekdays }, put }: PartProps) {
-  const toggle = (day: number, isOn: boolean) => {
+function WeekdayInput({ plan: { weekdays }, put: changePlan }: PartProps) {
+  const toggleDay = (day: number, isOn: boolean) => {
     const next = isOn ? [...weekdays, day] : weekdays.filter((one) => one !== day);
     // The last selected day cannot be removed.
-    if (next.length > 0) put({ weekdays: next });
+    if (next.length > 0) changePlan({ weekdays: next });
   };
   return (
     <fieldset className="weekdays">
@@ -77,7 +77,7 @@ function Weekdays({ plan: { weekdays }, put }: PartProps) {
           <input
             type="checkbox"
             checked={weekdays.includes(day)}
-            onChange={(event) => toggle(day, event.target.checked)}
+            onChange={(event) => toggleDay(day, event.target.checked)}
           />
           {WEEKDAYS[day]}
         </label>
@@ -86,19 +86,21 @@ function Weekdays({ plan: { weekdays }, put }: PartProps) {
   );
 }
 
-function Details(part: PartProps) {
-  const { repeat } = part.plan;
+function ScheduleDetails(plan: PartProps) {
+  const { repeat } = plan.plan;
   if (repeat === "minutes")
-    return <NumberChoice {...part} before="every" label="Minutes" of="every" options={MINUTE_STEPS} after="min" />;
+    return <NumberSelect {...plan} before="every" label="Minutes" of="every" options={MINUTE_STEPS} after="min" />;
   if (repeat === "hourly")
-    return <NumberChoice {...part} before="at minute" label="Minute of the hour" of="minute" options={MINUTES} />;
+    return (
+      <NumberSelect {...plan} before="at minute" label="Minute of the hour" of="minute" options={MINUTE_OPTIONS} />
+    );
   return (
     <>
-      {repeat === "weekly" && <Weekdays {...part} />}
+      {repeat === "weekly" && <WeekdayInput {...plan} />}
       {repeat === "monthly" && (
-        <NumberChoice {...part} before="on day" label="Day of the month" of="dayOfMonth" options={DAYS} />
+        <NumberSelect {...plan} before="on day" label="Day of the month" of="dayOfMonth" options={DAY_OPTIONS} />
       )}
-      <Time {...part} />
+      <TimeInput {...plan} />
     </>
   );
 }
@@ -109,33 +111,33 @@ interface ScheduleBuilderProps {
 }
 
 export function ScheduleBuilder({ frequency, change }: ScheduleBuilderProps) {
-  const plan = planOf(frequency);
-  const put = (part: Partial<SchedulePlan>) => change(cronOf({ ...(plan ?? FIRST_PLAN), ...part }));
+  const plan = cronToPlan(frequency);
+  const changePlan = (part: Partial<SchedulePlan>) => change(planToCron({ ...(plan ?? DEFAULT_PLAN), ...part }));
   const isEmpty = frequency.trim() === "";
   return (
     <div className="schedule-builder">
       <select
         aria-label="Repeats"
-        value={plan ? plan.repeat : isEmpty ? "" : CUSTOM}
-        onChange={(event) => put({ repeat: event.target.value as Repeat })}
+        value={plan ? plan.repeat : isEmpty ? "" : CUSTOM_SCHEDULE}
+        onChange={(event) => changePlan({ repeat: event.target.value as Repeat })}
       >
         {isEmpty && (
           <option value="" disabled>
             Choose when it runs…
           </option>
         )}
-        {REPEATS.map(([value, words]) => (
+        {REPEAT_OPTIONS.map(([value, words]) => (
           <option key={value} value={value}>
             {words}
           </option>
         ))}
         {!plan && !isEmpty && (
-          <option value={CUSTOM} disabled>
+          <option value={CUSTOM_SCHEDULE} disabled>
             By the expression below
           </option>
         )}
       </select>
-      {plan && <Details {...{ plan, put }} />}
+      {plan && <ScheduleDetails {...{ plan, put: changePlan }} />}
     </div>
   );
 }

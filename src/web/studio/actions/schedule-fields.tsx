@@ -6,42 +6,42 @@ import { useEffect, useState } from "react";
 import { PreviewSchedule, type PreviewScheduleQuery } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import { Field } from "../shared/field.js";
-import { exact, wallTime } from "../shared/format.js";
-import { type FieldFault, fieldFault } from "./field-fault.js";
+import { exact, formatLocalTime } from "../shared/format.js";
+import { type FieldError, toFieldError } from "./field-fault.js";
 import type { FieldsProps } from "./fields-props.js";
 import { ScheduleBuilder } from "./schedule-builder.js";
 
-const ZONES = Intl.supportedValuesOf("timeZone");
+const TIME_ZONES = Intl.supportedValuesOf("timeZone");
 /** Delay after the last key press before the preview is read. */
-const TYPED_MS = 300;
+const PREVIEW_DELAY_MS = 300;
 
-type Preview = PreviewScheduleQuery["preview"];
+type SchedulePreview = PreviewScheduleQuery["preview"];
 
 /** Reads the next five times of the typed schedule from the service, or the service's error. */
-function usePreview(api: Api, appId: number, frequency: string, timezone: string) {
-  const [preview, setPreview] = useState<Preview | null>(null);
-  const [fault, setFault] = useState<FieldFault | null>(null);
+function useSchedulePreview(api: Api, appId: number, frequency: string, timezone: string) {
+  const [preview, setPreview] = useState<SchedulePreview | null>(null);
+  const [fault, setFault] = useState<FieldError | null>(null);
   useEffect(() => {
     setPreview(null);
     setFault(null);
     if (frequency.trim() === "") return;
-    let over = false;
+    let isOver = false;
     const timer = setTimeout(() => {
       const asked = { appId, frequency: frequency.trim(), timezone: timezone.trim() || null };
       api.ask(PreviewSchedule, asked).then(
-        (answer) => over || setPreview(answer.preview),
-        (error: unknown) => over || setFault(fieldFault(asApiError(error))),
+        (answer) => isOver || setPreview(answer.preview),
+        (error: unknown) => isOver || setFault(toFieldError(asApiError(error))),
       );
-    }, TYPED_MS);
+    }, PREVIEW_DELAY_MS);
     return () => {
-      over = true;
+      isOver = true;
       clearTimeout(timer);
     };
   }, [api, appId, frequency, timezone]);
   return { preview, fault };
 }
 
-function Ticks({ preview: { description, ticks, timezone } }: { preview: Preview }) {
+function NextRuns({ preview: { description, ticks, timezone } }: { preview: SchedulePreview }) {
   return (
     <>
       {description}. Next, in {timezone}:
@@ -49,7 +49,7 @@ function Ticks({ preview: { description, ticks, timezone } }: { preview: Preview
         {ticks.map(({ utc, local }) => (
           <li key={utc}>
             <time dateTime={utc} title={`${exact(utc)} here`}>
-              {wallTime(local)}
+              {formatLocalTime(local)}
             </time>
           </li>
         ))}
@@ -60,11 +60,11 @@ function Ticks({ preview: { description, ticks, timezone } }: { preview: Preview
 
 export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps) {
   const { frequency, timezone, triggers, jitterSeconds } = draft;
-  const scheduled = triggers.some(({ trigger }) => trigger === "schedule");
-  const { preview, fault: typed } = usePreview(api, appId, frequency, timezone);
-  if (!scheduled && frequency === "" && timezone === "" && jitterSeconds === "") return null;
-  const missing = scheduled && frequency.trim() === "";
-  const shownFault = typed?.field === "frequency" || typed?.field === "timezone" ? typed : fault;
+  const hasSchedule = triggers.some(({ trigger }) => trigger === "schedule");
+  const { preview, fault: previewError } = useSchedulePreview(api, appId, frequency, timezone);
+  if (!hasSchedule && frequency === "" && timezone === "" && jitterSeconds === "") return null;
+  const isMissing = hasSchedule && frequency.trim() === "";
+  const shownFault = previewError?.field === "frequency" || previewError?.field === "timezone" ? previewError : fault;
   return (
     <div className="schedule">
       <ScheduleBuilder frequency={frequency} change={(next) => change({ frequency: next })} />
@@ -72,7 +72,7 @@ export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps
         name="frequency"
         label="Frequency (cron expression)"
         fault={shownFault}
-        hint={preview ? <Ticks preview={preview} /> : "Minute, hour, day of month, month, day of week."}
+        hint={preview ? <NextRuns preview={preview} /> : "Minute, hour, day of month, month, day of week."}
       >
         {(tied) => (
           <>
@@ -83,7 +83,7 @@ export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps
               value={frequency}
               onChange={(event) => change({ frequency: event.target.value })}
             />
-            {missing && <p className="notice">Without a frequency it never runs on schedule.</p>}
+            {isMissing && <p className="notice">Without a frequency it never runs on schedule.</p>}
           </>
         )}
       </Field>
@@ -91,7 +91,7 @@ export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps
         name="timezone"
         label="Time zone"
         fault={shownFault}
-        hint={scheduled ? "Only the live version runs on schedule." : "No schedule trigger: this has no effect."}
+        hint={hasSchedule ? "Only the live version runs on schedule." : "No schedule trigger: this has no effect."}
       >
         {(tied) => (
           <>
@@ -103,7 +103,7 @@ export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps
               onChange={(event) => change({ timezone: event.target.value })}
             />
             <datalist id="time-zones">
-              {ZONES.map((zone) => (
+              {TIME_ZONES.map((zone) => (
                 <option key={zone} value={zone} />
               ))}
             </datalist>

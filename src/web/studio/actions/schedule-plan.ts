@@ -1,6 +1,6 @@
 /** Converts common schedules between cron expressions and the plans of the schedule builder. Pure functions. */
 
-export const REPEATS = [
+export const REPEAT_OPTIONS = [
   ["minutes", "Every few minutes"],
   ["hourly", "Every hour"],
   ["daily", "Every day"],
@@ -9,7 +9,7 @@ export const REPEATS = [
   ["monthly", "On a day of the month"],
 ] as const;
 
-export type Repeat = (typeof REPEATS)[number][0];
+export type Repeat = (typeof REPEAT_OPTIONS)[number][0];
 
 export interface SchedulePlan {
   repeat: Repeat;
@@ -28,7 +28,7 @@ export const MINUTE_STEPS = [2, 3, 4, 5, 6, 10, 12, 15, 20, 30] as const;
 
 export const WEEKDAYS = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"] as const;
 
-export const FIRST_PLAN: SchedulePlan = {
+export const DEFAULT_PLAN: SchedulePlan = {
   repeat: "weekdays",
   every: 15,
   minute: 0,
@@ -37,7 +37,7 @@ export const FIRST_PLAN: SchedulePlan = {
   dayOfMonth: 1,
 };
 
-export function cronOf({ repeat, every, minute, hour, weekdays, dayOfMonth }: SchedulePlan): string {
+export function planToCron({ repeat, every, minute, hour, weekdays, dayOfMonth }: SchedulePlan): string {
   if (repeat === "minutes") return `*/${every} * * * *`;
   if (repeat === "hourly") return `${minute} * * * *`;
   if (repeat === "daily") return `${minute} ${hour} * * *`;
@@ -46,37 +46,37 @@ export function cronOf({ repeat, every, minute, hour, weekdays, dayOfMonth }: Sc
   return `${minute} ${hour} ${dayOfMonth} * *`;
 }
 
-const numberIn = (text: string, min: number, max: number): number | null =>
+const parseNumberBetween = (text: string, min: number, max: number): number | null =>
   /^\d{1,2}$/.test(text) && Number(text) >= min && Number(text) <= max ? Number(text) : null;
 
-function weekdaysOf(text: string): number[] | null {
-  const days = text.split(",").map((day) => numberIn(day, 0, 6));
+function parseWeekdays(text: string): number[] | null {
+  const days = text.split(",").map((day) => parseNumberBetween(day, 0, 6));
   return days.every((day) => day !== null) ? days : null;
 }
 
 /** Returns the plan for a cron expression, or null if the builder cannot show it. */
-export function planOf(cron: string): SchedulePlan | null {
-  const [minutes = "", hours = "", days = "", months = "", weekdays = "", ...more] = cron.trim().split(/\s+/);
-  if (more.length > 0 || months !== "*") return null;
+export function cronToPlan(cron: string): SchedulePlan | null {
+  const [minutes = "", hours = "", days = "", months = "", weekdays = "", ...otherParts] = cron.trim().split(/\s+/);
+  if (otherParts.length > 0 || months !== "*") return null;
   const isEveryDay = days === "*" && weekdays === "*";
-  const every = minutes.startsWith("*/") ? numberIn(minutes.slice(2), 2, 30) : null;
+  const every = minutes.startsWith("*/") ? parseNumberBetween(minutes.slice(2), 2, 30) : null;
   if (every !== null) {
     const isEven = MINUTE_STEPS.some((step) => step === every);
-    return hours === "*" && isEveryDay && isEven ? { ...FIRST_PLAN, repeat: "minutes", every } : null;
+    return hours === "*" && isEveryDay && isEven ? { ...DEFAULT_PLAN, repeat: "minutes", every } : null;
   }
-  const minute = numberIn(minutes, 0, 59);
+  const minute = parseNumberBetween(minutes, 0, 59);
   if (minute === null) return null;
-  if (hours === "*") return isEveryDay ? { ...FIRST_PLAN, repeat: "hourly", minute } : null;
-  const hour = numberIn(hours, 0, 23);
+  if (hours === "*") return isEveryDay ? { ...DEFAULT_PLAN, repeat: "hourly", minute } : null;
+  const hour = parseNumberBetween(hours, 0, 23);
   if (hour === null) return null;
-  const at = { ...FIRST_PLAN, minute, hour };
-  if (isEveryDay) return { ...at, repeat: "daily" };
+  const timeOfDayPlan = { ...DEFAULT_PLAN, minute, hour };
+  if (isEveryDay) return { ...timeOfDayPlan, repeat: "daily" };
   if (weekdays === "*") {
-    const dayOfMonth = numberIn(days, 1, 31);
-    return dayOfMonth === null ? null : { ...at, repeat: "monthly", dayOfMonth };
+    const dayOfMonth = parseNumberBetween(days, 1, 31);
+    return dayOfMonth === null ? null : { ...timeOfDayPlan, repeat: "monthly", dayOfMonth };
   }
   if (days !== "*") return null;
-  if (weekdays === "1-5") return { ...at, repeat: "weekdays" };
-  const chosen = weekdaysOf(weekdays);
-  return chosen && { ...at, repeat: "weekly", weekdays: chosen };
+  if (weekdays === "1-5") return { ...timeOfDayPlan, repeat: "weekdays" };
+  const chosenWeekdays = parseWeekdays(weekdays);
+  return chosenWeekdays && { ...timeOfDayPlan, repeat: "weekly", weekdays: chosenWeekdays };
 }

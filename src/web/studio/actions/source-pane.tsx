@@ -1,22 +1,24 @@
 /** Pane with the source files of an action that is written as modules. Shows one file at a time, and the error of the last save. */
 import { useId, useState } from "react";
-import type { Source } from "./draft.js";
-import type { FieldFault } from "./field-fault.js";
+import type { SourceFiles } from "./draft.js";
+import type { FieldError } from "./field-fault.js";
 
-const ENTRY = /^action\.[jt]sx?$/;
+const ENTRY_FILE_PATTERN = /^action\.[jt]sx?$/;
 
 interface SourcePaneProps {
-  source: Source;
-  onChange: (source: Source) => void;
-  fault: FieldFault | null;
+  source: SourceFiles;
+  onChange: (source: SourceFiles) => void;
+  fault: FieldError | null;
 }
 
 export function SourcePane({ source, onChange, fault }: SourcePaneProps) {
   const id = useId();
   const paths = Object.keys(source.files);
   const [chosen, setChosen] = useState("");
-  const file = paths.includes(chosen) ? chosen : (paths.find((path) => ENTRY.test(path)) ?? paths[0] ?? "");
-  const write = (text: string) => onChange({ ...source, files: { ...source.files, [file]: text } });
+  const file = paths.includes(chosen)
+    ? chosen
+    : (paths.find((path) => ENTRY_FILE_PATTERN.test(path)) ?? paths[0] ?? "");
+  const changeFile = (text: string) => onChange({ ...source, files: { ...source.files, [file]: text } });
   return (
     <section className="code" aria-label="Source">
       <div className="row code-foot">
@@ -33,7 +35,7 @@ export function SourcePane({ source, onChange, fault }: SourcePaneProps) {
         aria-label={`Text of ${file}`}
         spellCheck={false}
         value={source.files[file] ?? ""}
-        onChange={({ target }) => write(target.value)}
+        onChange={({ target }) => changeFile(target.value)}
       />
       {fault && (
         <p className="fault code-fault" role="alert" data-field="source">

@@ -1,13 +1,13 @@
 /** Templates for new actions. Each can be saved and run unchanged. */
-import { type Draft, newDraft, triggerDraft } from "./draft.js";
+import { createDraft, createTriggerDraft, type Draft } from "./draft.js";
 
-export interface Template {
+export interface ActionTemplate {
   label: string;
   text: string;
   draft: Partial<Draft>;
 }
 
-const FETCH = `/** Reads from a web service that lets pages of other origins read. A key for it belongs into a setting: context.settings.__apiKey. */
+const FETCH_CODE = `/** Reads from a web service that lets pages of other origins read. A key for it belongs into a setting: context.settings.__apiKey. */
 async function execute({ payload, settings }) {
   const url = payload.url ?? "https://api.github.com/zen";
   const response = await fetch(url);
@@ -18,7 +18,7 @@ async function execute({ payload, settings }) {
 }
 `;
 
-const SCHEDULE = `/** Runs by itself on the days and at the time of its frequency, as soon as it is published. */
+const SCHEDULE_CODE = `/** Runs by itself on the days and at the time of its frequency, as soon as it is published. */
 async function execute() {
   const today = new Date().toISOString().slice(0, 10);
   console.log("report for", today);
@@ -26,14 +26,14 @@ async function execute() {
 }
 `;
 
-const EVENT = `/** Runs when the app logs an event of the type that its trigger names. */
+const EVENT_CODE = `/** Runs when the app logs an event of the type that its trigger names. */
 async function execute({ payload }) {
   console.log("event", payload);
   return { seen: payload };
 }
 `;
 
-const CLIENT = `/** Runs in the browser of each visitor of the page. */
+const CLIENT_CODE = `/** Runs in the browser of each visitor of the page. */
 async function execute({ payload }) {
   document.title = payload.title ?? "Hello from an action";
   return { title: document.title };
@@ -41,23 +41,23 @@ async function execute({ payload }) {
 `;
 
 /** Access for templates that visitors should not be able to start. */
-const EDITORS: Draft["access"] = { who: "editors", user: "" };
+const EDITORS_ACCESS: Draft["access"] = { who: "editors", user: "" };
 
-export const TEMPLATES: Record<string, Template> = {
+export const TEMPLATES: Record<string, ActionTemplate> = {
   hello: { label: "Hello", text: "A payload in, a result out.", draft: { name: "hello" } },
   fetch: {
     label: "Call a web service",
     text: "Sends a request and returns the response.",
-    draft: { name: "call-a-service", code: FETCH, access: EDITORS },
+    draft: { name: "call-a-service", code: FETCH_CODE, access: EDITORS_ACCESS },
   },
   schedule: {
     label: "Every working day",
     text: "Runs by itself at nine.",
     draft: {
       name: "every-working-day",
-      code: SCHEDULE,
-      access: EDITORS,
-      triggers: [triggerDraft("manual"), triggerDraft("schedule")],
+      code: SCHEDULE_CODE,
+      access: EDITORS_ACCESS,
+      triggers: [createTriggerDraft("manual"), createTriggerDraft("schedule")],
       frequency: "0 9 * * 1-5",
     },
   },
@@ -66,20 +66,20 @@ export const TEMPLATES: Record<string, Template> = {
     text: "Runs when the app logs something.",
     draft: {
       name: "on-an-event",
-      code: EVENT,
-      access: EDITORS,
-      triggers: [triggerDraft("manual"), triggerDraft("log", { type: "app.example" })],
+      code: EVENT_CODE,
+      access: EDITORS_ACCESS,
+      triggers: [createTriggerDraft("manual"), createTriggerDraft("log", { type: "app.example" })],
     },
   },
   client: {
     label: "In the page",
     text: "Runs in the user's browser.",
-    draft: { name: "in-the-page", code: CLIENT, environment: "client" },
+    draft: { name: "in-the-page", code: CLIENT_CODE, environment: "client" },
   },
 };
 
 /** Returns a draft with the code of the template, or the default draft if there is no such template. */
 export function draftFrom(template: string | undefined): Draft {
-  const known = template !== undefined && Object.hasOwn(TEMPLATES, template) ? TEMPLATES[template]!.draft : {};
-  return { ...newDraft(), ...known };
+  const knownTemplate = template !== undefined && Object.hasOwn(TEMPLATES, template) ? TEMPLATES[template]!.draft : {};
+  return { ...createDraft(), ...knownTemplate };
 }

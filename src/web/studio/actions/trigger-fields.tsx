@@ -4,27 +4,27 @@ import type { TriggerType } from "../../../data/action-types.js";
 import { ANALYTICS_EVENT_TYPES, LOG_EVENT_TYPES } from "../../../rules/trigger-match.js";
 import { Field } from "../shared/field.js";
 import { accessSentence } from "./access-text.js";
-import { type TriggerDraft, triggerDraft } from "./draft.js";
+import { createTriggerDraft, type TriggerDraft } from "./draft.js";
 import type { FieldsProps } from "./fields-props.js";
 import { HttpFields } from "./http-fields.js";
 
-type Kind = [trigger: TriggerType, label: string];
+type TriggerKind = [trigger: TriggerType, label: string];
 
 /** Trigger kinds of the original specification. */
-const SPECIFIED_KINDS: readonly Kind[] = [
+const SPECIFIED_TRIGGER_KINDS: readonly TriggerKind[] = [
   ["manual", "On demand"],
   ["schedule", "On schedule"],
   ["log", "On a log event"],
   ["analytics", "On an analytics event"],
 ];
 /** Trigger kinds that this service adds. */
-const ADDED_KINDS: readonly Kind[] = [["http", "On an HTTP request"]];
-const KINDS = [...SPECIFIED_KINDS, ...ADDED_KINDS];
+const ADDED_TRIGGER_KINDS: readonly TriggerKind[] = [["http", "On an HTTP request"]];
+const TRIGGER_KINDS = [...SPECIFIED_TRIGGER_KINDS, ...ADDED_TRIGGER_KINDS];
 
 /** Kinds of which an action can have several triggers. */
-const REPEATABLE: readonly TriggerType[] = ["log", "analytics", "http"];
+const REPEATABLE_TRIGGERS: readonly TriggerType[] = ["log", "analytics", "http"];
 
-const optionOf = ([kind, label]: Kind) => (
+const renderOption = ([kind, label]: TriggerKind) => (
   <option key={kind} value={kind}>
     {label}
   </option>
@@ -35,7 +35,7 @@ interface WhereProps {
   change: (change: Partial<TriggerDraft>) => void;
 }
 
-function LogWhere({ row, change }: WhereProps) {
+function LogFilter({ row, change }: WhereProps) {
   return (
     <>
       <input
@@ -64,7 +64,7 @@ function LogWhere({ row, change }: WhereProps) {
   );
 }
 
-function AnalyticsWhere({ row, change }: WhereProps) {
+function AnalyticsFilter({ row, change }: WhereProps) {
   return (
     <>
       <select
@@ -90,7 +90,7 @@ function AnalyticsWhere({ row, change }: WhereProps) {
 }
 
 /** Scrolls to a trigger that was added, unless it is a schedule, which has a field of its own. */
-function useAddedInSight(triggers: readonly TriggerDraft[]) {
+function useScrollToAdded(triggers: readonly TriggerDraft[]) {
   const rows = useRef<HTMLDivElement>(null);
   const count = useRef(triggers.length);
   const kind = triggers.at(-1)?.trigger;
@@ -98,28 +98,32 @@ function useAddedInSight(triggers: readonly TriggerDraft[]) {
     const isAdded = triggers.length > count.current;
     count.current = triggers.length;
     if (!isAdded) return;
-    const added =
+    const addedRow =
       kind === "schedule"
         ? document.querySelector(".fields .schedule-builder")
         : [...(rows.current?.querySelectorAll(".trigger") ?? [])].at(-1);
-    added?.scrollIntoView({ block: "nearest" });
+    addedRow?.scrollIntoView({ block: "nearest" });
   }, [triggers.length, kind]);
   return rows;
 }
 
 /** Time zone of the browser, which a new schedule gets. */
-const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const BROWSER_TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 export function TriggerFields({ draft: { triggers, access, frequency, timezone }, fault, change }: FieldsProps) {
-  const box = useAddedInSight(triggers);
-  const set = (rows: TriggerDraft[]) => change({ triggers: rows });
-  const add = (trigger: TriggerType) => {
+  const box = useScrollToAdded(triggers);
+  const setTriggers = (rows: TriggerDraft[]) => change({ triggers: rows });
+  const addTrigger = (trigger: TriggerType) => {
     const isNewSchedule = trigger === "schedule" && frequency === "" && timezone === "";
-    change({ triggers: [...triggers, triggerDraft(trigger)], ...(isNewSchedule && { timezone: HERE }) });
+    change({
+      triggers: [...triggers, createTriggerDraft(trigger)],
+      ...(isNewSchedule && { timezone: BROWSER_TIME_ZONE }),
+    });
   };
   const changeRow = (key: number) => (part: Partial<TriggerDraft>) =>
-    set(triggers.map((row) => (row.key === key ? { ...row, ...part } : row)));
-  const canAdd = ([kind]: Kind) => REPEATABLE.includes(kind) || !triggers.some(({ trigger }) => trigger === kind);
+    setTriggers(triggers.map((row) => (row.key === key ? { ...row, ...part } : row)));
+  const canAdd = ([kind]: TriggerKind) =>
+    REPEATABLE_TRIGGERS.includes(kind) || !triggers.some(({ trigger }) => trigger === kind);
   return (
     <Field name="triggers" label="Triggers" fault={fault}>
       {(tied) => (
@@ -127,30 +131,30 @@ export function TriggerFields({ draft: { triggers, access, frequency, timezone }
           {triggers.map((row) => (
             <div key={row.key} className="trigger">
               <div className="row">
-                <span className="grow">{KINDS.find(([kind]) => kind === row.trigger)?.[1] ?? row.trigger}</span>
+                <span className="grow">{TRIGGER_KINDS.find(([kind]) => kind === row.trigger)?.[1] ?? row.trigger}</span>
                 <button
                   type="button"
                   className="quiet small"
                   aria-label={`Remove the ${row.trigger} trigger`}
-                  onClick={() => set(triggers.filter(({ key }) => key !== row.key))}
+                  onClick={() => setTriggers(triggers.filter(({ key }) => key !== row.key))}
                 >
                   ✕
                 </button>
               </div>
               {row.trigger === "manual" && <p className="hint">{accessSentence(access.who)}</p>}
-              {row.trigger === "log" && <LogWhere row={row} change={changeRow(row.key)} />}
-              {row.trigger === "analytics" && <AnalyticsWhere row={row} change={changeRow(row.key)} />}
+              {row.trigger === "log" && <LogFilter row={row} change={changeRow(row.key)} />}
+              {row.trigger === "analytics" && <AnalyticsFilter row={row} change={changeRow(row.key)} />}
               {row.trigger === "http" && (
                 <HttpFields http={row.http} change={(part) => changeRow(row.key)({ http: { ...row.http, ...part } })} />
               )}
             </div>
           ))}
-          <select {...tied} value="" onChange={(event) => add(event.target.value as TriggerType)}>
+          <select {...tied} value="" onChange={(event) => addTrigger(event.target.value as TriggerType)}>
             <option value="" disabled>
               Add a trigger…
             </option>
-            <optgroup label="Standard">{SPECIFIED_KINDS.filter(canAdd).map(optionOf)}</optgroup>
-            <optgroup label="Added by this service">{ADDED_KINDS.filter(canAdd).map(optionOf)}</optgroup>
+            <optgroup label="Standard">{SPECIFIED_TRIGGER_KINDS.filter(canAdd).map(renderOption)}</optgroup>
+            <optgroup label="Added by this service">{ADDED_TRIGGER_KINDS.filter(canAdd).map(renderOption)}</optgroup>
           </select>
         </div>
       )}

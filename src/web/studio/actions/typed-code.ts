@@ -4,14 +4,14 @@
  */
 import { CONTEXT_TYPE } from "./code-types.js";
 
-const INSERTED = `/** @type {${CONTEXT_TYPE}} */ `;
+const INSERTED_TYPE = `/** @type {${CONTEXT_TYPE}} */ `;
 
 /** The parts of a syntax tree node that this module uses. */
-interface Node {
+interface SyntaxNode {
   kind: number;
   name?: { text?: string };
-  parameters?: readonly Node[];
-  declarationList?: { declarations: readonly { name: { text?: string }; initializer?: Node }[] };
+  parameters?: readonly SyntaxNode[];
+  declarationList?: { declarations: readonly { name: { text?: string }; initializer?: SyntaxNode }[] };
   getStart(): number;
 }
 
@@ -23,21 +23,21 @@ export interface Compiler {
     target: number,
     setParentNodes: boolean,
     kind: number,
-  ): { statements: readonly Node[] };
-  getJSDocType(node: Node): unknown;
-  isFunctionLike(node: Node): boolean;
+  ): { statements: readonly SyntaxNode[] };
+  getJSDocType(node: SyntaxNode): unknown;
+  isFunctionLike(node: SyntaxNode): boolean;
   ScriptTarget: { ESNext: number };
   ScriptKind: { JS: number };
 }
 
 /** The parts of Monaco's worker that this module uses. */
-interface Worker {
+interface TypeScriptWorker {
   _getScriptText(file: string): string | undefined;
   _getModel(file: string): { version: number; getValue(): string } | null;
 }
 
 /** Returns the position of the parameter of `execute`. Returns null if there is none, or if the author has typed it. */
-function parameterOf(ts: Compiler, code: string): number | null {
+function findParameter(ts: Compiler, code: string): number | null {
   const { statements } = ts.createSourceFile("code.js", code, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS);
   const functions = statements.flatMap((statement) => [
     ...(statement.name?.text === "execute" ? [statement] : []),
@@ -52,11 +52,11 @@ function parameterOf(ts: Compiler, code: string): number | null {
   return /\(\s*$/.test(code.slice(0, start)) ? start : null;
 }
 
-type Move = (offset: number) => number;
+type MapPosition = (offset: number) => number;
 
 /** Returns a result of the compiler with its positions corrected for the author's code. Positions in other files do not change. */
-function moved(answer: unknown, file: string, move: Move): unknown {
-  if (Array.isArray(answer)) return answer.map((one) => moved(one, file, move));
+function mapPositions(answer: unknown, file: string, move: MapPosition): unknown {
+  if (Array.isArray(answer)) return answer.map((one) => mapPositions(one, file, move));
   if (typeof answer !== "object" || answer === null) return answer;
   const {
     start,
@@ -71,13 +71,15 @@ function moved(answer: unknown, file: string, move: Move): unknown {
   };
   const where = fileName ?? of?.fileName;
   if (where !== undefined && where !== file) return answer;
-  const inner = Object.fromEntries(Object.entries(answer).map(([name, value]) => [name, moved(value, file, move)]));
-  if (typeof start !== "number" || typeof length !== "number") return inner;
-  return { ...inner, start: move(start), length: move(start + length) - move(start) };
+  const mappedFields = Object.fromEntries(
+    Object.entries(answer).map(([name, value]) => [name, mapPositions(value, file, move)]),
+  );
+  if (typeof start !== "number" || typeof length !== "number") return mappedFields;
+  return { ...mappedFields, start: move(start), length: move(start + length) - move(start) };
 }
 
 /** Methods of the worker that receive a file name and perhaps a position. */
-const ASKED = [
+const CORRECTED_METHODS = [
   "getSyntacticDiagnostics",
   "getSemanticDiagnostics",
   "getCompletionsAtPosition",
@@ -90,40 +92,40 @@ const ASKED = [
   "getRenameInfo",
 ] as const;
 
-type Ask = (file: string, ...rest: unknown[]) => Promise<unknown>;
+type WorkerMethod = (file: string, ...rest: unknown[]) => Promise<unknown>;
 
 /** Returns Monaco's worker class with the corrected methods. @param Base Monaco's class, which has all methods of this list */
 export function withTypedContext<Base extends new (...given: never[]) => object>(Base: Base, ts: Compiler): Base {
-  const seen = new Map<string, { version: number; at: number | null }>();
-  const base = Base.prototype as Worker & Record<string, Ask>;
+  const insertionCache = new Map<string, { version: number; at: number | null }>();
+  const base = Base.prototype as TypeScriptWorker & Record<string, WorkerMethod>;
 
-  function insertionIn(worker: Worker, file: string): number | null {
+  function findInsertion(worker: TypeScriptWorker, file: string): number | null {
     const model = worker._getModel(file);
     if (!model) return null;
-    const known = seen.get(file);
+    const known = insertionCache.get(file);
     if (known?.version === model.version) return known.at;
-    const at = parameterOf(ts, model.getValue());
-    seen.set(file, { version: model.version, at });
+    const at = findParameter(ts, model.getValue());
+    insertionCache.set(file, { version: model.version, at });
     return at;
   }
 
-  const Typed = class extends (Base as new (...given: never[]) => object) {
-    _getScriptText(this: Worker, file: string): string | undefined {
+  const TypedWorker = class extends (Base as new (...given: never[]) => object) {
+    _getScriptText(this: TypeScriptWorker, file: string): string | undefined {
       const text = base._getScriptText.call(this, file);
-      const at = insertionIn(this, file);
-      return text === undefined || at === null ? text : text.slice(0, at) + INSERTED + text.slice(at);
+      const at = findInsertion(this, file);
+      return text === undefined || at === null ? text : text.slice(0, at) + INSERTED_TYPE + text.slice(at);
     }
   };
-  for (const name of ASKED) {
-    const ask: Ask = async function (this: Worker, file, ...rest) {
-      const at = insertionIn(this, file);
+  for (const name of CORRECTED_METHODS) {
+    const correctedMethod: WorkerMethod = async function (this: TypeScriptWorker, file, ...rest) {
+      const at = findInsertion(this, file);
       if (at === null) return base[name]!.call(this, file, ...rest);
-      const inward: Move = (offset) => (offset < at ? offset : offset + INSERTED.length);
-      const outward: Move = (offset) => (offset <= at ? offset : Math.max(at, offset - INSERTED.length));
-      const asked = rest.map((one) => (typeof one === "number" ? inward(one) : one));
-      return moved(await base[name]!.call(this, file, ...asked), file, outward);
+      const toCompiler: MapPosition = (offset) => (offset < at ? offset : offset + INSERTED_TYPE.length);
+      const toAuthor: MapPosition = (offset) => (offset <= at ? offset : Math.max(at, offset - INSERTED_TYPE.length));
+      const mappedArguments = rest.map((one) => (typeof one === "number" ? toCompiler(one) : one));
+      return mapPositions(await base[name]!.call(this, file, ...mappedArguments), file, toAuthor);
     };
-    Object.defineProperty(Typed.prototype, name, { value: ask });
+    Object.defineProperty(TypedWorker.prototype, name, { value: correctedMethod });
   }
-  return Typed as Base;
+  return TypedWorker as Base;
 }

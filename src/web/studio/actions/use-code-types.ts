@@ -4,69 +4,71 @@ import packages from "../../../rules/packages.json";
 import { serviceAddress } from "../../service-address.js";
 import { LearnPayloads, ListSettingKeys, ReadDeclarations } from "../documents.js";
 import type { Api } from "../shared/api.js";
-import { type ActionTypes, actionTypes, type Installed, loosened } from "./code-types.js";
+import { type ActionTypes, createActionTypes, type InstalledDependency, replaceUnknownByAny } from "./code-types.js";
 import type { Draft } from "./draft.js";
-import { editorReady } from "./editor-ready.js";
+import { whenEditorReady } from "./editor-ready.js";
 
-const PAYLOADS_LEARNED = 10;
+const PAYLOADS_READ = 10;
 
-let types: Promise<string> | undefined;
+let libraryTypes: Promise<string> | undefined;
 
 /** Reads the declarations of the client library, once, after the editor is loaded. Returns "" if that fails. */
 function readTypes(): Promise<string> {
-  types ??= editorReady
+  libraryTypes ??= whenEditorReady
     .then(() => fetch(serviceAddress("/client/svc.d.ts")))
-    .then(async (answer) => (answer.ok ? loosened(await answer.text()) : ""))
+    .then(async (answer) => (answer.ok ? replaceUnknownByAny(await answer.text()) : ""))
     .catch(() => "");
-  return types;
+  return libraryTypes;
 }
 
 type Declarations = ReadonlyMap<string, readonly string[]>;
 
 /** Cache of declarations by app and integrity. The declarations of a script never change. */
-const read = new Map<string, Promise<readonly string[] | null>>();
+const declarationCache = new Map<string, Promise<readonly string[] | null>>();
 
 function readDeclarations(api: Api, appId: number, integrity: string): Promise<readonly string[] | null> {
   const key = `${appId} ${integrity}`;
-  const known = read.get(key);
+  const known = declarationCache.get(key);
   if (known) return known;
-  const asked = api.ask(ReadDeclarations, { appId, integrity }).then(
+  const reading = api.ask(ReadDeclarations, { appId, integrity }).then(
     ({ files }) => files ?? null,
     () => {
       // A failed read is removed from the cache, so that it is repeated later.
-      read.delete(key);
+      declarationCache.delete(key);
       return null;
     },
   );
-  read.set(key, asked);
-  return asked;
+  declarationCache.set(key, reading);
+  return reading;
 }
 
 /** Reads the type declarations of the installed npm packages that have some. */
-function useDeclarations(api: Api, appId: number, installed: readonly Installed[]): Declarations {
+function useDeclarations(api: Api, appId: number, installed: readonly InstalledDependency[]): Declarations {
   const [declarations, setDeclarations] = useState<Declarations>(new Map());
-  const wanted = JSON.stringify(installed.flatMap(({ version, integrity }) => (version && integrity ? integrity : [])));
+  const wantedIntegrities = JSON.stringify(
+    installed.flatMap(({ version, integrity }) => (version && integrity ? integrity : [])),
+  );
   useEffect(() => {
     let isOver = false;
-    const all = (JSON.parse(wanted) as string[]).map(async (integrity) => {
+    const reads = (JSON.parse(wantedIntegrities) as string[]).map(async (integrity) => {
       const files = await readDeclarations(api, appId, integrity);
       return files === null ? [] : [[integrity, files] as const];
     });
-    void Promise.all(all).then((found) => isOver || setDeclarations(new Map(found.flat())));
+    void Promise.all(reads).then((foundDeclarations) => isOver || setDeclarations(new Map(foundDeclarations.flat())));
     return () => {
       isOver = true;
     };
-  }, [api, appId, wanted]);
+  }, [api, appId, wantedIntegrities]);
   return declarations;
 }
 
-interface Learned {
+interface LearnedFacts {
   types: string;
   settings: string[];
   payloads: unknown[];
 }
 
-const NOTHING: Learned = { types: "", settings: [], payloads: [] };
+const NOTHING_LEARNED: LearnedFacts = { types: "", settings: [], payloads: [] };
 
 /** Types for the editor: those of the client library, and those of the action. */
 export interface CodeTypes extends ActionTypes {
@@ -82,20 +84,20 @@ export function useCodeTypes(
   appId: number,
   ids: readonly number[],
   draft: Draft | null,
-  installed: readonly Installed[],
+  installed: readonly InstalledDependency[],
 ): CodeTypes {
-  const [learned, setLearned] = useState(NOTHING);
-  const copies = JSON.stringify(ids);
+  const [learned, setLearned] = useState(NOTHING_LEARNED);
+  const versionIds = JSON.stringify(ids);
   useEffect(() => {
     let isOver = false;
-    const learn = async (): Promise<Learned> => {
-      const asked = (JSON.parse(copies) as number[]).map((id) =>
-        api.ask(LearnPayloads, { appId, options: { id, limit: PAYLOADS_LEARNED } }),
+    const readFacts = async (): Promise<LearnedFacts> => {
+      const reading = (JSON.parse(versionIds) as number[]).map((id) =>
+        api.ask(LearnPayloads, { appId, options: { id, limit: PAYLOADS_READ } }),
       );
       const [text, { keys }, ...pages] = await Promise.all([
         readTypes(),
         api.ask(ListSettingKeys, { appId }),
-        ...asked,
+        ...reading,
       ]);
       return {
         types: text,
@@ -104,20 +106,23 @@ export function useCodeTypes(
       };
     };
     // Without these types, the editor works as for any JavaScript.
-    void learn().then(
-      (all) => isOver || setLearned(all),
+    void readFacts().then(
+      (reads) => isOver || setLearned(reads),
       () => undefined,
     );
     return () => {
       isOver = true;
     };
-  }, [api, appId, copies]);
+  }, [api, appId, versionIds]);
   const declarations = useDeclarations(api, appId, installed);
   const environment = draft?.environment ?? "server";
-  const listed = JSON.stringify(draft?.dependencies ?? []);
+  const listedDependencies = JSON.stringify(draft?.dependencies ?? []);
   return useMemo(() => {
     const { types: library, ...known } = learned;
-    const dependencies = JSON.parse(listed) as string[];
-    return { library, ...actionTypes({ ...known, packages, environment, dependencies, installed, declarations }) };
-  }, [learned, environment, listed, installed, declarations]);
+    const dependencies = JSON.parse(listedDependencies) as string[];
+    return {
+      library,
+      ...createActionTypes({ ...known, packages, environment, dependencies, installed, declarations }),
+    };
+  }, [learned, environment, listedDependencies, installed, declarations]);
 }

@@ -4,25 +4,25 @@ import { CreateAction, GetAction, UpdateAction } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { Action } from "../shared/model.js";
 import { idOf } from "../shell/place.js";
-import { type Draft, dataOf, draftOf, same } from "./draft.js";
-import { type FieldFault, fieldFault } from "./field-fault.js";
+import { actionToDraft, type Draft, dataOf, same } from "./draft.js";
+import { type FieldError, toFieldError } from "./field-fault.js";
 import { draftFrom } from "./templates.js";
 import type { Changes } from "./use-actions.js";
-import { type Others, useOthers } from "./use-others.js";
+import { type OtherChanges, useOthers } from "./use-others.js";
 
-export interface Editor {
+export interface ActionEditor {
   /** The edited draft; null while the action is loaded. */
   draft: Draft | null;
   /** The draft as the service has stored it; null for a new action. */
   saved: Action | null;
   dirty: boolean;
   busy: boolean;
-  fault: FieldFault | null;
+  fault: FieldError | null;
   change(change: Partial<Draft>): void;
   /** Saves the draft. @returns the saved action, or null if the service has rejected it */
   save(): Promise<Action | null>;
   reload(): Promise<void>;
-  others: Others;
+  others: OtherChanges;
   /** Replaces the draft by another person's version. */
   takeTheirs(): void;
   /** Keeps the draft. The next save overwrites another person's version. */
@@ -43,9 +43,9 @@ interface Options {
 
 const NAME_MAX_CHARACTERS = 255;
 
-const copyName = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 5)}-copy`;
+const nameOfCopy = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 5)}-copy`;
 
-export function useEditor({ api, appId, id, beginning, changes, onSaved }: Options): Editor {
+export function useEditor({ api, appId, id, beginning, changes, onSaved }: Options): ActionEditor {
   const { template } = beginning;
   const copyOf = idOf(beginning.copyOf);
   const [saved, setSaved] = useState<Action | null>(null);
@@ -55,19 +55,19 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
   // A new action is compared with this draft to find unsaved changes.
   const [begun, setBegun] = useState(draft);
   // The rendered state can be older than the typed text. A save right after a key press uses this value.
-  const latest = useRef(draft);
+  const latestDraft = useRef(draft);
   const [busy, setBusy] = useState(false);
-  const [fault, setFault] = useState<FieldFault | null>(null);
+  const [fault, setFault] = useState<FieldError | null>(null);
 
   const setDraft = useCallback((next: Draft) => {
-    latest.current = next;
+    latestDraft.current = next;
     setDrawn(next);
   }, []);
 
-  const take = useCallback(
+  const applySaved = useCallback(
     (action: Action) => {
       setSaved(action);
-      setDraft(draftOf(action));
+      setDraft(actionToDraft(action));
       setFault(null);
     },
     [setDraft],
@@ -78,50 +78,50 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
     if (asked === null) return;
     try {
       const { action } = await api.ask(GetAction, { appId, id: asked });
-      if (id !== "new") return take(action);
-      const copy = { ...draftOf(action), name: copyName(action.name) };
+      if (id !== "new") return applySaved(action);
+      const copy = { ...actionToDraft(action), name: nameOfCopy(action.name) };
       setBegun(copy);
       setDraft(copy);
     } catch (error) {
-      setFault(fieldFault(asApiError(error)));
+      setFault(toFieldError(asApiError(error)));
     }
-  }, [api, appId, id, copyOf, setDraft, take]);
+  }, [api, appId, id, copyOf, setDraft, applySaved]);
 
   const [detached, setDetached] = useState(false);
   useEffect(() => {
-    if (id !== saved?.id && !detached && latest.current === null) void reload();
+    if (id !== saved?.id && !detached && latestDraft.current === null) void reload();
   }, [id, saved?.id, detached, reload]);
 
-  const before = useMemo(() => (saved ? draftOf(saved) : begun), [saved, begun]);
-  const dirty = useMemo(() => draft !== null && before !== null && !same(draft, before), [draft, before]);
+  const savedDraft = useMemo(() => (saved ? actionToDraft(saved) : begun), [saved, begun]);
+  const dirty = useMemo(() => draft !== null && savedDraft !== null && !same(draft, savedDraft), [draft, savedDraft]);
 
-  const known = useRef({ saved, dirty });
-  known.current = { saved, dirty };
+  const knownState = useRef({ saved, dirty });
+  knownState.current = { saved, dirty };
   const saving = useRef<Promise<unknown>>(Promise.resolve());
-  const others = useOthers({ api, appId, changes, known, saving, take });
+  const others = useOthers({ api, appId, changes, known: knownState, saving, take: applySaved });
   const { theirs, refused, settle } = others;
 
-  const send = useCallback(
+  const sendSave = useCallback(
     async (current: Draft) => {
       const data = dataOf(current);
-      const answer = saved
+      const savedAction = saved
         ? await api.ask(UpdateAction, { appId, id: saved.id, data, ifUpdatedAt: saved.updatedAt })
         : await api.ask(CreateAction, { appId, data });
       // Text that was typed during the save stays as an unsaved change.
-      if (latest.current === current) take(answer.saved);
-      else setSaved(answer.saved);
-      known.current = { saved: answer.saved, dirty: latest.current !== current };
-      return answer.saved;
+      if (latestDraft.current === current) applySaved(savedAction.saved);
+      else setSaved(savedAction.saved);
+      knownState.current = { saved: savedAction.saved, dirty: latestDraft.current !== current };
+      return savedAction.saved;
     },
-    [api, appId, saved, take],
+    [api, appId, saved, applySaved],
   );
 
   const save = useCallback(async () => {
-    const { current } = latest;
+    const { current } = latestDraft;
     if (!current || busy || theirs) return null;
-    if (saved && before && same(current, before)) return saved;
+    if (saved && savedDraft && same(current, savedDraft)) return saved;
     setBusy(true);
-    const sending = send(current);
+    const sending = sendSave(current);
     // The caller that awaits `sending` shows the error.
     saving.current = sending.catch(() => undefined);
     try {
@@ -131,23 +131,23 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
       return action;
     } catch (error) {
       const refusal = asApiError(error);
-      if (refusal.status === "ACTION_CHANGED") await refused().catch(() => setFault(fieldFault(refusal)));
-      else setFault(fieldFault(refusal));
+      if (refusal.status === "ACTION_CHANGED") await refused().catch(() => setFault(toFieldError(refusal)));
+      else setFault(toFieldError(refusal));
       return null;
     } finally {
       setBusy(false);
     }
-  }, [before, busy, saved, theirs, send, onSaved, refused, settle]);
+  }, [savedDraft, busy, saved, theirs, sendSave, onSaved, refused, settle]);
 
   const takeTheirs = useCallback(() => {
-    if (theirs?.action) take(theirs.action);
+    if (theirs?.action) applySaved(theirs.action);
     settle();
-  }, [theirs, take, settle]);
+  }, [theirs, applySaved, settle]);
   const keepMine = useCallback(() => {
     if (theirs?.action) setSaved(theirs.action);
     settle();
   }, [theirs, settle]);
-  const detach = useCallback(() => {
+  const detachDraft = useCallback(() => {
     setDetached(true);
     setSaved(null);
     settle();
@@ -155,11 +155,11 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
 
   const change = useCallback(
     (changed: Partial<Draft>) => {
-      if (latest.current) setDraft({ ...latest.current, ...changed });
+      if (latestDraft.current) setDraft({ ...latestDraft.current, ...changed });
       setFault((old) => (old?.field && old.field in changed ? null : old));
     },
     [setDraft],
   );
 
-  return { draft, saved, dirty, busy, fault, change, save, reload, others, takeTheirs, keepMine, detach };
+  return { draft, saved, dirty, busy, fault, change, save, reload, others, takeTheirs, keepMine, detach: detachDraft };
 }

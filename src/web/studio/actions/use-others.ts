@@ -9,16 +9,16 @@ import type { Action, ActionChange } from "../shared/model.js";
 import type { Changes } from "./use-actions.js";
 
 /** Change by another person that conflicts with the draft in this page. */
-export interface Theirs {
+export interface OtherChange {
   /** The changed action; null if it was deleted. */
   action: Action | null;
   /** Name of the other person, or "Another person". */
   who: string;
 }
 
-export interface Others {
+export interface OtherChanges {
   /** The conflicting change; null if there is none. */
-  theirs: Theirs | null;
+  theirs: OtherChange | null;
   /** Sentence about a change that was applied automatically; null if there is none. */
   news: string | null;
   /** Called after a save was rejected because another person had saved in between. */
@@ -37,34 +37,35 @@ interface Options {
   take(action: Action): void;
 }
 
-const nameOf = ({ user }: Pick<ActionChange, "user">) =>
+const personName = ({ user }: Pick<ActionChange, "user">) =>
   user ? `${user.firstName} ${user.lastName}` : "Another person";
 
-function sentence(change: ActionChange): string {
-  const what = change.fields.length > 0 ? `changed ${change.fields.join(", ")}` : "changed this action";
-  return `${nameOf(change)} ${what} just now; you see it as it is.`;
+function changeSentence(change: ActionChange): string {
+  const changeText = change.fields.length > 0 ? `changed ${change.fields.join(", ")}` : "changed this action";
+  return `${personName(change)} ${changeText} just now; you see it as it is.`;
 }
 
-export function useOthers({ api, appId, changes, known, saving, take }: Options): Others {
-  const [theirs, setTheirs] = useState<Theirs | null>(null);
+export function useOthers({ api, appId, changes, known, saving, take }: Options): OtherChanges {
+  const [theirs, setTheirs] = useState<OtherChange | null>(null);
   const [news, setNews] = useState<string | null>(null);
-  const latest = useRef<ActionChange | null>(null);
+  const latestChange = useRef<ActionChange | null>(null);
 
-  const look = useCallback(
+  const checkChange = useCallback(
     async (change: ActionChange | null) => {
       await saving.current;
       const { saved } = known.current;
       if (!saved || (change && change.id !== saved.id && !change.reset)) return;
-      if (change?.removed) return setTheirs({ action: null, who: nameOf(change) });
+      if (change?.removed) return setTheirs({ action: null, who: personName(change) });
       if (change?.updatedAt === saved.updatedAt) return;
       const { action } = await api.ask(GetAction, { appId, id: saved.id });
       // Read again, because the page may have changed during the request.
-      const now = known.current;
-      if (now.saved?.id !== action.id || now.saved.updatedAt >= action.updatedAt) return;
-      const about = change?.reset ? null : change;
-      if (now.dirty) return setTheirs({ action, who: about ? nameOf(about) : "Another person" });
+      const current = known.current;
+      if (current.saved?.id !== action.id || current.saved.updatedAt >= action.updatedAt) return;
+      const describedChange = change?.reset ? null : change;
+      if (current.dirty)
+        return setTheirs({ action, who: describedChange ? personName(describedChange) : "Another person" });
       take(action);
-      setNews(about && sentence(about));
+      setNews(describedChange && changeSentence(describedChange));
     },
     [api, appId, known, saving, take],
   );
@@ -72,18 +73,18 @@ export function useOthers({ api, appId, changes, known, saving, take }: Options)
   useEffect(
     () =>
       changes.onChange((change) => {
-        if (change.id === known.current.saved?.id) latest.current = change;
+        if (change.id === known.current.saved?.id) latestChange.current = change;
         // A failed read is repeated at the next change or the next save.
-        look(change).catch(() => undefined);
+        checkChange(change).catch(() => undefined);
       }),
-    [changes, known, look],
+    [changes, known, checkChange],
   );
 
   const refused = useCallback(async () => {
     // Usually the subscription has already named the other person; the service's state decides.
-    const heard = latest.current;
-    await look(heard && heard.updatedAt !== known.current.saved?.updatedAt ? heard : null);
-  }, [known, look]);
+    const lastChange = latestChange.current;
+    await checkChange(lastChange && lastChange.updatedAt !== known.current.saved?.updatedAt ? lastChange : null);
+  }, [known, checkChange]);
   const settle = useCallback(() => {
     setTheirs(null);
     setNews(null);

@@ -1,11 +1,11 @@
 /** Hook that runs an action's draft with its presets, one after the other, and stores the last result of each. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { CancelRun, RunAction } from "../documents.js";
-import { afterRateLimit } from "../shared/after-rate-limit.js";
+import { retryAfterRateLimit } from "../shared/after-rate-limit.js";
 import { type Api, asApiError } from "../shared/api.js";
 import { shown } from "../shared/format.js";
 import type { Action, Preset } from "../shared/model.js";
-import { endOf } from "./use-run.js";
+import { waitForRunEnd } from "./use-run.js";
 
 export interface PayloadTest {
   state: "running" | "completed" | "failed" | "cancelled";
@@ -33,29 +33,29 @@ export interface PayloadTests {
 }
 
 /** Number of characters of a result that are compared and stored. */
-const TEXT_CHARACTERS = 20_000;
+const TEXT_MAX_CHARACTERS = 20_000;
 
 export const inputOf = (code: string, { payload }: Preset): string => `${code}\n${JSON.stringify(payload)}`;
 
-type Outcome = Pick<PayloadTest, "state" | "text" | "took">;
+type TestOutcome = Pick<PayloadTest, "state" | "text" | "took">;
 
-async function outcomeOf(api: Api, appId: number, runId: number, signal: AbortSignal): Promise<Outcome> {
-  const { state = "cancelled", result, error, took = null } = (await endOf(api, appId, runId, signal)) ?? {};
+async function waitForOutcome(api: Api, appId: number, runId: number, signal: AbortSignal): Promise<TestOutcome> {
+  const { state = "cancelled", result, error, took = null } = (await waitForRunEnd(api, appId, runId, signal)) ?? {};
   const message = error && ("name" in error ? `${error.name}: ${error.message}` : error.message);
   const text = message ?? (state === "completed" ? shown(result) : "");
-  return { state, text: text.slice(0, TEXT_CHARACTERS), took };
+  return { state, text: text.slice(0, TEXT_MAX_CHARACTERS), took };
 }
 
-const NEW_TEST = { state: "running", runId: null, text: "", took: null, isChanged: false } as const;
+const RUNNING_TEST = { state: "running", runId: null, text: "", took: null, isChanged: false } as const;
 
 /** Resolves after the time, or when `signal` is aborted. */
-const pause = (seconds: number, signal: AbortSignal) =>
+const waitSeconds = (seconds: number, signal: AbortSignal) =>
   new Promise<void>((resolve) => {
     setTimeout(resolve, seconds * 1_000);
     signal.addEventListener("abort", () => resolve());
   });
 
-const isOver = ({ state }: Outcome): boolean => state === "completed" || state === "failed";
+const isOver = ({ state }: TestOutcome): boolean => state === "completed" || state === "failed";
 
 export function usePayloadTests(api: Api, appId: number): PayloadTests {
   const [tests, setTests] = useState<ReadonlyMap<string, PayloadTest>>(new Map());
@@ -65,38 +65,38 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
   const current = useRef(new AbortController());
   useEffect(() => () => current.current.abort(), []);
 
-  const put = useCallback((name: string, test: PayloadTest) => {
+  const storeTest = useCallback((name: string, test: PayloadTest) => {
     stored.current.set(name, test);
     setTests(new Map(stored.current));
   }, []);
 
-  const runOne = useCallback(
+  const runPreset = useCallback(
     async ({ id, code }: Action, preset: Preset, signal: AbortSignal) => {
       const { name, payload } = preset;
       const before = stored.current.get(name);
-      let test: PayloadTest = { ...NEW_TEST, input: inputOf(code, preset) };
-      put(name, test);
+      let test: PayloadTest = { ...RUNNING_TEST, input: inputOf(code, preset) };
+      storeTest(name, test);
       // Another run with this preset may have been started after a stop.
       const write = (next: PayloadTest) => {
         if (stored.current.get(name) !== test) return;
         test = next;
-        put(name, test);
+        storeTest(name, test);
       };
-      const end = (outcome: Outcome) => {
+      const end = (outcome: TestOutcome) => {
         const isChanged = before !== undefined && isOver(before) && isOver(outcome) && before.text !== outcome.text;
         write({ ...test, ...outcome, isChanged });
       };
       try {
         const send = async () => (signal.aborted ? null : api.ask(RunAction, { appId, id, payload, copy: "master" }));
-        const wait = (seconds: number) => pause(seconds, signal);
-        const accepted = await afterRateLimit(send, { errorOf: asApiError, wait });
-        if (accepted === null) return end({ state: "cancelled", text: "", took: null });
-        const { runId } = accepted.run;
+        const wait = (seconds: number) => waitSeconds(seconds, signal);
+        const acceptedRun = await retryAfterRateLimit(send, { errorOf: asApiError, wait });
+        if (acceptedRun === null) return end({ state: "cancelled", text: "", took: null });
+        const { runId } = acceptedRun.run;
         write({ ...test, runId });
         const cancel = () => void api.ask(CancelRun, { appId, runId }).catch(() => undefined);
         if (signal.aborted) cancel();
         else signal.addEventListener("abort", cancel);
-        end(await outcomeOf(api, appId, runId, signal));
+        end(await waitForOutcome(api, appId, runId, signal));
         signal.removeEventListener("abort", cancel);
       } catch (error) {
         // The error is not the action's error, so the test has no result.
@@ -104,7 +104,7 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
         if (!signal.aborted) throw error;
       }
     },
-    [api, appId, put],
+    [api, appId, storeTest],
   );
 
   const start = useCallback(
@@ -117,14 +117,14 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
       try {
         for (const preset of presets) {
           if (signal.aborted) return;
-          await runOne(action, preset, signal);
+          await runPreset(action, preset, signal);
         }
       } catch (error) {
         setFault(asApiError(error).message);
       }
       if (!signal.aborted) setBusy(false);
     },
-    [runOne],
+    [runPreset],
   );
   const stop = useCallback(() => {
     current.current.abort();

@@ -5,13 +5,13 @@
 import { useEffect, useState } from "react";
 import type { Navigation, Place } from "../shell/place.js";
 
-export interface PlaceInCode {
+export interface CodePosition {
   line: number;
   column: number;
 }
 
-export function usePlaceInCode({ query }: Place, go: Navigation["go"]): PlaceInCode | null {
-  const [at, setAt] = useState<PlaceInCode | null>(null);
+export function useCodePosition({ query }: Place, go: Navigation["go"]): CodePosition | null {
+  const [at, setAt] = useState<CodePosition | null>(null);
   const { line, column } = query;
   useEffect(() => {
     if (line === undefined) return;

@@ -5,9 +5,9 @@ import type { Api } from "../shared/api.js";
 import type { CodeProblem } from "../shared/model.js";
 import type { Draft } from "./draft.js";
 
-const PAUSE_MS = 600;
+const CHECK_DELAY_MS = 600;
 /** Maximum length of the code that is checked while typing. Longer code is checked by the save. */
-const CHARACTERS_MAX = 200_000;
+const MAX_CHECKED_CHARACTERS = 200_000;
 
 export function useProblems(api: Api, appId: number, draft: Draft | null): CodeProblem[] {
   const [problems, setProblems] = useState<CodeProblem[]>([]);
@@ -15,21 +15,21 @@ export function useProblems(api: Api, appId: number, draft: Draft | null): CodeP
   const packages = JSON.stringify(draft?.dependencies ?? []);
   useEffect(() => {
     let isOver = false;
-    if (code.trim() === "" || code.length > CHARACTERS_MAX) {
+    if (code.trim() === "" || code.length > MAX_CHECKED_CHARACTERS) {
       setProblems([]);
       return;
     }
-    const due = setTimeout(() => {
+    const timer = setTimeout(() => {
       const dependencies = JSON.parse(packages) as string[];
       api.ask(FindProblems, { appId, code, dependencies }).then(
         (answer) => isOver || setProblems(answer.problems),
         // The save reports this error.
         () => isOver || setProblems([]),
       );
-    }, PAUSE_MS);
+    }, CHECK_DELAY_MS);
     return () => {
       isOver = true;
-      clearTimeout(due);
+      clearTimeout(timer);
     };
   }, [api, appId, code, packages]);
   return problems;

@@ -17,7 +17,7 @@ export interface Run {
   took?: number;
 }
 
-export interface Runner {
+export interface ActionRunner {
   run: Run | null;
   /** @param copy version to run; the draft by default */
   start(id: number, payload: unknown, copy?: "master" | "production"): Promise<void>;
@@ -25,34 +25,39 @@ export interface Runner {
 }
 
 /** Interval of the requests that wait for the end of a run. */
-const POLL_MS = 1_000;
+const POLL_INTERVAL_MS = 1_000;
 
 /** Maximum number of consecutive requests without a response. */
-const LOST_MAX = 5;
+const MAX_LOST_REQUESTS = 5;
 
 /** Waits for the end of a run and returns the run. Returns null if `signal` is aborted first. @throws ApiError */
-export async function endOf(api: Api, appId: number, runId: number, signal: AbortSignal): Promise<Partial<Run> | null> {
-  let lost = 0;
+export async function waitForRunEnd(
+  api: Api,
+  appId: number,
+  runId: number,
+  signal: AbortSignal,
+): Promise<Partial<Run> | null> {
+  let lostRequests = 0;
   for (;;) {
     const answer = await api.ask(GetRun, { appId, runId }).catch((error: unknown) => {
-      lost += 1;
-      if (asApiError(error).status !== "OFFLINE" || lost > LOST_MAX) throw error;
+      lostRequests += 1;
+      if (asApiError(error).status !== "OFFLINE" || lostRequests > MAX_LOST_REQUESTS) throw error;
       return null;
     });
     if (signal.aborted) return null;
-    if (answer) lost = 0;
+    if (answer) lostRequests = 0;
     const { state, log = null } = answer?.run ?? {};
     if (log) {
-      const took = log.duration;
-      if (state === "cancelled") return { state, took };
-      if (log.error) return { state: "failed", error: log.error, took };
-      return { state: "completed", result: (log.result as { data?: unknown } | null)?.data, took };
+      const duration = log.duration;
+      if (state === "cancelled") return { state, took: duration };
+      if (log.error) return { state: "failed", error: log.error, took: duration };
+      return { state: "completed", result: (log.result as { data?: unknown } | null)?.data, took: duration };
     }
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await new Promise((resolve) => setTimeout(resolve, POLL_INTERVAL_MS));
   }
 }
 
-export function useRun(api: Api, appId: number): Runner {
+export function useRun(api: Api, appId: number): ActionRunner {
   const [run, setRun] = useState<Run | null>(null);
   const current = useRef(new AbortController());
   useEffect(() => () => current.current.abort(), []);
@@ -73,13 +78,13 @@ export function useRun(api: Api, appId: number): Runner {
         // The end of the run also ends its console.
         await new Promise<void>((resolve) => {
           const end = () => resolve();
-          const leave = followConsole(api, { appId, runId }, { add, end });
+          const stopFollowing = followConsole(api, { appId, runId }, { add, end });
           signal.addEventListener("abort", () => {
-            leave();
+            stopFollowing();
             end();
           });
         });
-        const outcome = await endOf(api, appId, runId, signal);
+        const outcome = await waitForRunEnd(api, appId, runId, signal);
         if (outcome) change(outcome);
       } catch (error) {
         const { status, message } = asApiError(error);

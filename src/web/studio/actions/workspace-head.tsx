@@ -5,31 +5,31 @@ import Play from "lucide-react/icons/play";
 import type { PublishedCopy } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
 import { Changes, useRole } from "../shell/role.js";
-import { goToPanel } from "./dock.js";
-import type { Editor } from "./use-editor.js";
+import { openDockPanel } from "./dock.js";
+import type { ActionEditor } from "./use-editor.js";
 
 const ICON_PIXELS = 15;
 
 interface HeadProps {
-  editor: Editor;
+  editor: ActionEditor;
   copy: PublishedCopy | undefined;
   back: () => void;
   showsFields: boolean;
   toggleFields: () => void;
 }
 
-function savedState({ busy, others, dirty, saved }: Editor, isEditor: boolean): string {
+function savedStateText({ busy, others, dirty, saved }: ActionEditor, isEditor: boolean): string {
   if (!isEditor) return "read only";
   if (busy) return "saving…";
   if (others.theirs) return "changed elsewhere";
   return dirty || !saved ? "not saved" : "saved";
 }
 
-function LiveState({ editor: { saved }, copy }: Pick<HeadProps, "editor" | "copy">) {
+function LiveVersionState({ editor: { saved }, copy }: Pick<HeadProps, "editor" | "copy">) {
   if (!saved) return null;
   if (!copy) return <span className="chip">not published</span>;
-  const isNewer = Date.parse(saved.updatedAt) > Date.parse(copy.updatedAt);
-  return isNewer ? (
+  const isDraftNewer = Date.parse(saved.updatedAt) > Date.parse(copy.updatedAt);
+  return isDraftNewer ? (
     <span className="chip behind" title="The draft was saved after the last publication.">
       draft newer than live
     </span>
@@ -49,9 +49,9 @@ export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }:
       </button>
       <h2>{draft?.name || (saved ? saved.name : "New action")}</h2>
       <span className="hint" role="status">
-        {savedState(editor, isEditor)}
+        {savedStateText(editor, isEditor)}
       </span>
-      <LiveState {...{ editor, copy }} />
+      <LiveVersionState {...{ editor, copy }} />
       {fault && fault.field === null && (
         <span className="fault" role="alert">
           {fault.message} <code>{fault.status}</code>
@@ -69,7 +69,7 @@ export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }:
         <PanelRight size={ICON_PIXELS} aria-hidden />
       </button>
       <Changes>
-        <button type="button" className="narrow-only" title="Go down to the run" onClick={() => goToPanel("Run")}>
+        <button type="button" className="narrow-only" title="Go down to the run" onClick={() => openDockPanel("Run")}>
           Run ↓
         </button>
         <button
@@ -77,7 +77,7 @@ export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }:
           className="head-run with-icon"
           aria-label="Run the draft"
           disabled={isBlocked}
-          onClick={() => goToPanel("Run", true)}
+          onClick={() => openDockPanel("Run", true)}
         >
           <Play size={ICON_PIXELS} aria-hidden /> Run
         </button>
@@ -86,7 +86,7 @@ export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }:
           className="head-publish with-icon"
           aria-label="Publish: show the changes"
           disabled={!saved}
-          onClick={() => goToPanel("Publish")}
+          onClick={() => openDockPanel("Publish")}
         >
           <CloudUpload size={ICON_PIXELS} aria-hidden /> Publish
         </button>

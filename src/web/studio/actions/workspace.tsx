@@ -4,22 +4,22 @@ import { RemoveAction } from "../documents.js";
 import type { Action, CodeProblem } from "../shared/model.js";
 import { type Command, useCommands } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
-import { Changes, ReadOnly, useRole } from "../shell/role.js";
+import { Changes, ReadOnlyFields, useRole } from "../shell/role.js";
 import { CodePane } from "./code-pane.js";
 import { Dock } from "./dock.js";
-import type { Source } from "./draft.js";
-import { Fields } from "./fields.js";
+import type { SourceFiles } from "./draft.js";
+import { ActionFields } from "./fields.js";
 import { OthersBanner } from "./others-banner.js";
 import { SourcePane } from "./source-pane.js";
 import { useCodeTypes } from "./use-code-types.js";
 import { useEditor } from "./use-editor.js";
-import { usePlaceInCode } from "./use-place-in-code.js";
+import { useCodePosition } from "./use-place-in-code.js";
 import { useProblems } from "./use-problems.js";
 import { WorkspaceHead } from "./workspace-head.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
 /** Saves by Ctrl+S wherever the focus is. Overrides the meaning of this shortcut in Monaco and in the browser. */
-function useSaveKey(save: () => void): void {
+function useSaveShortcut(save: () => void): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "s") return;
@@ -33,7 +33,7 @@ function useSaveKey(save: () => void): void {
 }
 
 /** Message for an action that does not exist or was deleted, with a link back to the list for phones. */
-function NotThere({ text, back }: { text: string; back: () => void }) {
+function ActionMissing({ text, back }: { text: string; back: () => void }) {
   return (
     <>
       <p className="fault">{text}</p>
@@ -44,7 +44,7 @@ function NotThere({ text, back }: { text: string; back: () => void }) {
   );
 }
 
-const NOTHING_INSTALLED: Action["assets"] = [];
+const NO_ASSETS: Action["assets"] = [];
 
 export function Workspace(props: WorkspaceProps) {
   const { api, appId, id, place, actions, ask, go, setDirty, onCreated } = props;
@@ -67,25 +67,25 @@ export function Workspace(props: WorkspaceProps) {
     appId,
     [saved?.id, copy?.id].filter((one) => one !== undefined),
     draft,
-    saved?.assets ?? NOTHING_INSTALLED,
+    saved?.assets ?? NO_ASSETS,
   );
-  const at = usePlaceInCode(props.place, go);
+  const at = useCodePosition(props.place, go);
   const [showsFields, setShowsFields] = useState(true);
   const [failure, setFailure] = useState<CodeProblem | null>(null);
-  const marks = useMemo(() => (failure ? [...problems, failure] : problems), [problems, failure]);
+  const markedProblems = useMemo(() => (failure ? [...problems, failure] : problems), [problems, failure]);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
   useEffect(() => setDirty(dirty), [dirty, setDirty]);
   useEffect(() => {
     if (id === "new") document.querySelector<HTMLElement>('[data-field="name"] input')?.focus({ preventScroll: true });
   }, [id]);
   const saveNow = useCallback(() => void (isEditor && save()), [isEditor, save]);
-  useSaveKey(saveNow);
-  const onSource = useCallback((source: Source) => change({ source }), [change]);
+  useSaveShortcut(saveNow);
+  const onSource = useCallback((source: SourceFiles) => change({ source }), [change]);
   const onCode = useCallback((code: string) => change({ code }), [change]);
-  const listed = draft?.dependencies;
+  const listedDependencies = draft?.dependencies;
   const addDependency = useCallback(
-    (name: string) => change({ dependencies: [...new Set([...(listed ?? []), name])] }),
-    [change, listed],
+    (name: string) => change({ dependencies: [...new Set([...(listedDependencies ?? []), name])] }),
+    [change, listedDependencies],
   );
   const savedId = saved?.id;
   const duplicate = useCallback(() => go({ item: "new", query: { copyOf: String(savedId) } }), [go, savedId]);
@@ -113,7 +113,9 @@ export function Workspace(props: WorkspaceProps) {
   };
 
   if (!draft) {
-    return <div className="welcome">{fault ? <NotThere text={fault.message} back={back} /> : <p>Loading…</p>}</div>;
+    return (
+      <div className="welcome">{fault ? <ActionMissing text={fault.message} back={back} /> : <p>Loading…</p>}</div>
+    );
   }
   const codeFault = fault?.field === "code" ? fault : null;
   return (
@@ -127,23 +129,23 @@ export function Workspace(props: WorkspaceProps) {
       </div>
       <div className="upper">
         {draft.source ? (
-          <ReadOnly>
+          <ReadOnlyFields>
             <SourcePane source={draft.source} onChange={onSource} fault={codeFault} />
-          </ReadOnly>
+          </ReadOnlyFields>
         ) : (
           <CodePane
             code={draft.code}
             onChange={onCode}
             fault={codeFault}
-            problems={marks}
+            problems={markedProblems}
             {...{ types, at, addDependency }}
           />
         )}
       </div>
       <section className="fields" aria-label="Fields" hidden={!showsFields}>
-        <ReadOnly>
-          <Fields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
-        </ReadOnly>
+        <ReadOnlyFields>
+          <ActionFields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
+        </ReadOnlyFields>
         {saved && (
           <Changes>
             <p className="row">

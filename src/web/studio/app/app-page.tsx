@@ -18,7 +18,7 @@ import { TransferPage } from "./transfer-page.js";
 function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
   const [name, setName] = useState(app.name);
   const [fault, setFault] = useState<string | null>(null);
-  const act = async (change: Promise<unknown>) => {
+  const runAndReload = async (change: Promise<unknown>) => {
     try {
       await change;
       setFault(null);
@@ -30,12 +30,12 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
   const ids = { appId, ifUpdatedAt: app.updatedAt };
   const rename = (event: FormEvent) => {
     event.preventDefault();
-    void act(api.ask(RenameApp, { ...ids, data: { name } }));
+    void runAndReload(api.ask(RenameApp, { ...ids, data: { name } }));
   };
   const unpublish = async () => {
     const text = "Live pages, schedules and log events run nothing of it any more, until it is published again.";
     if (await ask({ title: `Unpublish ${app.name}?`, text, yes: "Unpublish", danger: true }))
-      await act(api.ask(UnpublishApp, ids));
+      await runAndReload(api.ask(UnpublishApp, ids));
   };
   return (
     <>
@@ -57,7 +57,7 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
             Unpublish the app
           </button>
         ) : (
-          <button type="button" className="primary" onClick={() => void act(api.ask(PublishApp, ids))}>
+          <button type="button" className="primary" onClick={() => void runAndReload(api.ask(PublishApp, ids))}>
             Publish the app
           </button>
         )}
@@ -66,7 +66,9 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
         <input
           type="checkbox"
           checked={app.requiresTests}
-          onChange={({ target }) => void act(api.ask(RenameApp, { ...ids, data: { requiresTests: target.checked } }))}
+          onChange={({ target }) =>
+            void runAndReload(api.ask(RenameApp, { ...ids, data: { requiresTests: target.checked } }))
+          }
         />
         <span>
           Publish actions only after their tests (<code>svc publish --tested</code>)
@@ -93,12 +95,12 @@ const PARTS: Record<AppPart, ComponentType<PageProps>> = {
 export function AppPage(props: PageProps) {
   const { item } = props.place;
   const open = isAppPart(item) ? item : "general";
-  const Part = PARTS[open];
+  const OpenPart = PARTS[open];
   return (
     <div className="app-page">
       <section className="app-part" aria-labelledby="app-part">
         <h2 id="app-part">{APP_PARTS[open]}</h2>
-        <Part key={open} {...props} />
+        <OpenPart key={open} {...props} />
       </section>
     </div>
   );

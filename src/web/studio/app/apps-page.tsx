@@ -8,7 +8,7 @@ import { mayManage } from "../shell/rights.js";
 import { NewApp } from "./new-app.js";
 
 /** Organizations of the person, with links to the pages of their people. */
-function Organizations({ api, appId, organizations, isAdmin, reloadRoles }: PageProps) {
+function OrganizationList({ api, appId, organizations, isAdmin, reloadRoles }: PageProps) {
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string | null>(null);
   const submit = async (event: FormEvent) => {
@@ -98,7 +98,7 @@ export function AppsPage(props: PageProps) {
             ))}
           </ul>
         </section>
-        <Organizations {...props} />
+        <OrganizationList {...props} />
       </div>
     </div>
   );

@@ -2,11 +2,11 @@
 import type { ReactNode } from "react";
 import type { ManifestPlan } from "../shared/model.js";
 
-const VERBS = ["created", "changed", "removed"] as const;
-export type PlanVerb = (typeof VERBS)[number];
+const PLAN_VERBS = ["created", "changed", "removed"] as const;
+export type PlanVerb = (typeof PLAN_VERBS)[number];
 
 /** Names of the kinds of parts, as shown to people. */
-const KINDS: Record<string, string> = {
+const PART_KIND_NAMES: Record<string, string> = {
   app: "app",
   setting: "setting",
   secretBinding: "secret binding",
@@ -24,17 +24,17 @@ interface PlanListProps {
   more?: (item: PlanItem, verb: PlanVerb) => ReactNode;
 }
 
-export const isEmptyPlan = (plan: ManifestPlan): boolean => VERBS.every((verb) => plan[verb].length === 0);
+export const isEmptyPlan = (plan: ManifestPlan): boolean => PLAN_VERBS.every((verb) => plan[verb].length === 0);
 
 export function PlanList({ plan, label, more }: PlanListProps) {
   return (
     <ul className="records" aria-label={label}>
-      {VERBS.flatMap((verb) =>
+      {PLAN_VERBS.flatMap((verb) =>
         plan[verb].map((item) => (
           <li key={`${verb} ${item.kind} ${item.name}`}>
             <span className="chip">{verb}</span>
             <span className="grow">
-              {KINDS[item.kind] ?? item.kind} <b>{item.name}</b>
+              {PART_KIND_NAMES[item.kind] ?? item.kind} <b>{item.name}</b>
             </span>
             {more?.(item, verb)}
           </li>

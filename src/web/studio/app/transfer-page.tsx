@@ -7,38 +7,47 @@ import type { ManifestPlan } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { isEmptyPlan, PlanList } from "./manifest-plan.js";
 
-interface Fault {
+interface ManifestFault {
   path: string;
   error: string;
 }
 
 /** Document that a person wants to import, its plan, and the state of the app for which the plan was made. */
-interface Chosen {
+interface ChosenManifest {
   text: string;
   plan: ManifestPlan;
   tag: string;
   isApplied: boolean;
 }
 
-const FAULTS_SHOWN = 50;
+const MAX_FAULTS_SHOWN = 50;
 
 /** Sends the document by REST, because GraphQL requests are limited to 1 MB. @throws ApiError whose message lists the faults */
-async function send(appId: number, text: string, { tag, isPlan }: { tag?: string; isPlan: boolean }): Promise<Chosen> {
+async function sendManifest(
+  appId: number,
+  text: string,
+  { tag, isPlan }: { tag?: string; isPlan: boolean },
+): Promise<ChosenManifest> {
   const address = serviceAddress(`/v1/apps/${appId}/manifest${isPlan ? "?plan=true" : ""}`);
   const headers = { "content-type": "application/json", ...(tag !== undefined && { "if-match": tag }) };
   const response = await fetchSignedIn(address, { method: "PUT", headers, body: text });
-  const body = (await response.json()) as { plan: ManifestPlan; status?: string; error?: string; faults?: Fault[] };
+  const body = (await response.json()) as {
+    plan: ManifestPlan;
+    status?: string;
+    error?: string;
+    faults?: ManifestFault[];
+  };
   if (response.ok) return { text, plan: body.plan, tag: response.headers.get("etag") ?? "", isApplied: !isPlan };
-  const faults = (body.faults ?? []).slice(0, FAULTS_SHOWN).map(({ path, error }) => `${path}: ${error}`);
+  const faults = (body.faults ?? []).slice(0, MAX_FAULTS_SHOWN).map(({ path, error }) => `${path}: ${error}`);
   const message = faults.length > 0 ? faults.join("\n") : (body.error ?? `the service answered ${response.status}`);
   throw new ApiError(body.status ?? "INTERNAL_ERROR", message);
 }
 
 export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) {
-  const [chosen, setChosen] = useState<Chosen | null>(null);
+  const [chosen, setChosen] = useState<ChosenManifest | null>(null);
   const [fault, setFault] = useState<string | null>(null);
 
-  const act = async (work: () => Promise<Chosen>) => {
+  const runChoice = async (work: () => Promise<ChosenManifest>) => {
     setFault(null);
     try {
       const done = await work();
@@ -48,9 +57,9 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
       setFault(asApiError(error).message);
     }
   };
-  const take = async (file: File | undefined) => {
+  const readFile = async (file: File | undefined) => {
     setChosen(null);
-    if (file) await act(async () => send(appId, await file.text(), { isPlan: true }));
+    if (file) await runChoice(async () => sendManifest(appId, await file.text(), { isPlan: true }));
   };
   return (
     <>
@@ -74,7 +83,7 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
           type="file"
           accept="application/json,.json"
           aria-label="File to import"
-          onChange={(event) => void take(event.target.files?.[0])}
+          onChange={(event) => void readFile(event.target.files?.[0])}
         />
       </p>
       <p className="fault" role="alert" style={{ whiteSpace: "pre-line" }}>
@@ -92,7 +101,7 @@ export function TransferPage({ api: _, appId, actions, reloadApps }: PageProps) 
           <button
             type="button"
             className="primary"
-            onClick={() => void act(() => send(appId, chosen.text, { tag: chosen.tag, isPlan: false }))}
+            onClick={() => void runChoice(() => sendManifest(appId, chosen.text, { tag: chosen.tag, isPlan: false }))}
           >
             Import it
           </button>

@@ -1,17 +1,17 @@
 /** Form for access rules: one card per rule, and templates for common cases. definition-field.tsx also shows the value as JSON. */
 import {
-  ofUser,
-  ownerColumn,
+  ACCESS_VERBS,
+  findOwnerColumn,
+  RULE_TEMPLATES,
   type RuleDraft,
-  ruleWords,
-  TEMPLATES,
-  testRows,
-  testsOf,
-  VERBS,
+  rowsToTests,
+  ruleText,
+  testsToRows,
+  userPlaceholder,
 } from "./access-templates.js";
-import { Checks, ItemCard, type ListFormProps, TestRows } from "./form-parts.js";
+import { CheckBoxes, ItemCard, type ListFormProps, TestRows } from "./form-parts.js";
 
-type Form = ListFormProps<RuleDraft>;
+type RulesFormProps = ListFormProps<RuleDraft>;
 
 interface PartProps {
   rule: RuleDraft;
@@ -20,15 +20,15 @@ interface PartProps {
 }
 
 /** Returns the rule with some fields changed. Removes fields that are set to undefined. */
-const changedRule = (rule: RuleDraft, part: Partial<RuleDraft>): RuleDraft =>
+const mergeRule = (rule: RuleDraft, part: Partial<RuleDraft>): RuleDraft =>
   Object.fromEntries(
     Object.entries({ ...rule, ...part }).filter(([, value]) => value !== undefined),
   ) as unknown as RuleDraft;
 
-function Who({ rule: { allow }, put }: PartProps) {
+function AllowField({ rule: { allow }, put: changeRule }: PartProps) {
   const kind = typeof allow === "object" ? "user" : allow;
   const choose = (next: string) =>
-    put({ allow: next === "user" ? { user: { Role: { equals: "editor" } } } : (next as "all" | "loggedIn") });
+    changeRule({ allow: next === "user" ? { user: { Role: { equals: "editor" } } } : (next as "all" | "loggedIn") });
   return (
     <>
       <label className="field">
@@ -45,18 +45,18 @@ function Who({ rule: { allow }, put }: PartProps) {
           isObject
           columns={[]}
           fresh={{ column: "", test: "equals", value: "", kind: "string" }}
-          rows={testRows(allow.user)}
-          change={(rows) => put({ allow: { user: testsOf(rows) } })}
+          rows={testsToRows(allow.user)}
+          change={(rows) => changeRule({ allow: { user: rowsToTests(rows) } })}
         />
       )}
     </>
   );
 }
 
-function Columns({ rule: { include, exclude }, columns, put }: PartProps) {
+function ColumnsField({ rule: { include, exclude }, columns, put: changeRule }: PartProps) {
   const kind = include ? "include" : exclude ? "exclude" : "all";
   const choose = (next: string) =>
-    put({
+    changeRule({
       include:
         next === "include" ? (exclude ? columns.filter((one) => !exclude.includes(one)) : [...columns]) : undefined,
       exclude: next === "exclude" ? [] : undefined,
@@ -72,42 +72,42 @@ function Columns({ rule: { include, exclude }, columns, put }: PartProps) {
         </select>
       </label>
       {kind !== "all" && (
-        <Checks
+        <CheckBoxes
           label={kind === "include" ? "Visible columns" : "Hidden columns"}
           options={columns.map((column) => [column, column])}
           chosen={include ?? exclude ?? []}
-          choose={(chosen) => put({ [kind]: chosen })}
+          choose={(chosen) => changeRule({ [kind]: chosen })}
         />
       )}
     </>
   );
 }
 
-function Conditions({ rule: { require = [] }, columns, put }: PartProps) {
-  const named = require.filter((one) => typeof one === "string");
-  const tests = require.flatMap((one) => (typeof one === "string" ? [] : testRows(one)));
-  const owner = ownerColumn(columns);
-  const set = (names: string[], rows: typeof tests) => {
-    const all = [...rows.map((row) => testsOf([row])), ...names];
-    put({ require: all.length > 0 ? all : undefined } as Partial<RuleDraft>);
+function ConditionsField({ rule: { require = [] }, columns, put: changeRule }: PartProps) {
+  const namedTests = require.filter((one) => typeof one === "string");
+  const tests = require.flatMap((one) => (typeof one === "string" ? [] : testsToRows(one)));
+  const owner = findOwnerColumn(columns);
+  const setRequirements = (names: string[], rows: typeof tests) => {
+    const all = [...rows.map((row) => rowsToTests([row])), ...names];
+    changeRule({ require: all.length > 0 ? all : undefined } as Partial<RuleDraft>);
   };
   return (
     <>
       <TestRows
         label="Only entries in which"
         columns={columns}
-        fresh={{ column: owner, test: "equals", value: ofUser(owner), kind: "string" }}
+        fresh={{ column: owner, test: "equals", value: userPlaceholder(owner), kind: "string" }}
         rows={tests}
-        change={(rows) => set(named, rows)}
+        change={(rows) => setRequirements(namedTests, rows)}
       />
-      {(columns.length > 0 || named.length > 0) && (
+      {(columns.length > 0 || namedTests.length > 0) && (
         <details>
-          <summary>Columns that a request must name{named.length > 0 && `: ${named.join(", ")}`}</summary>
-          <Checks
+          <summary>Columns that a request must name{namedTests.length > 0 && `: ${namedTests.join(", ")}`}</summary>
+          <CheckBoxes
             label="Required columns"
             options={columns.map((column) => [column, column])}
-            chosen={named}
-            choose={(names) => set(names, tests)}
+            chosen={namedTests}
+            choose={(names) => setRequirements(names, tests)}
           />
         </details>
       )}
@@ -115,22 +115,22 @@ function Conditions({ rule: { require = [] }, columns, put }: PartProps) {
   );
 }
 
-function Rule({ index, ...form }: Form & { index: number }) {
+function RuleCard({ index, ...form }: RulesFormProps & { index: number }) {
   const { value, change, columns } = form;
   const rule = value[index]!;
-  const put = (part: Partial<RuleDraft>) => change(value.with(index, changedRule(rule, part)));
-  const part = { rule, columns, put };
+  const changeRule = (part: Partial<RuleDraft>) => change(value.with(index, mergeRule(rule, part)));
+  const part = { rule, columns, put: changeRule };
   return (
-    <ItemCard noun="Rule" summary={ruleWords(rule)} isOff={rule.enabled === false} isOrdered {...form} index={index}>
-      <Who {...part} />
-      <Checks label="Can" options={VERBS} chosen={rule.type} choose={(type) => put({ type })} />
-      <Columns {...part} />
-      <Conditions {...part} />
+    <ItemCard noun="Rule" summary={ruleText(rule)} isOff={rule.enabled === false} isOrdered {...form} index={index}>
+      <AllowField {...part} />
+      <CheckBoxes label="Can" options={ACCESS_VERBS} chosen={rule.type} choose={(type) => changeRule({ type })} />
+      <ColumnsField {...part} />
+      <ConditionsField {...part} />
       <label className="check">
         <input
           type="checkbox"
           checked={rule.enabled !== false}
-          onChange={(event) => put({ enabled: event.target.checked ? undefined : false } as Partial<RuleDraft>)}
+          onChange={(event) => changeRule({ enabled: event.target.checked ? undefined : false } as Partial<RuleDraft>)}
         />
         Rule is on
       </label>
@@ -138,11 +138,11 @@ function Rule({ index, ...form }: Form & { index: number }) {
   );
 }
 
-export function AccessRulesForm(form: Form) {
+export function AccessRulesForm(form: RulesFormProps) {
   const { value, change, columns } = form;
   const add = (label: string) => {
-    const template = TEMPLATES.find((one) => one.label === label);
-    if (template) change([...value, ...template.make(ownerColumn(columns))]);
+    const template = RULE_TEMPLATES.find((one) => one.label === label);
+    if (template) change([...value, ...template.make(findOwnerColumn(columns))]);
   };
   return (
     <div className="item-cards">
@@ -151,13 +151,13 @@ export function AccessRulesForm(form: Form) {
       )}
       {value.map((_, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: rules are identified by their position, which affects their meaning
-        <Rule key={index} {...form} index={index} />
+        <RuleCard key={index} {...form} index={index} />
       ))}
       <label className="field">
         Add a rule
         <select aria-label="Add a rule" value="" onChange={(event) => add(event.target.value)}>
           <option value="">Choose a template…</option>
-          {TEMPLATES.map(({ label }) => (
+          {RULE_TEMPLATES.map(({ label }) => (
             <option key={label} value={label}>
               {label}
             </option>

@@ -1,8 +1,8 @@
 /** Templates of access rules, and the description of a rule in words. Pure functions. */
 import type { ColumnTests } from "../../../rules/caller-rules.js";
-import { isScalar, type Scalar, scalarOf, type TypedValue, typedValueOf } from "../shared/typed-value.js";
+import { isScalarValue, type ScalarValue, type TypedValue, toScalar, toTypedValue } from "../shared/typed-value.js";
 
-export const VERBS = [
+export const ACCESS_VERBS = [
   ["select", "Read"],
   ["insert", "Add"],
   ["update", "Change"],
@@ -19,44 +19,45 @@ export interface RuleDraft {
   require?: (string | ColumnTests)[];
 }
 
-export interface Template {
+export interface RuleTemplate {
   label: string;
   /** @param column column that contains the owner of an entry */
   make(column: string): RuleDraft[];
 }
 
 /** Placeholder in a value for a column of the signed-in user. */
-export const ofUser = (column: string): string => `{{user.${/^[\w-]+$/.test(column) ? column : `[${column}]`}}}`;
+export const userPlaceholder = (column: string): string =>
+  `{{user.${/^[\w-]+$/.test(column) ? column : `[${column}]`}}}`;
 
-const own = (column: string): ColumnTests => ({ [column]: { equals: ofUser(column) } });
-const ALL = VERBS.map(([verb]) => verb);
+const ownEntriesTest = (column: string): ColumnTests => ({ [column]: { equals: userPlaceholder(column) } });
+const ALL_VERBS = ACCESS_VERBS.map(([verb]) => verb);
 
-export const TEMPLATES: readonly Template[] = [
+export const RULE_TEMPLATES: readonly RuleTemplate[] = [
   { label: "Everyone reads", make: () => [{ type: ["select"], allow: "all" }] },
   { label: "Signed-in users read", make: () => [{ type: ["select"], allow: "loggedIn" }] },
   {
     label: "Signed-in users read and write their own entries",
-    make: (column) => [{ type: [...ALL], allow: "loggedIn", require: [own(column)] }],
+    make: (column) => [{ type: [...ALL_VERBS], allow: "loggedIn", require: [ownEntriesTest(column)] }],
   },
   {
     label: "Everyone reads, signed-in users write their own entries",
     make: (column) => [
       { type: ["select"], allow: "all" },
-      { type: ["insert", "update", "delete"], allow: "loggedIn", require: [own(column)] },
+      { type: ["insert", "update", "delete"], allow: "loggedIn", require: [ownEntriesTest(column)] },
     ],
   },
   { label: "Visitors add entries and read none", make: () => [{ type: ["insert"], allow: "all" }] },
   {
     label: "Users with a role do everything",
-    make: () => [{ type: [...ALL], allow: { user: { Role: { equals: "editor" } } } }],
+    make: () => [{ type: [...ALL_VERBS], allow: { user: { Role: { equals: "editor" } } } }],
   },
 ];
 
-const COMMON_OWNERS = ["Email", "email", "UserId", "userId", "Owner", "owner"];
+const COMMON_OWNER_COLUMNS = ["Email", "email", "UserId", "userId", "Owner", "owner"];
 
 /** Returns the column that most likely contains the owner of an entry. */
-export const ownerColumn = (columns: readonly string[]): string =>
-  COMMON_OWNERS.find((name) => columns.includes(name)) ?? columns[0] ?? "Email";
+export const findOwnerColumn = (columns: readonly string[]): string =>
+  COMMON_OWNER_COLUMNS.find((name) => columns.includes(name)) ?? columns[0] ?? "Email";
 
 /** Test of a column, as a row of the form. */
 export interface TestRow extends TypedValue {
@@ -64,73 +65,73 @@ export interface TestRow extends TypedValue {
   test: "equals" | "notequals" | "contains";
 }
 
-export const TESTS: readonly [TestRow["test"], string][] = [
+export const COLUMN_TESTS: readonly [TestRow["test"], string][] = [
   ["equals", "is"],
   ["notequals", "is not"],
   ["contains", "contains"],
 ];
 
-export const testRows = (tests: ColumnTests): TestRow[] =>
+export const testsToRows = (tests: ColumnTests): TestRow[] =>
   Object.entries(tests).flatMap(([column, test]) =>
-    Object.entries(test).map(([name, value]: [string, Scalar]) => ({
+    Object.entries(test).map(([name, value]: [string, ScalarValue]) => ({
       column,
       test: name as TestRow["test"],
-      ...typedValueOf(value),
+      ...toTypedValue(value),
     })),
   );
 
-export function testsOf(rows: readonly TestRow[]): ColumnTests {
-  const tests: Record<string, Record<string, Scalar>> = {};
-  for (const row of rows) tests[row.column] = { ...tests[row.column], [row.test]: scalarOf(row) };
+export function rowsToTests(rows: readonly TestRow[]): ColumnTests {
+  const tests: Record<string, Record<string, ScalarValue>> = {};
+  for (const row of rows) tests[row.column] = { ...tests[row.column], [row.test]: toScalar(row) };
   return tests;
 }
 
-const wordOf = (test: TestRow["test"]): string => TESTS.find(([name]) => name === test)?.[1] ?? test;
-function valueWords({ value, kind }: TestRow): string {
+const testWord = (test: TestRow["test"]): string => COLUMN_TESTS.find(([name]) => name === test)?.[1] ?? test;
+function valueText({ value, kind }: TestRow): string {
   if (kind === "boolean") return value === "true" ? "yes" : "no";
   if (kind === "number") return value;
   const user = /^\{\{\s*user\.([^{}]+)\}\}$/.exec(value);
   return user ? `the user's ${user[1]}` : `“${value}”`;
 }
 
-const rowWords = (row: TestRow): string => `${row.column} ${wordOf(row.test)} ${valueWords(row)}`;
+const rowText = (row: TestRow): string => `${row.column} ${testWord(row.test)} ${valueText(row)}`;
 
-function whoWords(allow: RuleDraft["allow"]): string {
+function allowText(allow: RuleDraft["allow"]): string {
   if (allow === "loggedIn") return "Signed-in users";
   if (typeof allow === "string") return "Everyone";
-  return `Users whose ${testRows(allow.user).map(rowWords).join(" and ")}`;
+  return `Users whose ${testsToRows(allow.user).map(rowText).join(" and ")}`;
 }
 
-function columnWords({ include, exclude }: RuleDraft): string {
+function columnsText({ include, exclude }: RuleDraft): string {
   if (include) return `only ${include.join(", ") || "no column"}`;
   return exclude && exclude.length > 0 ? `without ${exclude.join(", ")}` : "";
 }
 
-function requiredWords({ require = [] }: RuleDraft): string {
-  const tests = require.flatMap((one) => (typeof one === "string" ? [] : testRows(one)));
+function requirementsText({ require = [] }: RuleDraft): string {
+  const tests = require.flatMap((one) => (typeof one === "string" ? [] : testsToRows(one)));
   const named = require.filter((one) => typeof one === "string");
   const parts = [
-    tests.length > 0 && `where ${tests.map(rowWords).join(" and ")}`,
+    tests.length > 0 && `where ${tests.map(rowText).join(" and ")}`,
     named.length > 0 && `naming ${named.join(", ")}`,
   ];
   return parts.filter(Boolean).join(", ");
 }
 
 /** Returns the rule as a sentence. */
-export function ruleWords(rule: RuleDraft): string {
-  const verbs = VERBS.filter(([verb]) => rule.type.includes(verb)).map(([, label]) => label.toLowerCase());
-  const does = verbs.length === VERBS.length ? "do everything" : verbs.join(", ") || "do nothing";
-  const more = [columnWords(rule), requiredWords(rule)].filter(Boolean).join(", ");
-  return `${whoWords(rule.allow)} can ${does}${more && `: ${more}`}`;
+export function ruleText(rule: RuleDraft): string {
+  const verbs = ACCESS_VERBS.filter(([verb]) => rule.type.includes(verb)).map(([, label]) => label.toLowerCase());
+  const verbsText = verbs.length === ACCESS_VERBS.length ? "do everything" : verbs.join(", ") || "do nothing";
+  const restrictionsText = [columnsText(rule), requirementsText(rule)].filter(Boolean).join(", ");
+  return `${allowText(rule.allow)} can ${verbsText}${restrictionsText && `: ${restrictionsText}`}`;
 }
 
 const isTest = (test: unknown): boolean =>
-  typeof test === "object" && test !== null && !Array.isArray(test) && Object.values(test).every(isScalar);
+  typeof test === "object" && test !== null && !Array.isArray(test) && Object.values(test).every(isScalarValue);
 
-const isTests = (value: unknown): boolean =>
+const isColumnTests = (value: unknown): boolean =>
   typeof value === "object" && value !== null && Object.values(value).every(isTest);
 
-const isNames = (value: unknown): boolean =>
+const isNameList = (value: unknown): boolean =>
   value === undefined || (Array.isArray(value) && value.every((one) => typeof one === "string"));
 
 /** True if the form can show the value without losing parts of it. */
@@ -139,10 +140,11 @@ export function isRuleList(value: unknown): value is RuleDraft[] {
   return value.every((rule: Partial<RuleDraft> | null) => {
     if (typeof rule !== "object" || rule === null || !Array.isArray(rule.type)) return false;
     const { allow, include, exclude, require } = rule;
-    const isAllow = allow === "all" || allow === "loggedIn" || (typeof allow === "object" && isTests(allow?.user));
-    const isRequire =
+    const isAllowValid =
+      allow === "all" || allow === "loggedIn" || (typeof allow === "object" && isColumnTests(allow?.user));
+    const isRequireValid =
       require === undefined ||
-      (Array.isArray(require) && require.every((one) => typeof one === "string" || isTests(one)));
-    return isAllow && isRequire && isNames(include) && isNames(exclude);
+      (Array.isArray(require) && require.every((one) => typeof one === "string" || isColumnTests(one)));
+    return isAllowValid && isRequireValid && isNameList(include) && isNameList(exclude);
   });
 }

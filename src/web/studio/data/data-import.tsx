@@ -3,9 +3,9 @@ import { useRef, useState } from "react";
 import type { CellType } from "../../../rules/csv-types.js";
 import { serviceAddress } from "../../service-address.js";
 import { fetchSignedIn } from "../accounts/renewal.js";
-import { type ColumnTypes, type Preview, PreviewTable, previewOf, TYPE_WORDS } from "./import-preview.js";
+import { CELL_TYPE_LABELS, type ColumnTypes, type CsvPreview, PreviewTable, readPreview } from "./import-preview.js";
 
-const DELIMITERS: readonly (readonly [string, string])[] = [
+const DELIMITER_NAMES: readonly (readonly [string, string])[] = [
   [",", "commas"],
   [";", "semicolons"],
   ["\t", "tabs"],
@@ -13,7 +13,7 @@ const DELIMITERS: readonly (readonly [string, string])[] = [
 ];
 
 export const delimiterName = (delimiter: string): string =>
-  DELIMITERS.find(([character]) => character === delimiter)?.[1] ?? `"${delimiter}"`;
+  DELIMITER_NAMES.find(([character]) => character === delimiter)?.[1] ?? `"${delimiter}"`;
 
 /** File to import, with the person's choices for it. */
 export interface ChosenFile {
@@ -48,7 +48,7 @@ export async function sendFile(appId: number, id: number, chosen: ChosenFile): P
 }
 
 interface DelimiterFieldProps {
-  preview: Preview;
+  preview: CsvPreview;
   chosen: string | null;
   choose: (delimiter: string | null) => void;
 }
@@ -60,7 +60,7 @@ function DelimiterField({ preview, chosen, choose }: DelimiterFieldProps) {
       Cells are separated by{" "}
       <select value={chosen ?? ""} onChange={(event) => choose(event.target.value || null)}>
         <option value="">{detected}</option>
-        {DELIMITERS.map(([character, name]) => (
+        {DELIMITER_NAMES.map(([character, name]) => (
           <option key={name} value={character}>
             {name}
           </option>
@@ -78,14 +78,16 @@ interface SuggestionProps {
 
 /** Suggests types for the columns. Nothing is converted unless the person applies them. */
 function SuggestedTypes({ types, suggested, apply }: SuggestionProps) {
-  const others = Object.entries(suggested).filter(([column, type]) => types[column] !== type);
-  if (others.length === 0) return null;
+  const otherTypes = Object.entries(suggested).filter(([column, type]) => types[column] !== type);
+  if (otherTypes.length === 0) return null;
   return (
     <p className="row">
       <button type="button" onClick={() => apply({ ...types, ...suggested })}>
         Use suggested types
       </button>
-      <span className="hint">{others.map(([column, type]) => `${column}: ${TYPE_WORDS[type]}`).join(", ")}</span>
+      <span className="hint">
+        {otherTypes.map(([column, type]) => `${column}: ${CELL_TYPE_LABELS[type]}`).join(", ")}
+      </span>
     </p>
   );
 }
@@ -104,7 +106,7 @@ interface DataImportProps {
 export function DataImport({ action, mayAppend, readTypes, take }: DataImportProps) {
   const [file, setFile] = useState<File | null>(null);
   const [delimiter, setDelimiter] = useState<string | null>(null);
-  const [preview, setPreview] = useState<Preview | null>(null);
+  const [preview, setPreview] = useState<CsvPreview | null>(null);
   const [existing, setExisting] = useState<ColumnTypes>({});
   const [changed, setChanged] = useState<ColumnTypes>({});
   const [append, setAppend] = useState(true);
@@ -112,7 +114,7 @@ export function DataImport({ action, mayAppend, readTypes, take }: DataImportPro
   const [busy, setBusy] = useState(false);
   const [isReading, setReading] = useState(false);
   /** Number of the last chosen file. Results for an earlier file are ignored. */
-  const latest = useRef(0);
+  const latestChoice = useRef(0);
 
   const willAppend = mayAppend && append;
   const types: Record<string, CellType> = {};
@@ -122,9 +124,9 @@ export function DataImport({ action, mayAppend, readTypes, take }: DataImportPro
     suggested[column] = (willAppend ? existing[column] : undefined) ?? preview!.detected[column]!;
   }
 
-  const choose = async (chosen: File | null, separator: string | null) => {
-    latest.current += 1;
-    const choice = latest.current;
+  const chooseFile = async (chosen: File | null, separator: string | null) => {
+    latestChoice.current += 1;
+    const choiceNumber = latestChoice.current;
     setReading(true);
     if (chosen !== file) setPreview(null);
     setFile(chosen);
@@ -132,15 +134,15 @@ export function DataImport({ action, mayAppend, readTypes, take }: DataImportPro
     setOutcome(null);
     setChanged({});
     // If they cannot be read, the types are suggested by the file only.
-    const known = (chosen && (await readTypes?.().catch(() => null))) ?? {};
+    const knownTypes = (chosen && (await readTypes?.().catch(() => null))) ?? {};
     // If the file cannot be read, the service reports the fault when it is sent.
-    const next = chosen && (await previewOf(chosen, separator).catch(() => null));
-    if (choice !== latest.current) return;
-    setExisting(known);
-    setPreview(next);
+    const nextPreview = chosen && (await readPreview(chosen, separator).catch(() => null));
+    if (choiceNumber !== latestChoice.current) return;
+    setExisting(knownTypes);
+    setPreview(nextPreview);
     setReading(false);
   };
-  const send = async () => {
+  const submitFile = async () => {
     if (!file) return;
     setBusy(true);
     try {
@@ -160,11 +162,11 @@ export function DataImport({ action, mayAppend, readTypes, take }: DataImportPro
           type="file"
           accept=".csv,.json,.jsonl,.ndjson"
           disabled={busy}
-          onChange={(event) => void choose(event.target.files?.[0] ?? null, null)}
+          onChange={(event) => void chooseFile(event.target.files?.[0] ?? null, null)}
         />
       </label>
       {file && preview && (
-        <DelimiterField {...{ preview }} chosen={delimiter} choose={(next) => void choose(file, next)} />
+        <DelimiterField {...{ preview }} chosen={delimiter} choose={(separator) => void chooseFile(file, separator)} />
       )}
       {preview && preview.columns.length > 0 && (
         <>
@@ -187,7 +189,12 @@ export function DataImport({ action, mayAppend, readTypes, take }: DataImportPro
         </label>
       )}
       <p className="row">
-        <button type="button" className="primary" disabled={!file || busy || isReading} onClick={() => void send()}>
+        <button
+          type="button"
+          className="primary"
+          disabled={!file || busy || isReading}
+          onClick={() => void submitFile()}
+        >
           {busy ? "Sending…" : action}
         </button>
         {outcome && (

@@ -7,15 +7,15 @@ import { isRuleList } from "./access-templates.js";
 import type { ListFormProps } from "./form-parts.js";
 import { HooksForm, isHookList } from "./hooks-form.js";
 import { IndexesForm, isIndexList } from "./indexes-form.js";
-import { CountFaults } from "./use-rows.js";
+import { FaultyListsContext } from "./use-rows.js";
 
-interface Part {
+interface DefinitionPart {
   label: string;
   hint: string;
   /** Renders the form. Returns null if the form cannot show the value without losing parts of it. */
   form(
     value: unknown,
-    rest: Omit<ListFormProps<never>, "value" | "change"> & { change(value: unknown[]): void },
+    formProps: Omit<ListFormProps<never>, "value" | "change"> & { change(value: unknown[]): void },
   ): ReactNode;
 }
 
@@ -23,23 +23,23 @@ export const PARTS = {
   accessRules: {
     label: "Access rules",
     hint: "What pages of the app can do. The first rule that matches a request decides; without a rule it is denied.",
-    form: (value, rest) => (isRuleList(value) ? <AccessRulesForm value={value} {...rest} /> : null),
+    form: (value, formProps) => (isRuleList(value) ? <AccessRulesForm value={value} {...formProps} /> : null),
   },
   hooks: {
     label: "Hooks",
     hint: "Changes of values before they are stored, and messages that are sent afterwards.",
-    form: (value, rest) => (isHookList(value) ? <HooksForm value={value} {...rest} /> : null),
+    form: (value, formProps) => (isHookList(value) ? <HooksForm value={value} {...formProps} /> : null),
   },
   indexes: {
     label: "Indexes",
     hint: "Columns that make a where or an order fast. A unique index keeps two entries from having equal values.",
-    form: (value, rest) => (isIndexList(value) ? <IndexesForm value={value} {...rest} /> : null),
+    form: (value, formProps) => (isIndexList(value) ? <IndexesForm value={value} {...formProps} /> : null),
   },
-} satisfies Record<string, Part>;
+} satisfies Record<string, DefinitionPart>;
 
 export type PartName = keyof typeof PARTS;
 
-function parsed(text: string): unknown {
+function parseOrUndefined(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -48,7 +48,7 @@ function parsed(text: string): unknown {
 }
 
 /** Returns the index of the first item that an error message names, or null. */
-function itemOf(field: PartName, message: string | null): number | null {
+function itemIndexIn(field: PartName, message: string | null): number | null {
   const start = `${field}[`;
   if (!message?.startsWith(start)) return null;
   return Number.parseInt(message.slice(start.length), 10);
@@ -115,7 +115,7 @@ interface DefinitionFieldProps {
 }
 
 export function DefinitionField({ field, stored, columns, save, onDirty, below }: DefinitionFieldProps) {
-  const part: Part = PARTS[field];
+  const part: DefinitionPart = PARTS[field];
   const fieldDraft = useFieldDraft(JSON.stringify(stored, null, 2));
   const { draft: text, isDirty, isChangedElsewhere } = fieldDraft;
   const [isJson, setJson] = useState(false);
@@ -130,15 +130,15 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
     setFault(null);
     fieldDraft.setDraft(next);
   };
-  const item = itemOf(field, fault);
-  const rest = {
+  const item = itemIndexIn(field, fault);
+  const formProps = {
     columns,
     faultAt: (index: number) => (index === item ? fault : null),
     change: (value: unknown[]) => setText(JSON.stringify(value, null, 2)),
   };
-  const form = isJson ? null : part.form(parsed(text), rest);
+  const form = isJson ? null : part.form(parseOrUndefined(text), formProps);
   const submit = async () => {
-    const value = parsed(text);
+    const value = parseOrUndefined(text);
     if (value === undefined) return setFault("This is not valid JSON.");
     const refusal = await save(value);
     setFault(refusal);
@@ -155,7 +155,9 @@ export function DefinitionField({ field, stored, columns, save, onDirty, below }
       <p id={`${field}-hint`} className="hint">
         {part.hint}
       </p>
-      <CountFaults value={countFaults}>{form ?? <JsonText {...{ field, text, fault, setText }} />}</CountFaults>
+      <FaultyListsContext value={countFaults}>
+        {form ?? <JsonText {...{ field, text, fault, setText }} />}
+      </FaultyListsContext>
       {!isJson && !form && <p className="hint">The form cannot show this value. Change it as JSON.</p>}
       <p id={`${field}-fault`} className="fault" role="alert">
         {form && item !== null ? null : fault}

@@ -4,7 +4,7 @@
 export type OperationsRow = [column: string, operations: string[]];
 
 /** Returns the first key that two rows share, or null. Two such rows would become one field of the object. */
-export function duplicateOf(keys: readonly string[]): string | null {
+export function findDuplicate(keys: readonly string[]): string | null {
   return keys.find((key, at) => keys.indexOf(key) !== at) ?? null;
 }
 

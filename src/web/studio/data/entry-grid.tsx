@@ -23,12 +23,12 @@ interface EntryGridProps {
   inserted: number;
 }
 
-const ARROWS = { ASC: " ↑", DESC: " ↓" };
-const SORTED = { ASC: "ascending", DESC: "descending" } as const;
+const ORDER_ARROWS = { ASC: " ↑", DESC: " ↓" };
+const ARIA_SORT_VALUES = { ASC: "ascending", DESC: "descending" } as const;
 
 type HeadProps = Pick<EntryGridProps, "columns" | "order" | "setOrder"> & { width: number; tracks: string };
 
-function Head({ columns, order, setOrder, width, tracks }: HeadProps) {
+function GridHead({ columns, order, setOrder, width, tracks }: HeadProps) {
   const sort = (column: string) => {
     if (order?.column !== column) setOrder({ column, direction: "ASC" });
     else setOrder(order.direction === "ASC" ? { column, direction: "DESC" } : null);
@@ -43,11 +43,11 @@ function Head({ columns, order, setOrder, width, tracks }: HeadProps) {
           key={column}
           role="columnheader"
           className="cell-box"
-          aria-sort={order?.column === column ? SORTED[order.direction] : "none"}
+          aria-sort={order?.column === column ? ARIA_SORT_VALUES[order.direction] : "none"}
         >
           <button type="button" className="cell" onClick={() => sort(column)}>
             <b>{column}</b>
-            <span aria-hidden="true">{order?.column === column && ARROWS[order.direction]}</span>
+            <span aria-hidden="true">{order?.column === column && ORDER_ARROWS[order.direction]}</span>
           </button>
         </span>
       ))}
@@ -59,65 +59,69 @@ function Head({ columns, order, setOrder, width, tracks }: HeadProps) {
 }
 
 /** Message that another person has changed the edited cell; null if nobody has. */
-function changedElsewhere({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
+function changedElsewhereText({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
   const [before, now] = [shownCell(entry.data[column]), shownCell(data[column])];
   if (isSaving || updatedAt === entry.updatedAt || now === before) return null;
   return `${column} of entry ${entry.id} changed elsewhere while you edited it: it is now “${now}”.`;
 }
 
 /** Scrolls to the end after an entry was added in this page, even if the total arrives later. */
-function useEndInSight(inserted: number, total: number, virtual: Pick<Virtualizer<Element, Element>, "scrollToIndex">) {
-  const seen = useRef({ inserted, total });
+function useScrollToEnd(
+  inserted: number,
+  total: number,
+  virtualizer: Pick<Virtualizer<Element, Element>, "scrollToIndex">,
+) {
+  const lastSeen = useRef({ inserted, total });
   useEffect(() => {
-    const isNew = inserted > seen.current.inserted;
+    const isNew = inserted > lastSeen.current.inserted;
     if (!isNew) return;
-    virtual.scrollToIndex(total - 1, { align: "end" });
-    if (total > seen.current.total) seen.current = { inserted, total };
-  }, [inserted, total, virtual]);
+    virtualizer.scrollToIndex(total - 1, { align: "end" });
+    if (total > lastSeen.current.total) lastSeen.current = { inserted, total };
+  }, [inserted, total, virtualizer]);
   useEffect(() => {
     // Entries that other people add do not move the grid.
-    if (inserted === seen.current.inserted) seen.current.total = total;
+    if (inserted === lastSeen.current.inserted) lastSeen.current.total = total;
   }, [inserted, total]);
 }
 
 export function EntryGrid({ columns, entries, order, setOrder, inserted, remove }: EntryGridProps) {
-  const box = useRef<HTMLDivElement>(null);
+  const scrollBox = useRef<HTMLDivElement>(null);
   const { edit, fault, acts } = useCellEdit(entries);
   const found = edit ? entries.find(edit.entry.id) : undefined;
-  const typedAt = edit && (found?.index ?? edit.index);
+  const editedIndex = edit && (found?.index ?? edit.index);
   const rangeExtractor = useCallback(
     (range: Range) => {
-      const seen = defaultRangeExtractor(range);
+      const indexes = defaultRangeExtractor(range);
       // The typed text is kept while the cell is scrolled out of sight.
-      if (typedAt === null || typedAt >= range.count || seen.includes(typedAt)) return seen;
-      return [...seen, typedAt].sort((a, b) => a - b);
+      if (editedIndex === null || editedIndex >= range.count || indexes.includes(editedIndex)) return indexes;
+      return [...indexes, editedIndex].sort((a, b) => a - b);
     },
-    [typedAt],
+    [editedIndex],
   );
-  const virtual = useVirtualizer({
+  const virtualizer = useVirtualizer({
     // The edited cell keeps its row when other people delete entries.
-    count: Math.max(entries.total ?? 0, typedAt === null ? 0 : typedAt + 1),
-    getScrollElement: () => box.current,
+    count: Math.max(entries.total ?? 0, editedIndex === null ? 0 : editedIndex + 1),
+    getScrollElement: () => scrollBox.current,
     estimateSize: () => ROW_PIXELS,
     overscan: 6,
     rangeExtractor,
   });
-  useEndInSight(inserted, entries.total ?? 0, virtual);
-  const rows = virtual.getVirtualItems();
-  const { startIndex: from, endIndex: to } = virtual.range ?? { startIndex: 0, endIndex: 0 };
+  useScrollToEnd(inserted, entries.total ?? 0, virtualizer);
+  const rows = virtualizer.getVirtualItems();
+  const { startIndex: from, endIndex: to } = virtualizer.range ?? { startIndex: 0, endIndex: 0 };
   const { show } = entries;
   useEffect(() => show(from, to), [show, from, to]);
   const width = ID_PIXELS + COLUMN_PIXELS * columns.length + REMOVE_PIXELS;
   const tracks = [ID_PIXELS, ...columns.map(() => COLUMN_PIXELS), REMOVE_PIXELS]
     .map((pixels) => `${pixels}px`)
     .join(" ");
-  const row = (index: number, start: number) => {
-    const entry = edit && typedAt === index && !edit.isSaving ? edit.entry : entries.at(index);
+  const renderRow = (index: number, start: number) => {
+    const entry = edit && editedIndex === index && !edit.isSaving ? edit.entry : entries.at(index);
     return (
       <EntryRow
         key={index}
         {...{ entry, index, columns, start, width, tracks, acts, remove }}
-        edit={edit && typedAt === index && edit.entry.id === entry?.id ? edit : null}
+        edit={edit && editedIndex === index && edit.entry.id === entry?.id ? edit : null}
         fault={fault && fault.entryId === entry?.id ? fault : null}
       />
     );
@@ -125,23 +129,23 @@ export function EntryGrid({ columns, entries, order, setOrder, inserted, remove 
   return (
     <>
       <p className="notice" role="status">
-        {edit && found && changedElsewhere(edit, found.entry)}
+        {edit && found && changedElsewhereText(edit, found.entry)}
       </p>
       <p className="fault" role="alert">
         {fault && `${fault.column} of entry ${fault.entryId}: ${fault.message}`}
       </p>
       <div
-        ref={box}
+        ref={scrollBox}
         className="grid-box"
         role="table"
         aria-label="Entries"
         aria-rowcount={entries.total === null ? -1 : entries.total + 1}
       >
         <div role="rowgroup" className="grid-heads">
-          <Head {...{ columns, order, setOrder, width, tracks }} />
+          <GridHead {...{ columns, order, setOrder, width, tracks }} />
         </div>
-        <div role="rowgroup" className="grid-rows" style={{ height: virtual.getTotalSize(), width }}>
-          {rows.map(({ index, start }) => row(index, start))}
+        <div role="rowgroup" className="grid-rows" style={{ height: virtualizer.getTotalSize(), width }}>
+          {rows.map(({ index, start }) => renderRow(index, start))}
         </div>
       </div>
     </>

@@ -8,7 +8,7 @@ import { Changes, useRole } from "../shell/role.js";
 import { type CellActs, type CellEdit, type CellFault, shownCell } from "./use-cell-edit.js";
 
 /** Row number of the first entry for assistive technology; the header is row 1. */
-const FIRST_ROW = 2;
+const FIRST_ENTRY_ROW = 2;
 
 interface CellProps {
   column: string;
@@ -20,7 +20,7 @@ interface CellProps {
   acts: CellActs;
 }
 
-function Cell({ column, text, isTyped, fault, begin, acts }: CellProps) {
+function EntryCell({ column, text, isTyped, fault, begin, acts }: CellProps) {
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Enter" && event.key !== "Escape") return;
     event.preventDefault();
@@ -79,11 +79,11 @@ interface RowProps {
 export const EntryRow = memo(function EntryRow(props: RowProps) {
   const { entry, index, columns, start, width, tracks, edit, fault, acts, remove } = props;
   const isEditor = mayEdit(useRole());
-  const cell = (column: string) => {
+  const renderCell = (column: string) => {
     const isEdited = edit?.column === column;
     return (
       <span key={column} role="cell" className="cell-box">
-        <Cell
+        <EntryCell
           {...{ column, acts }}
           text={isEdited ? edit.text : shownCell(entry!.data[column])}
           isTyped={isEdited && !edit.isSaving}
@@ -96,7 +96,7 @@ export const EntryRow = memo(function EntryRow(props: RowProps) {
   return (
     <div
       role="row"
-      aria-rowindex={index + FIRST_ROW}
+      aria-rowindex={index + FIRST_ENTRY_ROW}
       className="grid-row"
       style={{ gridTemplateColumns: tracks, width, transform: `translateY(${start}px)` }}
     >
@@ -105,7 +105,7 @@ export const EntryRow = memo(function EntryRow(props: RowProps) {
           <span role="rowheader" className="cell id">
             {entry.id}
           </span>
-          {columns.map(cell)}
+          {columns.map(renderCell)}
           <span role="cell">
             <Changes>
               <button

@@ -4,10 +4,10 @@ import ArrowUp from "lucide-react/icons/arrow-up";
 import Plus from "lucide-react/icons/plus";
 import Trash2 from "lucide-react/icons/trash-2";
 import { type ReactNode, useId } from "react";
-import { valueFault } from "../shared/typed-value.js";
+import { findValueFault } from "../shared/typed-value.js";
 import { ValueFields } from "../shared/value-fields.js";
-import { TESTS, type TestRow, testRows, testsOf } from "./access-templates.js";
-import { useRows } from "./use-rows.js";
+import { COLUMN_TESTS, rowsToTests, type TestRow, testsToRows } from "./access-templates.js";
+import { useFormRows } from "./use-rows.js";
 
 const ICON_PIXELS = 14;
 
@@ -36,7 +36,7 @@ export function ItemCard<Item>({ noun, index, summary, isOff, isOrdered, childre
   const { value, change, faultAt } = list;
   const name = `${noun} ${index + 1}`;
   const fault = faultAt(index);
-  const moved = (to: number) => change(value.with(index, value[to]!).with(to, value[index]!));
+  const moveItem = (to: number) => change(value.with(index, value[to]!).with(to, value[index]!));
   return (
     <section className={isOff ? "item-card off" : "item-card"} aria-label={name}>
       <div className="item-head">
@@ -49,7 +49,7 @@ export function ItemCard<Item>({ noun, index, summary, isOff, isOrdered, childre
               className="quiet icon"
               aria-label={`Move ${name} up`}
               disabled={index === 0}
-              onClick={() => moved(index - 1)}
+              onClick={() => moveItem(index - 1)}
             >
               <ArrowUp size={ICON_PIXELS} aria-hidden />
             </button>
@@ -58,7 +58,7 @@ export function ItemCard<Item>({ noun, index, summary, isOff, isOrdered, childre
               className="quiet icon"
               aria-label={`Move ${name} down`}
               disabled={index === value.length - 1}
-              onClick={() => moved(index + 1)}
+              onClick={() => moveItem(index + 1)}
             >
               <ArrowDown size={ICON_PIXELS} aria-hidden />
             </button>
@@ -89,19 +89,19 @@ interface ChecksProps {
 }
 
 /** Check boxes for a set of words. A chosen word that is not an option gets a check box too. */
-export function Checks({ label, options, chosen, choose }: ChecksProps) {
-  const known = options.map(([value]) => value);
-  const more = chosen.filter((value) => !known.includes(value)).map((value) => [value, value] as const);
+export function CheckBoxes({ label, options, chosen, choose }: ChecksProps) {
+  const knownValues = options.map(([value]) => value);
+  const otherOptions = chosen.filter((value) => !knownValues.includes(value)).map((value) => [value, value] as const);
   const toggle = (value: string, isOn: boolean) =>
     choose(
       isOn
-        ? [...known, ...more.map(([one]) => one)].filter((one) => one === value || chosen.includes(one))
+        ? [...knownValues, ...otherOptions.map(([one]) => one)].filter((one) => one === value || chosen.includes(one))
         : chosen.filter((one) => one !== value),
     );
   return (
     <fieldset className="checks">
       <legend>{label}</legend>
-      {[...options, ...more].map(([value, words]) => (
+      {[...options, ...otherOptions].map(([value, words]) => (
         <label key={value} className="check">
           <input
             type="checkbox"
@@ -155,7 +155,7 @@ interface TestFieldsProps {
 
 function TestFields({ row, number, columns, put, remove }: TestFieldsProps) {
   const isText = row.test === "contains";
-  const compare = (test: TestRow["test"]) => put({ test, ...(test === "contains" && { kind: "string" }) });
+  const changeTest = (test: TestRow["test"]) => put({ test, ...(test === "contains" && { kind: "string" }) });
   return (
     <div className="row">
       <ColumnInput
@@ -167,9 +167,9 @@ function TestFields({ row, number, columns, put, remove }: TestFieldsProps) {
       <select
         aria-label={`Comparison ${number}`}
         value={row.test}
-        onChange={({ target }) => compare(target.value as TestRow["test"])}
+        onChange={({ target }) => changeTest(target.value as TestRow["test"])}
       >
-        {TESTS.map(([value, words]) => (
+        {COLUMN_TESTS.map(([value, words]) => (
           <option key={value} value={value}>
             {words}
           </option>
@@ -199,11 +199,13 @@ export function TestRows({ label, rows: stored, columns, fresh, isObject = false
     rows,
     set: change,
     fault,
-  } = useRows<TestRow>({
+  } = useFormRows<TestRow>({
     rows: stored,
     keyOf: isObject ? ({ column, test }) => `${column} ${test}` : null,
-    check: valueFault,
-    read: isObject ? (next) => testRows(testsOf(next)) : (next) => next.flatMap((row) => testRows(testsOf([row]))),
+    check: findValueFault,
+    read: isObject
+      ? (next) => testsToRows(rowsToTests(next))
+      : (next) => next.flatMap((row) => testsToRows(rowsToTests([row]))),
     write,
   });
   return (

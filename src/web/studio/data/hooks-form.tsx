@@ -1,21 +1,21 @@
 /** Form for the hooks of a data source: changes of values, e-mails and text messages. definition-field.tsx also shows the value as JSON. */
 import { useId } from "react";
 import { isHookValue, type OperationsRow } from "./draft-rows.js";
-import { Checks, ColumnInput, ItemCard, type ListFormProps } from "./form-parts.js";
-import { useRows } from "./use-rows.js";
+import { CheckBoxes, ColumnInput, ItemCard, type ListFormProps } from "./form-parts.js";
+import { useFormRows } from "./use-rows.js";
 
-type Fields = Record<string, string[]>;
+type OperationsByColumn = Record<string, string[]>;
 
 /** Hook as the form edits it. It keeps fields that the form does not show. */
 export interface HookDraft {
   type: "operations" | "email" | "sms";
   runOn: string[];
-  fields?: Fields;
+  fields?: OperationsByColumn;
   to?: unknown;
   [field: string]: unknown;
 }
 
-type Form = ListFormProps<HookDraft>;
+type HooksFormProps = ListFormProps<HookDraft>;
 
 interface PartProps {
   hook: HookDraft;
@@ -23,17 +23,17 @@ interface PartProps {
   put: (part: Partial<HookDraft>) => void;
 }
 
-const OPERATIONS = [
+const HOOK_OPERATIONS = [
   ["trim", "Trim spaces"],
   ["lower", "Lower case"],
   ["upper", "Upper case"],
   ["hash", "Hash (passwords)"],
 ] as const;
-const RUN_ON = [
+const RUN_ON_OPTIONS = [
   ["insert", "An entry is added"],
   ["update", "An entry is changed"],
 ] as const;
-const KINDS: Readonly<Record<HookDraft["type"], string>> = {
+const HOOK_KIND_LABELS: Readonly<Record<HookDraft["type"], string>> = {
   operations: "Change values",
   email: "Send an e-mail",
   sms: "Send a text message",
@@ -42,12 +42,12 @@ const KINDS: Readonly<Record<HookDraft["type"], string>> = {
 /** True if the form can show the value without losing parts of it. */
 export const isHookList = (value: unknown): value is HookDraft[] => isHookValue(value);
 
-function Operations({ hook, columns, put }: PartProps) {
-  const { rows, set, fault } = useRows<OperationsRow>({
+function OperationsFields({ hook, columns, put: changeHook }: PartProps) {
+  const { rows, set, fault } = useFormRows<OperationsRow>({
     rows: Object.entries(hook.fields ?? {}),
     keyOf: ([column]) => column,
     read: (next) => Object.entries(Object.fromEntries(next)),
-    write: (next) => put({ fields: Object.fromEntries(next) }),
+    write: (next) => changeHook({ fields: Object.fromEntries(next) }),
   });
   const unused = columns.find((column) => !rows.some(([used]) => used === column)) ?? "";
   return (
@@ -61,9 +61,9 @@ function Operations({ hook, columns, put }: PartProps) {
             columns={columns}
             change={(next) => set(rows.with(at, [next, operations]))}
           />
-          <Checks
+          <CheckBoxes
             label={`What happens to ${column || "the column"}`}
-            options={OPERATIONS}
+            options={HOOK_OPERATIONS}
             chosen={operations}
             choose={(chosen) =>
               set(chosen.length === 0 ? rows.filter((_, other) => other !== at) : rows.with(at, [column, chosen]))
@@ -88,7 +88,7 @@ interface TextProps {
   change: (value: string) => void;
 }
 
-function Text({ label, value, isLong, change }: TextProps) {
+function HookText({ label, value, isLong, change }: TextProps) {
   const id = useId();
   const text = typeof value === "string" ? value : "";
   return (
@@ -103,49 +103,49 @@ function Text({ label, value, isLong, change }: TextProps) {
   );
 }
 
-function Email({ hook, put }: PartProps) {
+function EmailFields({ hook, put: changeHook }: PartProps) {
   const [to = {}] = (hook.to ?? []) as Record<string, unknown>[];
   const body = hook["html"] === undefined && hook["text"] !== undefined ? "text" : "html";
   return (
     <>
-      <Text label="To" value={to["email"]} change={(email) => put({ to: [{ ...to, email }] })} />
-      <Text label="Subject" value={hook["subject"]} change={(subject) => put({ subject })} />
-      <Text
+      <HookText label="To" value={to["email"]} change={(email) => changeHook({ to: [{ ...to, email }] })} />
+      <HookText label="Subject" value={hook["subject"]} change={(subject) => changeHook({ subject })} />
+      <HookText
         label={body === "html" ? "Message (HTML)" : "Message"}
         isLong
         value={hook[body]}
-        change={(text) => put({ [body]: text })}
+        change={(text) => changeHook({ [body]: text })}
       />
     </>
   );
 }
 
-function Sms({ hook, put }: PartProps) {
+function SmsFields({ hook, put: changeHook }: PartProps) {
   return (
     <>
-      <Text label="To" value={hook.to} change={(to) => put({ to })} />
-      <Text label="Message" isLong value={hook["body"]} change={(body) => put({ body })} />
+      <HookText label="To" value={hook.to} change={(to) => changeHook({ to })} />
+      <HookText label="Message" isLong value={hook["body"]} change={(body) => changeHook({ body })} />
     </>
   );
 }
 
-const PARTS = { operations: Operations, email: Email, sms: Sms };
+const HOOK_FIELDS = { operations: OperationsFields, email: EmailFields, sms: SmsFields };
 
-function summaryOf({ type, fields = {}, runOn }: HookDraft): string {
-  const when = RUN_ON.filter(([verb]) => runOn.includes(verb)).map(([, words]) => words.toLowerCase());
+function hookSummary({ type, fields = {}, runOn }: HookDraft): string {
+  const runOnText = RUN_ON_OPTIONS.filter(([verb]) => runOn.includes(verb)).map(([, words]) => words.toLowerCase());
   const columns = type === "operations" && Object.keys(fields).join(", ");
-  return `${KINDS[type]}${columns ? ` of ${columns}` : ""} when ${when.join(" or ") || "nothing happens"}`;
+  return `${HOOK_KIND_LABELS[type]}${columns ? ` of ${columns}` : ""} when ${runOnText.join(" or ") || "nothing happens"}`;
 }
 
-function Hook({ index, ...form }: Form & { index: number }) {
+function HookCard({ index, ...form }: HooksFormProps & { index: number }) {
   const { value, change, columns } = form;
   const hook = value[index]!;
-  const put = (part: Partial<HookDraft>) => change(value.with(index, { ...hook, ...part }));
-  const Part = PARTS[hook.type];
+  const changeHook = (part: Partial<HookDraft>) => change(value.with(index, { ...hook, ...part }));
+  const KindFields = HOOK_FIELDS[hook.type];
   return (
-    <ItemCard noun="Hook" summary={summaryOf(hook)} {...form} index={index}>
-      <Checks label="When" options={RUN_ON} chosen={hook.runOn} choose={(runOn) => put({ runOn })} />
-      <Part {...{ hook, columns, put }} />
+    <ItemCard noun="Hook" summary={hookSummary(hook)} {...form} index={index}>
+      <CheckBoxes label="When" options={RUN_ON_OPTIONS} chosen={hook.runOn} choose={(runOn) => changeHook({ runOn })} />
+      <KindFields {...{ hook, columns, put: changeHook }} />
       {hook.type !== "operations" && (
         <p className="hint">
           <code>{"{{Column}}"}</code> inserts the value of the entry
@@ -161,7 +161,7 @@ function Hook({ index, ...form }: Form & { index: number }) {
   );
 }
 
-function freshHook(type: HookDraft["type"], columns: readonly string[]): HookDraft {
+function createHook(type: HookDraft["type"], columns: readonly string[]): HookDraft {
   const address = columns.find((column) => /mail/i.test(column)) ?? "Email";
   const phone = columns.find((column) => /phone|mobile/i.test(column)) ?? "Phone";
   const runOn = ["insert"];
@@ -170,24 +170,24 @@ function freshHook(type: HookDraft["type"], columns: readonly string[]): HookDra
   return { type, runOn: ["insert", "update"], fields: { [columns[0] ?? "Email"]: ["trim"] } };
 }
 
-export function HooksForm(form: Form) {
+export function HooksForm(form: HooksFormProps) {
   const { value, change, columns } = form;
   return (
     <div className="item-cards">
       {value.length === 0 && <p className="hint">No hooks: values are stored as they are written.</p>}
       {value.map((_, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: hooks are identified by their position
-        <Hook key={index} {...form} index={index} />
+        <HookCard key={index} {...form} index={index} />
       ))}
       <label className="field">
         Add a hook
         <select
           aria-label="Add a hook"
           value=""
-          onChange={(event) => change([...value, freshHook(event.target.value as HookDraft["type"], columns)])}
+          onChange={(event) => change([...value, createHook(event.target.value as HookDraft["type"], columns)])}
         >
           <option value="">Choose what it does…</option>
-          {Object.entries(KINDS).map(([kind, words]) => (
+          {Object.entries(HOOK_KIND_LABELS).map(([kind, words]) => (
             <option key={kind} value={kind}>
               {words}
             </option>

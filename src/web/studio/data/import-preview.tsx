@@ -6,7 +6,7 @@ import { CELL_FORMS, CELL_TYPES, type CellType, cellValue, detectType } from "..
 const PREVIEW_BYTES = 4 * SAMPLE_CHARACTERS;
 const PREVIEW_ROWS = 5;
 
-export const TYPE_WORDS: Readonly<Record<CellType, string>> = {
+export const CELL_TYPE_LABELS: Readonly<Record<CellType, string>> = {
   text: "text",
   number: "number",
   boolean: "yes/no",
@@ -15,7 +15,7 @@ export const TYPE_WORDS: Readonly<Record<CellType, string>> = {
 
 export type ColumnTypes = Readonly<Record<string, CellType>>;
 
-export interface Preview {
+export interface CsvPreview {
   columns: string[];
   rows: string[][];
   delimiter: string;
@@ -24,26 +24,31 @@ export interface Preview {
 }
 
 /** Reads the first rows of a CSV. Returns null for other files. */
-export async function previewOf(file: File, delimiter: string | null): Promise<Preview | null> {
+export async function readPreview(file: File, delimiter: string | null): Promise<CsvPreview | null> {
   if (!/\.csv$/i.test(file.name) && file.type !== "text/csv") return null;
   const text = (await file.slice(0, PREVIEW_BYTES).text()).slice(0, SAMPLE_CHARACTERS);
-  const isWhole = file.size <= PREVIEW_BYTES && text.length < SAMPLE_CHARACTERS;
-  const format = detectDelimiter(text, isWhole);
-  const used = delimiter ?? format.delimiter;
-  const parser = new CsvParser(used);
+  const isWholeFile = file.size <= PREVIEW_BYTES && text.length < SAMPLE_CHARACTERS;
+  const format = detectDelimiter(text, isWholeFile);
+  const usedDelimiter = delimiter ?? format.delimiter;
+  const parser = new CsvParser(usedDelimiter);
   try {
-    const found = parser.write(text.slice(format.skip));
-    if (isWhole || found.length === 0) found.push(...parser.end());
-    const [columns = [], ...rows] = found;
+    const parsedRows = parser.write(text.slice(format.skip));
+    if (isWholeFile || parsedRows.length === 0) parsedRows.push(...parser.end());
+    const [columns = [], ...rows] = parsedRows;
     const detected = columns.map((column, at) => [column, detectType(rows.map((row) => row[at] ?? ""))] as const);
-    return { columns, rows: rows.slice(0, PREVIEW_ROWS), delimiter: used, detected: Object.fromEntries(detected) };
+    return {
+      columns,
+      rows: rows.slice(0, PREVIEW_ROWS),
+      delimiter: usedDelimiter,
+      detected: Object.fromEntries(detected),
+    };
   } catch {
     // The service reports the wrong row when the file is sent.
-    return { columns: [], rows: [], delimiter: used, detected: {} };
+    return { columns: [], rows: [], delimiter: usedDelimiter, detected: {} };
   }
 }
 
-function Cell({ cell, type }: { cell: string; type: CellType }) {
+function PreviewCell({ cell, type }: { cell: string; type: CellType }) {
   const isWrong = cellValue(cell, type) === undefined;
   return (
     <td className={isWrong ? "fault" : ""} title={isWrong ? `Not ${CELL_FORMS[type]}` : undefined}>
@@ -53,7 +58,7 @@ function Cell({ cell, type }: { cell: string; type: CellType }) {
 }
 
 interface PreviewTableProps {
-  preview: Preview;
+  preview: CsvPreview;
   types: ColumnTypes;
   choose: (column: string, type: CellType) => void;
 }
@@ -75,7 +80,7 @@ export function PreviewTable({ preview: { columns, rows }, types, choose }: Prev
                 >
                   {CELL_TYPES.map((type) => (
                     <option key={type} value={type}>
-                      {TYPE_WORDS[type]}
+                      {CELL_TYPE_LABELS[type]}
                     </option>
                   ))}
                 </select>
@@ -89,7 +94,7 @@ export function PreviewTable({ preview: { columns, rows }, types, choose }: Prev
             <tr key={at}>
               {columns.map((column, cell) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: the cells of a row do not move
-                <Cell key={cell} cell={row[cell] ?? ""} type={types[column]!} />
+                <PreviewCell key={cell} cell={row[cell] ?? ""} type={types[column]!} />
               ))}
             </tr>
           ))}

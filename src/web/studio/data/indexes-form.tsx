@@ -3,43 +3,44 @@ import Plus from "lucide-react/icons/plus";
 import Trash2 from "lucide-react/icons/trash-2";
 import { ColumnInput, ItemCard, type ListFormProps } from "./form-parts.js";
 
-interface WholeIndex {
+interface FullIndex {
   columns: string[];
   unique?: boolean;
 }
 
 /** Index as the service accepts it: one column, several columns, or columns with options. */
-export type IndexDraft = string | string[] | WholeIndex;
+export type IndexDraft = string | string[] | FullIndex;
 
-const isNames = (value: unknown): boolean => Array.isArray(value) && value.every((one) => typeof one === "string");
+const isNameList = (value: unknown): boolean => Array.isArray(value) && value.every((one) => typeof one === "string");
 
 /** True if the form can show the value without losing parts of it. */
 export function isIndexList(value: unknown): value is IndexDraft[] {
   if (!Array.isArray(value)) return false;
   return value.every((one: unknown) => {
-    if (typeof one === "string" || isNames(one)) return true;
-    return typeof one === "object" && one !== null && isNames((one as WholeIndex).columns);
+    if (typeof one === "string" || isNameList(one)) return true;
+    return typeof one === "object" && one !== null && isNameList((one as FullIndex).columns);
   });
 }
 
-function wholeOf(index: IndexDraft): WholeIndex {
+function toFullIndex(index: IndexDraft): FullIndex {
   if (typeof index === "string") return { columns: [index] };
   return Array.isArray(index) ? { columns: index } : index;
 }
 
 /** Returns the shortest form of an index, which is the form that the service stores. */
-function shortest(index: WholeIndex): IndexDraft {
+function toShortestIndex(index: FullIndex): IndexDraft {
   if (index.unique) return index;
   return index.columns.length === 1 ? index.columns[0]! : index.columns;
 }
 
-type Form = ListFormProps<IndexDraft>;
+type IndexesFormProps = ListFormProps<IndexDraft>;
 
-function Index({ index, ...form }: Form & { index: number }) {
-  const { value, change, columns: known } = form;
-  const whole = wholeOf(value[index]!);
-  const { columns, unique = false } = whole;
-  const put = (part: Partial<WholeIndex>) => change(value.with(index, shortest({ ...whole, ...part })));
+function IndexCard({ index, ...form }: IndexesFormProps & { index: number }) {
+  const { value, change, columns: knownColumns } = form;
+  const fullIndex = toFullIndex(value[index]!);
+  const { columns, unique = false } = fullIndex;
+  const changeIndex = (part: Partial<FullIndex>) =>
+    change(value.with(index, toShortestIndex({ ...fullIndex, ...part })));
   const summary = `${columns.join(", ")}${unique ? " · unique" : ""}`;
   return (
     <ItemCard noun="Index" summary={summary} {...form} index={index}>
@@ -50,41 +51,41 @@ function Index({ index, ...form }: Form & { index: number }) {
             <ColumnInput
               label={`Column ${at + 1}`}
               value={column}
-              columns={known}
-              change={(next) => put({ columns: columns.with(at, next) })}
+              columns={knownColumns}
+              change={(next) => changeIndex({ columns: columns.with(at, next) })}
             />
             {columns.length > 1 && (
               <button
                 type="button"
                 className="quiet icon"
                 aria-label={`Remove column ${at + 1}`}
-                onClick={() => put({ columns: columns.filter((_, other) => other !== at) })}
+                onClick={() => changeIndex({ columns: columns.filter((_, other) => other !== at) })}
               >
                 <Trash2 size={14} aria-hidden />
               </button>
             )}
           </span>
         ))}
-        <button type="button" className="quiet" onClick={() => put({ columns: [...columns, ""] })}>
+        <button type="button" className="quiet" onClick={() => changeIndex({ columns: [...columns, ""] })}>
           <Plus size={14} aria-hidden /> Column
         </button>
       </div>
       <label className="check">
-        <input type="checkbox" checked={unique} onChange={(event) => put({ unique: event.target.checked })} />
+        <input type="checkbox" checked={unique} onChange={(event) => changeIndex({ unique: event.target.checked })} />
         Unique: no two entries have the same {columns.length > 1 ? "values" : "value"}
       </label>
     </ItemCard>
   );
 }
 
-export function IndexesForm(form: Form) {
+export function IndexesForm(form: IndexesFormProps) {
   const { value, change, columns } = form;
   return (
     <div className="item-cards">
       {value.length === 0 && <p className="hint">No indexes: a query reads all entries.</p>}
       {value.map((_, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: indexes are identified by their position
-        <Index key={index} {...form} index={index} />
+        <IndexCard key={index} {...form} index={index} />
       ))}
       <p>
         <button type="button" onClick={() => change([...value, columns[0] ?? "Email"])}>

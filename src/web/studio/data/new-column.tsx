@@ -15,7 +15,7 @@ export function NewColumn({ columns, add }: NewColumnProps) {
       </button>
     );
   }
-  const isTaken = columns.includes(name.trim());
+  const isNameTaken = columns.includes(name.trim());
   const submit = (event: FormEvent) => {
     event.preventDefault();
     add(name.trim());
@@ -27,15 +27,15 @@ export function NewColumn({ columns, add }: NewColumnProps) {
         // biome-ignore lint/a11y/noAutofocus: this field replaces the button that the person has pressed
         autoFocus
         aria-label="Name of the new column"
-        aria-invalid={isTaken}
+        aria-invalid={isNameTaken}
         placeholder="column name"
         value={name}
         onChange={(event) => setName(event.target.value)}
       />
-      <button type="submit" disabled={name.trim() === "" || isTaken}>
+      <button type="submit" disabled={name.trim() === "" || isNameTaken}>
         Add
       </button>
-      {isTaken && (
+      {isNameTaken && (
         <span className="fault" role="alert">
           There is a column of that name.
         </span>

@@ -5,7 +5,7 @@ import X from "lucide-react/icons/x";
 import { type FormEvent, type MouseEvent, useEffect, useRef, useState } from "react";
 import { serviceAddress } from "../../service-address.js";
 import { asApiError } from "../shared/api.js";
-import { type DocsHit, type DocsPage, docsPathOf, readDocs, searchDocs } from "./read-docs.js";
+import { type DocsHit, type DocsPage, readDocsPage, searchDocs, toDocsPath } from "./read-docs.js";
 
 const ICON_PIXELS = 16;
 
@@ -16,34 +16,34 @@ interface ContentProps {
   open: (path: string) => void;
 }
 
-function Content({ page, hash, open }: ContentProps) {
-  const box = useRef<HTMLDivElement>(null);
+function DocsContent({ page, hash, open }: ContentProps) {
+  const contentBox = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    box.current?.replaceChildren(...page.nodes);
+    contentBox.current?.replaceChildren(...page.nodes);
   }, [page]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: each page scrolls to its section
   useEffect(() => {
-    const section = hash === "" ? null : box.current?.querySelector(`[id="${CSS.escape(hash.slice(1))}"]`);
+    const section = hash === "" ? null : contentBox.current?.querySelector(`[id="${CSS.escape(hash.slice(1))}"]`);
     if (section) section.scrollIntoView();
-    else box.current?.parentElement?.scrollTo(0, 0);
+    else contentBox.current?.parentElement?.scrollTo(0, 0);
   }, [page, hash]);
   const onClick = (event: MouseEvent) => {
     const link = (event.target as Element).closest("a");
     if (!link) return;
     event.preventDefault();
     const href = link.getAttribute("href") ?? "";
-    const path = href.startsWith("#") ? href : docsPathOf(new URL(href, location.href));
+    const path = href.startsWith("#") ? href : toDocsPath(new URL(href, location.href));
     if (path === null) window.open(link.href, "_blank", "noreferrer");
     else open(path);
   };
   return (
     // biome-ignore lint/a11y/useKeyWithClickEvents: the links in it take the keys
     // biome-ignore lint/a11y/noStaticElementInteractions: the same
-    <div ref={box} className="docs-text" onClick={onClick} />
+    <div ref={contentBox} className="docs-text" onClick={onClick} />
   );
 }
 
-function Hits({ hits, open }: { hits: readonly DocsHit[]; open: (path: string) => void }) {
+function SearchResults({ hits, open }: { hits: readonly DocsHit[]; open: (path: string) => void }) {
   if (hits.length === 0) return <p className="hint">No section contains these words.</p>;
   return (
     <ul className="docs-hits">
@@ -58,12 +58,12 @@ function Hits({ hits, open }: { hits: readonly DocsHit[]; open: (path: string) =
   );
 }
 
-function usePage(path: string, appId: number) {
+function useDocsPage(path: string, appId: number) {
   const [page, setPage] = useState<DocsPage | null>(null);
   const [fault, setFault] = useState<string | null>(null);
   useEffect(() => {
     let isOver = false;
-    readDocs(path, appId).then(
+    readDocsPage(path, appId).then(
       (read) => {
         if (isOver) return;
         setPage(read);
@@ -87,7 +87,7 @@ interface DocsPanelProps {
 }
 
 /** Returns the focus to the element that opened the panel, because the dialog library does this for modal dialogs only. */
-function useFocusBack(): void {
+function useFocusReturn(): void {
   const [before] = useState(() => document.activeElement);
   useEffect(() => {
     return () => {
@@ -98,12 +98,12 @@ function useFocusBack(): void {
 }
 
 export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
-  useFocusBack();
+  useFocusReturn();
   const [path = "", section] = address.split("#");
-  const { page, fault } = usePage(path, appId);
+  const { page, fault } = useDocsPage(path, appId);
   const [query, setQuery] = useState("");
   const [hits, setHits] = useState<DocsHit[] | null>(null);
-  const follow = (next: string) => {
+  const openPage = (next: string) => {
     setHits(null);
     open(next.startsWith("#") ? path + next : next);
   };
@@ -157,8 +157,8 @@ export function DocsPanel({ address, appId, open, close }: DocsPanelProps) {
                 {fault}
               </p>
             )}
-            {hits && <Hits hits={hits} open={follow} />}
-            {!hits && page && <Content page={page} hash={section ? `#${section}` : ""} open={follow} />}
+            {hits && <SearchResults hits={hits} open={openPage} />}
+            {!hits && page && <DocsContent page={page} hash={section ? `#${section}` : ""} open={openPage} />}
             {!hits && !page && !fault && <p className="hint">Loading…</p>}
           </section>
         </Dialog.Content>

@@ -1,7 +1,7 @@
 /** Documentation page that the "?" button opens on each page of Studio. Add a row for a new page. */
 import { type AppPart, isAppPart, type View } from "../shell/views.js";
 
-const PAGES: Readonly<Record<Exclude<View, "app">, string>> = {
+const VIEW_HELP_PATHS: Readonly<Record<Exclude<View, "app">, string>> = {
   home: "start/studio",
   actions: "reference/actions",
   runs: "reference/runs",
@@ -19,7 +19,7 @@ const PAGES: Readonly<Record<Exclude<View, "app">, string>> = {
   service: "operate/operating",
 };
 
-const PARTS: Readonly<Record<AppPart, string>> = {
+const APP_PART_HELP_PATHS: Readonly<Record<AppPart, string>> = {
   general: "start/concepts",
   tokens: "guides/api-token",
   people: "operate/people",
@@ -32,7 +32,7 @@ const PARTS: Readonly<Record<AppPart, string>> = {
 };
 
 /** Returns the path of the documentation page for an open page of Studio. */
-export function helpPath(view: View, item: string | null): string {
-  if (view !== "app") return `/docs/${PAGES[view]}`;
-  return `/docs/${PARTS[isAppPart(item) ? item : "general"]}`;
+export function findHelpPath(view: View, item: string | null): string {
+  if (view !== "app") return `/docs/${VIEW_HELP_PATHS[view]}`;
+  return `/docs/${APP_PART_HELP_PATHS[isAppPart(item) ? item : "general"]}`;
 }

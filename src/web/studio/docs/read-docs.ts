@@ -9,7 +9,7 @@ export interface DocsPage {
   nodes: Node[];
 }
 
-async function readMain(path: string): Promise<HTMLElement> {
+async function readMainElement(path: string): Promise<HTMLElement> {
   const response = await fetch(serviceAddress(path));
   if (!response.ok) throw new ApiError("NOT_FOUND", `the documentation has no page ${path}`);
   const main = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("main");
@@ -18,19 +18,21 @@ async function readMain(path: string): Promise<HTMLElement> {
 }
 
 /** Inserts the reader's app ID into examples. The service has already inserted its own URL. */
-function fillIn(main: HTMLElement, appId: number): void {
+function insertAppId(main: HTMLElement, appId: number): void {
   for (const code of main.querySelectorAll("pre code")) {
     const text = code.textContent ?? "";
-    const filled = text.replaceAll(/\bSVC_APP=1\b/g, `SVC_APP=${appId}`).replaceAll(/\/apps\/1\b/g, `/apps/${appId}`);
+    const filledText = text
+      .replaceAll(/\bSVC_APP=1\b/g, `SVC_APP=${appId}`)
+      .replaceAll(/\/apps\/1\b/g, `/apps/${appId}`);
     // Examples without changes keep the elements of their syntax highlighting.
-    if (filled !== text) code.textContent = filled;
+    if (filledText !== text) code.textContent = filledText;
   }
 }
 
 /** Reads a page of the documentation. @throws ApiError */
-export async function readDocs(path: string, appId: number): Promise<DocsPage> {
-  const main = await readMain(path);
-  fillIn(main, appId);
+export async function readDocsPage(path: string, appId: number): Promise<DocsPage> {
+  const main = await readMainElement(path);
+  insertAppId(main, appId);
   const content = document.importNode(main, true);
   // Removes the links in headings that lead to the headings themselves.
   for (const link of content.querySelectorAll(":is(h1, h2, h3, h4) > a[href^='#']")) link.remove();
@@ -48,7 +50,7 @@ export interface DocsHit {
 }
 
 /** Returns the path of a documentation page within the service; null for other URLs. */
-export function docsPathOf(address: URL): string | null {
+export function toDocsPath(address: URL): string | null {
   const base = serviceAddress("/docs").pathname;
   const isDocs =
     address.origin === location.origin && (address.pathname === base || address.pathname.startsWith(`${base}/`));
@@ -56,9 +58,9 @@ export function docsPathOf(address: URL): string | null {
 }
 
 export async function searchDocs(query: string): Promise<DocsHit[]> {
-  const main = await readMain(`/docs/search?q=${encodeURIComponent(query)}`);
+  const main = await readMainElement(`/docs/search?q=${encodeURIComponent(query)}`);
   return [...main.querySelectorAll<HTMLAnchorElement>(".results a")].flatMap((link) => {
-    const path = docsPathOf(new URL(link.getAttribute("href") ?? "", location.origin));
+    const path = toDocsPath(new URL(link.getAttribute("href") ?? "", location.origin));
     return path === null ? [] : [{ name: link.textContent ?? "", path }];
   });
 }

@@ -5,19 +5,19 @@ import type { ActionList, App } from "../shared/model.js";
 import { hrefOf, type Place } from "../shell/place.js";
 import type { HomeData } from "./read-home.js";
 
-interface Step {
+interface ChecklistStep {
   label: string;
   text: string;
   isDone: boolean;
   to: Pick<Place, "view"> & Partial<Place>;
 }
 
-const STARTS_BY_ITSELF = ["schedule", "http", "log", "analytics"];
+const AUTOMATIC_TRIGGERS = ["schedule", "http", "log", "analytics"];
 
 /** Returns the steps in the order in which a new user does them. */
-function stepsOf(app: App, list: ActionList, { anyRun, watch }: HomeData): Step[] {
-  const startsByItself = list.actions.some(({ triggers }) =>
-    triggers.some(({ trigger }) => STARTS_BY_ITSELF.includes(trigger)),
+function createSteps(app: App, list: ActionList, { anyRun, watch }: HomeData): ChecklistStep[] {
+  const hasAutomaticTrigger = list.actions.some(({ triggers }) =>
+    triggers.some(({ trigger }) => AUTOMATIC_TRIGGERS.includes(trigger)),
   );
   return [
     {
@@ -41,7 +41,7 @@ function stepsOf(app: App, list: ActionList, { anyRun, watch }: HomeData): Step[
     {
       label: "Start it without a click",
       text: "Add a schedule, an HTTP trigger or an event to the action.",
-      isDone: startsByItself,
+      isDone: hasAutomaticTrigger,
       to: { view: "actions" },
     },
     {
@@ -60,7 +60,7 @@ function stepsOf(app: App, list: ActionList, { anyRun, watch }: HomeData): Step[
 }
 
 export function Checklist({ app, list, home }: { app: App; list: ActionList; home: HomeData }) {
-  const steps = stepsOf(app, list, home);
+  const steps = createSteps(app, list, home);
   const done = steps.filter(({ isDone }) => isDone).length;
   if (done === steps.length) return null;
   return (

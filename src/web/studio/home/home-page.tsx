@@ -3,7 +3,7 @@ import MailWarning from "lucide-react/icons/mail-warning";
 import Siren from "lucide-react/icons/siren";
 import type { ReactNode } from "react";
 import { RunLine } from "../runs/run-line.js";
-import { counted, exact, inZone, lasted } from "../shared/format.js";
+import { counted, exact, lasted, timeInZone } from "../shared/format.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
@@ -12,7 +12,7 @@ import { DAY_MS, type HomeData } from "./read-home.js";
 import { Sparkline } from "./sparkline.js";
 import { useHome } from "./use-home.js";
 
-const NEXT_SHOWN = 5;
+const NEXT_RUNS_SHOWN = 5;
 const HOUR_MS = 60 * 60 * 1000;
 
 interface CardProps {
@@ -22,7 +22,7 @@ interface CardProps {
   children: ReactNode;
 }
 
-function Card({ id, title, more, children }: CardProps) {
+function HomeCard({ id, title, more, children }: CardProps) {
   return (
     <section className="card" aria-labelledby={id}>
       <div className="card-head">
@@ -35,7 +35,7 @@ function Card({ id, title, more, children }: CardProps) {
 }
 
 /** Returns the values of the last 24 hours, oldest first. Hours without runs are 0. */
-function hourly(periods: HomeData["statistics"]["periods"]) {
+function valuesByHour(periods: HomeData["statistics"]["periods"]) {
   const now = Date.now();
   const hours = Array.from({ length: DAY_MS / HOUR_MS }, () => ({ runs: 0, failed: 0, p95: 0 }));
   for (const { start, runs, failed, p95 } of periods) {
@@ -45,13 +45,13 @@ function hourly(periods: HomeData["statistics"]["periods"]) {
   return hours;
 }
 
-function Usage({ statistics: { periods } }: HomeData) {
-  const hours = hourly(periods);
-  const total = (key: "runs" | "failed") => periods.reduce((sum, period) => sum + period[key], 0);
+function UsageCard({ statistics: { periods } }: HomeData) {
+  const hours = valuesByHour(periods);
+  const totalOf = (key: "runs" | "failed") => periods.reduce((sum, period) => sum + period[key], 0);
   const slowest = Math.max(0, ...periods.map(({ p95 }) => p95 ?? 0));
   const figures = [
-    { label: "Runs", value: total("runs").toLocaleString("en"), key: "runs", tone: "accent" },
-    { label: "Failed", value: total("failed").toLocaleString("en"), key: "failed", tone: "bad" },
+    { label: "Runs", value: totalOf("runs").toLocaleString("en"), key: "runs", tone: "accent" },
+    { label: "Failed", value: totalOf("failed").toLocaleString("en"), key: "failed", tone: "bad" },
     { label: "Duration, p95", value: slowest === 0 ? "–" : lasted(slowest), key: "p95", tone: "soft" },
   ] as const;
   return (
@@ -67,12 +67,12 @@ function Usage({ statistics: { periods } }: HomeData) {
   );
 }
 
-function Notices({ home: { watch }, appId }: { home: HomeData; appId: number }) {
-  const firing = (watch?.alerts ?? []).filter((alert) => alert.firing.length > 0);
-  const isKept = (watch?.kept.messages.length ?? 0) > 0;
+function NoticeList({ home: { watch }, appId }: { home: HomeData; appId: number }) {
+  const firingAlerts = (watch?.alerts ?? []).filter((alert) => alert.firing.length > 0);
+  const hasUnsentMessages = (watch?.kept.messages.length ?? 0) > 0;
   return (
     <>
-      {firing.map(({ id, name, firing: reasons }) => (
+      {firingAlerts.map(({ id, name, firing: reasons }) => (
         <p key={id} className="home-notice bad">
           <Siren size={16} aria-hidden />
           <span className="grow">
@@ -81,7 +81,7 @@ function Notices({ home: { watch }, appId }: { home: HomeData; appId: number }) 
           <a href={hrefOf({ appId, view: "alerts" })}>Open alerts</a>
         </p>
       ))}
-      {isKept && (
+      {hasUnsentMessages && (
         <p className="home-notice">
           <MailWarning size={16} aria-hidden />
           <span className="grow">Messages are stored, not sent: no e-mail server or SMS provider is configured.</span>
@@ -93,19 +93,19 @@ function Notices({ home: { watch }, appId }: { home: HomeData; appId: number }) 
   );
 }
 
-function nextRuns({ week }: HomeData) {
+function findNextRuns({ week }: HomeData) {
   return week.scheduled
-    .flatMap(({ ticks, ...action }) => ticks.slice(0, NEXT_SHOWN).map((tick) => ({ ...action, tick })))
+    .flatMap(({ ticks, ...action }) => ticks.slice(0, NEXT_RUNS_SHOWN).map((tick) => ({ ...action, tick })))
     .filter(({ tick }) => Date.parse(tick) > Date.now())
     .sort((a, b) => a.tick.localeCompare(b.tick))
-    .slice(0, NEXT_SHOWN);
+    .slice(0, NEXT_RUNS_SHOWN);
 }
 
-function Runs({ home, appId }: { home: HomeData; appId: number }) {
+function RunCards({ home, appId }: { home: HomeData; appId: number }) {
   const { failed, unfinished } = home;
-  const next = nextRuns(home);
+  const next = findNextRuns(home);
   const { total, totalIsExact } = failed.pagination;
-  const rows = (runs: HomeData["failed"]["runs"]) => (
+  const renderRuns = (runs: HomeData["failed"]["runs"]) => (
     <ul className="home-runs">
       {runs.map((run) => (
         <li key={run.id} className={`run-row ${run.state}`}>
@@ -117,7 +117,7 @@ function Runs({ home, appId }: { home: HomeData; appId: number }) {
   const failures = { view: "runs", query: { state: "failed", range: "24h" } } as const;
   return (
     <>
-      <Card
+      <HomeCard
         id="home-failed"
         title="Failed in the last 24 hours"
         {...(total > 0 && {
@@ -127,16 +127,20 @@ function Runs({ home, appId }: { home: HomeData; appId: number }) {
           },
         })}
       >
-        {failed.runs.length === 0 ? <p className="hint">No run has failed.</p> : rows(failed.runs)}
-      </Card>
-      <Card id="home-running" title="Running now" more={{ label: "All runs", href: hrefOf({ appId, view: "runs" }) }}>
+        {failed.runs.length === 0 ? <p className="hint">No run has failed.</p> : renderRuns(failed.runs)}
+      </HomeCard>
+      <HomeCard
+        id="home-running"
+        title="Running now"
+        more={{ label: "All runs", href: hrefOf({ appId, view: "runs" }) }}
+      >
         {unfinished.runs.length === 0 ? (
           <p className="hint">No run is running or queued.</p>
         ) : (
-          rows(unfinished.runs.slice(0, NEXT_SHOWN))
+          renderRuns(unfinished.runs.slice(0, NEXT_RUNS_SHOWN))
         )}
-      </Card>
-      <Card
+      </HomeCard>
+      <HomeCard
         id="home-next"
         title="Next runs"
         more={{ label: "All schedules", href: hrefOf({ appId, view: "schedule" }) }}
@@ -148,7 +152,7 @@ function Runs({ home, appId }: { home: HomeData; appId: number }) {
             {next.map(({ actionId, masterId, name, tick, description, timezone }) => (
               <li key={`${actionId} ${tick}`}>
                 <time dateTime={tick} title={`${exact(tick)} here`}>
-                  {inZone(tick, timezone)} {timezone}
+                  {timeInZone(tick, timezone)} {timezone}
                 </time>
                 <a
                   href={hrefOf({ appId, view: "actions", item: String(masterId) })}
@@ -160,7 +164,7 @@ function Runs({ home, appId }: { home: HomeData; appId: number }) {
             ))}
           </ul>
         )}
-      </Card>
+      </HomeCard>
     </>
   );
 }
@@ -177,11 +181,11 @@ export function HomePage({ api, app, appId, actions, role }: PageProps) {
       {!home && !fault && <p className="hint">Loading…</p>}
       {home && (
         <>
-          <Notices {...{ home, appId }} />
-          <Usage {...home} />
+          <NoticeList {...{ home, appId }} />
+          <UsageCard {...home} />
           <div className="home-columns">
             <div className="home-column">
-              <Runs {...{ home, appId }} />
+              <RunCards {...{ home, appId }} />
             </div>
             {actions.list && mayEdit(role) && <Checklist {...{ app, home }} list={actions.list} />}
           </div>

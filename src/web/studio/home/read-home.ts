@@ -9,7 +9,7 @@ export interface HomeData extends ReadHomeQuery {
   watch: ReadHomeOfEditorsQuery | null;
 }
 
-async function request(api: Api, appId: number, isEditor: boolean): Promise<HomeData> {
+async function requestHome(api: Api, appId: number, isEditor: boolean): Promise<HomeData> {
   const from = new Date(Date.now() - DAY_MS).toISOString();
   const { timeZone: timezone } = Intl.DateTimeFormat().resolvedOptions();
   const [home, watch] = await Promise.all([
@@ -19,18 +19,18 @@ async function request(api: Api, appId: number, isEditor: boolean): Promise<Home
   return { ...home, watch };
 }
 
-let started: { key: string; data: Promise<HomeData> } | null = null;
+let startedRead: { key: string; data: Promise<HomeData> } | null = null;
 
 /** Starts a read that the next `readHome` of the same app returns. */
 export function startHome(api: Api, appId: number, isEditor: boolean): void {
-  const data = request(api, appId, isEditor);
+  const data = requestHome(api, appId, isEditor);
   // `readHome` reports the failure.
   data.catch(() => undefined);
-  started = { key: `${appId} ${isEditor}`, data };
+  startedRead = { key: `${appId} ${isEditor}`, data };
 }
 
 export function readHome(api: Api, appId: number, isEditor: boolean): Promise<HomeData> {
-  const first = started?.key === `${appId} ${isEditor}` ? started.data : null;
-  started = null;
-  return first ?? request(api, appId, isEditor);
+  const startedData = startedRead?.key === `${appId} ${isEditor}` ? startedRead.data : null;
+  startedRead = null;
+  return startedData ?? requestHome(api, appId, isEditor);
 }

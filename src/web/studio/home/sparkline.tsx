@@ -6,27 +6,27 @@ interface SparklineProps {
   tone: "accent" | "bad" | "soft";
 }
 
-const WIDTH = 240;
-const HEIGHT = 40;
+const CHART_WIDTH = 240;
+const CHART_HEIGHT = 40;
 /** Padding at the edges for the width of the line. */
-const EDGE = 2;
+const EDGE_PADDING = 2;
 
 export function Sparkline({ values, tone }: SparklineProps) {
   const top = Math.max(1, ...values);
-  const step = WIDTH / Math.max(1, values.length - 1);
+  const step = CHART_WIDTH / Math.max(1, values.length - 1);
   const points = values.map((value, index) => {
-    const y = HEIGHT - EDGE - (value / top) * (HEIGHT - 2 * EDGE);
+    const y = CHART_HEIGHT - EDGE_PADDING - (value / top) * (CHART_HEIGHT - 2 * EDGE_PADDING);
     return `${(index * step).toFixed(1)},${y.toFixed(1)}`;
   });
   return (
     <svg
       className={`sparkline ${tone}`}
-      viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+      viewBox={`0 0 ${CHART_WIDTH} ${CHART_HEIGHT}`}
       preserveAspectRatio="none"
       aria-hidden="true"
       focusable="false"
     >
-      <polygon points={`0,${HEIGHT} ${points.join(" ")} ${WIDTH},${HEIGHT}`} />
+      <polygon points={`0,${CHART_HEIGHT} ${points.join(" ")} ${CHART_WIDTH},${CHART_HEIGHT}`} />
       <polyline points={points.join(" ")} />
     </svg>
   );

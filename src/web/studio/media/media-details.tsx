@@ -2,7 +2,7 @@
 import { type FormEvent, useEffect, useState } from "react";
 import { type Api, asApiError } from "../shared/api.js";
 import { exact, sized } from "../shared/format.js";
-import { Modal } from "../shared/modal.js";
+import { ModalDialog } from "../shared/modal.js";
 import type { MediaFile, MediaFolder, MediaListing } from "../shared/model.js";
 import { useBytes } from "../shared/use-bytes.js";
 import type { MediaItem, MediaState } from "./use-media.js";
@@ -11,9 +11,9 @@ import type { MediaItem, MediaState } from "./use-media.js";
 const PREVIEW_MAX_BYTES = 64 * 1024 * 1024;
 const TEXT_MAX_BYTES = 64 * 1024;
 
-type Shape = "picture" | "sound" | "film" | "text" | "none";
+type PreviewKind = "picture" | "sound" | "film" | "text" | "none";
 
-function shapeOf({ contentType, size, bytes }: MediaFile): Shape {
+function previewKindOf({ contentType, size, bytes }: MediaFile): PreviewKind {
   if (size) return "picture";
   if (bytes > PREVIEW_MAX_BYTES) return "none";
   if (contentType.startsWith("audio/")) return "sound";
@@ -22,35 +22,35 @@ function shapeOf({ contentType, size, bytes }: MediaFile): Shape {
 }
 
 /** Returns the URL of a preview. The requested width is enough for the dialog. */
-const address = ({ url }: MediaFile, shape: Shape) =>
+const previewUrl = ({ url }: MediaFile, shape: PreviewKind) =>
   shape === "none" ? null : shape === "picture" ? `${url}?width=1024&format=webp` : url;
 
-function TextOf({ blob }: { blob: Blob }) {
+function TextPreview({ blob }: { blob: Blob }) {
   const [text, setText] = useState("");
   useEffect(() => void blob.text().then(setText), [blob]);
   return <pre>{text}</pre>;
 }
 
 function Preview({ api, file }: { api: Api; file: MediaFile }) {
-  const shape = shapeOf(file);
-  const { blob, url, failed } = useBytes(api, address(file, shape));
+  const shape = previewKindOf(file);
+  const { blob, url, failed } = useBytes(api, previewUrl(file, shape));
   if (shape === "none") return <p className="hint">There is no preview of {file.contentType}.</p>;
   if (failed) return <p className="fault">The file could not be read.</p>;
   if (!blob || !url) return <p className="hint">Loading…</p>;
   if (shape === "picture") return <img src={url} alt={file.name} />;
-  if (shape === "text") return <TextOf blob={blob} />;
+  if (shape === "text") return <TextPreview blob={blob} />;
   // biome-ignore lint/a11y/useMediaCaption: uploaded files have no captions
   return shape === "sound" ? <audio src={url} controls /> : <video src={url} controls />;
 }
 
 /** Saves the file under its name, which its object URL does not contain. */
-async function save(api: Api, file: MediaFile): Promise<void> {
+async function saveFile(api: Api, file: MediaFile): Promise<void> {
   const href = URL.createObjectURL(await api.bytes(file.url));
   Object.assign(document.createElement("a"), { href, download: file.name }).click();
   setTimeout(() => URL.revokeObjectURL(href), 60_000);
 }
 
-function Facts({ file }: { file: MediaFile }) {
+function FileFacts({ file }: { file: MediaFile }) {
   return (
     <dl className="facts">
       <dt>Type</dt>
@@ -94,7 +94,7 @@ function FileActions({
       </button>
       <button
         type="button"
-        onClick={() => void save(api, file).catch((error: unknown) => say(asApiError(error).message))}
+        onClick={() => void saveFile(api, file).catch((error: unknown) => say(asApiError(error).message))}
       >
         Download
       </button>
@@ -103,10 +103,20 @@ function FileActions({
 }
 
 /** Returns the folders to which the item can be moved: parent folders, and folders beside it. */
-function placesFor(listing: MediaListing, item: MediaItem, own: number | null): { id: number | null; name: string }[] {
-  const above = [{ id: null, name: "Media (top)" }, ...listing.path, ...(listing.folder ? [listing.folder] : [])];
-  const beside = listing.folders.map(({ id, name }) => ({ id, name: `↳ ${name}` }));
-  return [...above, ...beside].filter(({ id }) => id !== own && !(item.kind === "folder" && id === item.id));
+function possibleFolders(
+  listing: MediaListing,
+  item: MediaItem,
+  ownFolderId: number | null,
+): { id: number | null; name: string }[] {
+  const parentFolders = [
+    { id: null, name: "Media (top)" },
+    ...listing.path,
+    ...(listing.folder ? [listing.folder] : []),
+  ];
+  const siblingFolders = listing.folders.map(({ id, name }) => ({ id, name: `↳ ${name}` }));
+  return [...parentFolders, ...siblingFolders].filter(
+    ({ id }) => id !== ownFolderId && !(item.kind === "folder" && id === item.id),
+  );
 }
 
 interface MediaDetailsProps {
@@ -121,14 +131,14 @@ interface MediaDetailsProps {
 export function MediaDetails({ api, media, listing, item, remove, close }: MediaDetailsProps) {
   const file = item.kind === "file" ? listing.files.find(({ id }) => id === item.id) : undefined;
   const folder = item.kind === "folder" ? listing.folders.find(({ id }) => id === item.id) : undefined;
-  const found: MediaFile | MediaFolder | undefined = file ?? folder;
-  const [name, setName] = useState(found?.name ?? "");
+  const openItem: MediaFile | MediaFolder | undefined = file ?? folder;
+  const [name, setName] = useState(openItem?.name ?? "");
   const [said, setSaid] = useState<string | null>(null);
   useEffect(() => {
-    if (!found) close();
-  }, [found, close]);
-  if (!found) return null;
-  const own = file ? file.folderId : (found as MediaFolder).parentId;
+    if (!openItem) close();
+  }, [openItem, close]);
+  if (!openItem) return null;
+  const ownFolderId = file ? file.folderId : (openItem as MediaFolder).parentId;
   const rename = async (event: FormEvent) => {
     event.preventDefault();
     setSaid((await media.rename(item, name)) ?? "Renamed.");
@@ -139,9 +149,9 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
     else setSaid(refusal);
   };
   return (
-    <Modal className="media-details" aria-label={found.name} onClose={close}>
+    <ModalDialog className="media-details" aria-label={openItem.name} onClose={close}>
       <div className="row">
-        <h2 className="grow">{found.name}</h2>
+        <h2 className="grow">{openItem.name}</h2>
         <button type="button" className="quiet" aria-label="Close" onClick={close}>
           ✕
         </button>
@@ -151,10 +161,10 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
           <Preview api={api} file={file} />
         </div>
       )}
-      {file && <Facts file={file} />}
+      {file && <FileFacts file={file} />}
       <form className="row" onSubmit={(event) => void rename(event)}>
         <input aria-label="Name" className="grow" value={name} onChange={(event) => setName(event.target.value)} />
-        <button type="submit" disabled={name === found.name || name.trim() === ""}>
+        <button type="submit" disabled={name === openItem.name || name.trim() === ""}>
           Rename
         </button>
       </form>
@@ -166,7 +176,7 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
         <option value="" disabled>
           Move to…
         </option>
-        {placesFor(listing, item, own).map((place) => (
+        {possibleFolders(listing, item, ownFolderId).map((place) => (
           <option key={place.id ?? "top"} value={place.id ?? "top"}>
             {place.name}
           </option>
@@ -181,6 +191,6 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
       <p className="hint" role="status">
         {said}
       </p>
-    </Modal>
+    </ModalDialog>
   );
 }

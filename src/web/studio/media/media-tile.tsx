@@ -3,30 +3,30 @@ import type { DragEvent, KeyboardEvent, ReactNode } from "react";
 import type { Api } from "../shared/api.js";
 import { sized } from "../shared/format.js";
 import type { MediaFile, MediaFolder } from "../shared/model.js";
-import { useBytes, useSeen } from "../shared/use-bytes.js";
+import { useBytes, useNearView } from "../shared/use-bytes.js";
 import type { MediaItem } from "./use-media.js";
 
 /** Data type of a drag within the page. */
-const DRAGGED = "application/x-svc-media";
+const DRAG_TYPE = "application/x-svc-media";
 
-export const dragOf = (item: MediaItem) => (event: DragEvent) => {
-  event.dataTransfer.setData(DRAGGED, JSON.stringify(item));
+export const startDrag = (item: MediaItem) => (event: DragEvent) => {
+  event.dataTransfer.setData(DRAG_TYPE, JSON.stringify(item));
   event.dataTransfer.effectAllowed = "move";
 };
 
-export const draggedItem = (event: DragEvent): MediaItem | null => {
-  const text = event.dataTransfer.getData(DRAGGED);
+export const readDraggedItem = (event: DragEvent): MediaItem | null => {
+  const text = event.dataTransfer.getData(DRAG_TYPE);
   return text === "" ? null : (JSON.parse(text) as MediaItem);
 };
 
 /** Returns event handlers for an element on which items can be dropped. */
-export function dropOn(drop: (item: MediaItem) => void) {
+export function createDropHandlers(drop: (item: MediaItem) => void) {
   return {
     onDragOver: (event: DragEvent) => {
-      if (event.dataTransfer.types.includes(DRAGGED)) event.preventDefault();
+      if (event.dataTransfer.types.includes(DRAG_TYPE)) event.preventDefault();
     },
     onDrop: (event: DragEvent) => {
-      const item = draggedItem(event);
+      const item = readDraggedItem(event);
       if (!item) return;
       event.preventDefault();
       event.stopPropagation();
@@ -35,22 +35,22 @@ export function dropOn(drop: (item: MediaItem) => void) {
   };
 }
 
-const onDelete = (remove: () => void) => (event: KeyboardEvent) => {
+const handleDeleteKey = (remove: () => void) => (event: KeyboardEvent) => {
   if (event.key === "Delete") remove();
 };
 
 /** Returns the kind of a file in a few letters. */
-function kindOf({ name, contentType }: MediaFile): string {
-  const ending = /\.(\w{1,5})$/.exec(name)?.[1];
-  return (ending ?? contentType.split("/")[1] ?? "file").toUpperCase().slice(0, 5);
+function fileKind({ name, contentType }: MediaFile): string {
+  const extension = /\.(\w{1,5})$/.exec(name)?.[1];
+  return (extension ?? contentType.split("/")[1] ?? "file").toUpperCase().slice(0, 5);
 }
 
 function Thumbnail({ api, file }: { api: Api; file: MediaFile }): ReactNode {
-  const [ref, seen] = useSeen<HTMLSpanElement>();
+  const [ref, seen] = useNearView<HTMLSpanElement>();
   const { url } = useBytes(api, seen ? file.thumbnail : null);
   return (
     <span ref={ref} className="thumbnail">
-      {url ? <img src={url} alt="" /> : <span className="kind">{kindOf(file)}</span>}
+      {url ? <img src={url} alt="" /> : <span className="kind">{fileKind(file)}</span>}
     </span>
   );
 }
@@ -69,8 +69,8 @@ export function FileTile({ api, file, open, remove }: TileProps & { api: Api; fi
         draggable
         title={file.name}
         onClick={open}
-        onKeyDown={onDelete(remove)}
-        onDragStart={dragOf({ kind: "file", id: file.id })}
+        onKeyDown={handleDeleteKey(remove)}
+        onDragStart={startDrag({ kind: "file", id: file.id })}
       >
         <Thumbnail api={api} file={file} />
         <b>{file.name}</b>
@@ -98,9 +98,9 @@ export function FolderTile({
         draggable
         title={folder.name}
         onClick={open}
-        onKeyDown={onDelete(remove)}
-        onDragStart={dragOf({ kind: "folder", id: folder.id })}
-        {...dropOn(drop)}
+        onKeyDown={handleDeleteKey(remove)}
+        onDragStart={startDrag({ kind: "folder", id: folder.id })}
+        {...createDropHandlers(drop)}
       >
         <span className="folder-sign" aria-hidden="true" />
         <b>{folder.name}</b>

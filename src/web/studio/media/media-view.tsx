@@ -6,34 +6,34 @@ import { changedQuery, idOf, type Navigation } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { Changes, useRole } from "../shell/role.js";
 import { MediaDetails } from "./media-details.js";
-import { dropOn, FileTile, FolderTile } from "./media-tile.js";
+import { createDropHandlers, FileTile, FolderTile } from "./media-tile.js";
 import { type MediaItem, type MediaState, type Sending, useMedia } from "./use-media.js";
 
-function Path({
+function FolderPath({
   listing,
   go,
-  drop,
+  drop: moveItem,
 }: {
   listing: MediaListing | null;
   go: Navigation["go"];
   drop: (item: MediaItem, to: number | null) => void;
 }) {
-  const top = { id: null, name: "Media" };
-  const places = listing && !listing.folder ? [] : [top, ...(listing?.path ?? [])];
+  const topFolder = { id: null, name: "Media" };
+  const pathFolders = listing && !listing.folder ? [] : [topFolder, ...(listing?.path ?? [])];
   return (
     <nav className="path" aria-label="Folders above">
-      {places.map(({ id, name }) => (
+      {pathFolders.map(({ id, name }) => (
         <button
           key={id ?? "top"}
           type="button"
           className="link"
           onClick={() => go({ item: id === null ? null : String(id) })}
-          {...dropOn((item) => drop(item, id))}
+          {...createDropHandlers((item) => moveItem(item, id))}
         >
           {name}
         </button>
       ))}
-      {listing && <b aria-current="location">{listing.folder?.name ?? top.name}</b>}
+      {listing && <b aria-current="location">{listing.folder?.name ?? topFolder.name}</b>}
     </nav>
   );
 }
@@ -84,7 +84,7 @@ function NewFolder({ create }: { create: MediaState["createFolder"] }) {
   );
 }
 
-function Uploads({ sending }: { sending: readonly Sending[] }) {
+function UploadList({ sending }: { sending: readonly Sending[] }) {
   if (sending.length === 0) return null;
   return (
     <ul className="uploads" aria-label="Uploads">
@@ -112,7 +112,7 @@ function Uploads({ sending }: { sending: readonly Sending[] }) {
   );
 }
 
-function Empty({ search }: { search: string }) {
+function EmptyFolder({ search }: { search: string }) {
   const isEditor = mayEdit(useRole());
   return (
     <div className="welcome">
@@ -136,7 +136,7 @@ interface MediaQuery {
   folder?: string | undefined;
 }
 
-function openedBy({ file, folder }: MediaQuery): MediaItem | null {
+function parseOpenItem({ file, folder }: MediaQuery): MediaItem | null {
   const [fileId, folderId] = [idOf(file), idOf(folder)];
   if (fileId !== null) return { kind: "file", id: fileId };
   return folderId === null ? null : { kind: "folder", id: folderId };
@@ -169,7 +169,7 @@ function useDropZone(send: MediaState["send"]) {
 
 function MediaView({ api, appId, ask, go, folderId, query }: MediaViewProps) {
   const { search = "" } = query;
-  const opened = openedBy(query);
+  const opened = parseOpenItem(query);
   const change = useCallback(
     (part: MediaQuery, replace = false) => void go({ query: changedQuery(query, part) }, { replace }),
     [go, query],
@@ -179,11 +179,11 @@ function MediaView({ api, appId, ask, go, folderId, query }: MediaViewProps) {
   const isEditor = mayEdit(useRole());
   const media = useMedia(api, appId, folderId, search);
   const { listing, send } = media;
-  const chooser = useRef<HTMLInputElement>(null);
+  const fileInput = useRef<HTMLInputElement>(null);
   const { over, handlers } = useDropZone(send);
   const close = useCallback(() => change({ file: undefined, folder: undefined }), [change]);
 
-  const drop = async (item: MediaItem, to: number | null) => setFault(await media.move(item, to));
+  const moveItem = async (item: MediaItem, to: number | null) => setFault(await media.move(item, to));
   const remove = async (item: MediaItem, name: string) => {
     const text =
       item.kind === "folder"
@@ -200,7 +200,7 @@ function MediaView({ api, appId, ask, go, folderId, query }: MediaViewProps) {
   return (
     <section className={over ? "media over" : "media"} aria-label="Media" {...(isEditor && handlers)}>
       <div className="row media-head">
-        <Path listing={search ? null : listing} go={go} drop={(item, to) => void drop(item, to)} />
+        <FolderPath listing={search ? null : listing} go={go} drop={(item, to) => void moveItem(item, to)} />
         <span className="grow" />
         <input
           type="search"
@@ -211,12 +211,12 @@ function MediaView({ api, appId, ask, go, folderId, query }: MediaViewProps) {
         />
         <Changes>
           <NewFolder create={media.createFolder} />
-          <button type="button" className="primary" onClick={() => chooser.current?.click()}>
+          <button type="button" className="primary" onClick={() => fileInput.current?.click()}>
             Upload
           </button>
         </Changes>
         <input
-          ref={chooser}
+          ref={fileInput}
           type="file"
           multiple
           hidden
@@ -230,8 +230,8 @@ function MediaView({ api, appId, ask, go, folderId, query }: MediaViewProps) {
       <p className="fault" role="alert">
         {fault ?? media.fault}
       </p>
-      <Uploads sending={media.sending} />
-      {isEmpty && <Empty search={search} />}
+      <UploadList sending={media.sending} />
+      {isEmpty && <EmptyFolder search={search} />}
       <ul className="tiles">
         {listing?.folders.map((folder) => {
           const item: MediaItem = { kind: "folder", id: folder.id };
@@ -242,7 +242,7 @@ function MediaView({ api, appId, ask, go, folderId, query }: MediaViewProps) {
               open={() => go({ item: String(folder.id) })}
               edit={() => setOpened(item)}
               remove={() => void remove(item, folder.name)}
-              drop={(dropped) => void drop(dropped, folder.id)}
+              drop={(dropped) => void moveItem(dropped, folder.id)}
             />
           );
         })}

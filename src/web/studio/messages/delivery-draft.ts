@@ -14,15 +14,15 @@ interface DeliveryField {
   options?: readonly (readonly [value: string, label: string])[];
 }
 
-interface Kind {
+interface DeliveryKind {
   label: string;
   fields: readonly DeliveryField[];
 }
 
-const SECRET = "Signs the provider's reports of bounces and complaints.";
+const WEBHOOK_SECRET_HINT = "Signs the provider's reports of bounces and complaints.";
 
 /** Kinds of delivery by name. An app uses one kind for e-mail and one for SMS. */
-export const KINDS: Readonly<Record<Channel, Readonly<Record<string, Kind>>>> = {
+export const DELIVERY_KINDS: Readonly<Record<Channel, Readonly<Record<string, DeliveryKind>>>> = {
   email: {
     smtp: {
       label: "SMTP server",
@@ -45,7 +45,7 @@ export const KINDS: Readonly<Record<Channel, Readonly<Record<string, Kind>>>> = 
           label: "Sender",
           hint: "An address, also with a name: Shop <shop@example.com>. If empty: the user if it is an address, else MAIL_FROM.",
         },
-        { name: "secret", label: "Secret for reports", type: "password", hint: SECRET },
+        { name: "secret", label: "Secret for reports", type: "password", hint: WEBHOOK_SECRET_HINT },
       ],
     },
   },
@@ -74,21 +74,21 @@ export const KINDS: Readonly<Record<Channel, Readonly<Record<string, Kind>>>> = 
   },
 };
 
-export const SETTING_KEYS: Readonly<Record<Channel, string>> = { email: "__smtp", sms: "__sms" };
+export const DELIVERY_SETTING_KEYS: Readonly<Record<Channel, string>> = { email: "__smtp", sms: "__sms" };
 
 /** Port on which the server expects TLS from the first byte. */
 const TLS_PORT = "465";
 
 /** Returns a field's text without spaces around it. Passwords keep their spaces. */
-const textOf = ({ name, type }: DeliveryField, draft: DeliveryDraft): string =>
+const fieldText = ({ name, type }: DeliveryField, draft: DeliveryDraft): string =>
   type === "password" ? (draft[name] ?? "") : (draft[name] ?? "").trim();
 
 /** Returns error messages by field. Only the fields of the chosen kind are checked, because the others are not saved. */
-export function faultsOf(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, string> {
+export function validateDelivery(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, string> {
   const faults: Record<string, string> = {};
-  for (const field of KINDS[channel][kind]?.fields ?? []) {
+  for (const field of DELIVERY_KINDS[channel][kind]?.fields ?? []) {
     const { name, label, type, isRequired } = field;
-    const text = textOf(field, draft);
+    const text = fieldText(field, draft);
     const port = Number(text || TLS_PORT);
     if (isRequired && text === "") faults[name] = `${label} is required.`;
     else if (type === "number" && (!Number.isInteger(port) || port < 1 || port > 65_535))
@@ -99,10 +99,12 @@ export function faultsOf(channel: Channel, kind: string, draft: DeliveryDraft): 
 }
 
 /** Returns the value of the setting, without empty fields. */
-export function settingOf(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, unknown> {
-  const fields = KINDS[channel][kind]?.fields ?? [];
-  const texts = fields.map((field) => [field.name, textOf(field, draft)] as const).filter(([, text]) => text !== "");
-  const value: Record<string, unknown> = Object.fromEntries(texts);
+export function deliverySetting(channel: Channel, kind: string, draft: DeliveryDraft): Record<string, unknown> {
+  const fields = DELIVERY_KINDS[channel][kind]?.fields ?? [];
+  const filledTexts = fields
+    .map((field) => [field.name, fieldText(field, draft)] as const)
+    .filter(([, text]) => text !== "");
+  const value: Record<string, unknown> = Object.fromEntries(filledTexts);
   if (channel === "sms") return { provider: kind, ...value };
   if (value["port"] !== undefined) value["port"] = Number(value["port"]);
   if (value["secure"] !== undefined) value["secure"] = value["secure"] === "true";

@@ -6,11 +6,18 @@ import { type ChangeEvent, type FormEvent, useEffect, useId, useState } from "re
 import { useSettings } from "../settings/use-settings.js";
 import { ago } from "../shared/format.js";
 import type { PageProps } from "../shell/page-props.js";
-import { type Channel, type DeliveryDraft, faultsOf, KINDS, SETTING_KEYS, settingOf } from "./delivery-draft.js";
+import {
+  type Channel,
+  DELIVERY_KINDS,
+  DELIVERY_SETTING_KEYS,
+  type DeliveryDraft,
+  deliverySetting,
+  validateDelivery,
+} from "./delivery-draft.js";
 import { TestMessage } from "./test-message.js";
 
 interface FieldProps {
-  field: (typeof KINDS)[Channel][string]["fields"][number];
+  field: (typeof DELIVERY_KINDS)[Channel][string]["fields"][number];
   value: string;
   fault: string | undefined;
   change: (value: string) => void;
@@ -55,37 +62,47 @@ function DeliveryInput({ field: { label, hint, type, isRequired, options }, valu
   );
 }
 
-function useDelivery({ api, appId, setDirty }: DeliveryProps, channel: Channel) {
+function useDeliveryDraft({ api, appId, setDirty }: DeliveryProps, channel: Channel) {
   const settings = useSettings(api, appId);
-  const [kind, setKind] = useState(Object.keys(KINDS[channel])[0]!);
+  const [kind, setKind] = useState(Object.keys(DELIVERY_KINDS[channel])[0]!);
   const [draft, setDraft] = useState<DeliveryDraft>({});
   const [faults, setFaults] = useState<Record<string, string>>({});
   const [refusal, setRefusal] = useState<string | null>(null);
   const isDirty = Object.values(draft).some((text) => text !== "");
   useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
-  const put = (name: string, value: string) => {
+  const changeField = (name: string, value: string) => {
     setDraft((old) => ({ ...old, [name]: value }));
     setFaults(({ [name]: _, ...others }) => others);
   };
   const save = async () => {
-    const found = faultsOf(channel, kind, draft);
-    setFaults(found);
+    const foundFaults = validateDelivery(channel, kind, draft);
+    setFaults(foundFaults);
     setRefusal(null);
-    if (Object.keys(found).length > 0) return;
-    const refused = await settings.set(SETTING_KEYS[channel], settingOf(channel, kind, draft));
+    if (Object.keys(foundFaults).length > 0) return;
+    const refused = await settings.set(DELIVERY_SETTING_KEYS[channel], deliverySetting(channel, kind, draft));
     setRefusal(refused);
     if (refused === null) setDraft({});
   };
-  const stored = settings.details[SETTING_KEYS[channel]];
-  return { kind, setKind, draft, put, faults, refusal, isDirty, save, stored };
+  const stored = settings.details[DELIVERY_SETTING_KEYS[channel]];
+  return { kind, setKind, draft, put: changeField, faults, refusal, isDirty, save, stored };
 }
 
 type DeliveryProps = Pick<PageProps, "api" | "appId" | "setDirty"> & { email: string; back: () => void };
 
 export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: Channel }) {
   const { api, appId, email, back } = props;
-  const { kind, setKind, draft, put, faults, refusal, isDirty, save, stored } = useDelivery(props, channel);
-  const kinds = Object.entries(KINDS[channel]);
+  const {
+    kind,
+    setKind,
+    draft,
+    put: changeField,
+    faults,
+    refusal,
+    isDirty,
+    save,
+    stored,
+  } = useDeliveryDraft(props, channel);
+  const kinds = Object.entries(DELIVERY_KINDS[channel]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void save();
@@ -102,8 +119,8 @@ export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: C
         </span>
       </div>
       <p className="hint">
-        Stored in the protected setting <code>{SETTING_KEYS[channel]}</code>. Stored values are never shown again: a
-        save replaces all of them.
+        Stored in the protected setting <code>{DELIVERY_SETTING_KEYS[channel]}</code>. Stored values are never shown
+        again: a save replaces all of them.
       </p>
       <form onSubmit={submit} noValidate>
         {kinds.length > 1 && (
@@ -118,13 +135,13 @@ export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: C
             </select>
           </label>
         )}
-        {KINDS[channel][kind]!.fields.map((field) => (
+        {DELIVERY_KINDS[channel][kind]!.fields.map((field) => (
           <DeliveryInput
             key={field.name}
             field={field}
             value={draft[field.name] ?? ""}
             fault={faults[field.name]}
-            change={(value) => put(field.name, value)}
+            change={(value) => changeField(field.name, value)}
           />
         ))}
         <p className="fault" role="alert">

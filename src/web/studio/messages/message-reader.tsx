@@ -7,7 +7,7 @@ import type { Message, MessageDecision } from "../shared/model.js";
 import { Tabbed } from "../shared/tab-list.js";
 import { Changes } from "../shell/role.js";
 
-type View = "HTML" | "Text" | "Headers";
+type BodyView = "HTML" | "Text" | "Headers";
 
 interface ReaderProps {
   message: Message;
@@ -16,7 +16,7 @@ interface ReaderProps {
   back: () => void;
 }
 
-const QUESTIONS = {
+const DECISION_QUESTIONS = {
   again: {
     title: "Send it again?",
     text: "It is unknown whether it has arrived. Its recipients may get it twice.",
@@ -25,10 +25,10 @@ const QUESTIONS = {
   sent: { title: "Mark it as sent?", text: "It will not be sent again.", yes: "Mark as sent" },
 };
 
-function Decision({ ask, decide }: Pick<ReaderProps, "ask" | "decide">) {
+function DecisionButtons({ ask, decide }: Pick<ReaderProps, "ask" | "decide">) {
   const [fault, setFault] = useState<string | null>(null);
   const choose = async (decision: MessageDecision) => {
-    if (!(await ask(QUESTIONS[decision]))) return;
+    if (!(await ask(DECISION_QUESTIONS[decision]))) return;
     await decide(decision).catch((error: unknown) => setFault(asApiError(error).message));
   };
   return (
@@ -47,7 +47,7 @@ function Decision({ ask, decide }: Pick<ReaderProps, "ask" | "decide">) {
   );
 }
 
-function Recipients({ message }: { message: Message }) {
+function RecipientList({ message }: { message: Message }) {
   return (
     <ul className="recipients">
       {message.to.map(({ address, name, type, status, detail }) => (
@@ -61,27 +61,27 @@ function Recipients({ message }: { message: Message }) {
   );
 }
 
-function bytesOf({ content, encoding }: Message["attachments"][number]): number {
+function attachmentBytes({ content, encoding }: Message["attachments"][number]): number {
   return encoding === "base64" ? Math.floor((content.replaceAll("=", "").length * 3) / 4) : new Blob([content]).size;
 }
 
 /** Link that downloads an attachment from a data URL. Studio never opens an attachment. */
-const dataAddress = ({ content, encoding }: Message["attachments"][number]) =>
+const attachmentDataUrl = ({ content, encoding }: Message["attachments"][number]) =>
   encoding === "base64"
     ? `data:application/octet-stream;base64,${content}`
     : `data:application/octet-stream,${encodeURIComponent(content)}`;
 
-function Attachments({ all }: { all: Message["attachments"] }) {
+function AttachmentList({ all }: { all: Message["attachments"] }) {
   if (all.length === 0) return null;
   return (
     <ul className="attachments" aria-label="Attachments">
       {all.map((one) => (
         <li key={one.name}>
-          <a href={dataAddress(one)} download={one.name}>
+          <a href={attachmentDataUrl(one)} download={one.name}>
             {one.name}
           </a>{" "}
           <span className="hint">
-            {one.type}, {bytesOf(one)} bytes
+            {one.type}, {attachmentBytes(one)} bytes
           </span>
         </li>
       ))}
@@ -89,30 +89,30 @@ function Attachments({ all }: { all: Message["attachments"] }) {
   );
 }
 
-function Body({ message }: { message: Message }) {
+function MessageBody({ message }: { message: Message }) {
   const { html, text, headers } = message;
-  const views: View[] = [
+  const views: BodyView[] = [
     ...(html === null ? [] : (["HTML"] as const)),
     ...(text === null ? [] : (["Text"] as const)),
     ...(message.kind === "email" ? (["Headers"] as const) : []),
   ];
-  const [view, setView] = useState<View>(views[0]!);
+  const [view, setView] = useState<BodyView>(views[0]!);
   return (
     <Tabbed label="Parts" names={views} selected={view} select={setView} panel="mail-part">
       {view === "HTML" && <iframe title="The message" className="mail-frame" sandbox="" srcDoc={html ?? ""} />}
       {view === "Text" && <pre className="mail-text">{text}</pre>}
-      {view === "Headers" && <pre className="mail-text">{headerLines(message, headers)}</pre>}
+      {view === "Headers" && <pre className="mail-text">{formatHeaders(message, headers)}</pre>}
     </Tabbed>
   );
 }
 
-function headerLines({ subject, fromName, createdAt }: Message, headers: Message["headers"]): string {
-  const own = {
+function formatHeaders({ subject, fromName, createdAt }: Message, headers: Message["headers"]): string {
+  const ownHeaders = {
     From: fromName ?? "(the app's sender)",
     Subject: subject ?? "",
     Date: new Date(createdAt).toUTCString(),
   };
-  return [...Object.entries(own), ...headers.map(({ name, value }) => [name, value])]
+  return [...Object.entries(ownHeaders), ...headers.map(({ name, value }) => [name, value])]
     .map(([name, value]) => `${name}: ${value}`)
     .join("\n");
 }
@@ -128,7 +128,7 @@ export function MessageReader({ message, ask, decide, back }: ReaderProps) {
         <h2 className="grow">{subject ?? (kind === "sms" ? "Text message" : "(no subject)")}</h2>
         <span className={`chip ${status}`}>{status}</span>
       </div>
-      <Recipients message={message} />
+      <RecipientList message={message} />
       <p className="hint">
         {exact(createdAt)}
         {attempts > 0 && `, tried ${attempts === 1 ? "once" : `${attempts} times`}`}
@@ -140,11 +140,11 @@ export function MessageReader({ message, ask, decide, back }: ReaderProps) {
       )}
       {status === "unknown" && (
         <Changes>
-          <Decision ask={ask} decide={decide} />
+          <DecisionButtons ask={ask} decide={decide} />
         </Changes>
       )}
-      <Body key={message.id} message={message} />
-      <Attachments all={message.attachments} />
+      <MessageBody key={message.id} message={message} />
+      <AttachmentList all={message.attachments} />
     </article>
   );
 }

@@ -1,7 +1,7 @@
 /** Draft of a notification as the form's texts, and its conversion to the service's input. */
 import type { Notification, NotificationInput } from "../shared/model.js";
 
-export type When = "draft" | "published" | "scheduled";
+export type PublicationTime = "draft" | "published" | "scheduled";
 
 export interface NotificationDraft {
   title: string;
@@ -9,36 +9,36 @@ export interface NotificationDraft {
   navigate: string;
   /** Recipients as JSON; "" for all users. */
   scope: string;
-  when: When;
+  when: PublicationTime;
   /** Date and time as the browser's input has it, in the person's time zone. */
   orderAt: string;
   push: boolean;
 }
 
-const text = (value: unknown): string => (typeof value === "string" ? value : "");
+const textOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
 
 /** Returns the time in the person's time zone, without seconds. */
-function localMoment(iso: string | null): string {
+function toLocalTime(iso: string | null): string {
   if (iso === null) return "";
   const date = new Date(iso);
   return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-export function draftOf(one: Notification | null): NotificationDraft {
+export function notificationToDraft(one: Notification | null): NotificationDraft {
   const data = (one?.data ?? {}) as Record<string, unknown>;
   return {
-    title: text(data["title"]),
-    message: text(data["message"]),
-    navigate: text(data["navigate"]),
+    title: textOrEmpty(data["title"]),
+    message: textOrEmpty(data["message"]),
+    navigate: textOrEmpty(data["navigate"]),
     scope: one?.scope ? JSON.stringify(one.scope, null, 2) : "",
     when: one?.status ?? "draft",
-    orderAt: localMoment(one?.orderAt ?? null),
+    orderAt: toLocalTime(one?.orderAt ?? null),
     push: one?.pushNotification != null,
   };
 }
 
 /** Returns the input for the service. @throws SyntaxError if the scope is not JSON */
-export function inputOf(draft: NotificationDraft): NotificationInput {
+export function notificationInput(draft: NotificationDraft): NotificationInput {
   const { title, message, navigate, scope, when, orderAt, push } = draft;
   return {
     status: when,

@@ -6,8 +6,13 @@ import type { Ask } from "../shared/confirm.js";
 import { exact } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
-import { draftOf, inputOf, type NotificationDraft, type When } from "./notification-draft.js";
-import { audienceOf } from "./recipients.js";
+import {
+  type NotificationDraft,
+  notificationInput,
+  notificationToDraft,
+  type PublicationTime,
+} from "./notification-draft.js";
+import { audienceText } from "./recipients.js";
 import { RecipientsField } from "./recipients-field.js";
 
 interface EditorProps {
@@ -45,13 +50,13 @@ function TextField({ label, value, change, rows, hint }: TextFieldProps) {
   );
 }
 
-const WHEN: [When, string][] = [
+const PUBLICATION_OPTIONS: [PublicationTime, string][] = [
   ["draft", "Keep as a draft"],
   ["published", "Publish now"],
   ["scheduled", "Publish at"],
 ];
 
-function WhenFields({
+function PublicationFields({
   draft,
   change,
 }: {
@@ -64,9 +69,9 @@ function WhenFields({
         aria-label="When"
         className="when"
         value={draft.when}
-        onChange={(event) => change({ when: event.target.value as When })}
+        onChange={(event) => change({ when: event.target.value as PublicationTime })}
       >
-        {WHEN.map(([name, label]) => (
+        {PUBLICATION_OPTIONS.map(([name, label]) => (
           <option key={name} value={name}>
             {label}
           </option>
@@ -89,20 +94,20 @@ function WhenFields({
   );
 }
 
-function Preview({ title, message, scope }: NotificationDraft) {
+function NotificationPreview({ title, message, scope }: NotificationDraft) {
   return (
     <aside className="notification-preview" aria-label="Preview">
       <div className="notification-card">
         <b>{title || "Title"}</b>
         <p>{message || "Message"}</p>
       </div>
-      <p className="hint">{audienceOf(scope)}</p>
+      <p className="hint">{audienceText(scope)}</p>
     </aside>
   );
 }
 
 export function NotificationEditor({ one, isDeleted, ask, save, remove, back, setDirty }: EditorProps) {
-  const field = useFieldDraft(draftOf(one));
+  const field = useFieldDraft(notificationToDraft(one));
   const { draft, setDraft, isDirty } = field;
   useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
@@ -149,7 +154,7 @@ export function NotificationEditor({ one, isDeleted, ask, save, remove, back, se
             hint="A page of the app, such as /orders/7."
           />
           <RecipientsField scope={draft.scope} change={(scope) => change({ scope })} setFaulty={setRecipientsFaulty} />
-          <WhenFields draft={draft} change={change} />
+          <PublicationFields draft={draft} change={change} />
           <p className="fault" role="alert">
             {fault}
           </p>
@@ -162,7 +167,7 @@ export function NotificationEditor({ one, isDeleted, ask, save, remove, back, se
               type="button"
               className="primary"
               disabled={busy || isDeleted || field.isChangedElsewhere || areRecipientsFaulty}
-              onClick={() => void attempt(async () => save(inputOf(draft)).then(() => field.accept(draft)))}
+              onClick={() => void attempt(async () => save(notificationInput(draft)).then(() => field.accept(draft)))}
             >
               {label}
             </button>
@@ -173,7 +178,7 @@ export function NotificationEditor({ one, isDeleted, ask, save, remove, back, se
             )}
           </div>
         </div>
-        <Preview {...draft} />
+        <NotificationPreview {...draft} />
       </div>
     </article>
   );

@@ -2,35 +2,35 @@
 import Plus from "lucide-react/icons/plus";
 import Trash2 from "lucide-react/icons/trash-2";
 import { useEffect, useId, useState } from "react";
-import { useRows } from "../data/use-rows.js";
-import { valueFault } from "../shared/typed-value.js";
+import { useFormRows } from "../data/use-rows.js";
+import { findValueFault } from "../shared/typed-value.js";
 import { ValueFields } from "../shared/value-fields.js";
 import {
-  COMPARISONS,
   type Comparison,
   type Condition,
   isUserId,
+  parseBack,
+  parseRecipients,
+  RECIPIENT_COMPARISONS,
   type Recipients,
-  readBack,
-  recipientsOf,
-  scopeOf,
-  wordsIn,
+  recipientsToScope,
+  splitWords,
 } from "./recipients.js";
 
 const ICON_PIXELS = 14;
-const FRESH: Condition = { column: "", comparison: "$eq", value: "", kind: "string" };
+const NEW_CONDITION: Condition = { column: "", comparison: "$eq", value: "", kind: "string" };
 
-type Kind = Recipients["kind"] | "json";
-const KINDS: readonly (readonly [Kind, string])[] = [
+type RecipientsKind = Recipients["kind"] | "json";
+const RECIPIENTS_KINDS: readonly (readonly [RecipientsKind, string])[] = [
   ["everyone", "All users"],
   ["users", "Users by ID"],
   ["conditions", "Users who meet conditions"],
   ["json", "A scope as JSON"],
 ];
-const EMPTY: Readonly<Record<Recipients["kind"], Recipients>> = {
+const EMPTY_RECIPIENTS: Readonly<Record<Recipients["kind"], Recipients>> = {
   everyone: { kind: "everyone" },
   users: { kind: "users", ids: [] },
-  conditions: { kind: "conditions", conditions: [FRESH] },
+  conditions: { kind: "conditions", conditions: [NEW_CONDITION] },
 };
 
 interface RecipientsFieldProps {
@@ -41,7 +41,7 @@ interface RecipientsFieldProps {
   setFaulty: (isFaulty: boolean) => void;
 }
 
-function useFaulty(isFaulty: boolean, setFaulty: (isFaulty: boolean) => void): void {
+function useFaultReport(isFaulty: boolean, setFaulty: (isFaulty: boolean) => void): void {
   useEffect(() => {
     setFaulty(isFaulty);
     return () => setFaulty(false);
@@ -53,30 +53,30 @@ interface IdsProps extends Pick<RecipientsFieldProps, "setFaulty"> {
   change: (ids: number[]) => void;
 }
 
-function Ids({ ids, change, setFaulty }: IdsProps) {
+function UserIds({ ids, change, setFaulty }: IdsProps) {
   const stored = ids.join(", ");
   const [edit, setEdit] = useState({ text: stored, stored });
   const text = edit.stored === stored ? edit.text : stored;
-  const wrong = wordsIn(text).find((word) => !isUserId(word));
-  useFaulty(wrong !== undefined, setFaulty);
+  const wrongWord = splitWords(text).find((word) => !isUserId(word));
+  useFaultReport(wrongWord !== undefined, setFaulty);
   const faultId = useId();
   return (
     <>
       <input
         aria-label="IDs of the users"
-        aria-invalid={wrong !== undefined}
+        aria-invalid={wrongWord !== undefined}
         aria-describedby={faultId}
         placeholder="7, 12, 31"
         inputMode="numeric"
         value={text}
         onChange={({ target: { value } }) => {
-          const next = [...new Set(wordsIn(value).filter(isUserId).map(Number))];
+          const next = [...new Set(splitWords(value).filter(isUserId).map(Number))];
           setEdit({ text: value, stored: next.join(", ") });
           change(next);
         }}
       />
       <p id={faultId} className="fault" role="alert">
-        {wrong !== undefined && `“${wrong}” is not an ID.`}
+        {wrongWord !== undefined && `“${wrongWord}” is not an ID.`}
       </p>
     </>
   );
@@ -110,7 +110,7 @@ function ConditionRow({ one, number, put, remove }: ConditionRowProps) {
         value={one.comparison}
         onChange={({ target }) => put({ comparison: target.value as Comparison })}
       >
-        {COMPARISONS.map(([value, words]) => (
+        {RECIPIENT_COMPARISONS.map(([value, words]) => (
           <option key={value} value={value}>
             {words}
           </option>
@@ -124,15 +124,15 @@ function ConditionRow({ one, number, put, remove }: ConditionRowProps) {
   );
 }
 
-function Conditions({ conditions, change, setFaulty }: ConditionsProps) {
-  const { rows, set, fault } = useRows<Condition>({
+function ConditionRows({ conditions, change, setFaulty }: ConditionsProps) {
+  const { rows, set, fault } = useFormRows<Condition>({
     rows: conditions,
     keyOf: ({ column, comparison }) => `${column} ${comparison}`,
-    check: valueFault,
-    read: readBack,
+    check: findValueFault,
+    read: parseBack,
     write: change,
   });
-  useFaulty(fault !== null, setFaulty);
+  useFaultReport(fault !== null, setFaulty);
   return (
     <div className="tests">
       {rows.map((one, at) => (
@@ -145,7 +145,7 @@ function Conditions({ conditions, change, setFaulty }: ConditionsProps) {
           remove={() => set(rows.filter((_, other) => other !== at))}
         />
       ))}
-      <button type="button" className="quiet" onClick={() => set([...rows, FRESH])}>
+      <button type="button" className="quiet" onClick={() => set([...rows, NEW_CONDITION])}>
         <Plus size={ICON_PIXELS} aria-hidden /> Add a condition
       </button>
       <p className="fault" role="alert">
@@ -157,19 +157,19 @@ function Conditions({ conditions, change, setFaulty }: ConditionsProps) {
 
 export function RecipientsField({ scope, change, setFaulty }: RecipientsFieldProps) {
   const id = useId();
-  const recipients = recipientsOf(scope);
+  const recipients = parseRecipients(scope);
   const [isJson, setJson] = useState(recipients === null);
-  const kind: Kind = isJson || recipients === null ? "json" : recipients.kind;
-  const choose = (next: Kind) => {
+  const kind: RecipientsKind = isJson || recipients === null ? "json" : recipients.kind;
+  const choose = (next: RecipientsKind) => {
     setJson(next === "json");
-    if (next !== "json" && next !== recipients?.kind) change(scopeOf(EMPTY[next]));
+    if (next !== "json" && next !== recipients?.kind) change(recipientsToScope(EMPTY_RECIPIENTS[next]));
   };
-  const write = (next: Recipients) => change(scopeOf(next));
+  const writeRecipients = (next: Recipients) => change(recipientsToScope(next));
   return (
     <div className="field">
       <label htmlFor={id}>Recipients</label>
-      <select id={id} value={kind} onChange={({ target }) => choose(target.value as Kind)}>
-        {KINDS.map(([value, words]) => (
+      <select id={id} value={kind} onChange={({ target }) => choose(target.value as RecipientsKind)}>
+        {RECIPIENTS_KINDS.map(([value, words]) => (
           <option key={value} value={value}>
             {words}
           </option>
@@ -191,12 +191,12 @@ export function RecipientsField({ scope, change, setFaulty }: RecipientsFieldPro
         </>
       )}
       {kind !== "json" && recipients?.kind === "users" && (
-        <Ids ids={recipients.ids} change={(ids) => write({ kind: "users", ids })} setFaulty={setFaulty} />
+        <UserIds ids={recipients.ids} change={(ids) => writeRecipients({ kind: "users", ids })} setFaulty={setFaulty} />
       )}
       {kind !== "json" && recipients?.kind === "conditions" && (
-        <Conditions
+        <ConditionRows
           conditions={recipients.conditions}
-          change={(conditions) => write({ kind: "conditions", conditions })}
+          change={(conditions) => writeRecipients({ kind: "conditions", conditions })}
           setFaulty={setFaulty}
         />
       )}

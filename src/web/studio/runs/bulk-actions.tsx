@@ -6,10 +6,10 @@ import type { Ask } from "../shared/confirm.js";
 import { counted } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { Operations } from "../shell/role.js";
-import { sendAll } from "./bulk-send.js";
+import { sendForRuns } from "./bulk-send.js";
 
 /** Maximum number of runs for one confirmation. */
-const RUNS_MAX = 100;
+const MAX_RUNS = 100;
 
 interface BulkAction {
   verb: string;
@@ -19,13 +19,13 @@ interface BulkAction {
   send(api: Api, appId: number, runId: number): Promise<unknown>;
 }
 
-const REPLAY: BulkAction = {
+const REPLAY_ACTION: BulkAction = {
   verb: "Replay",
   done: "queued",
   text: "Each runs again with its own payload, by the current draft or live version: the one of the two that ran before.",
   send: (api, appId, runId) => api.ask(ReplayRun, { appId, runId, options: null }),
 };
-const CANCEL: BulkAction = {
+const CANCEL_ACTION: BulkAction = {
   verb: "Cancel",
   done: "cancelled",
   text: "Running runs are stopped, and queued runs do not start.",
@@ -34,12 +34,12 @@ const CANCEL: BulkAction = {
 };
 
 /** Button for a list that is filtered by this state. */
-const ACTIONS: Readonly<Record<string, BulkAction>> = {
-  queued: CANCEL,
-  running: CANCEL,
-  failed: REPLAY,
-  skipped: REPLAY,
-  cancelled: REPLAY,
+const ACTIONS_BY_STATE: Readonly<Record<string, BulkAction>> = {
+  queued: CANCEL_ACTION,
+  running: CANCEL_ACTION,
+  failed: REPLAY_ACTION,
+  skipped: REPLAY_ACTION,
+  cancelled: REPLAY_ACTION,
 };
 
 interface BulkActionsProps {
@@ -54,18 +54,18 @@ interface BulkActionsProps {
 export function BulkActions({ api, appId, ask, state, runs }: BulkActionsProps) {
   const [progress, setProgress] = useState("");
   const [isBusy, setBusy] = useState(false);
-  const action = ACTIONS[state ?? ""];
+  const action = ACTIONS_BY_STATE[state ?? ""];
   if (!action || (runs.length === 0 && progress === "")) return null;
   const { verb, done, text, danger = false } = action;
-  const chosen = runs.slice(0, RUNS_MAX);
+  const chosenRuns = runs.slice(0, MAX_RUNS);
   const start = async () => {
-    const title = `${verb} ${counted(chosen.length, "run", "runs")}?`;
+    const title = `${verb} ${counted(chosenRuns.length, "run", "runs")}?`;
     if (!(await ask({ title, text, yes: verb === "Cancel" ? "Cancel them" : verb, danger }))) return;
     setBusy(true);
-    const ids = chosen.map(({ id }) => id);
+    const ids = chosenRuns.map(({ id }) => id);
     const wait = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
     const send = (id: number) => action.send(api, appId, id);
-    setProgress(await sendAll(ids, { done, send, errorOf: asApiError, wait, report: setProgress }));
+    setProgress(await sendForRuns(ids, { done, send, errorOf: asApiError, wait, report: setProgress }));
     setBusy(false);
   };
   return (
@@ -73,8 +73,8 @@ export function BulkActions({ api, appId, ask, state, runs }: BulkActionsProps) 
       <span className="hint" role="status">
         {progress}
       </span>
-      <button type="button" disabled={isBusy || chosen.length === 0} onClick={() => void start()}>
-        {verb} {chosen.length === 1 ? "this run" : `these ${chosen.length} runs`}
+      <button type="button" disabled={isBusy || chosenRuns.length === 0} onClick={() => void start()}>
+        {verb} {chosenRuns.length === 1 ? "this run" : `these ${chosenRuns.length} runs`}
       </button>
     </Operations>
   );

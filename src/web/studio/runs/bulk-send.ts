@@ -1,19 +1,19 @@
 /** Sends one request for each of several runs. Pure, so that tests can use it. */
-import { afterRateLimit, type Waiting } from "../shared/after-rate-limit.js";
+import { type RateLimitOptions, retryAfterRateLimit } from "../shared/after-rate-limit.js";
 import { counted } from "../shared/format.js";
 
-interface Sending extends Waiting {
+interface BulkRequest extends RateLimitOptions {
   /** Past participle of the operation for the summary, such as "cancelled". */
   done: string;
   send(id: number): Promise<unknown>;
   report(progress: string): void;
 }
 
-type Outcome = "sent" | "ended" | { message: string };
+type SendOutcome = "sent" | "ended" | { message: string };
 
-async function sendOne(id: number, sending: Sending): Promise<Outcome> {
+async function sendForRun(id: number, sending: BulkRequest): Promise<SendOutcome> {
   try {
-    await afterRateLimit(() => sending.send(id), sending);
+    await retryAfterRateLimit(() => sending.send(id), sending);
     return "sent";
   } catch (error) {
     const { status, message } = sending.errorOf(error);
@@ -22,20 +22,20 @@ async function sendOne(id: number, sending: Sending): Promise<Outcome> {
 }
 
 /** Sends the requests: counts runs that have ended meanwhile, waits at the rate limit, and stops at any other error. @returns a summary */
-export async function sendAll(ids: readonly number[], sending: Sending): Promise<string> {
+export async function sendForRuns(ids: readonly number[], sending: BulkRequest): Promise<string> {
   const { done, report } = sending;
-  let sent = 0;
-  let ended = 0;
-  const summary = () => {
-    const others = ended > 0 ? `, ${counted(ended, "run", "runs")} ended already` : "";
-    return `${counted(sent, "run", "runs")} ${done}${others}`;
+  let sentCount = 0;
+  let endedCount = 0;
+  const formatSummary = () => {
+    const endedText = endedCount > 0 ? `, ${counted(endedCount, "run", "runs")} ended already` : "";
+    return `${counted(sentCount, "run", "runs")} ${done}${endedText}`;
   };
   for (const id of ids) {
-    report(`${sent} of ${ids.length} ${done}…`);
-    const outcome = await sendOne(id, sending);
-    if (outcome === "sent") sent += 1;
-    else if (outcome === "ended") ended += 1;
-    else return `${summary()}, then: ${outcome.message}`;
+    report(`${sentCount} of ${ids.length} ${done}…`);
+    const outcome = await sendForRun(id, sending);
+    if (outcome === "sent") sentCount += 1;
+    else if (outcome === "ended") endedCount += 1;
+    else return `${formatSummary()}, then: ${outcome.message}`;
   }
-  return `${summary()}.`;
+  return `${formatSummary()}.`;
 }

@@ -3,9 +3,9 @@ import * as Dropdown from "@radix-ui/react-dropdown-menu";
 import Check from "lucide-react/icons/check";
 import { ColumnsButton } from "./columns-button.js";
 import { RUN_COLUMNS } from "./run-columns.js";
-import type { Columns } from "./use-columns.js";
+import type { ColumnsState } from "./use-columns.js";
 
-export function ColumnsMenu({ shown, toggle }: Columns) {
+export function ColumnsMenu({ shown, toggle }: ColumnsState) {
   return (
     <Dropdown.Root modal={false} defaultOpen>
       <Dropdown.Trigger asChild>

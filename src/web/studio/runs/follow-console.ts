@@ -5,7 +5,7 @@ import type { Api } from "../shared/api.js";
 import type { ConsoleLine } from "../shared/model.js";
 
 /** Period in which lines are collected before they are passed on. */
-const DRAW_MS = 100;
+const COLLECT_MS = 100;
 
 interface ConsoleReader {
   add(lines: ConsoleLine[]): void;
@@ -19,32 +19,36 @@ export function followConsole(
   run: { appId: number; runId: number },
   { add, end }: ConsoleReader,
 ): () => void {
-  let waiting: ConsoleLine[] = [];
-  let next = 0;
-  let due: ReturnType<typeof setTimeout> | undefined;
-  let isLeft = false;
-  const flush = () => {
-    clearTimeout(due);
-    due = undefined;
-    if (waiting.length > 0) add(waiting);
-    waiting = [];
+  let waitingLines: ConsoleLine[] = [];
+  let nextSequence = 0;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isStopped = false;
+  const passLines = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (waitingLines.length > 0) add(waitingLines);
+    waitingLines = [];
   };
-  const over = () => {
-    if (isLeft) return;
-    flush();
+  const finish = () => {
+    if (isStopped) return;
+    passLines();
     end();
   };
-  const take = (lines: ConsoleLine[]) => {
+  const collectLines = (lines: ConsoleLine[]) => {
     // After a lost connection, the service sends all lines again from the first one.
-    const fresh = lines.filter(({ seq }) => seq >= next);
-    next = (fresh.at(-1)?.seq ?? next - 1) + 1;
-    waiting = waiting.concat(fresh);
-    due ??= setTimeout(flush, DRAW_MS);
+    const newLines = lines.filter(({ seq }) => seq >= nextSequence);
+    nextSequence = (newLines.at(-1)?.seq ?? nextSequence - 1) + 1;
+    waitingLines = waitingLines.concat(newLines);
+    timer ??= setTimeout(passLines, COLLECT_MS);
   };
-  const unfollow = api.follow(FollowConsole, run, { next: ({ lines }) => take(lines), failed: over, complete: over });
+  const unfollow = api.follow(FollowConsole, run, {
+    next: ({ lines }) => collectLines(lines),
+    failed: finish,
+    complete: finish,
+  });
   return () => {
-    isLeft = true;
-    clearTimeout(due);
+    isStopped = true;
+    clearTimeout(timer);
     unfollow();
   };
 }

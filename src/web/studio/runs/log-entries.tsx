@@ -5,28 +5,28 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useCallback, useEffect, useRef, useState } from "react";
 import type { Actions } from "../actions/use-actions.js";
-import { exact, lasted, shown, stamp } from "../shared/format.js";
+import { columnTime, exact, lasted, shown } from "../shared/format.js";
 import type { LogEntry } from "../shared/model.js";
 import { useNarrow } from "../shared/use-narrow.js";
 import { isCancelled, isFailed } from "./log-entry.js";
 import { CopyChip } from "./run-words.js";
 import { Stack, type StackProps } from "./stack.js";
-import type { Log } from "./use-log.js";
+import type { LogState } from "./use-log.js";
 
 /**
  * Estimated height of a collapsed entry in pixels, as in its style. A wrong estimate moves the following entries when an entry is measured.
  */
-const ROW_PIXELS = 32;
-const PHONE_ROW_PIXELS = 54;
+const ROW_HEIGHT = 32;
+const PHONE_ROW_HEIGHT = 54;
 /** Number of entries before the end at which the next page is loaded. */
-const AHEAD = 20;
+const PREFETCH_ROWS = 20;
 
-interface Verdict {
+interface EntryOutcome {
   className: string;
   words: string;
 }
 
-function verdictOf(entry: LogEntry): Verdict {
+function entryOutcome(entry: LogEntry): EntryOutcome {
   if (isCancelled(entry)) return { className: "entry cancelled", words: "⊘ cancelled" };
   return isFailed(entry)
     ? { className: "entry failed", words: "✕ failed" }
@@ -34,11 +34,11 @@ function verdictOf(entry: LogEntry): Verdict {
 }
 
 /** Returns the value that `execute` returned; null if the log does not contain it. */
-const resultOf = ({ result }: LogEntry) => result as { data?: unknown } | null;
+const loggedResult = ({ result }: LogEntry) => result as { data?: unknown } | null;
 
-function Details({ entry, appId, action }: Pick<EntryProps, "entry" | "appId"> & Pick<StackProps, "action">) {
+function EntryDetails({ entry, appId, action }: Pick<EntryProps, "entry" | "appId"> & Pick<StackProps, "action">) {
   const { payload, error, taskId, runOn } = entry;
-  const result = resultOf(entry);
+  const result = loggedResult(entry);
   return (
     <div className="entry-details">
       <div>
@@ -58,12 +58,12 @@ function Details({ entry, appId, action }: Pick<EntryProps, "entry" | "appId"> &
 }
 
 /** Maximum length of the text in a line. More would be laid out but not visible. */
-const GIST_CHARACTERS = 300;
+const EXCERPT_CHARACTERS = 300;
 
-function gistOf(entry: LogEntry): string {
+function entryExcerpt(entry: LogEntry): string {
   const { error } = entry;
-  const text = error ? `${error.name}: ${error.message}` : (JSON.stringify(resultOf(entry)?.data) ?? "");
-  return text.slice(0, GIST_CHARACTERS);
+  const text = error ? `${error.name}: ${error.message}` : (JSON.stringify(loggedResult(entry)?.data) ?? "");
+  return text.slice(0, EXCERPT_CHARACTERS);
 }
 
 interface EntryProps {
@@ -84,41 +84,44 @@ interface EntryProps {
 const EntryItem = memo(function EntryItem(props: EntryProps) {
   const { entry, appId, masterId, name, isLive, index, start, isOpen, toggle, measure } = props;
   const { id, createdAt, taskId, mode, duration } = entry;
-  const { className, words } = verdictOf(entry);
+  const { className, words } = entryOutcome(entry);
   return (
     <li ref={measure} data-index={index} className={className} style={{ transform: `translateY(${start}px)` }}>
       <button type="button" aria-expanded={isOpen} onClick={() => toggle(id)}>
         <span className="verdict">{words}</span>
         <time dateTime={createdAt} title={exact(createdAt)}>
-          {stamp(createdAt)}
+          {columnTime(createdAt)}
         </time>
         <b>{name ?? `action ${taskId}`}</b>
         <CopyChip copy={isLive ? "production" : "master"} />
         <span className="mode">{mode}</span>
         <span className="took">{lasted(duration)}</span>
-        <span className="gist">{gistOf(entry)}</span>
+        <span className="gist">{entryExcerpt(entry)}</span>
       </button>
       {isOpen && (
-        <Details {...{ entry, appId }} action={masterId === null || name === null ? null : { id: masterId, name }} />
+        <EntryDetails
+          {...{ entry, appId }}
+          action={masterId === null || name === null ? null : { id: masterId, name }}
+        />
       )}
     </li>
   );
 });
 
-interface LogEntriesProps extends Pick<Log, "more" | "isLoading" | "loadMore"> {
+interface LogEntriesProps extends Pick<LogState, "more" | "isLoading" | "loadMore"> {
   entries: LogEntry[];
   appId: number;
   whose: Actions["whose"];
 }
 
 export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }: LogEntriesProps) {
-  const box = useRef<HTMLElement>(null);
+  const scrollBox = useRef<HTMLElement>(null);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const { length } = entries;
-  const rowPixels = useNarrow() ? PHONE_ROW_PIXELS : ROW_PIXELS;
+  const rowPixels = useNarrow() ? PHONE_ROW_HEIGHT : ROW_HEIGHT;
   const virtual = useVirtualizer({
     count: length,
-    getScrollElement: () => box.current,
+    getScrollElement: () => scrollBox.current,
     estimateSize: () => rowPixels,
     getItemKey: (index) => entries[index]!.id,
     overscan: 6,
@@ -126,7 +129,7 @@ export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }:
   const rows = virtual.getVirtualItems();
   const last = rows.at(-1)?.index ?? -1;
   useEffect(() => {
-    if (more && !isLoading && last >= length - AHEAD) loadMore();
+    if (more && !isLoading && last >= length - PREFETCH_ROWS) loadMore();
   }, [more, isLoading, length, last, loadMore]);
   const toggle = useCallback(
     (id: number) =>
@@ -135,7 +138,7 @@ export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }:
   );
   return (
     <section
-      ref={box}
+      ref={scrollBox}
       className="entries"
       aria-label="Entries, newest first"
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by the keyboard

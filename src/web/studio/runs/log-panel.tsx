@@ -17,8 +17,8 @@ export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
   const [all, setAll] = useState(false);
   const [failuresOnly, setFailuresOnly] = useState(false);
   const { live } = actions.tail;
-  const wanted = all ? null : ids;
-  const { entries, fault, ...log } = useLog({ api, appId, tail: actions.tail, ids: wanted, failuresOnly });
+  const shownIds = all ? null : ids;
+  const { entries, fault, ...log } = useLog({ api, appId, tail: actions.tail, ids: shownIds, failuresOnly });
   return (
     <section className="log-panel" aria-label="Execution log">
       <div className="row log-head">
@@ -43,7 +43,7 @@ export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
         </p>
       ) : (
         <LogEntries
-          key={`${wanted} ${failuresOnly}`}
+          key={`${shownIds} ${failuresOnly}`}
           {...{ entries: entries ?? [], appId, ...log }}
           whose={actions.whose}
         />

@@ -3,31 +3,31 @@ import { CopyButton } from "../shared/copy-button.js";
 import { shown } from "../shared/format.js";
 
 /** Maximum number of characters that are shown. A browser takes seconds to lay out more. */
-const SHOWN_CHARACTERS = 20_000;
+const MAX_SHOWN_CHARACTERS = 20_000;
 
-function download(text: string, name: string): void {
+function downloadText(text: string, name: string): void {
   const url = URL.createObjectURL(new Blob([text], { type: "application/json" }));
   const link = Object.assign(document.createElement("a"), { href: url, download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(url));
 }
 
-const size = ({ length }: string) =>
+const formatSize = ({ length }: string) =>
   length < 1024 * 1024 ? `${Math.round(length / 1024)} KB` : `${(length / 1024 / 1024).toFixed(1)} MB`;
 
 export function ResultView({ value, name }: { value: unknown; name: string }) {
   const text = shown(value);
-  const cut = text.length > SHOWN_CHARACTERS;
+  const isCut = text.length > MAX_SHOWN_CHARACTERS;
   return (
     <div className="result-view">
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be within reach of the keyboard */}
       <pre className="result" tabIndex={0}>
-        {cut ? `${text.slice(0, SHOWN_CHARACTERS)} …` : text}
+        {isCut ? `${text.slice(0, MAX_SHOWN_CHARACTERS)} …` : text}
       </pre>
       {value !== undefined && (
         <p className="row">
-          {cut && <span className="hint">The beginning of {size(text)}.</span>}
-          <button type="button" className="link" onClick={() => download(text, name)}>
+          {isCut && <span className="hint">The beginning of {formatSize(text)}.</span>}
+          <button type="button" className="link" onClick={() => downloadText(text, name)}>
             Download
           </button>
           <CopyButton className="link" text={() => text} />

@@ -1,10 +1,10 @@
 /** Columns of the table of runs: headers, widths and cells. Add a new column here. */
 import type { ReactNode } from "react";
-import { exact, stamp } from "../shared/format.js";
+import { columnTime, exact } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { hrefOf, type Place } from "../shell/place.js";
 import { CancelButton } from "./run-line.js";
-import { CopyChip, gistOf, RunState, TRIGGER_WORDS, tookOf } from "./run-words.js";
+import { CopyChip, RunState, runDuration, runSummary, TRIGGER_WORDS } from "./run-words.js";
 
 interface CellContext {
   appId: number;
@@ -23,19 +23,19 @@ export interface RunColumn {
   cell(run: RunRow, context: CellContext): ReactNode;
 }
 
-function Started({ startedAt }: RunRow) {
+function StartedCell({ startedAt }: RunRow) {
   if (startedAt === null) return "not started";
   return (
     <time dateTime={startedAt} title={exact(startedAt)}>
-      {stamp(startedAt)}
+      {columnTime(startedAt)}
     </time>
   );
 }
 
-function Waited({ queuedAt }: RunRow) {
+function QueuedCell({ queuedAt }: RunRow) {
   return (
     <time dateTime={queuedAt} title={exact(queuedAt)}>
-      {stamp(queuedAt)}
+      {columnTime(queuedAt)}
     </time>
   );
 }
@@ -61,7 +61,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
     head: "Started",
     width: "minmax(76px, 120px)",
     className: "started",
-    cell: (run) => <Started {...run} />,
+    cell: (run) => <StartedCell {...run} />,
   },
   {
     key: "action",
@@ -84,9 +84,9 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
     head: "Queued",
     width: "minmax(76px, 120px)",
     className: "started",
-    cell: (run) => <Waited {...run} />,
+    cell: (run) => <QueuedCell {...run} />,
   },
-  { key: "duration", head: "Duration", width: "68px", className: "took", cell: tookOf },
+  { key: "duration", head: "Duration", width: "68px", className: "took", cell: runDuration },
   {
     key: "end",
     head: "Result or error",
@@ -96,7 +96,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
     isFixed: true,
     cell: (run, { cancel }) => (
       <>
-        <span className="gist">{gistOf(run)}</span>
+        <span className="gist">{runSummary(run)}</span>
         <CancelButton {...{ run, cancel }} />
       </>
     ),
@@ -104,6 +104,6 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
 ];
 
 /** Columns that are hidden unless the person shows them. */
-export const HIDDEN_AT_FIRST: readonly string[] = ["queued"];
+export const HIDDEN_BY_DEFAULT: readonly string[] = ["queued"];
 
-export const templateOf = (columns: readonly RunColumn[]): string => columns.map(({ width }) => width).join(" ");
+export const gridTemplate = (columns: readonly RunColumn[]): string => columns.map(({ width }) => width).join(" ");

@@ -2,12 +2,12 @@
  * Line of a run in a short list: on Home, in the menu of current runs, and below a run that started others. runs-list.tsx has the table of
  * all runs.
  */
-import { exact, stamp } from "../shared/format.js";
+import { columnTime, exact } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
-import { mayRun } from "../shell/rights.js";
+import { mayOperate } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
-import { CopyChip, gistOf, isUnfinished, RunState, TRIGGER_WORDS, tookOf } from "./run-words.js";
+import { CopyChip, isUnfinished, RunState, runDuration, runSummary, TRIGGER_WORDS } from "./run-words.js";
 
 interface RunLineProps {
   run: RunRow;
@@ -17,7 +17,7 @@ interface RunLineProps {
 }
 
 export const CancelButton = ({ run, cancel }: Required<Pick<RunLineProps, "run" | "cancel">>) => {
-  const isOperator = mayRun(useRole());
+  const isOperator = mayOperate(useRole());
   if (!isOperator || !isUnfinished(run)) return null;
   return (
     <button type="button" className="small" aria-label={`Cancel run ${run.id}`} onClick={() => void cancel(run.id)}>
@@ -34,13 +34,13 @@ export function RunLine({ run, appId, cancel }: RunLineProps) {
         <span className="run-number">#{run.id}</span>
         <RunState state={run.state} />
         <time dateTime={at} title={exact(at)}>
-          {stamp(at)}
+          {columnTime(at)}
         </time>
         <b>{run.actionName ?? `action ${run.actionId}`}</b>
         <CopyChip copy={run.copy} />
         <span className="mode">{TRIGGER_WORDS[run.trigger]}</span>
-        <span className="took">{tookOf(run)}</span>
-        <span className="gist">{gistOf(run)}</span>
+        <span className="took">{runDuration(run)}</span>
+        <span className="gist">{runSummary(run)}</span>
       </a>
       {cancel && <CancelButton {...{ run, cancel }} />}
     </>

@@ -2,7 +2,7 @@
 import { lasted } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 
-const WORDS: Record<RunRow["state"], { sign: string; word: string }> = {
+const STATE_WORDS: Record<RunRow["state"], { sign: string; word: string }> = {
   queued: { sign: "…", word: "queued" },
   running: { sign: "▸", word: "running" },
   completed: { sign: "✓", word: "completed" },
@@ -20,12 +20,12 @@ export const TRIGGER_WORDS: Record<RunRow["trigger"], string> = {
   http: "HTTP request",
 };
 
-export const COPY_WORDS: Record<RunRow["copy"], string> = { master: "draft", production: "live" };
+export const VERSION_WORDS: Record<RunRow["copy"], string> = { master: "draft", production: "live" };
 
 export const isUnfinished = ({ state }: Pick<RunRow, "state">) => state === "queued" || state === "running";
 
 export function RunState({ state }: Pick<RunRow, "state">) {
-  const { sign, word } = WORDS[state];
+  const { sign, word } = STATE_WORDS[state];
   return (
     <span className={`run-state ${state}`}>
       <span aria-hidden="true">{sign}</span> {word}
@@ -34,11 +34,11 @@ export function RunState({ state }: Pick<RunRow, "state">) {
 }
 
 export function CopyChip({ copy }: Pick<RunRow, "copy">) {
-  return <span className={copy === "production" ? "chip live" : "chip"}>{COPY_WORDS[copy]}</span>;
+  return <span className={copy === "production" ? "chip live" : "chip"}>{VERSION_WORDS[copy]}</span>;
 }
 
 /** Returns the duration in words; "" if the run has not ended or never started. */
-export function tookOf({ startedAt, finishedAt }: Pick<RunRow, "startedAt" | "finishedAt">): string {
+export function runDuration({ startedAt, finishedAt }: Pick<RunRow, "startedAt" | "finishedAt">): string {
   if (startedAt === null || finishedAt === null) return "";
   return lasted(Date.parse(finishedAt) - Date.parse(startedAt));
 }
@@ -50,7 +50,7 @@ export const WAIT_WORDS: Record<NonNullable<RunRow["waitsFor"]>, string> = {
 };
 
 /** Returns the result, the error, or the reason why the run was skipped or waits. */
-export function gistOf({ state, reason, failure, resultPreview, tickCount, waitsFor }: RunRow): string {
+export function runSummary({ state, reason, failure, resultPreview, tickCount, waitsFor }: RunRow): string {
   if (waitsFor) return `waits ${WAIT_WORDS[waitsFor]}`;
   if (state === "skipped") return tickCount > 1 ? `${reason}, ${tickCount} ticks` : (reason ?? "");
   return failure ?? resultPreview ?? "";

@@ -5,32 +5,37 @@ import uPlot from "uplot";
 import { exact, lasted } from "../shared/format.js";
 import type { RunStatistics } from "../shared/model.js";
 
-const HOUR_S = 3_600;
-const HEIGHT = 120;
-const PHONE_HEIGHT = 100;
+const HOUR_SECONDS = 3_600;
+const CHART_HEIGHT = 120;
+const PHONE_CHART_HEIGHT = 100;
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const darkQuery = matchMedia("(prefers-color-scheme: dark)");
 /** Colours for uPlot, read from the style sheet, because uPlot draws on a canvas. */
-const COLOURS = {
+const CHART_COLOURS = {
   light: { good: "#1b7340", bad: "#b3261e", soft: "#59626f", line: "#dfe3e8", accent: "#0b6b62", warn: "#8a5300" },
   dark: { good: "#6fd694", bad: "#ff8a80", soft: "#a0a9b6", line: "#2a303a", accent: "#4fd1c0", warn: "#ffc163" },
 };
 
-type Row = RunStatistics["periods"][number];
-type Column = (number | null)[];
+type StatisticsRow = RunStatistics["periods"][number];
+type ChartColumn = (number | null)[];
 
 /** Returns every hour or day of the range, including those without runs. */
-function columnsOf({ by, from, to, periods }: RunStatistics): [number[], Column, Column, Column, Column, Column] {
+function chartColumns({
+  by,
+  from,
+  to,
+  periods,
+}: RunStatistics): [number[], ChartColumn, ChartColumn, ChartColumn, ChartColumn, ChartColumn] {
   const known = new Map(periods.map((period) => [Date.parse(period.start) / 1000, period]));
-  const step = by === "hour" ? HOUR_S : 24 * HOUR_S;
+  const step = by === "hour" ? HOUR_SECONDS : 24 * HOUR_SECONDS;
   const first = [...known.keys()][0] ?? Math.floor(Date.parse(from) / 1000 / step) * step;
   const times = new Set<number>(known.keys());
   // Periods in other time zones start at the same offset as the known ones. A day with a time change is always among the known ones.
   for (let at = first; at >= Date.parse(from) / 1000 - step; at -= step) times.add(at);
   for (let at = first; at <= Date.parse(to) / 1000; at += step) times.add(at);
-  const near = (at: number) => [...known.keys()].some((one) => one !== at && Math.abs(one - at) < step / 2);
-  const xs = [...times].filter((at) => known.has(at) || !near(at)).sort((a, b) => a - b);
-  const column = (of: (row: Row) => number | null, none: number | null): Column =>
+  const isNearKnown = (at: number) => [...known.keys()].some((one) => one !== at && Math.abs(one - at) < step / 2);
+  const xs = [...times].filter((at) => known.has(at) || !isNearKnown(at)).sort((a, b) => a - b);
+  const column = (of: (row: StatisticsRow) => number | null, none: number | null): ChartColumn =>
     xs.map((at) => (known.has(at) ? of(known.get(at)!) : none));
   return [
     xs,
@@ -42,7 +47,7 @@ function columnsOf({ by, from, to, periods }: RunStatistics): [number[], Column,
   ];
 }
 
-const bars = uPlot.paths.bars!({ size: [0.8, 24], align: 1 });
+const drawBars = uPlot.paths.bars!({ size: [0.8, 24], align: 1 });
 
 const hourLabel = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const dayLabel = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
@@ -52,8 +57,8 @@ function timeLabel(seconds: number): string {
   return (date.getHours() + date.getMinutes() === 0 ? dayLabel : hourLabel).format(date);
 }
 
-function axes(values: (ms: number) => string): uPlot.Axis[] {
-  const { soft, line } = COLOURS[dark.matches ? "dark" : "light"];
+function createAxes(values: (ms: number) => string): uPlot.Axis[] {
+  const { soft, line } = CHART_COLOURS[darkQuery.matches ? "dark" : "light"];
   const shared = {
     stroke: soft,
     grid: { stroke: line, width: 1 },
@@ -66,11 +71,11 @@ function axes(values: (ms: number) => string): uPlot.Axis[] {
   ];
 }
 
-function draw(statistics: RunStatistics, counts: HTMLElement, durations: HTMLElement): uPlot[] {
-  const { good, bad, warn, accent, soft } = COLOURS[dark.matches ? "dark" : "light"];
-  const [xs, runs, failed, skipped, p50, p95] = columnsOf(statistics);
-  const step = statistics.by === "hour" ? HOUR_S : 24 * HOUR_S;
-  const height = innerWidth < 700 ? PHONE_HEIGHT : HEIGHT;
+function drawCharts(statistics: RunStatistics, counts: HTMLElement, durations: HTMLElement): uPlot[] {
+  const { good, bad, warn, accent, soft } = CHART_COLOURS[darkQuery.matches ? "dark" : "light"];
+  const [xs, runs, failed, skipped, p50, p95] = chartColumns(statistics);
+  const step = statistics.by === "hour" ? HOUR_SECONDS : 24 * HOUR_SECONDS;
+  const height = innerWidth < 700 ? PHONE_CHART_HEIGHT : CHART_HEIGHT;
   const shared = {
     width: Math.max(200, counts.clientWidth),
     height,
@@ -82,11 +87,11 @@ function draw(statistics: RunStatistics, counts: HTMLElement, durations: HTMLEle
       y: { range: (_: uPlot, _low: number, high: number): [number, number] => [0, Math.max(1, high * 1.1)] },
     },
   };
-  const bar = (stroke: string, fill: string): uPlot.Series => ({
+  const barSeries = (stroke: string, fill: string): uPlot.Series => ({
     stroke,
     fill,
     width: 0,
-    paths: bars,
+    paths: drawBars,
     points: { show: false },
   });
   const point = { show: true, size: 4 };
@@ -94,11 +99,11 @@ function draw(statistics: RunStatistics, counts: HTMLElement, durations: HTMLEle
     new uPlot(
       {
         ...shared,
-        axes: axes((count) => (Number.isInteger(count) ? String(count) : "")),
+        axes: createAxes((count) => (Number.isInteger(count) ? String(count) : "")),
         series: [
           {},
-          bar(good, good),
-          bar(bad, bad),
+          barSeries(good, good),
+          barSeries(bad, bad),
           { stroke: warn, width: 0, points: { show: true, size: 7, fill: warn } },
         ],
       },
@@ -108,7 +113,7 @@ function draw(statistics: RunStatistics, counts: HTMLElement, durations: HTMLEle
     new uPlot(
       {
         ...shared,
-        axes: axes(lasted),
+        axes: createAxes(lasted),
         series: [{}, { stroke: soft, width: 1.5, points: point }, { stroke: accent, width: 1.5, points: point }],
       },
       [xs, p50, p95],
@@ -117,9 +122,9 @@ function draw(statistics: RunStatistics, counts: HTMLElement, durations: HTMLEle
   ];
 }
 
-const shownMs = (ms: number | null) => (ms === null ? "" : lasted(ms));
+const formatDuration = (ms: number | null) => (ms === null ? "" : lasted(ms));
 
-function Figures({ statistics: { by, periods } }: { statistics: RunStatistics }) {
+function StatisticsTable({ statistics: { by, periods } }: { statistics: RunStatistics }) {
   const time = new Intl.DateTimeFormat(undefined, {
     dateStyle: "medium",
     ...(by === "hour" && { timeStyle: "short", hourCycle: "h23" }),
@@ -143,7 +148,7 @@ function Figures({ statistics: { by, periods } }: { statistics: RunStatistics })
             {periods.toReversed().map(({ start, runs, failed, cancelled, skipped, p50, p95 }) => (
               <tr key={start}>
                 <th scope="row">{time.format(new Date(start))}</th>
-                {[runs, failed, cancelled, skipped, shownMs(p50), shownMs(p95)].map((value, at) => (
+                {[runs, failed, cancelled, skipped, formatDuration(p50), formatDuration(p95)].map((value, at) => (
                   // biome-ignore lint/suspicious/noArrayIndexKey: the columns do not move
                   <td key={at}>{value}</td>
                 ))}
@@ -156,9 +161,9 @@ function Figures({ statistics: { by, periods } }: { statistics: RunStatistics })
   );
 }
 
-function summary({ periods }: RunStatistics): string {
-  const sum = (of: (row: Row) => number) => periods.reduce((all, row) => all + of(row), 0);
-  const [runs, failed, skipped] = [sum((row) => row.runs), sum((row) => row.failed), sum((row) => row.skipped)];
+function summaryText({ periods }: RunStatistics): string {
+  const sumOf = (of: (row: StatisticsRow) => number) => periods.reduce((all, row) => all + of(row), 0);
+  const [runs, failed, skipped] = [sumOf((row) => row.runs), sumOf((row) => row.failed), sumOf((row) => row.skipped)];
   return `${runs} ${runs === 1 ? "run" : "runs"}, ${failed} failed, ${skipped} ${skipped === 1 ? "tick" : "ticks"} skipped`;
 }
 
@@ -168,27 +173,27 @@ export function RunsChart({ statistics, label }: { statistics: RunStatistics; la
   useEffect(() => {
     const [above, below] = [counts.current, durations.current];
     if (!above || !below) return;
-    let drawn = draw(statistics, above, below);
+    let drawn = drawCharts(statistics, above, below);
     const again = () => {
       for (const one of drawn) one.destroy();
-      drawn = draw(statistics, above, below);
+      drawn = drawCharts(statistics, above, below);
     };
     const resized = new ResizeObserver(() => {
       for (const one of drawn) one.setSize({ width: Math.max(200, above.clientWidth), height: one.height });
     });
     resized.observe(above);
-    dark.addEventListener("change", again);
+    darkQuery.addEventListener("change", again);
     return () => {
       resized.disconnect();
-      dark.removeEventListener("change", again);
+      darkQuery.removeEventListener("change", again);
       for (const one of drawn) one.destroy();
     };
   }, [statistics]);
   const { countedFrom } = statistics;
   return (
-    <figure className="runs-chart" aria-label={`${label}: ${summary(statistics)}`}>
+    <figure className="runs-chart" aria-label={`${label}: ${summaryText(statistics)}`}>
       <figcaption className="row">
-        <span>{summary(statistics)}</span>
+        <span>{summaryText(statistics)}</span>
         <span className="hint">{label}</span>
         <span className="hint legend">
           <span className="key runs">runs</span> <span className="key failed">failed</span>{" "}
@@ -201,7 +206,7 @@ export function RunsChart({ statistics, label }: { statistics: RunStatistics; la
         <div ref={counts} />
         <div ref={durations} />
       </div>
-      <Figures statistics={statistics} />
+      <StatisticsTable statistics={statistics} />
     </figure>
   );
 }

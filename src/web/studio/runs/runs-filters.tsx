@@ -2,11 +2,11 @@
 import { useEffect, useState } from "react";
 import type { TriggerType } from "../../../data/action-types.js";
 import type { ActionList } from "../shared/model.js";
-import { COPY_WORDS, TRIGGER_WORDS } from "./run-words.js";
-import { COPIES, RANGES, type RunsQuery, STATES, TRIGGERS } from "./runs-query.js";
+import { TRIGGER_WORDS, VERSION_WORDS } from "./run-words.js";
+import { RANGES, RUN_STATES, type RunsQuery, TRIGGER_TYPES, VERSION_KINDS } from "./runs-query.js";
 
 /** Delay after the last key press before the search starts. */
-const TYPED_MS = 350;
+const SEARCH_DELAY_MS = 350;
 
 interface ChoiceProps {
   label: string;
@@ -18,7 +18,7 @@ interface ChoiceProps {
   choose: (value: string) => void;
 }
 
-function Choice({ label, value, options, all, choose }: ChoiceProps) {
+function FilterSelect({ label, value, options, all, choose }: ChoiceProps) {
   return (
     <label className="choice">
       <span className="unseen">{label}</span>
@@ -39,7 +39,7 @@ function Choice({ label, value, options, all, choose }: ChoiceProps) {
   );
 }
 
-function Removable({ words, remove }: { words: string; remove: () => void }) {
+function RemovableFilter({ words, remove }: { words: string; remove: () => void }) {
   return (
     <button type="button" className="chip removable" aria-label={`${words}: show others too`} onClick={remove}>
       {words} <span aria-hidden="true">✕</span>
@@ -47,13 +47,13 @@ function Removable({ words, remove }: { words: string; remove: () => void }) {
   );
 }
 
-function useTyped(search: string, change: (search: string) => void) {
+function useTypedSearch(search: string, change: (search: string) => void) {
   const [typed, setTyped] = useState(search);
   useEffect(() => setTyped(search), [search]);
   useEffect(() => {
     if (typed.trim() === search) return;
-    const due = setTimeout(() => change(typed.trim()), TYPED_MS);
-    return () => clearTimeout(due);
+    const timer = setTimeout(() => change(typed.trim()), SEARCH_DELAY_MS);
+    return () => clearTimeout(timer);
   }, [typed, search, change]);
   return { typed, setTyped };
 }
@@ -67,14 +67,14 @@ interface RunsFiltersProps {
   clear: () => void;
 }
 
-const filterWords = (trigger: TriggerType): string =>
+const triggerLabel = (trigger: TriggerType): string =>
   trigger === "http" ? `${TRIGGER_WORDS.http} (added by this service)` : TRIGGER_WORDS[trigger];
 
 export function RunsFilters({ query, list, change, setSearch, clear }: RunsFiltersProps) {
-  const { typed, setTyped } = useTyped(query.search ?? "", setSearch);
+  const { typed, setTyped } = useTypedSearch(query.search ?? "", setSearch);
   const names = (list?.actions ?? []).map(({ id, name }): [string, string] => [String(id), name]);
-  const known = query.action === undefined || names.some(([id]) => id === query.action);
-  const actions: [string, string][] = known ? names : [[query.action!, `action ${query.action}`], ...names];
+  const isListed = query.action === undefined || names.some(([id]) => id === query.action);
+  const actions: [string, string][] = isListed ? names : [[query.action!, `action ${query.action}`], ...names];
   return (
     <search className="row runs-filters">
       <input
@@ -85,35 +85,35 @@ export function RunsFilters({ query, list, change, setSearch, clear }: RunsFilte
         value={typed}
         onChange={(event) => setTyped(event.target.value)}
       />
-      <Choice
+      <FilterSelect
         label="Action"
         all="all actions"
         value={query.action}
         options={actions}
         choose={(action) => change({ action })}
       />
-      <Choice
+      <FilterSelect
         label="State"
         all="any state"
         value={query.state}
-        options={STATES.map((state) => [state, state])}
+        options={RUN_STATES.map((state) => [state, state])}
         choose={(state) => change({ state })}
       />
-      <Choice
+      <FilterSelect
         label="Trigger"
         all="any trigger"
         value={query.trigger}
-        options={TRIGGERS.map((trigger) => [trigger, filterWords(trigger)])}
+        options={TRIGGER_TYPES.map((trigger) => [trigger, triggerLabel(trigger)])}
         choose={(trigger) => change({ trigger })}
       />
-      <Choice
+      <FilterSelect
         label="Copy"
         all="draft and live"
         value={query.copy}
-        options={COPIES.map((copy) => [copy, COPY_WORDS[copy]])}
+        options={VERSION_KINDS.map((copy) => [copy, VERSION_WORDS[copy]])}
         choose={(copy) => change({ copy })}
       />
-      <Choice
+      <FilterSelect
         label="Time"
         all="any time"
         value={query.range}
@@ -121,10 +121,10 @@ export function RunsFilters({ query, list, change, setSearch, clear }: RunsFilte
         choose={(range) => change({ range })}
       />
       {query.person !== undefined && (
-        <Removable words={`asked for by person ${query.person}`} remove={() => change({ person: "" })} />
+        <RemovableFilter words={`asked for by person ${query.person}`} remove={() => change({ person: "" })} />
       )}
       {query.version !== undefined && (
-        <Removable words={`of version ${query.version}`} remove={() => change({ version: "" })} />
+        <RemovableFilter words={`of version ${query.version}`} remove={() => change({ version: "" })} />
       )}
       {Object.keys(query).length > 0 && (
         <button type="button" className="link" onClick={clear}>

@@ -6,13 +6,13 @@ import { type CSSProperties, memo, type ReactNode, type RefObject, useEffect, us
 import type { RunRow } from "../shared/model.js";
 import { useNarrow } from "../shared/use-narrow.js";
 import type { Place } from "../shell/place.js";
-import { type RunColumn, templateOf } from "./run-columns.js";
+import { gridTemplate, type RunColumn } from "./run-columns.js";
 import type { RunsFound } from "./use-runs.js";
 
-const ROW_PIXELS = 34;
-const PHONE_ROW_PIXELS = 58;
+const ROW_HEIGHT = 34;
+const PHONE_ROW_HEIGHT = 58;
 /** Number of rows before the end at which the next page is loaded. */
-const AHEAD = 30;
+const PREFETCH_ROWS = 30;
 
 interface RowProps {
   run: RunRow;
@@ -32,7 +32,7 @@ const RunItem = memo(function RunItem({ run, index, start, size, columns, ...con
   return (
     <div
       role="row"
-      aria-rowindex={index + FIRST_ROW}
+      aria-rowindex={index + FIRST_RUN_ROW}
       className={`run-row ${run.state}`}
       style={{ height: size, transform: `translateY(${start}px)` }}
     >
@@ -46,7 +46,7 @@ const RunItem = memo(function RunItem({ run, index, start, size, columns, ...con
 });
 
 /** Row number of the first run for assistive technology; the header is row 1. */
-const FIRST_ROW = 2;
+const FIRST_RUN_ROW = 2;
 
 interface RunsListProps {
   found: RunsFound;
@@ -58,7 +58,7 @@ interface RunsListProps {
 }
 
 /** Height of the content above the list, in pixels. The rows begin below it. */
-function useHeight(element: RefObject<HTMLElement | null>): number {
+function useElementHeight(element: RefObject<HTMLElement | null>): number {
   const [height, setHeight] = useState(0);
   useEffect(() => {
     if (!element.current) return;
@@ -71,14 +71,14 @@ function useHeight(element: RefObject<HTMLElement | null>): number {
 
 export function RunsList({ found, appId, filters, columns, children }: RunsListProps) {
   const { runs, total, hasMore, isLoading, loadMore, cancel } = found;
-  const box = useRef<HTMLElement>(null);
-  const above = useRef<HTMLDivElement>(null);
-  const scrollMargin = useHeight(above);
+  const scrollBox = useRef<HTMLElement>(null);
+  const aboveList = useRef<HTMLDivElement>(null);
+  const scrollMargin = useElementHeight(aboveList);
   const count = runs?.length ?? 0;
-  const rowPixels = useNarrow() ? PHONE_ROW_PIXELS : ROW_PIXELS;
+  const rowPixels = useNarrow() ? PHONE_ROW_HEIGHT : ROW_HEIGHT;
   const virtual = useVirtualizer({
     count,
-    getScrollElement: () => box.current,
+    getScrollElement: () => scrollBox.current,
     estimateSize: () => rowPixels,
     getItemKey: (index) => runs![index]!.id,
     overscan: 6,
@@ -89,21 +89,21 @@ export function RunsList({ found, appId, filters, columns, children }: RunsListP
   const rows = virtual.getVirtualItems();
   const last = rows.at(-1)?.index ?? -1;
   useEffect(() => {
-    if (hasMore && !isLoading && count > 0 && last >= count - AHEAD) loadMore();
+    if (hasMore && !isLoading && count > 0 && last >= count - PREFETCH_ROWS) loadMore();
   }, [hasMore, isLoading, count, last, loadMore]);
   return (
     <section
-      ref={box}
+      ref={scrollBox}
       className="runs-box"
       aria-label="Runs and their chart"
       // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by the keyboard
       tabIndex={0}
     >
-      <div ref={above}>{children}</div>
+      <div ref={aboveList}>{children}</div>
       {count > 0 && (
         <div
           role="table"
-          style={{ "--run-columns": templateOf(columns) } as CSSProperties}
+          style={{ "--run-columns": gridTemplate(columns) } as CSSProperties}
           aria-label="Runs, newest first"
           aria-rowcount={total?.isExact ? Math.max(total.count, count) + 1 : -1}
         >

@@ -9,16 +9,18 @@ import { RunsOverTime } from "./lazy-chart.js";
 import { RunPage } from "./run-page.js";
 import { RunsFilters } from "./runs-filters.js";
 import { RunsList } from "./runs-list.js";
-import { filterOf, isCounted, type RunsQuery, rangeOf } from "./runs-query.js";
+import { isChartComplete, type RunsQuery, timeRangeOf, toRunsFilter } from "./runs-query.js";
 import { useColumns } from "./use-columns.js";
 import { type RunsFound, useRuns } from "./use-runs.js";
 
-function Count({ found: { runs, total, hasMore, isLoading, loadMore } }: { found: RunsFound }) {
+function RunsCount({ found: { runs, total, hasMore, isLoading, loadMore } }: { found: RunsFound }) {
   if (!runs || !total) return <p className="hint">Loading…</p>;
-  const more = total.isExact ? "" : " or more";
+  const orMoreText = total.isExact ? "" : " or more";
   return (
     <p className="hint row" role="status">
-      {total.count === 0 && !hasMore ? "" : `${Math.max(total.count, runs.length).toLocaleString("en")}${more} found`}
+      {total.count === 0 && !hasMore
+        ? ""
+        : `${Math.max(total.count, runs.length).toLocaleString("en")}${orMoreText} found`}
       {runs.length === 0 && hasMore && !isLoading && (
         <button type="button" className="link" onClick={loadMore}>
           Look through older runs
@@ -28,7 +30,7 @@ function Count({ found: { runs, total, hasMore, isLoading, loadMore } }: { found
   );
 }
 
-function NoRuns({ appId, isFiltered }: { appId: number; isFiltered: boolean }) {
+function EmptyRunsText({ appId, isFiltered }: { appId: number; isFiltered: boolean }) {
   if (isFiltered) return <p className="hint empty">No run matches these filters.</p>;
   return (
     <div className="empty-state">
@@ -43,11 +45,11 @@ function NoRuns({ appId, isFiltered }: { appId: number; isFiltered: boolean }) {
   );
 }
 
-function History({ api, appId, place, go, ask, actions }: PageProps) {
+function RunsHistory({ api, appId, place, go, ask, actions }: PageProps) {
   const query = place.query as RunsQuery;
   // The start of the range stays the same until the filters change.
   const [now] = useState(() => Date.now());
-  const filter = useMemo(() => filterOf(query, now), [query, now]);
+  const filter = useMemo(() => toRunsFilter(query, now), [query, now]);
   const found = useRuns({ api, appId, filter, tail: actions.tail });
   const { runs, hasMore, isLoading, fault } = found;
   const change = useCallback((part: RunsQuery) => go({ query: changedQuery(query, part) }), [go, query]);
@@ -63,11 +65,11 @@ function History({ api, appId, place, go, ask, actions }: PageProps) {
       <RunsFilters {...{ query, change, setSearch }} list={actions.list} clear={() => go({ query: {} })} />
       <BacklogLine {...{ api, appId, ask }} />
       <RunsList found={found} appId={appId} filters={place.query} columns={columns.shown}>
-        {isCounted(query) && (
+        {isChartComplete(query) && (
           <RunsOverTime
             {...{ api, appId }}
             actionId={filter.actionId ?? null}
-            range={rangeOf(query)}
+            range={timeRangeOf(query)}
             tail={actions.tail}
           />
         )}
@@ -75,7 +77,7 @@ function History({ api, appId, place, go, ask, actions }: PageProps) {
           <span className={actions.tail.live ? "live-dot on" : "live-dot"}>
             {actions.tail.live ? "live" : "reconnecting…"}
           </span>
-          <Count found={found} />
+          <RunsCount found={found} />
           {fault && (
             <span className="fault" role="alert">
               {fault.message}
@@ -85,7 +87,7 @@ function History({ api, appId, place, go, ask, actions }: PageProps) {
           <BulkActions {...{ api, appId, ask }} state={query.state} runs={runs ?? []} />
           <ChooseColumns {...columns} />
         </div>
-        {runs?.length === 0 && !hasMore && !isLoading && <NoRuns {...{ appId, isFiltered }} />}
+        {runs?.length === 0 && !hasMore && !isLoading && <EmptyRunsText {...{ appId, isFiltered }} />}
       </RunsList>
     </div>
   );
@@ -95,7 +97,7 @@ export function RunsPage(props: PageProps) {
   const { appId, place } = props;
   const runId = idOf(place.item);
   return runId === null ? (
-    <History key={appId} {...props} />
+    <RunsHistory key={appId} {...props} />
   ) : (
     <RunPage key={`${appId}/${runId}`} {...props} runId={runId} />
   );

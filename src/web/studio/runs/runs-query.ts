@@ -15,10 +15,10 @@ export interface RunsQuery {
   range?: string;
 }
 
-export const STATES: readonly RunState[] = ["queued", "running", "completed", "failed", "skipped", "cancelled"];
+export const RUN_STATES: readonly RunState[] = ["queued", "running", "completed", "failed", "skipped", "cancelled"];
 /** Trigger kinds of the original specification, and `http`, which this service adds. */
-export const TRIGGERS: readonly TriggerType[] = ["manual", "schedule", "log", "analytics", "http"];
-export const COPIES: readonly Copy[] = ["master", "production"];
+export const TRIGGER_TYPES: readonly TriggerType[] = ["manual", "schedule", "log", "analytics", "http"];
+export const VERSION_KINDS: readonly Copy[] = ["master", "production"];
 
 const HOUR_MS = 60 * 60 * 1000;
 
@@ -32,22 +32,25 @@ export const RANGES = {
 } as const;
 export type Range = keyof typeof RANGES;
 
-export const rangeOf = (query: RunsQuery): Range | null =>
+export const timeRangeOf = (query: RunsQuery): Range | null =>
   query.range !== undefined && Object.hasOwn(RANGES, query.range) ? (query.range as Range) : null;
 
-const oneOf = <T extends string>(text: string | undefined, all: readonly T[]): T | null =>
+const parseOption = <T extends string>(text: string | undefined, all: readonly T[]): T | null =>
   all.find((one) => one === text) ?? null;
 
 /** Returns the input for the service. The start of the range is computed once, so that it does not move. */
-export function filterOf(query: RunsQuery, now: number): Omit<FindRunsQueryVariables, "appId" | "before" | "limit"> {
-  const range = rangeOf(query);
+export function toRunsFilter(
+  query: RunsQuery,
+  now: number,
+): Omit<FindRunsQueryVariables, "appId" | "before" | "limit"> {
+  const range = timeRangeOf(query);
   const search = query.search?.trim() ?? "";
   return {
     search: search === "" ? null : search,
     actionId: idOf(query.action),
-    state: oneOf(query.state, STATES),
-    trigger: oneOf(query.trigger, TRIGGERS),
-    copy: oneOf(query.copy, COPIES),
+    state: parseOption(query.state, RUN_STATES),
+    trigger: parseOption(query.trigger, TRIGGER_TYPES),
+    copy: parseOption(query.copy, VERSION_KINDS),
     versionId: idOf(query.version),
     personId: idOf(query.person),
     from: range === null ? null : new Date(now - RANGES[range].ms).toISOString(),
@@ -55,5 +58,5 @@ export function filterOf(query: RunsQuery, now: number): Omit<FindRunsQueryVaria
 }
 
 /** True if the chart counts the same runs as the list. The service counts by action and time only. */
-export const isCounted = (query: RunsQuery): boolean =>
+export const isChartComplete = (query: RunsQuery): boolean =>
   Object.keys(query).every((key) => key === "action" || key === "range");

@@ -4,10 +4,10 @@ import type { ScriptError } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 
 /** Matches the position in a line such as `at execute (book-seat.js:12:7)`. */
-const PLACE = /(?<![\w-])([\w-]+)\.js:(\d+):(\d+)/g;
+const CODE_POSITION_PATTERN = /(?<![\w-])([\w-]+)\.js:(\d+):(\d+)/g;
 
 /** Returns the text of the error. The stack usually begins with the message, and is then sufficient. */
-function textOf({ name, message, stack }: ScriptError): string {
+function errorText({ name, message, stack }: ScriptError): string {
   return stack.includes(message) ? stack : `${name}: ${message}\n\n${stack}`;
 }
 
@@ -19,16 +19,16 @@ export interface StackProps {
 }
 
 export function Stack({ error, appId, action }: StackProps) {
-  const text = textOf(error);
+  const text = errorText(error);
   const parts: (string | { line: string; column: string; text: string })[] = [];
-  let end = 0;
-  for (const found of text.matchAll(PLACE)) {
-    const [place, name, line, column] = found;
+  let textEnd = 0;
+  for (const match of text.matchAll(CODE_POSITION_PATTERN)) {
+    const [positionText, name, line, column] = match;
     if (name !== action?.name) continue;
-    parts.push(text.slice(end, found.index), { line: line!, column: column!, text: place });
-    end = found.index + place.length;
+    parts.push(text.slice(textEnd, match.index), { line: line!, column: column!, text: positionText });
+    textEnd = match.index + positionText.length;
   }
-  parts.push(text.slice(end));
+  parts.push(text.slice(textEnd));
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by the keyboard
     <pre className="result failed stack" tabIndex={0}>

@@ -1,31 +1,31 @@
 /** Hook for the columns that the person has hidden in the table of runs. The browser stores them. */
 import { useCallback, useMemo, useState } from "react";
-import { HIDDEN_AT_FIRST, RUN_COLUMNS, type RunColumn } from "./run-columns.js";
+import { HIDDEN_BY_DEFAULT, RUN_COLUMNS, type RunColumn } from "./run-columns.js";
 
-const KEY = "studio.runs.hidden-columns";
+const STORAGE_KEY = "studio.runs.hidden-columns";
 
 /** Reads the stored columns. Browsers can block storage, and earlier releases may have stored other values. */
-function read(): readonly string[] {
+function readHiddenColumns(): readonly string[] {
   try {
-    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? "null");
-    return Array.isArray(stored) ? stored.filter((one) => typeof one === "string") : HIDDEN_AT_FIRST;
+    const stored: unknown = JSON.parse(localStorage.getItem(STORAGE_KEY) ?? "null");
+    return Array.isArray(stored) ? stored.filter((one) => typeof one === "string") : HIDDEN_BY_DEFAULT;
   } catch {
-    return HIDDEN_AT_FIRST;
+    return HIDDEN_BY_DEFAULT;
   }
 }
 
-export interface Columns {
+export interface ColumnsState {
   shown: readonly RunColumn[];
   toggle: (key: string) => void;
 }
 
-export function useColumns(): Columns {
-  const [hidden, setHidden] = useState(read);
+export function useColumns(): ColumnsState {
+  const [hidden, setHidden] = useState(readHiddenColumns);
   const toggle = useCallback((key: string) => {
     setHidden((old) => {
       const next = old.includes(key) ? old.filter((one) => one !== key) : [...old, key];
       try {
-        localStorage.setItem(KEY, JSON.stringify(next));
+        localStorage.setItem(STORAGE_KEY, JSON.stringify(next));
       } catch {
         // If the browser blocks storage, the choice is lost when the page is closed.
       }

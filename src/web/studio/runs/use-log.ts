@@ -6,9 +6,9 @@ import { type Api, type ApiError, asApiError } from "../shared/api.js";
 import type { LogEntry } from "../shared/model.js";
 import { isFailed } from "./log-entry.js";
 
-const PAGE = 50;
+const PAGE_SIZE = 50;
 
-export interface Log {
+export interface LogState {
   /** Entries, newest first; null while they are loaded for the first time. */
   entries: LogEntry[] | null;
   more: boolean;
@@ -17,12 +17,12 @@ export interface Log {
   loadMore(): void;
 }
 
-function merged(...lists: LogEntry[][]): LogEntry[] {
+function mergeEntries(...lists: LogEntry[][]): LogEntry[] {
   const byId = new Map(lists.flat().map((entry) => [entry.id, entry]));
   return [...byId.values()].sort((a, b) => b.id - a.id);
 }
 
-interface Page {
+interface LogPage {
   /** ID of the draft or live version whose entries the page contains; null for all. */
   id: number | null;
   logs: LogEntry[];
@@ -30,14 +30,15 @@ interface Page {
   isFollowing: boolean;
 }
 
-const isOf = ({ id }: Page, { taskId }: LogEntry) => id === null || taskId === id;
+const belongsToPage = ({ id }: LogPage, { taskId }: LogEntry) => id === null || taskId === id;
 
 /** True if no entry is missing between the page and the loaded entries of the same version. */
-const joins = (page: Page, known: readonly LogEntry[]) =>
-  known.some((entry) => isOf(page, entry) && page.logs.some(({ id }) => id === entry.id));
+const connectsTo = (page: LogPage, knownEntries: readonly LogEntry[]) =>
+  knownEntries.some((entry) => belongsToPage(page, entry) && page.logs.some(({ id }) => id === entry.id));
 
 /** Removes older entries that do not connect to the page, because entries in between would be missing. */
-const isBehind = (page: Page, entry: LogEntry) => isOf(page, entry) && entry.id < (page.logs.at(-1)?.id ?? 0);
+const isOlderThanPage = (page: LogPage, entry: LogEntry) =>
+  belongsToPage(page, entry) && entry.id < (page.logs.at(-1)?.id ?? 0);
 
 interface Options {
   api: Api;
@@ -48,41 +49,44 @@ interface Options {
   failuresOnly: boolean;
 }
 
-export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly }: Options): Log {
+export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly }: Options): LogState {
   const [entries, setEntries] = useState<LogEntry[] | null>(null);
   const [more, setMore] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
   const [isLoading, setLoading] = useState(true);
-  const known = useRef<LogEntry[]>([]);
-  known.current = entries ?? [];
+  const knownEntries = useRef<LogEntry[]>([]);
+  knownEntries.current = entries ?? [];
   /** Cursor of the next page for each ID; null at its end. */
   const cursors = useRef(new Map<number | null, string | null>());
-  const wanted = JSON.stringify(ids);
+  const wantedIds = JSON.stringify(ids);
 
-  const asked = useRef("");
-  asked.current = `${wanted} ${failuresOnly}`;
+  const latestRequest = useRef("");
+  latestRequest.current = `${wantedIds} ${failuresOnly}`;
 
   /** Reads one page for each ID: the newest entries, or the ones after the cursor. */
   const load = useCallback(
     async (isFollowing: boolean) => {
-      const copies = (JSON.parse(wanted) as number[] | null) ?? [null];
+      const versionIds = (JSON.parse(wantedIds) as number[] | null) ?? [null];
       const where = failuresOnly ? { type: "app.task.failed" } : null;
-      const pageOf = async (id: number | null): Promise<Page> => {
+      const readPage = async (id: number | null): Promise<LogPage> => {
         const cursor = isFollowing ? (cursors.current.get(id) ?? null) : null;
-        const { page } = await api.ask(ReadLog, { appId, options: { id, where, limit: PAGE, cursor } });
+        const { page } = await api.ask(ReadLog, { appId, options: { id, where, limit: PAGE_SIZE, cursor } });
         return { id, logs: page.logs, next: page.nextCursor, isFollowing };
       };
       setLoading(true);
       try {
-        const left = copies.filter((id) => !isFollowing || cursors.current.get(id) !== null);
-        const pages = await Promise.all(left.map(pageOf));
+        const remainingIds = versionIds.filter((id) => !isFollowing || cursors.current.get(id) !== null);
+        const pages = await Promise.all(remainingIds.map(readPage));
         // The person has selected other entries meanwhile.
-        if (asked.current !== `${wanted} ${failuresOnly}`) return;
-        const fresh = pages.filter((page) => !page.isFollowing && !joins(page, known.current));
-        for (const page of pages) if (page.isFollowing || fresh.includes(page)) cursors.current.set(page.id, page.next);
+        if (latestRequest.current !== `${wantedIds} ${failuresOnly}`) return;
+        const disconnectedPages = pages.filter((page) => !page.isFollowing && !connectsTo(page, knownEntries.current));
+        for (const page of pages)
+          if (page.isFollowing || disconnectedPages.includes(page)) cursors.current.set(page.id, page.next);
         setEntries((old) => {
-          const kept = (old ?? []).filter((entry) => !fresh.some((page) => isBehind(page, entry)));
-          return merged(kept, ...pages.map(({ logs }) => logs));
+          const keptEntries = (old ?? []).filter(
+            (entry) => !disconnectedPages.some((page) => isOlderThanPage(page, entry)),
+          );
+          return mergeEntries(keptEntries, ...pages.map(({ logs }) => logs));
         });
         setMore([...cursors.current.values()].some((cursor) => cursor !== null));
         setFault(null);
@@ -94,26 +98,26 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
         setLoading(false);
       }
     },
-    [api, appId, wanted, failuresOnly],
+    [api, appId, wantedIds, failuresOnly],
   );
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: other IDs need other entries
   useEffect(() => {
-    known.current = [];
+    knownEntries.current = [];
     cursors.current.clear();
     setEntries(null);
-  }, [wanted, failuresOnly]);
+  }, [wantedIds, failuresOnly]);
   // Again when the tail comes back: it may have missed entries.
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above
   useEffect(() => void load(false), [load, live]);
   useEffect(
     () =>
       onEntry((entry) => {
-        const copies = JSON.parse(wanted) as number[] | null;
-        const fits = (!failuresOnly || isFailed(entry)) && (copies?.includes(entry.taskId) ?? true);
-        if (fits) setEntries((old) => merged(old ?? [], [entry]));
+        const versionIds = JSON.parse(wantedIds) as number[] | null;
+        const isShown = (!failuresOnly || isFailed(entry)) && (versionIds?.includes(entry.taskId) ?? true);
+        if (isShown) setEntries((old) => mergeEntries(old ?? [], [entry]));
       }),
-    [onEntry, failuresOnly, wanted],
+    [onEntry, failuresOnly, wantedIds],
   );
 
   const loadMore = useCallback(() => void load(true), [load]);

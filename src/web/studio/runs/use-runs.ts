@@ -33,8 +33,8 @@ export interface RunsFound {
 
 const isUnfinished = ({ state }: RunRow) => state === "queued" || state === "running";
 
-/** Merges two lists, newest first; runs of `fresh` replace those of `known`. */
-function merged(fresh: RunRow[], known: RunRow[]): RunRow[] {
+/** Merges two lists of runs, newest first. Runs of `fresh` replace the same runs of `known`. */
+function mergeRuns(fresh: RunRow[], known: RunRow[]): RunRow[] {
   const oldest = fresh.at(-1)?.id ?? Number.POSITIVE_INFINITY;
   const ids = new Set(fresh.map(({ id }) => id));
   const newer = known.filter(({ id }) => id > oldest && !ids.has(id));
@@ -117,7 +117,7 @@ export function useRuns({
     try {
       const found = await page(null);
       if (turn.current !== mine) return;
-      setRuns((old) => old && merged(found.runs, old));
+      setRuns((old) => old && mergeRuns(found.runs, old));
       setTotal({ count: found.pagination.total, isExact: found.pagination.totalIsExact });
     } catch (error) {
       if (turn.current === mine) setFault(asApiError(error));

@@ -4,7 +4,7 @@ import { exact } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const timeFormat = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 
 export function MissedRuns({ week, appId }: { week: Week; appId: number }) {
   return (
@@ -19,7 +19,7 @@ export function MissedRuns({ week, appId }: { week: Week; appId: number }) {
               <time dateTime={to}>{exact(to)}</time>
               <b>{name ?? `action ${actionId}`}</b>
               <span className="gist">
-                {[reason, count > 1 && `${count} ticks since ${clock.format(new Date(from))}`]
+                {[reason, count > 1 && `${count} ticks since ${timeFormat.format(new Date(from))}`]
                   .filter(Boolean)
                   .join(", ")}
               </span>

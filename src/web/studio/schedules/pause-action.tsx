@@ -10,26 +10,26 @@ interface PauseActionProps extends Pick<PageProps, "api" | "app" | "appId" | "ac
   copy: PublishedCopy;
 }
 
-const PAUSE_TEXT = "The action is saved as inactive and published. All of its triggers stop until you resume it.";
-const OTHER_CHANGES = "The draft has other changes that are not live. Publish or undo them first.";
+const PAUSE_QUESTION = "The action is saved as inactive and published. All of its triggers stop until you resume it.";
+const OTHER_CHANGES_TEXT = "The draft has other changes that are not live. Publish or undo them first.";
 
 const ONLY_DRAFT_PAUSED = "The draft is inactive, the live version still runs";
 const ONLY_DRAFT_RESUMED = "The draft is active, the live version is still inactive";
 
-function obstacleOf({ isPublished, requiresTests }: PageProps["app"]): string | null {
+function pauseObstacle({ isPublished, requiresTests }: PageProps["app"]): string | null {
   if (!isPublished) return "The app is not published.";
   return requiresTests ? "The app publishes only tested actions." : null;
 }
 
-export function PauseAction({ api, app, appId, actions, ask, action, copy }: PauseActionProps) {
+export function PauseButton({ api, app, appId, actions, ask, action, copy }: PauseActionProps) {
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
   const { id, name } = action;
   const active = !copy.active;
-  const set = async () => {
+  const saveAndPublish = async () => {
     const { diff } = await api.ask(CompareCopies, { appId, id });
     // Publishing the action would also publish its other unpublished changes.
-    if (diff.code !== null || diff.fields.some((field) => field !== "active")) return setFault(OTHER_CHANGES);
+    if (diff.code !== null || diff.fields.some((field) => field !== "active")) return setFault(OTHER_CHANGES_TEXT);
     let { updatedAt } = action;
     let saved: string | null = null;
     try {
@@ -48,22 +48,22 @@ export function PauseAction({ api, app, appId, actions, ask, action, copy }: Pau
     }
   };
   const toggle = async () => {
-    if (!active && !(await ask({ title: `Pause ${name}?`, text: PAUSE_TEXT, yes: "Pause" }))) return;
+    if (!active && !(await ask({ title: `Pause ${name}?`, text: PAUSE_QUESTION, yes: "Pause" }))) return;
     setBusy(true);
-    await set().catch((error: unknown) => setFault(asApiError(error).message));
+    await saveAndPublish().catch((error: unknown) => setFault(asApiError(error).message));
     setBusy(false);
   };
-  const obstacle = obstacleOf(app);
-  const word = active ? "Resume" : "Pause";
+  const obstacle = pauseObstacle(app);
+  const verb = active ? "Resume" : "Pause";
   return (
     <>
       <button
         type="button"
-        aria-label={`${word}: ${name}`}
+        aria-label={`${verb}: ${name}`}
         disabled={busy || obstacle !== null}
         onClick={() => void toggle()}
       >
-        {word}
+        {verb}
       </button>
       {obstacle && <span className="hint">{obstacle}</span>}
       {fault && (

@@ -2,19 +2,19 @@
 import { useState } from "react";
 import { RunAction } from "../documents.js";
 import { asApiError } from "../shared/api.js";
-import { ago, exact, inZone } from "../shared/format.js";
+import { ago, exact, timeInZone } from "../shared/format.js";
 import type { ActionSummary, Week } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
 import { Changes, Operations } from "../shell/role.js";
-import { PauseAction } from "./pause-action.js";
+import { PauseButton } from "./pause-action.js";
 
-type Scheduled = Week["scheduled"][number];
+type ScheduledAction = Week["scheduled"][number];
 
 interface ScheduleRow {
   action: ActionSummary;
   /** Next run of the live version; undefined if no live version runs on a schedule. */
-  scheduled: Scheduled | undefined;
+  scheduled: ScheduledAction | undefined;
   lastRunAt: string | null;
   state: { words: string; tone: "live" | "failed" | "" };
 }
@@ -25,7 +25,11 @@ interface ListProps extends Pick<PageProps, "api" | "app" | "appId" | "actions" 
   isPaused: boolean;
 }
 
-function stateOf(action: ActionSummary, scheduled: Scheduled | undefined, list: ListProps): ScheduleRow["state"] {
+function scheduleState(
+  action: ActionSummary,
+  scheduled: ScheduledAction | undefined,
+  list: ListProps,
+): ScheduleRow["state"] {
   const { actions, app, isPaused } = list;
   const copy = actions.copyOf(action.id);
   if (!copy) return { words: "not published", tone: "" };
@@ -37,26 +41,26 @@ function stateOf(action: ActionSummary, scheduled: Scheduled | undefined, list: 
 }
 
 /** Returns the actions whose draft or live version has a schedule, sorted by their next run. */
-function rowsOf(list: ListProps): ScheduleRow[] {
-  const byMaster = new Map(list.week.scheduled.map((scheduled) => [scheduled.masterId, scheduled]));
+function createRows(list: ListProps): ScheduleRow[] {
+  const byActionId = new Map(list.week.scheduled.map((scheduled) => [scheduled.masterId, scheduled]));
   const rows = (list.actions.list?.actions ?? [])
-    .filter(({ id, triggers }) => byMaster.has(id) || triggers.some(({ trigger }) => trigger === "schedule"))
+    .filter(({ id, triggers }) => byActionId.has(id) || triggers.some(({ trigger }) => trigger === "schedule"))
     .map((action) => {
-      const scheduled = byMaster.get(action.id);
+      const scheduled = byActionId.get(action.id);
       const lastRunAt = list.actions.copyOf(action.id)?.lastRunAt ?? null;
-      return { action, scheduled, lastRunAt, state: stateOf(action, scheduled, list) };
+      return { action, scheduled, lastRunAt, state: scheduleState(action, scheduled, list) };
     });
-  const next = ({ scheduled }: ScheduleRow) => scheduled?.ticks[0] ?? "~";
-  return rows.sort((a, b) => next(a).localeCompare(next(b)) || a.action.name.localeCompare(b.action.name));
+  const nextTick = ({ scheduled }: ScheduleRow) => scheduled?.ticks[0] ?? "~";
+  return rows.sort((a, b) => nextTick(a).localeCompare(nextTick(b)) || a.action.name.localeCompare(b.action.name));
 }
 
-function nextIn({ ticks, timezone }: Scheduled): { iso: string; words: string } | null {
+function nextRunIn({ ticks, timezone }: ScheduledAction): { iso: string; words: string } | null {
   const iso = ticks.find((tick) => Date.parse(tick) > Date.now());
   if (!iso) return null;
-  return { iso, words: inZone(iso, timezone) };
+  return { iso, words: timeInZone(iso, timezone) };
 }
 
-function RunNow({ api, appId, action }: Pick<ListProps, "api" | "appId"> & { action: ActionSummary }) {
+function RunNowButton({ api, appId, action }: Pick<ListProps, "api" | "appId"> & { action: ActionSummary }) {
   const [outcome, setOutcome] = useState<{ runId: number } | { fault: string } | null>(null);
   const [busy, setBusy] = useState(false);
   const isManual = action.triggers.some(({ trigger }) => trigger === "manual");
@@ -91,11 +95,11 @@ function RunNow({ api, appId, action }: Pick<ListProps, "api" | "appId"> & { act
   );
 }
 
-function Row({ row, list }: { row: ScheduleRow; list: ListProps }) {
+function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ListProps }) {
   const { action, scheduled, lastRunAt, state } = row;
   const { api, appId } = list;
   const copy = list.actions.copyOf(action.id);
-  const next = scheduled && nextIn(scheduled);
+  const nextRun = scheduled && nextRunIn(scheduled);
   return (
     <tr>
       <th scope="row">
@@ -108,10 +112,10 @@ function Row({ row, list }: { row: ScheduleRow; list: ListProps }) {
         <code>{scheduled?.frequency ?? action.frequency}</code>
       </td>
       <td className="next-run" data-head="Next run">
-        {next ? (
+        {nextRun ? (
           <>
-            <time dateTime={next.iso} title={`${exact(next.iso)} here`}>
-              {next.words}
+            <time dateTime={nextRun.iso} title={`${exact(nextRun.iso)} here`}>
+              {nextRun.words}
             </time>
             <span className="hint">{scheduled.timezone}</span>
           </>
@@ -135,9 +139,9 @@ function Row({ row, list }: { row: ScheduleRow; list: ListProps }) {
         <td>
           {copy && (
             <div className="row">
-              <RunNow {...{ api, appId, action }} />
+              <RunNowButton {...{ api, appId, action }} />
               <Changes>
-                <PauseAction {...list} {...{ action, copy }} />
+                <PauseButton {...list} {...{ action, copy }} />
               </Changes>
             </div>
           )}
@@ -148,7 +152,7 @@ function Row({ row, list }: { row: ScheduleRow; list: ListProps }) {
 }
 
 export function ScheduleList(list: ListProps) {
-  const rows = rowsOf(list);
+  const rows = createRows(list);
   if (rows.length === 0) {
     return (
       <div className="empty-state">
@@ -181,7 +185,7 @@ export function ScheduleList(list: ListProps) {
         </thead>
         <tbody>
           {rows.map((row) => (
-            <Row key={row.action.id} row={row} list={list} />
+            <ScheduleTableRow key={row.action.id} row={row} list={list} />
           ))}
         </tbody>
       </table>

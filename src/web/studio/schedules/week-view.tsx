@@ -2,31 +2,31 @@
 import { exact } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
-import { daysOf, type Line } from "./week-days.js";
+import { type DayLine, groupByDay } from "./week-days.js";
 
-const HERE = Intl.DateTimeFormat().resolvedOptions().timeZone;
-const CLOCK = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
+const BROWSER_TIME_ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+const TIME_FORMAT = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
 
-type Action = Week["scheduled"][number];
+type ScheduledAction = Week["scheduled"][number];
 
 /** Maximum number of times that are listed per action and day. The others are only counted. */
-const TIMES_SHOWN = 4;
+const MAX_TIMES_SHOWN = 4;
 
 /** Times of an action on one day, in the action's time zone. */
-function timesOf({ action: { timezone }, times }: Line<Action>): string {
-  const inZone = new Intl.DateTimeFormat(undefined, { ...CLOCK, timeZone: timezone });
-  const shown = times.slice(0, TIMES_SHOWN).map((time) => inZone.format(new Date(time)));
-  const more = times.length - shown.length;
-  return more > 0 ? `${shown.join(", ")} and ${more} more` : shown.join(", ");
+function formatTimes({ action: { timezone }, times }: DayLine<ScheduledAction>): string {
+  const zoneFormat = new Intl.DateTimeFormat(undefined, { ...TIME_FORMAT, timeZone: timezone });
+  const shown = times.slice(0, MAX_TIMES_SHOWN).map((time) => zoneFormat.format(new Date(time)));
+  const hiddenCount = times.length - shown.length;
+  return hiddenCount > 0 ? `${shown.join(", ")} and ${hiddenCount} more` : shown.join(", ");
 }
 
 export function WeekView({ week, appId }: { week: Week; appId: number }) {
-  const endless = week.scheduled.filter(({ hasMore }) => hasMore);
+  const actionsWithMore = week.scheduled.filter(({ hasMore }) => hasMore);
   return (
     <section aria-labelledby="schedule-week">
       <h3 id="schedule-week">Next 7 days</h3>
       <div className="week">
-        {daysOf(week, HERE).map(({ day, label, lines }) => (
+        {groupByDay(week, BROWSER_TIME_ZONE).map(({ day, label, lines }) => (
           <section key={day} className="day" aria-label={label}>
             <h4>{label}</h4>
             <ul>
@@ -35,7 +35,7 @@ export function WeekView({ week, appId }: { week: Week; appId: number }) {
                 return (
                   <li key={action.actionId} className="due">
                     <span className="times">
-                      {timesOf(line)} {action.timezone}
+                      {formatTimes(line)} {action.timezone}
                     </span>
                     <a
                       href={hrefOf({ appId, view: "actions", item: String(action.masterId) })}
@@ -51,7 +51,7 @@ export function WeekView({ week, appId }: { week: Week; appId: number }) {
           </section>
         ))}
       </div>
-      {endless.map(({ actionId, name, description, ticks }) => (
+      {actionsWithMore.map(({ actionId, name, description, ticks }) => (
         <p key={actionId} className="hint">
           {name} continues after {exact(ticks.at(-1)!)}: {description}.
         </p>

@@ -5,11 +5,11 @@ import { type Api, asApiError } from "../shared/api.js";
 import { lasted, sized } from "../shared/format.js";
 import type { SecretBinding } from "../shared/model.js";
 
-type Trial = TestSecretBindingMutation["trial"];
+type BindingTrialResult = TestSecretBindingMutation["trial"];
 
-const METHODS = ["GET", "HEAD", "POST"];
+const TEST_METHODS = ["GET", "HEAD", "POST"];
 
-function Result({ trial }: { trial: Trial }) {
+function TrialResult({ trial }: { trial: BindingTrialResult }) {
   const { status, durationMs, receivedBytes, body, code, error } = trial;
   if (status === null) {
     return (
@@ -40,7 +40,7 @@ interface BindingTrialProps {
 export function BindingTrial({ api, appId, binding: { key, origin } }: BindingTrialProps) {
   const [method, setMethod] = useState("GET");
   const [path, setPath] = useState("/");
-  const [trial, setTrial] = useState<Trial | null>(null);
+  const [trial, setTrial] = useState<BindingTrialResult | null>(null);
   const [fault, setFault] = useState<string | null>(null);
   const [isBusy, setBusy] = useState(false);
   const submit = async (event: FormEvent) => {
@@ -59,7 +59,7 @@ export function BindingTrial({ api, appId, binding: { key, origin } }: BindingTr
     <div className="binding-trial">
       <form className="row" aria-label={`Request with ${key} to ${origin}`} onSubmit={(event) => void submit(event)}>
         <select aria-label="Method" value={method} onChange={(event) => setMethod(event.target.value)}>
-          {METHODS.map((one) => (
+          {TEST_METHODS.map((one) => (
             <option key={one}>{one}</option>
           ))}
         </select>
@@ -79,7 +79,7 @@ export function BindingTrial({ api, appId, binding: { key, origin } }: BindingTr
       <p className="fault" role="alert">
         {fault}
       </p>
-      {trial && <Result trial={trial} />}
+      {trial && <TrialResult trial={trial} />}
     </div>
   );
 }

@@ -1,13 +1,13 @@
 /** Guesses by the key and the value of a setting if it contains a secret. Studio then shows a warning but rejects nothing. */
 
-const KEYS =
+const SECRET_KEY_PATTERN =
   /secret|passw(or)?d|passphrase|private.?key|api.?key|access.?key|credential|(^|[^a-z])(token|auth|pwd)([^a-z]|$)/i;
 
 /** Splits a key in camel case into words: `mailToken` becomes `mail Token`. */
-const apart = (name: string) => name.replace(/([a-z\d])([A-Z])/g, "$1 $2");
+const splitCamelCase = (name: string) => name.replace(/([a-z\d])([A-Z])/g, "$1 $2");
 
 /** Prefixes of secrets of well-known services, and typical forms of secrets. */
-const WORDS = [
+const SECRET_PATTERNS = [
   /^(sk|rk)_(live|test)_\w{8,}/,
   /^sk-[\w-]{16,}/,
   /^gh[pousr]_\w{20,}/,
@@ -20,39 +20,39 @@ const WORDS = [
   /^svc_(editor|api|live|viewer|task|admin)_\w+/,
   /^eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+/,
 ];
-const WORD = /[\w.-]+/g;
-const PRIVATE_KEY = /-----BEGIN [^-]*-----/;
-const ADDRESS_WITH_PASSWORD = /^[a-z][a-z\d+.-]*:\/\/[^/\s:@]+:[^/\s:@]+@/i;
+const WORD_PATTERN = /[\w.-]+/g;
+const PRIVATE_KEY_PATTERN = /-----BEGIN [^-]*-----/;
+const URL_WITH_PASSWORD_PATTERN = /^[a-z][a-z\d+.-]*:\/\/[^/\s:@]+:[^/\s:@]+@/i;
 
-const holdsSecret = (text: string): boolean =>
-  (PRIVATE_KEY.exec(text)?.[0].includes("PRIVATE KEY") ?? false) ||
-  ADDRESS_WITH_PASSWORD.test(text) ||
-  (text.match(WORD) ?? []).some((word) => WORDS.some((form) => form.test(word)));
+const containsSecret = (text: string): boolean =>
+  (PRIVATE_KEY_PATTERN.exec(text)?.[0].includes("PRIVATE KEY") ?? false) ||
+  URL_WITH_PASSWORD_PATTERN.test(text) ||
+  (text.match(WORD_PATTERN) ?? []).some((word) => SECRET_PATTERNS.some((form) => form.test(word)));
 
 const RANDOM_MIN_CHARACTERS = 24;
 
 /** True for a value of mixed letters and digits without spaces, which was probably generated. */
-const isRandom = (text: string) =>
+const looksRandom = (text: string) =>
   text.length >= RANDOM_MIN_CHARACTERS &&
   /^[\w+/=-]+$/.test(text) &&
   [/[a-z]/, /[A-Z]/, /\d/].every((kind) => kind.test(text)) &&
   (text.match(/\d/g)?.length ?? 0) >= 4;
 
-const stringsIn = (value: unknown): string[] =>
+const collectStrings = (value: unknown): string[] =>
   typeof value === "string"
     ? [value]
     : typeof value === "object" && value !== null
-      ? Object.values(value).flatMap(stringsIn)
+      ? Object.values(value).flatMap(collectStrings)
       : [];
 
-const namesIn = (value: unknown): string[] =>
+const collectNames = (value: unknown): string[] =>
   typeof value === "object" && value !== null
-    ? Object.entries(value).flatMap(([name, part]) => [...(Array.isArray(value) ? [] : [name]), ...namesIn(part)])
+    ? Object.entries(value).flatMap(([name, part]) => [...(Array.isArray(value) ? [] : [name]), ...collectNames(part)])
     : [];
 
 export function looksSecret(key: string, value: unknown): boolean {
   return (
-    [key, ...namesIn(value)].some((name) => KEYS.test(apart(name))) ||
-    stringsIn(value).some((text) => isRandom(text) || holdsSecret(text))
+    [key, ...collectNames(value)].some((name) => SECRET_KEY_PATTERN.test(splitCamelCase(name))) ||
+    collectStrings(value).some((text) => looksRandom(text) || containsSecret(text))
   );
 }

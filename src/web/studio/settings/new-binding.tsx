@@ -12,34 +12,44 @@ export const PLACES: Record<string, string> = {
   oauth2: "as an OAuth 2 token",
 };
 
-const GRANTS = { client_credentials: "client credentials", refresh_token: "refresh token" };
+const OAUTH_GRANTS = { client_credentials: "client credentials", refresh_token: "refresh token" };
 
-const EMPTY = {
+const EMPTY_BINDING = {
   ...{ key: "", origin: "", in: "header", name: "", format: "", value: "", sealed: false },
   ...{ tokenUrl: "", clientId: "", scopes: "", grant: "client_credentials" },
 };
-type NewBindingText = typeof EMPTY;
+type NewBindingText = typeof EMPTY_BINDING;
 
 /** Extra fields of each part of the request, besides key, origin and value. */
-const NAMES: Record<string, [label: string, placeholder: string] | undefined> = {
+const NAME_FIELDS: Record<string, [label: string, placeholder: string] | undefined> = {
   header: ["Name of the header", "Authorization"],
   query: ["Name of the parameter", "api_key"],
   basic: ["User, if the value is a password", ""],
   "aws-sigv4": ["Service and region", "s3/eu-west-1"],
 };
-const HAS_FORMAT = ["header", "query"];
+const PLACES_WITH_FORMAT = ["header", "query"];
 
-const filled = (fields: Record<string, string>): Record<string, string> =>
+const removeEmptyFields = (fields: Record<string, string>): Record<string, string> =>
   Object.fromEntries(Object.entries(fields).filter(([, text]) => text.trim() !== ""));
 
 /** Returns the input for the service without empty fields and without fields of another part. */
-export function inputOf(binding: NewBindingText): object {
+export function bindingInput(binding: NewBindingText): object {
   const { key, origin, in: place, sealed, value, name, format, tokenUrl, clientId, scopes, grant } = binding;
-  const named = NAMES[place] ? filled({ name }) : {};
-  const formatted = HAS_FORMAT.includes(place) ? filled({ format }) : {};
-  const all = scopes.split(/[\s,]/).filter((scope) => scope !== "");
-  const oauth = place === "oauth2" ? { ...filled({ tokenUrl, clientId }), grant, scopes: all } : {};
-  return { key, origin, in: place, sealed, ...named, ...formatted, ...filled({ value }), ...oauth };
+  const nameInput = NAME_FIELDS[place] ? removeEmptyFields({ name }) : {};
+  const formatInput = PLACES_WITH_FORMAT.includes(place) ? removeEmptyFields({ format }) : {};
+  const scopeList = scopes.split(/[\s,]/).filter((scope) => scope !== "");
+  const oauthInput =
+    place === "oauth2" ? { ...removeEmptyFields({ tokenUrl, clientId }), grant, scopes: scopeList } : {};
+  return {
+    key,
+    origin,
+    in: place,
+    sealed,
+    ...nameInput,
+    ...formatInput,
+    ...removeEmptyFields({ value }),
+    ...oauthInput,
+  };
 }
 
 interface NewBindingProps {
@@ -48,11 +58,11 @@ interface NewBindingProps {
 }
 
 export function NewBinding({ busy, add }: NewBindingProps) {
-  const [binding, setBinding] = useState(EMPTY);
-  const set = (part: Partial<NewBindingText>) => setBinding({ ...binding, ...part });
+  const [binding, setBinding] = useState(EMPTY_BINDING);
+  const changeBinding = (part: Partial<NewBindingText>) => setBinding({ ...binding, ...part });
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await add(inputOf(binding))) setBinding(EMPTY);
+    if (await add(bindingInput(binding))) setBinding(EMPTY_BINDING);
   };
   const input = (
     field: Exclude<keyof NewBindingText, "sealed">,
@@ -66,13 +76,13 @@ export function NewBinding({ busy, add }: NewBindingProps) {
         autoComplete="off"
         spellCheck={false}
         value={binding[field]}
-        onChange={(event) => set({ [field]: event.target.value })}
+        onChange={(event) => changeBinding({ [field]: event.target.value })}
         {...more}
       />
     </label>
   );
   const place = binding.in;
-  const [nameLabel, namePlaceholder] = NAMES[place] ?? [];
+  const [nameLabel, namePlaceholder] = NAME_FIELDS[place] ?? [];
   return (
     <form className="binding-form" aria-label="New binding" onSubmit={(event) => void submit(event)}>
       {input("key", "Key of the setting", { placeholder: "__stripe" })}
@@ -80,7 +90,7 @@ export function NewBinding({ busy, add }: NewBindingProps) {
       {input("origin", "Origin", { placeholder: "https://api.stripe.com" })}
       <label>
         Place in the request
-        <select name="in" value={place} onChange={(event) => set({ in: event.target.value })}>
+        <select name="in" value={place} onChange={(event) => changeBinding({ in: event.target.value })}>
           {Object.entries(PLACES).map(([one, label]) => (
             <option key={one} value={one}>
               {label}
@@ -89,7 +99,7 @@ export function NewBinding({ busy, add }: NewBindingProps) {
         </select>
       </label>
       {nameLabel !== undefined && input("name", nameLabel, { placeholder: namePlaceholder! })}
-      {HAS_FORMAT.includes(place) &&
+      {PLACES_WITH_FORMAT.includes(place) &&
         input("format", "Format", {
           placeholder: place === "header" && binding.name === "" ? "Bearer {value}" : "{value}",
         })}
@@ -99,8 +109,8 @@ export function NewBinding({ busy, add }: NewBindingProps) {
           {input("clientId", "ID of the client")}
           <label>
             Grant
-            <select value={binding.grant} onChange={(event) => set({ grant: event.target.value })}>
-              {Object.entries(GRANTS).map(([one, label]) => (
+            <select value={binding.grant} onChange={(event) => changeBinding({ grant: event.target.value })}>
+              {Object.entries(OAUTH_GRANTS).map(([one, label]) => (
                 <option key={one} value={one}>
                   {label}
                 </option>
@@ -112,7 +122,11 @@ export function NewBinding({ busy, add }: NewBindingProps) {
       )}
       <p className="row end">
         <label className="check grow">
-          <input type="checkbox" checked={binding.sealed} onChange={(event) => set({ sealed: event.target.checked })} />
+          <input
+            type="checkbox"
+            checked={binding.sealed}
+            onChange={(event) => changeBinding({ sealed: event.target.checked })}
+          />
           Seal it: no code receives the value, and no other origin can get it
         </label>
         <button type="submit" className="primary" disabled={busy}>

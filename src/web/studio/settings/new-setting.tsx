@@ -6,16 +6,16 @@ import { parsed, type TypedValue, tierOf } from "./setting-value.js";
 import type { Settings } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
-const MEANS = {
+const TIER_TEXTS = {
   public: "public: everyone, also the app's pages",
   private: "private: editors and server actions",
   protected: "protected: only server actions, it can never be read back",
 };
 
-const EMPTY: TypedValue = { plain: true, text: "" };
+const EMPTY_VALUE: TypedValue = { plain: true, text: "" };
 
 /** Name of this form in the set of edited rows. It is "", which no setting's key can be. */
-const NEW = "";
+const NEW_ROW_NAME = "";
 
 interface NewSettingProps {
   ask: Ask;
@@ -25,16 +25,16 @@ interface NewSettingProps {
 
 export function NewSetting({ settings, ask, onDirty }: NewSettingProps) {
   const [key, setKey] = useState("");
-  const [value, setValue] = useState(EMPTY);
+  const [value, setValue] = useState(EMPTY_VALUE);
   const [fault, setFault] = useState<string | null>(null);
   const id = useId();
   const tier = tierOf(key);
-  const taken = Object.hasOwn(settings.values ?? {}, key) || Object.hasOwn(settings.details, key);
+  const isTaken = Object.hasOwn(settings.values ?? {}, key) || Object.hasOwn(settings.details, key);
 
   const dirty = key !== "" || value.text !== "";
   useEffect(() => {
-    onDirty(NEW, dirty);
-    return () => onDirty(NEW, false);
+    onDirty(NEW_ROW_NAME, dirty);
+    return () => onDirty(NEW_ROW_NAME, false);
   }, [dirty, onDirty]);
 
   const submit = async (event: FormEvent) => {
@@ -46,7 +46,7 @@ export function NewSetting({ settings, ask, onDirty }: NewSettingProps) {
     setFault(refusal);
     if (refusal !== null) return;
     setKey("");
-    setValue(EMPTY);
+    setValue(EMPTY_VALUE);
   };
   return (
     <form className="new-setting" onSubmit={submit}>
@@ -61,7 +61,7 @@ export function NewSetting({ settings, ask, onDirty }: NewSettingProps) {
           onChange={(event) => setKey(event.target.value)}
         />
         <span className="hint" data-tier={key === "" ? undefined : tier}>
-          {key === "" ? "The underscores decide who can read it." : MEANS[tier]}
+          {key === "" ? "The underscores decide who can read it." : TIER_TEXTS[tier]}
         </span>
       </div>
       <div>
@@ -74,7 +74,7 @@ export function NewSetting({ settings, ask, onDirty }: NewSettingProps) {
           faultId={id}
         />
         <p id={id} className="fault" role="alert">
-          {fault ?? (taken ? "This key is set already; adding it replaces its value." : null)}
+          {fault ?? (isTaken ? "This key is set already; adding it replaces its value." : null)}
         </p>
       </div>
       <div className="row">

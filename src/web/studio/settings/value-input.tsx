@@ -12,7 +12,12 @@ interface ValueInputProps {
 
 export function ValueInput({ label, value, onChange, secret = false, fault, faultId }: ValueInputProps) {
   const { plain, text } = value;
-  const tied = { "aria-label": label, "aria-invalid": fault !== null, "aria-describedby": faultId, spellCheck: false };
+  const inputAttributes = {
+    "aria-label": label,
+    "aria-invalid": fault !== null,
+    "aria-describedby": faultId,
+    spellCheck: false,
+  };
   const rows = Math.min(12, Math.max(1, text.split("\n").length));
   return (
     <div className="value-input">
@@ -26,7 +31,7 @@ export function ValueInput({ label, value, onChange, secret = false, fault, faul
       </select>
       {secret && plain ? (
         <input
-          {...tied}
+          {...inputAttributes}
           type="password"
           autoComplete="new-password"
           placeholder="a new value"
@@ -35,7 +40,7 @@ export function ValueInput({ label, value, onChange, secret = false, fault, faul
         />
       ) : (
         <textarea
-          {...tied}
+          {...inputAttributes}
           className="mono"
           rows={rows}
           value={text}

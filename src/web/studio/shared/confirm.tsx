@@ -1,6 +1,6 @@
 /** Confirmation dialog with a button for yes and one for no. */
 import { useCallback, useState } from "react";
-import { Modal } from "./modal.js";
+import { ModalDialog } from "./modal.js";
 
 export interface Question {
   title: string;
@@ -12,13 +12,18 @@ export interface Question {
 
 export type Ask = (question: Question) => Promise<boolean>;
 
-interface Pending extends Question {
+interface OpenQuestion extends Question {
   answer(yes: boolean): void;
 }
 
-function Dialog({ title, text, yes, danger, answer }: Pending) {
+function QuestionDialog({ title, text, yes, danger, answer }: OpenQuestion) {
   return (
-    <Modal role="alertdialog" aria-labelledby="question" aria-describedby="consequence" onClose={() => answer(false)}>
+    <ModalDialog
+      role="alertdialog"
+      aria-labelledby="question"
+      aria-describedby="consequence"
+      onClose={() => answer(false)}
+    >
       <h2 id="question">{title}</h2>
       <p id="consequence">{text}</p>
       <div className="row end">
@@ -29,13 +34,13 @@ function Dialog({ title, text, yes, danger, answer }: Pending) {
           {yes}
         </button>
       </div>
-    </Modal>
+    </ModalDialog>
   );
 }
 
 /** @returns the function that asks, and the element of the dialog */
 export function useConfirm() {
-  const [pending, setPending] = useState<Pending | null>(null);
+  const [pending, setPending] = useState<OpenQuestion | null>(null);
   const ask = useCallback<Ask>((question) => {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const answer = (yes: boolean) => {
@@ -45,5 +50,5 @@ export function useConfirm() {
     setPending({ ...question, answer });
     return promise;
   }, []);
-  return { ask, dialog: pending && <Dialog key={pending.title} {...pending} /> };
+  return { ask, dialog: pending && <QuestionDialog key={pending.title} {...pending} /> };
 }

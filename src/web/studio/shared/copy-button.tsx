@@ -6,18 +6,18 @@ interface CopyButtonProps {
   className: string;
 }
 
-const SAID = { ready: "Copy", copied: "Copied", refused: "The browser does not allow copying" };
+const COPY_LABELS = { ready: "Copy", copied: "Copied", refused: "The browser does not allow copying" };
 
 export function CopyButton({ text, className }: CopyButtonProps) {
-  const [said, setSaid] = useState<keyof typeof SAID>("ready");
-  const copy = () =>
+  const [said, setSaid] = useState<keyof typeof COPY_LABELS>("ready");
+  const copyText = () =>
     navigator.clipboard.writeText(text()).then(
       () => setSaid("copied"),
       () => setSaid("refused"),
     );
   return (
-    <button type="button" className={className} onClick={() => void copy()}>
-      {SAID[said]}
+    <button type="button" className={className} onClick={() => void copyText()}>
+      {COPY_LABELS[said]}
     </button>
   );
 }

@@ -1,9 +1,9 @@
 /** Labelled field with its error message. The caller passes the input. */
 import { type ReactNode, useId } from "react";
-import type { FieldFault, Field as FieldName } from "../actions/field-fault.js";
+import type { FieldError, DraftField as FieldName } from "../actions/field-fault.js";
 
 /** Attributes that connect an input with its error message. */
-export interface Tied {
+export interface FieldAttributes {
   id: string;
   "aria-invalid": boolean;
   "aria-describedby": string;
@@ -12,22 +12,22 @@ export interface Tied {
 interface FieldProps {
   name: FieldName;
   label: string;
-  fault: FieldFault | null;
+  fault: FieldError | null;
   hint?: ReactNode;
-  children: (tied: Tied) => ReactNode;
+  children: (tied: FieldAttributes) => ReactNode;
 }
 
 export function Field({ name, label, fault, hint, children }: FieldProps) {
   const id = useId();
-  const own = fault?.field === name ? fault : null;
+  const ownError = fault?.field === name ? fault : null;
   return (
     <div className="field" data-field={name}>
       <label htmlFor={id}>{label}</label>
-      {children({ id, "aria-invalid": own !== null, "aria-describedby": `${id}-fault ${id}-hint` })}
+      {children({ id, "aria-invalid": ownError !== null, "aria-describedby": `${id}-fault ${id}-hint` })}
       <p id={`${id}-fault`} className="fault" role="alert">
-        {own && (
+        {ownError && (
           <>
-            {own.message} <code>{own.status}</code>
+            {ownError.message} <code>{ownError.status}</code>
           </>
         )}
       </p>

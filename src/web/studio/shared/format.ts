@@ -1,6 +1,6 @@
 /** Formats times, durations and values for people. */
 
-const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
+const TIME_UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["year", 31_536_000],
   ["month", 2_592_000],
   ["day", 86_400],
@@ -8,62 +8,66 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
   ["minute", 60],
 ];
 
-const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
-const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
-const TIME_OF_DAY = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" } as const;
-const clock = new Intl.DateTimeFormat(undefined, {
-  ...TIME_OF_DAY,
+const relativeFormat = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
+const absoluteFormat = new Intl.DateTimeFormat(undefined, {
+  dateStyle: "medium",
+  timeStyle: "medium",
+  hourCycle: "h23",
+});
+const TIME_OF_DAY_FORMAT = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" } as const;
+const timeFormat = new Intl.DateTimeFormat(undefined, {
+  ...TIME_OF_DAY_FORMAT,
 });
 
 /** @param iso ISO 8601 */
 export function ago(iso: string): string {
   const seconds = (Date.parse(iso) - Date.now()) / 1000;
-  const unit = UNITS.find(([, size]) => Math.abs(seconds) >= size);
-  return unit ? relative.format(Math.round(seconds / unit[1]), unit[0]) : "just now";
+  const unit = TIME_UNITS.find(([, size]) => Math.abs(seconds) >= size);
+  return unit ? relativeFormat.format(Math.round(seconds / unit[1]), unit[0]) : "just now";
 }
 
 /** Returns a number with its noun. @param many plural of the noun */
 export const counted = (count: number, one: string, many: string): string =>
   `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
-export const exact = (iso: string): string => absolute.format(new Date(iso));
+export const exact = (iso: string): string => absoluteFormat.format(new Date(iso));
 
 /** Returns the time of day. For another day than today, the date is in front of it. */
 export function moment(iso: string): string {
   const date = new Date(iso);
-  return date.toDateString() === new Date().toDateString() ? clock.format(date) : absolute.format(date);
+  return date.toDateString() === new Date().toDateString() ? timeFormat.format(date) : absoluteFormat.format(date);
 }
 
-const dayClock = new Intl.DateTimeFormat(undefined, {
+const dayAndTimeFormat = new Intl.DateTimeFormat(undefined, {
   month: "short",
   day: "numeric",
-  ...TIME_OF_DAY,
+  ...TIME_OF_DAY_FORMAT,
 });
 
 /** Returns the time for a table column, without the year if it is the current one. */
-export function stamp(iso: string): string {
+export function columnTime(iso: string): string {
   const date = new Date(iso);
   const isThisYear = date.getFullYear() === new Date().getFullYear();
-  return isThisYear && date.toDateString() !== new Date().toDateString() ? dayClock.format(date) : moment(iso);
+  return isThisYear && date.toDateString() !== new Date().toDateString() ? dayAndTimeFormat.format(date) : moment(iso);
 }
 
-const wallClock = new Intl.DateTimeFormat(undefined, {
+const localTimeFormat = new Intl.DateTimeFormat(undefined, {
   weekday: "short",
   year: "numeric",
   month: "short",
   day: "numeric",
-  ...TIME_OF_DAY,
+  ...TIME_OF_DAY_FORMAT,
   timeZone: "UTC",
 });
 
 /** Returns the local time in a time zone. @param local ISO 8601 with the zone's offset from UTC */
-export function wallTime(local: string): string {
-  const wall = local.slice(0, "2026-01-01T00:00:00".length);
-  return `${wallClock.format(new Date(`${wall}Z`))} (UTC${local.slice(-"+00:00".length)})`;
+export function formatLocalTime(local: string): string {
+  const localText = local.slice(0, "2026-01-01T00:00:00".length);
+  return `${localTimeFormat.format(new Date(`${localText}Z`))} (UTC${local.slice(-"+00:00".length)})`;
 }
 
 /** Returns day and time in a time zone, such as "Fri, Nov 27, 03:00". The caller shows the name of the zone. */
-export function inZone(iso: string, timeZone: string): string {
+export function timeInZone(iso: string, timeZone: string): string {
   const format = new Intl.DateTimeFormat(undefined, {
     weekday: "short",
     month: "short",
@@ -87,16 +91,16 @@ export function shown(value: unknown): string {
 
 /** Returns a size in the largest unit in which the number is at least 1. */
 export function sized(bytes: number): string {
-  const power = Math.min(4, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
-  const value = bytes / 1024 ** power;
-  return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${["B", "KB", "MB", "GB", "TB"][power]}`;
+  const unitIndex = Math.min(4, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  const value = bytes / 1024 ** unitIndex;
+  return `${unitIndex === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${["B", "KB", "MB", "GB", "TB"][unitIndex]}`;
 }
 
-const isName = (value: unknown) => typeof value !== "object";
+const isPlainValue = (value: unknown) => typeof value !== "object";
 
-const valueInWords = (value: unknown): string => {
+const valueText = (value: unknown): string => {
   if (typeof value === "string") return value;
-  return Array.isArray(value) && value.every(isName) ? value.join(", ") : JSON.stringify(value);
+  return Array.isArray(value) && value.every(isPlainValue) ? value.join(", ") : JSON.stringify(value);
 };
 
 /** Returns the details of an audit log entry without null values: `{"keys": ["a", "b"]}` becomes `keys a, b`. */
@@ -104,6 +108,6 @@ export function inWords(data: unknown): string {
   if (typeof data !== "object" || data === null) return "";
   return Object.entries(data)
     .filter(([, value]) => value !== null)
-    .map(([name, value]) => `${name} ${valueInWords(value)}`)
+    .map(([name, value]) => `${name} ${valueText(value)}`)
     .join(" · ");
 }

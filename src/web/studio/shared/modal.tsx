@@ -2,18 +2,18 @@
 import { type ComponentProps, useEffect, useRef } from "react";
 
 /** Returns the focus, unless that element was removed, such as the button of a deleted row. */
-function giveFocusBack(to: Element | null): void {
-  const stays = to instanceof HTMLElement && to.isConnected && to !== document.body;
-  (stays ? to : document.getElementById("content"))?.focus();
+function returnFocus(to: Element | null): void {
+  const isFocusable = to instanceof HTMLElement && to.isConnected && to !== document.body;
+  (isFocusable ? to : document.getElementById("content"))?.focus();
 }
 
-export function Modal({ className = "", ...props }: ComponentProps<"dialog">) {
+export function ModalDialog({ className = "", ...props }: ComponentProps<"dialog">) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const before = document.activeElement;
     dialog.current?.showModal();
     // Elements below the dialog can only receive the focus after the dialog was removed.
-    return () => queueMicrotask(() => giveFocusBack(before));
+    return () => queueMicrotask(() => returnFocus(before));
   }, []);
   return <dialog ref={dialog} className={`dialog ${className}`} {...props} />;
 }

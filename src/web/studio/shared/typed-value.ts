@@ -3,7 +3,7 @@
 /** Types of values. The service compares types too: the text "3" is not the number 3. */
 export type ValueKind = "string" | "number" | "boolean";
 
-export type Scalar = string | number | boolean;
+export type ScalarValue = string | number | boolean;
 
 export interface TypedValue {
   /** The text as typed. */
@@ -17,13 +17,17 @@ export const VALUE_KINDS: readonly (readonly [ValueKind, string])[] = [
   ["boolean", "yes/no"],
 ];
 
-export const isScalar = (value: unknown): value is Scalar => VALUE_KINDS.some(([kind]) => kind === typeof value);
+export const isScalarValue = (value: unknown): value is ScalarValue =>
+  VALUE_KINDS.some(([kind]) => kind === typeof value);
 
 /** Returns the form's value for a stored value. */
-export const typedValueOf = (value: Scalar): TypedValue => ({ value: String(value), kind: typeof value as ValueKind });
+export const toTypedValue = (value: ScalarValue): TypedValue => ({
+  value: String(value),
+  kind: typeof value as ValueKind,
+});
 
 /** Returns the value to store. Check it with valueFault() first. */
-export function scalarOf({ value, kind }: TypedValue): Scalar {
+export function toScalar({ value, kind }: TypedValue): ScalarValue {
   if (kind === "number") return Number(value);
   return kind === "boolean" ? value === "true" : value;
 }
@@ -36,7 +40,7 @@ function isNumber(text: string): boolean {
 }
 
 /** Returns a message about the first value that does not have its type, or null. */
-export function valueFault(values: readonly TypedValue[]): string | null {
+export function findValueFault(values: readonly TypedValue[]): string | null {
   const at = values.findIndex(({ kind, value }) => kind === "number" && !isNumber(value));
   return at < 0
     ? null

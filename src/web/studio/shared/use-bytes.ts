@@ -5,7 +5,7 @@
 import { type RefObject, useEffect, useRef, useState } from "react";
 import type { Api } from "./api.js";
 
-export interface Bytes {
+export interface LoadedBytes {
   /** The object URL; null while the bytes are loaded. */
   blob: Blob | null;
   url: string | null;
@@ -13,8 +13,8 @@ export interface Bytes {
 }
 
 /** @param address URL to read; null to read nothing */
-export function useBytes(api: Api, address: string | null): Bytes {
-  const [bytes, setBytes] = useState<Bytes>({ blob: null, url: null, failed: false });
+export function useBytes(api: Api, address: string | null): LoadedBytes {
+  const [bytes, setBytes] = useState<LoadedBytes>({ blob: null, url: null, failed: false });
   useEffect(() => {
     let url: string | null = null;
     let over = false;
@@ -37,17 +37,17 @@ export function useBytes(api: Api, address: string | null): Bytes {
 }
 
 /** Becomes true when the element is close to the visible area, so that only visible files are requested. */
-export function useSeen<Element extends HTMLElement>(): [ref: RefObject<Element | null>, seen: boolean] {
+export function useNearView<Element extends HTMLElement>(): [ref: RefObject<Element | null>, seen: boolean] {
   const ref = useRef<Element>(null);
-  const [seen, setSeen] = useState(false);
+  const [isNear, setSeen] = useState(false);
   useEffect(() => {
-    const watch = new IntersectionObserver((entries) => {
+    const observer = new IntersectionObserver((entries) => {
       if (!entries.some(({ isIntersecting }) => isIntersecting)) return;
       setSeen(true);
-      watch.disconnect();
+      observer.disconnect();
     });
-    if (ref.current) watch.observe(ref.current);
-    return () => watch.disconnect();
+    if (ref.current) observer.observe(ref.current);
+    return () => observer.disconnect();
   }, []);
-  return [ref, seen];
+  return [ref, isNear];
 }

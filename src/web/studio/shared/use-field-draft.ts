@@ -14,7 +14,7 @@ export interface FieldDraft<Value> {
 }
 
 /** Stored value from which the draft started. `version` is null after a save until the saved value is read. */
-interface Base<Value> {
+interface DraftBase<Value> {
   version: string | null;
   value: Value;
 }
@@ -23,14 +23,14 @@ const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.s
 
 /** @param version changes with the stored value, even if the value's text cannot be read */
 export function useFieldDraft<Value>(stored: Value, version: string = JSON.stringify(stored)): FieldDraft<Value> {
-  const [base, setBase] = useState<Base<Value>>({ version, value: stored });
+  const [base, setBase] = useState<DraftBase<Value>>({ version, value: stored });
   const [draft, setDraft] = useState(stored);
   const isDirty = !isSame(draft, stored);
   const isEdited = !isSame(draft, base.value);
   const isOutdated = base.version !== version;
-  const rebase = () => setBase({ version, value: stored });
+  const resetBase = () => setBase({ version, value: stored });
   if (isOutdated && (base.version === null || !isEdited || !isDirty)) {
-    rebase();
+    resetBase();
     if (!isEdited) setDraft(stored);
   }
   return {
@@ -39,10 +39,10 @@ export function useFieldDraft<Value>(stored: Value, version: string = JSON.strin
     isDirty,
     isChangedElsewhere: isOutdated && base.version !== null && isEdited && isDirty,
     takeTheirs() {
-      rebase();
+      resetBase();
       setDraft(stored);
     },
-    keepMine: rebase,
+    keepMine: resetBase,
     accept: (saved) => setBase({ version: null, value: saved }),
   };
 }

@@ -8,36 +8,36 @@ export interface Command {
   run: () => void;
 }
 
-const registered = new Map<symbol, readonly Command[]>();
+const registeredCommands = new Map<symbol, readonly Command[]>();
 
 /** Registers commands while the component is mounted. @param commands must be the same array unless the commands change */
 export function useCommands(commands: readonly Command[]): void {
   useEffect(() => {
     const key = Symbol("commands");
-    registered.set(key, commands);
-    return () => void registered.delete(key);
+    registeredCommands.set(key, commands);
+    return () => void registeredCommands.delete(key);
   }, [commands]);
 }
 
 /** Returns the buttons and tabs of the page. Buttons in rows of a list are left out, and those with a registered command too. */
-const OFFERED =
+const OFFERED_SELECTOR =
   '#content :is(button, summary):not(:disabled, li *, tr *, [role="row"] *, [title^="Ctrl"], [title^="Alt"])';
 
-function nameOf(element: HTMLElement): string {
+function commandName(element: HTMLElement): string {
   const words = (element.getAttribute("aria-label") ?? element.textContent).trim();
   return element.role === "tab" ? `Show the panel ${words}` : words;
 }
 
-function offered(): Command[] {
-  return [...document.querySelectorAll<HTMLElement>(OFFERED)]
-    .filter((element) => element.checkVisibility() && nameOf(element) !== "")
-    .map((element) => ({ name: nameOf(element), run: () => element.click() }));
+function findScreenCommands(): Command[] {
+  return [...document.querySelectorAll<HTMLElement>(OFFERED_SELECTOR)]
+    .filter((element) => element.checkVisibility() && commandName(element) !== "")
+    .map((element) => ({ name: commandName(element), run: () => element.click() }));
 }
 
 /** Removes commands with a repeated name. A registered command replaces the button that does the same. */
-export function commandsNow(): Command[] {
-  const all = [...registered.values()].flat();
-  const byName = new Map(offered().map((command) => [command.name, command]));
+export function currentCommands(): Command[] {
+  const all = [...registeredCommands.values()].flat();
+  const byName = new Map(findScreenCommands().map((command) => [command.name, command]));
   for (const { name } of all) byName.delete(name);
   return [...byName.values(), ...all];
 }

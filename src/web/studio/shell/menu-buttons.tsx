@@ -8,7 +8,7 @@ import { PageBoundary } from "./page-boundary.js";
 type ButtonProps = ComponentProps<"button">;
 
 /** Icon of an app: a square with the first letter of its name. */
-export const Letter = ({ name }: { name: string }) => (
+export const LetterIcon = ({ name }: { name: string }) => (
   <span className="app-letter" aria-hidden="true">
     {name.trim().slice(0, 1).toUpperCase()}
   </span>
@@ -16,7 +16,7 @@ export const Letter = ({ name }: { name: string }) => (
 
 export const AppButton = ({ name, ...props }: ButtonProps & { name: string }) => (
   <button type="button" className="app-button" title={name} {...props}>
-    <Letter name={name} />
+    <LetterIcon name={name} />
     <b className="nav-label grow">{name}</b>
     <ChevronsUpDown className="nav-label" size={14} aria-hidden />
   </button>
@@ -45,7 +45,7 @@ interface OnFirstUseProps {
   children: ReactNode;
 }
 
-export function OnFirstUse({ button, popup, children }: OnFirstUseProps) {
+export function LoadOnFirstUse({ button, popup, children }: OnFirstUseProps) {
   const [isUsed, setUsed] = useState(false);
   const state = { "aria-haspopup": popup, "aria-expanded": false } as const;
   if (!isUsed) return button({ ...state, onClick: () => setUsed(true) });

@@ -8,7 +8,7 @@ import LayoutGrid from "lucide-react/icons/layout-grid";
 import LogOut from "lucide-react/icons/log-out";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { App } from "../shared/model.js";
-import { AccountButton, AppButton, DrawerButton, Letter } from "./menu-buttons.js";
+import { AccountButton, AppButton, DrawerButton, LetterIcon } from "./menu-buttons.js";
 import { hrefOf, type Navigation } from "./place.js";
 
 const ICON_PIXELS = 16;
@@ -42,7 +42,7 @@ export function AppMenu({ apps, app, go }: AppMenuProps) {
                   value={`${name} ${id}`}
                   onSelect={() => choose({ appId: id, view: "home", item: null, query: {} })}
                 >
-                  <Letter name={name} />
+                  <LetterIcon name={name} />
                   <span className="grow">{name}</span>
                   {id === app.id && <span className="hint">open</span>}
                   <span className={isPublished ? "dot on" : "dot"} aria-hidden="true" />

@@ -3,29 +3,37 @@
  * words.
  */
 import { type KeyboardEvent, useCallback, useEffect, useState } from "react";
-import { Modal } from "../shared/modal.js";
-import { type Command, commandsNow } from "./commands.js";
+import { ModalDialog } from "../shared/modal.js";
+import { type Command, currentCommands } from "./commands.js";
 import { runCommands, type SearchContext, useDocsHits, useItems } from "./palette-search.js";
 
-const SHOWN = 40;
+const MAX_COMMANDS_SHOWN = 40;
 
-function matching(commands: Command[], typed: string): Command[] {
+function filterCommands(commands: Command[], typed: string): Command[] {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  return commands.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word))).slice(0, SHOWN);
+  return commands
+    .filter(({ name }) => words.every((word) => name.toLowerCase().includes(word)))
+    .slice(0, MAX_COMMANDS_SHOWN);
 }
 
 const optionId = (index: number) => `command-${index}`;
 
 /** Removes commands with a repeated name, such as two data sources with the same name. */
-const byName = (commands: Command[]): Command[] => [...new Map(commands.map((one) => [one.name, one])).values()];
+const removeDuplicates = (commands: Command[]): Command[] => [
+  ...new Map(commands.map((one) => [one.name, one])).values(),
+];
 
-function Palette({ close, context }: { close: () => void; context: SearchContext }) {
-  const [commands] = useState(commandsNow);
+function CommandPalette({ close, context }: { close: () => void; context: SearchContext }) {
+  const [commands] = useState(currentCommands);
   const items = useItems(context);
   const [typed, setTyped] = useState("");
   const [at, setAt] = useState(0);
   const docs = useDocsHits(typed, context);
-  const found = byName([...runCommands(typed, context), ...matching([...commands, ...items], typed), ...docs]);
+  const found = removeDuplicates([
+    ...runCommands(typed, context),
+    ...filterCommands([...commands, ...items], typed),
+    ...docs,
+  ]);
   const choose = (command: Command | undefined) => {
     if (!command) return;
     close();
@@ -43,7 +51,7 @@ function Palette({ close, context }: { close: () => void; context: SearchContext
     document.getElementById(optionId(at))?.scrollIntoView({ block: "nearest" });
   }, [at]);
   return (
-    <Modal className="palette" aria-label="Commands" onClose={close}>
+    <ModalDialog className="palette" aria-label="Commands" onClose={close}>
       <input
         role="combobox"
         aria-label="Command"
@@ -79,7 +87,7 @@ function Palette({ close, context }: { close: () => void; context: SearchContext
       <p className="hint" role="status">
         {found.length === 0 ? "Nothing matches." : ""}
       </p>
-    </Modal>
+    </ModalDialog>
   );
 }
 
@@ -110,5 +118,5 @@ export function usePalette(context: SearchContext) {
     addEventListener("popstate", close);
     return () => removeEventListener("popstate", close);
   }, [isOpen, close]);
-  return { openPalette, palette: isOpen && <Palette key={opening} close={close} context={context} /> };
+  return { openPalette, palette: isOpen && <CommandPalette key={opening} close={close} context={context} /> };
 }

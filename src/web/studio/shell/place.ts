@@ -1,5 +1,5 @@
 /** Places in Studio and their URLs in the fragment: `#/1/actions/12`, `#/1/data?search=x`. use-place.ts changes the place. */
-import { FORMER_VIEWS, isView, type View } from "./views.js";
+import { FORMER_VIEW_NAMES, isView, type View } from "./views.js";
 
 export interface Place {
   /** ID of the app; null for the first app. */
@@ -14,14 +14,14 @@ export interface Place {
 /** Returns a positive whole number, or null. */
 export const idOf = (text: string | null | undefined) => (text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null);
 
-export function placeOf(fragment: string): Place {
+export function parsePlace(fragment: string): Place {
   const [path = "", query = ""] = fragment.replace(/^#\/?/, "").split("?", 2);
   const parts = path.split("/");
   // The page `#/apps` belongs to no app.
   const [app, view = "", item = ""] = idOf(parts[0]) === null && parts[0] !== "" ? ["", ...parts] : parts;
   return {
     appId: idOf(app),
-    view: isView(view) ? view : (FORMER_VIEWS[view] ?? "home"),
+    view: isView(view) ? view : (FORMER_VIEW_NAMES[view] ?? "home"),
     item: item === "" ? null : item,
     query: Object.fromEntries(new URLSearchParams(query)),
   };

@@ -2,10 +2,10 @@
 import type { Role } from "../../../rules/roles.js";
 import type { Session } from "./session.js";
 
-const EDITORS: readonly Role[] = ["owner", "admin", "editor"];
+const EDITOR_ROLES: readonly Role[] = ["owner", "admin", "editor"];
 
-export const mayEdit = (role: Role): boolean => EDITORS.includes(role);
-export const mayRun = (role: Role): boolean => role !== "reader";
+export const mayEdit = (role: Role): boolean => EDITOR_ROLES.includes(role);
+export const mayOperate = (role: Role): boolean => role !== "reader";
 export const mayManage = (role: Role): boolean => role === "owner" || role === "admin";
 
 /** Role of the person on an app. An administrator of the service has all rights. */

@@ -4,7 +4,7 @@
  */
 import { createContext, type ReactNode, useContext } from "react";
 import type { Role } from "../../../rules/roles.js";
-import { mayEdit, mayRun } from "./rights.js";
+import { mayEdit, mayOperate } from "./rights.js";
 
 const RoleContext = createContext<Role>("reader");
 export const RoleProvider = RoleContext.Provider;
@@ -18,11 +18,11 @@ export function Changes({ children, otherwise = null }: { children: ReactNode; o
 
 /** Shows controls that start, cancel or pause something to people who may use them. */
 export function Operations({ children }: { children: ReactNode }) {
-  return mayRun(useRole()) ? children : null;
+  return mayOperate(useRole()) ? children : null;
 }
 
 /** Disables all fields and buttons in it for people who may only read them. */
-export function ReadOnly({ children }: { children: ReactNode }) {
+export function ReadOnlyFields({ children }: { children: ReactNode }) {
   return (
     <fieldset className="read-only" disabled={!mayEdit(useRole())}>
       {children}

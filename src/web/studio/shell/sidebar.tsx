@@ -26,10 +26,10 @@ import type { Role } from "../../../rules/roles.js";
 import { serviceAddress } from "../../service-address.js";
 import type { App } from "../shared/model.js";
 import { loading } from "./load-error.js";
-import { AccountButton, AppButton, OnFirstUse } from "./menu-buttons.js";
+import { AccountButton, AppButton, LoadOnFirstUse } from "./menu-buttons.js";
 import { hrefOf, type Navigation, type Place } from "./place.js";
 import { mayEdit } from "./rights.js";
-import { APP_PARTS, isAppPart, SIDEBAR, type SidebarLink, VIEWS, type View } from "./views.js";
+import { APP_PARTS, isAppPart, SIDEBAR_GROUPS, type SidebarLink, VIEWS, type View } from "./views.js";
 
 const ICONS: Record<SidebarLink, ComponentType<{ size?: number; "aria-hidden"?: boolean }>> = {
   home: House,
@@ -88,7 +88,7 @@ function Links({ app, role, place, isCollapsed }: Pick<SidebarProps, "app" | "ro
   const item = place.view === "app" ? (isAppPart(place.item) ? place.item : "general") : null;
   return (
     <nav aria-label="Views">
-      {SIDEBAR.map(({ label, links }) => {
+      {SIDEBAR_GROUPS.map(({ label, links }) => {
         const shown = links.map((link) => ({ link, ...splitLink(link) })).filter(({ view }) => isFor(view, role));
         if (shown.length === 0) return null;
         return (
@@ -126,9 +126,9 @@ export function SidebarContent(props: SidebarProps) {
   const { apps, app, email, go, signOut, openPalette, toggle, isCollapsed } = props;
   return (
     <>
-      <OnFirstUse popup="dialog" button={(props) => <AppButton name={app.name} {...props} />}>
+      <LoadOnFirstUse popup="dialog" button={(props) => <AppButton name={app.name} {...props} />}>
         <AppMenu {...{ apps, app, go }} />
-      </OnFirstUse>
+      </LoadOnFirstUse>
       <button
         type="button"
         className="commands-button"
@@ -146,9 +146,9 @@ export function SidebarContent(props: SidebarProps) {
           <BookOpen size={ICON_PIXELS} aria-hidden />
           <span className="nav-label">Docs</span>
         </a>
-        <OnFirstUse popup="menu" button={(props) => <AccountButton email={email} {...props} />}>
+        <LoadOnFirstUse popup="menu" button={(props) => <AccountButton email={email} {...props} />}>
           <AccountMenu {...{ app, email, signOut }} />
-        </OnFirstUse>
+        </LoadOnFirstUse>
         {toggle && (
           <button
             type="button"

@@ -1,6 +1,6 @@
 /** Shows the sign-in page, unless the browser is already signed in. */
 import { useCallback, useEffect, useState } from "react";
-import { PROVIDER_FAULTS } from "../accounts/auth-api.js";
+import { PROVIDER_ERROR_TEXTS } from "../accounts/auth-api.js";
 import { SignInForms } from "../accounts/sign-in-forms.js";
 import { ApiError } from "../shared/api.js";
 import type { Session } from "./session.js";
@@ -11,7 +11,7 @@ function takeProviderFault(): string | null {
   const outcome = new URLSearchParams(location.search).get("sign-in");
   if (outcome === null) return null;
   history.replaceState(history.state, "", location.pathname + location.hash);
-  return PROVIDER_FAULTS[outcome] ?? PROVIDER_FAULTS["failed"]!;
+  return PROVIDER_ERROR_TEXTS[outcome] ?? PROVIDER_ERROR_TEXTS["failed"]!;
 }
 
 /** Read once, when the page opens. */

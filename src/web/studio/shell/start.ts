@@ -4,7 +4,7 @@
  */
 import { loadEditor } from "../actions/load-editor.js";
 import { startHome } from "../home/read-home.js";
-import { placeOf } from "./place.js";
+import { parsePlace } from "./place.js";
 import { mayEdit, roleOn } from "./rights.js";
 import { loadPage } from "./routes.js";
 import { presentSession, type Session } from "./session.js";
@@ -15,7 +15,7 @@ export const isStudioPath = (): boolean => /\/studio\/?$/.test(location.pathname
 let started: Promise<Session | null> | null = null;
 
 async function start(): Promise<Session | null> {
-  const place = placeOf(location.hash);
+  const place = parsePlace(location.hash);
   // If this fails, Studio loads the page again and reports the error.
   const page = loadPage(place.view).catch(() => undefined);
   const session = await presentSession();

@@ -5,11 +5,11 @@ import ChevronRight from "lucide-react/icons/chevron-right";
 import CircleHelp from "lucide-react/icons/circle-question-mark";
 import { Fragment, lazy } from "react";
 import type { Actions } from "../actions/use-actions.js";
-import { helpPath } from "../docs/help-pages.js";
+import { findHelpPath } from "../docs/help-pages.js";
 import type { Api } from "../shared/api.js";
 import { useMedia } from "../shared/use-narrow.js";
 import { loading } from "./load-error.js";
-import { DrawerButton, OnFirstUse } from "./menu-buttons.js";
+import { DrawerButton, LoadOnFirstUse } from "./menu-buttons.js";
 import { hrefOf, idOf, type Place } from "./place.js";
 import { RunningChip } from "./running-chip.js";
 import { SidebarContent, type SidebarProps } from "./sidebar.js";
@@ -61,7 +61,7 @@ export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
   return (
     <header className="top-bar">
       {isNarrow && (
-        <OnFirstUse popup="dialog" button={DrawerButton}>
+        <LoadOnFirstUse popup="dialog" button={DrawerButton}>
           <Drawer openPage={`${app.id}/${place.view}/${place.item}`}>
             {(close) => (
               <SidebarContent
@@ -74,7 +74,7 @@ export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
               />
             )}
           </Drawer>
-        </OnFirstUse>
+        </LoadOnFirstUse>
       )}
       <Breadcrumbs {...{ app, place, actions }} />
       <RunningChip key={app.id} api={api} appId={app.id} tail={actions.tail} />
@@ -86,7 +86,7 @@ export function TopBar({ api, actions, openDocs, ...props }: TopBarProps) {
         className="quiet icon"
         aria-label="Docs of this page"
         title="Docs of this page"
-        onClick={() => openDocs(helpPath(place.view, place.item))}
+        onClick={() => openDocs(findHelpPath(place.view, place.item))}
       >
         <CircleHelp size={16} aria-hidden />
       </button>

@@ -7,7 +7,7 @@ import type { Navigation } from "./place.js";
 import { APP_PARTS, VIEW_NAMES, VIEWS, type View } from "./views.js";
 
 /** Pages without a command, because they show one item that the URL must name. */
-const OF_ONE_THING: readonly View[] = ["app", "people", "access"];
+const VIEWS_OF_ONE_ITEM: readonly View[] = ["app", "people", "access"];
 
 interface FrameCommands {
   isAdmin: boolean;
@@ -19,23 +19,25 @@ interface FrameCommands {
 
 export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameCommands): void {
   const { list } = actions;
-  const begin = useCallback(() => go({ view: "actions", item: "new", query: {} }), [go]);
+  const createAction = useCallback(() => go({ view: "actions", item: "new", query: {} }), [go]);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!event.altKey || event.code !== "KeyN" || document.querySelector("dialog[open]")) return;
       event.preventDefault();
-      begin();
+      createAction();
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
-  }, [begin]);
+  }, [createAction]);
   const commands = useMemo<Command[]>(() => {
     return [
-      { name: "New action", keys: "Alt N", run: begin },
-      ...VIEW_NAMES.filter((view) => !OF_ONE_THING.includes(view) && (view !== "service" || isAdmin)).map((view) => ({
-        name: `Go to ${VIEWS[view].label}`,
-        run: () => go({ view, item: null }),
-      })),
+      { name: "New action", keys: "Alt N", run: createAction },
+      ...VIEW_NAMES.filter((view) => !VIEWS_OF_ONE_ITEM.includes(view) && (view !== "service" || isAdmin)).map(
+        (view) => ({
+          name: `Go to ${VIEWS[view].label}`,
+          run: () => go({ view, item: null }),
+        }),
+      ),
       ...Object.entries(APP_PARTS).map(([item, label]) => ({
         name: `Go to ${label}`,
         run: () => go({ view: "app", item }),
@@ -47,6 +49,6 @@ export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameC
       ...apps.map(({ id, name }) => ({ name: `Switch to the app ${name} · ${id}`, run: () => go({ appId: id }) })),
       { name: "Sign out", run: signOut },
     ];
-  }, [isAdmin, apps, go, list, signOut, begin]);
+  }, [isAdmin, apps, go, list, signOut, createAction]);
   useCommands(commands);
 }

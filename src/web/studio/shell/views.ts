@@ -2,7 +2,7 @@
 
 import type { Role } from "../../../rules/roles.js";
 
-interface Name {
+interface ViewName {
   label: string;
   /** True if the sidebar has no link to the page. */
   hidden?: true;
@@ -10,7 +10,7 @@ interface Name {
   also?: readonly Role[];
 }
 
-const TABLE = {
+const VIEW_TABLE = {
   home: { label: "Home", also: ["operator", "reader"] },
   actions: { label: "Actions", also: ["operator", "reader"] },
   runs: { label: "Runs", also: ["operator", "reader"] },
@@ -27,13 +27,13 @@ const TABLE = {
   people: { label: "People", hidden: true, also: ["operator", "reader"] },
   access: { label: "Audit log of access", hidden: true, also: ["operator", "reader"] },
   service: { label: "Service", hidden: true, also: ["operator", "reader"] },
-} satisfies Record<string, Name>;
+} satisfies Record<string, ViewName>;
 
-export type View = keyof typeof TABLE;
+export type View = keyof typeof VIEW_TABLE;
 
-export const VIEWS: Readonly<Record<View, Name>> = TABLE;
+export const VIEWS: Readonly<Record<View, ViewName>> = VIEW_TABLE;
 
-export const VIEW_NAMES = Object.keys(TABLE) as View[];
+export const VIEW_NAMES = Object.keys(VIEW_TABLE) as View[];
 
 /** Parts of the app's page, by the item in the URL. Without an item, the first part is shown. */
 export const APP_PARTS = {
@@ -58,7 +58,7 @@ export type SidebarLink =
   | `app/${AppPart}`;
 
 /** Groups of the sidebar; a group without a label comes first. */
-export const SIDEBAR: readonly { label: string | null; links: readonly SidebarLink[] }[] = [
+export const SIDEBAR_GROUPS: readonly { label: string | null; links: readonly SidebarLink[] }[] = [
   { label: null, links: ["home"] },
   { label: "Build", links: ["actions", "data", "media"] },
   { label: "Run", links: ["runs", "schedule", "outbox", "notifications"] },
@@ -80,6 +80,6 @@ export const SIDEBAR: readonly { label: string | null; links: readonly SidebarLi
 ];
 
 /** URLs of earlier releases, and the pages to which they redirect. */
-export const FORMER_VIEWS: Readonly<Record<string, View>> = { log: "runs" };
+export const FORMER_VIEW_NAMES: Readonly<Record<string, View>> = { log: "runs" };
 
 export const isView = (name: string): name is View => Object.hasOwn(VIEWS, name);
