@@ -336,7 +336,9 @@ describe("pages on other origins", () => {
     let url: string;
 
     before(async () => {
-      const page = fillIn(blocksOf(readPage("docs/guides/own-pages.md")).find(({ file }) => file === "shop.html")!.text);
+      const page = fillIn(
+        blocksOf(readPage("docs/guides/own-pages.md")).find(({ file }) => file === "shop.html")!.text,
+      );
       site = createServer((_request, response) => response.setHeader("content-type", "text/html").end(page));
       await new Promise<void>((listening) => site.listen(0, "127.0.0.1", listening));
       url = `http://localhost:${(site.address() as AddressInfo).port}`;
