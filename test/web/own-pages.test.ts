@@ -403,8 +403,8 @@ describe("pages on other origins", () => {
     for (const { path, package: name, pageExample } of NAMESPACES) {
       if (!pageExample) continue;
       it(`gets the result that the reference shows for ${path}`, async () => {
-        const page = await opened();
-        await reads(page, "Not signed in.");
+        const page = await openPage();
+        await waitForText(page, "Not signed in.");
         if (name !== null) await page.addScriptTag({ url: `${service.url}/client/packages/${name}.js` });
         const code = fillIn(pageExample.code);
         expect(await page.evaluate(`(async () => {\n${code}\n})()`)).to.deep.equal(pageExample.result);
