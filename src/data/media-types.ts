@@ -16,13 +16,13 @@ export interface MediaFolder {
 export interface MediaFile {
   id: number;
   name: string;
-  /** Media type by the bytes, whatever the name says. */
+  /** Media type, detected from the bytes and not from the name. */
   contentType: string;
   /** URL of the contents. Reading them needs a credential, unless the access rules allow everyone. */
   url: string;
   /** URL of a small picture of the file; null for a file that is not a picture. */
   thumbnail: string | null;
-  /** Width and height in pixels as displayed; null for a file that is not a picture that can be shown. */
+  /** Width and height in pixels as displayed; null if the file is not a picture, or cannot be shown. */
   size: [number, number] | null;
   bytes: number;
   /** SHA-256 in hexadecimal. */
