@@ -75,10 +75,17 @@ function readTexts(data: Record<string, unknown>): Record<string, unknown> {
   return data;
 }
 
+/** `extendData: true` merges `data` instead of replacing it. */
+function dataOf({ data, extendData }: Record<string, unknown>): { data?: unknown; extendData?: unknown } {
+  if (typeof extendData !== "boolean") return { data, extendData };
+  return extendData ? { extendData: data } : { data };
+}
+
 /** @param path of the notification in a larger body @throws REQUEST_INVALID naming the field */
 export function parseNotification(body: unknown, path = ""): NotificationFields {
   if (!isObject(body)) return refuseField("the notification", "an object", body);
-  const { status, data, extendData, scope, orderAt, pushNotification } = body;
+  const { status, scope, orderAt, pushNotification } = body;
+  const { data, extendData } = dataOf(body);
   if (status !== undefined && status !== null && !NOTIFICATION_STATUSES.some((one) => one === status)) {
     refuseField("status", NOTIFICATION_STATUSES.join(", "), status);
   }
@@ -86,7 +93,11 @@ export function parseNotification(body: unknown, path = ""): NotificationFields 
   const fields: NotificationFields = {
     ...(isSet(status) && { status: status as NotificationStatus }),
     ...(isSet(data) && { data: readTexts(readStorable(data, "data", EVENT_MAX_BYTES)) }),
-    ...(isSet(extendData) && { extendData: readTexts(readStorable(extendData, "extendData", EVENT_MAX_BYTES)) }),
+    ...(isSet(extendData) && {
+      extendData: readTexts(
+        readStorable(extendData, body["extendData"] === true ? "data" : "extendData", EVENT_MAX_BYTES),
+      ),
+    }),
     ...(scope !== undefined && { scope: parseScope(scope) }),
     ...(orderAt !== undefined && { orderAt: orderAt === null ? null : readTime(orderAt, "orderAt") }),
     ...(pushNotification !== undefined && { push: pushWish(pushNotification) }),

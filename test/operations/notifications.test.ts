@@ -96,6 +96,19 @@ describe("notifications", function () {
     return received;
   }
 
+  it("have their data merged with extendData: its own fields, or those of data if it is true", async () => {
+    const draft = await insert({ data: { title: "a" } });
+    const extend = async (extendData: unknown, data?: object) =>
+      (await call("PUT", `/${draft.id}`, { data, extendData })).data;
+    expect(await extend({ more: 1 })).to.deep.equal({ title: "a", more: 1 });
+    expect(await extend(true, { more: 2 })).to.deep.equal({ title: "a", more: 2 });
+    expect(await extend(true)).to.deep.equal({ title: "a", more: 2 });
+    expect(await extend(false, { more: 3 })).to.deep.equal({ more: 3 });
+    expect((await call("PUT", `/${draft.id}`, { data: { title: "b" }, extendData: 1 })).status).to.equal(
+      "REQUEST_INVALID",
+    );
+  });
+
   it("are drafts until they are published, and only then visible to app users", async () => {
     const draft = await insert({ data: { title: "a" } });
     expect(draft).to.include({ status: "draft", cursor: null });

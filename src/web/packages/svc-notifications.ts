@@ -73,7 +73,7 @@ const calls: Omit<Notifications, "init" | "stream" | "unread"> = {
   async batchInsert(all: readonly NotificationOptions[]) {
     return ((await getConnection().request("POST", path("/batch"), all)) as { entries: Notification[] }).entries;
   },
-  update: async (id: number, fields: NotificationOptions & { extendData?: object }) =>
+  update: async (id: number, fields: NotificationOptions & { extendData?: object | boolean }) =>
     (await getConnection().request(
       "PUT",
       path(`/${encodeIdSegment(id, "NOTIFICATION_NOT_FOUND", "a notification's id")}`),

@@ -98,8 +98,8 @@ export interface Notifications {
   insert(options: NotificationOptions): Promise<Notification>;
   /** Creates several notifications, all or none. */
   batchInsert(all: readonly NotificationOptions[]): Promise<Notification[]>;
-  /** `extendData` is merged into `data`. */
-  update(id: number, fields: NotificationOptions & { extendData?: object }): Promise<Notification>;
+  /** `extendData` is merged into `data`; with `true`, `data` is merged into the stored data. */
+  update(id: number, fields: NotificationOptions & { extendData?: object | boolean }): Promise<Notification>;
   /** Deletes a notification. Pages no longer show it. */
   remove(id: number): Promise<void>;
   /** Lists notifications, newest first: in a page, those for its user. */
