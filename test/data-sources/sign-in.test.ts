@@ -163,6 +163,16 @@ describe("users of an app", () => {
       const received = await service.graphql(text, { app: service.appId, id: source, where }, { as: page });
       expect(received.errors?.[0].extensions.status).to.equal("DATA_SOURCE_ACCESS_DENIED");
     }
+    const where = { Email: user.data.Email, Password: user.password };
+    for (const body of [
+      { passport: "google", dataSourceId: "Users", where },
+      { passport: null, dataSourceId: "Users", where },
+      { passport: "google" },
+      { passport: "dataSource", dataSourceId: "Users" },
+    ]) {
+      const answer = await service.rest("POST", session, { as: page, body });
+      expect(refusal(answer), JSON.stringify(body)).to.equal("403 DATA_SOURCE_ACCESS_DENIED");
+    }
     expect(await userOf(page)).to.equal(null);
   });
 

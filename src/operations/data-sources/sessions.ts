@@ -4,7 +4,7 @@ import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { isObject } from "../../rules/described.js";
+import { describeValue, isObject } from "../../rules/described.js";
 import { accessDenied } from "../../rules/entries/entry-access.js";
 import type { AppSession, SessionOf } from "../../rules/env-script.js";
 import { refuseField } from "../../rules/fields.js";
@@ -82,9 +82,11 @@ export function createSessions(options: {
       if (!isObject(body)) refuseField("the body", "an object", body);
       const { passport = SIGN_IN_METHOD, where } = body;
       if (passport !== SIGN_IN_METHOD) {
-        refuseField("passport", `"${SIGN_IN_METHOD}"`, passport);
+        const message = `passport must be "${SIGN_IN_METHOD}" (got ${describeValue(passport)})`;
+        throw new ActionError("DATA_SOURCE_ACCESS_DENIED", message);
       }
-      const request = appUsers.signInRequest(await usersOf(appId, refOf(body)), where);
+      // Without `where`, no hashed column is named: the same refusal as for an empty one.
+      const request = appUsers.signInRequest(await usersOf(appId, refOf(body)), where ?? {});
       refuseUnknownFields(body, AUTHORIZE_SHAPE);
       await appUsers.signIn(caller, request);
       await userChanged(caller, appId);
