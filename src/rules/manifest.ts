@@ -10,6 +10,7 @@ import {
 import type { ActionInput } from "./action-input.js";
 import type { AlertInput } from "./alert-input.js";
 import { ALERT_CHANNELS, ALERT_CONDITIONS } from "./alert-input.js";
+import { kindOf } from "./described.js";
 import type { DataSourceFields } from "./entries/data-source-input.js";
 import { HTTP_WHERE_FIELDS } from "./http/where.js";
 import { BINDING_PLACES, type SecretBinding } from "./secret-bindings.js";
@@ -217,24 +218,38 @@ function unknownField(path: readonly PropertyKey[], name: string): string {
   const nearestAdvice = knownSchema
     ? `; the nearest known field is ${JSON.stringify(nearestName(name, fieldsOf(knownSchema)))}`
     : "";
-  return `not a known field${nearestAdvice}`;
+  return `is not a known field${nearestAdvice}`;
 }
+
+/** Returns the problem of a value, and never the value, which may be a secret. */
+function reasonOf(issue: z.core.$ZodIssue, document: unknown): string {
+  const received = issue.path.reduce<unknown>(
+    (value, name) => (value as Record<PropertyKey, unknown> | null | undefined)?.[name],
+    document,
+  );
+  if (received === undefined) return "is required (got nothing)";
+  if (issue.code === "invalid_type") return `must be ${withArticle(issue.expected)} (got ${kindOf(received)})`;
+  if (issue.code === "invalid_value") {
+    const values = issue.values.map((value) => JSON.stringify(value));
+    return `must be ${values.length > 1 ? "one of " : ""}${values.join(", ")} (got ${kindOf(received)})`;
+  }
+  return `is not valid: ${issue.message.slice(0, 200).toWellFormed()}`;
+}
+
+const withArticle = (type: string): string => `${/^[aeiou]/.test(type) ? "an" : "a"} ${type}`;
 
 /** Returns faults of the shape, in the document's order. Their messages name types and never a value. */
 export function shapeFaults(document: unknown): { faults: PathFault[]; isReadable: boolean } {
   const { error } = MANIFEST.safeParse(document);
   const issues = error?.issues ?? [];
   const faults = issues.flatMap((issue): PathFault[] => {
-    const { path, message } = issue;
+    const { path } = issue;
     const keys = issue.code === "unrecognized_keys" ? issue.keys : [];
     const places = keys.length > 0 ? keys.slice(0, FAULTS_MAX).map((key) => [...path, key]) : [path];
     return places.map((place) => {
       const pathName = place.length === 0 ? "the manifest" : pathText(place);
-      const reason =
-        keys.length > 0
-          ? unknownField(path, String(place.at(-1)))
-          : `not valid: ${message.slice(0, 200).toWellFormed()}`;
-      return { path: pathText(place), status: "REQUEST_INVALID", error: `${pathName} is ${reason}` };
+      const reason = keys.length > 0 ? unknownField(path, String(place.at(-1))) : reasonOf(issue, document);
+      return { path: pathText(place), status: "REQUEST_INVALID", error: `${pathName} ${reason}` };
     });
   });
   return {

@@ -215,6 +215,19 @@ describe("the manifest", () => {
       const shown = `${JSON.stringify(document)?.slice(0, 99)}: ${body.error}`;
       expect(`${http} ${body.status}`, shown).to.equal("400 REQUEST_INVALID");
     }
+    const errorsOf: [document: unknown, path: string, error: string][] = [
+      [[], "", "the manifest must be an object (got an array of 0)"],
+      ["text", "", "the manifest must be an object (got a string)"],
+      [{}, "version", "version is required (got nothing)"],
+      [{ version: 2 }, "version", "version must be 1 (got 2)"],
+      [{ version: 1, actions: {} }, "actions", "actions must be an array (got an object)"],
+      [{ version: 1, settings: ["CANARY"] }, "settings[0]", "settings[0] must be an object (got a string)"],
+    ];
+    for (const [document, path, error] of errorsOf) {
+      const { body } = await put(app, typeof document === "string" ? JSON.stringify(document) : document);
+      expect(body.faults, JSON.stringify(document)).to.deep.equal([{ path, status: "REQUEST_INVALID", error }]);
+      expect(body.error).to.equal(`the manifest has a fault: ${error}`);
+    }
     const { body } = await put(app, { version: 1, action: [] });
     expect([body.faults[0].path, body.error.includes('"actions"')]).to.deep.equal(["action", true]);
   });

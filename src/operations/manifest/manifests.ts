@@ -8,8 +8,7 @@ import { ActionError, type PathFault } from "../../errors.js";
 import { JSON_MAX_DEPTH, MANIFEST_MAX_BYTES } from "../../limits.js";
 import type { Caller, Operation } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
-import { isObject, nestsDeeperThan } from "../../rules/described.js";
-import { refuseField } from "../../rules/fields.js";
+import { isObject, kindOf, nestsDeeperThan } from "../../rules/described.js";
 import {
   FAULTS_MAX,
   MANIFEST_VERSION,
@@ -109,11 +108,10 @@ const tagOf = (manifest: Manifest): string =>
 
 /** @throws REQUEST_INVALID with faults if the document cannot be read */
 function readManifest(document: unknown): { manifest: Manifest; faults: PathFault[] } {
-  if (!isObject(document)) {
-    refuseField("the manifest", "an object", document);
-  }
+  const wholeFault = (error: string) => manifestError([{ path: "", status: "REQUEST_INVALID", error }]);
+  if (!isObject(document)) throw wholeFault(`the manifest must be an object (got ${kindOf(document)})`);
   if (nestsDeeperThan(document, JSON_MAX_DEPTH)) {
-    throw new ActionError("REQUEST_INVALID", `the manifest nests deeper than ${JSON_MAX_DEPTH} levels`);
+    throw wholeFault(`the manifest nests deeper than ${JSON_MAX_DEPTH} levels`);
   }
   const { faults, isReadable } = shapeFaults(document);
   if (!isReadable) throw manifestError(faults);
@@ -122,7 +120,8 @@ function readManifest(document: unknown): { manifest: Manifest; faults: PathFaul
 
 function manifestError(faults: readonly PathFault[]): ActionError {
   const [first] = faults;
-  const message = `the manifest has ${faults.length} faults, first at ${first!.path || "its top"}: ${first!.error}`;
+  const place = `the manifest has ${faults.length} faults, first at ${first!.path || "its top"}`;
+  const message = `${faults.length === 1 ? "the manifest has a fault" : place}: ${first!.error}`;
   return new ActionError("REQUEST_INVALID", message, { faults: faults.slice(0, FAULTS_MAX) });
 }
 
