@@ -12,7 +12,7 @@ import { addressOf, type KnownIds, requestsInOrder, storeId } from "./shown-requ
 // biome-ignore lint/suspicious/noExplicitAny: a document is taken apart as it comes
 type Schema = Record<string, any>;
 
-/** Returns why a value does not match the schema; covers the keywords that the document uses. */
+/** Returns why a value does not match the schema, or has a field that it does not list; covers the keywords that the document uses. */
 function faults(value: unknown, schema: Schema, components: Record<string, Schema>, at = "$"): string[] {
   if (schema["$ref"]) return faults(value, components[schema["$ref"].split("/").at(-1)]!, components, at);
   if (schema["anyOf"]) {
@@ -34,8 +34,11 @@ function faults(value: unknown, schema: Schema, components: Record<string, Schem
     .filter((name: string) => !(name in fields))
     .map((name: string) => `${at}.${name} is missing`);
   const properties: [string, Schema][] = Object.entries(schema["properties"] ?? {});
+  const isClosed = schema["properties"] !== undefined && schema["additionalProperties"] === undefined;
+  const unlisted = Object.keys(fields).filter((name) => isClosed && !(name in schema["properties"]));
   return [
     ...missing,
+    ...unlisted.map((name) => `${at}.${name} is not described`),
     ...properties.flatMap(([name, one]) =>
       name in fields ? faults(fields[name], one, components, `${at}.${name}`) : [],
     ),
@@ -146,6 +149,53 @@ describe("the OpenAPI document", function () {
     expect(Object.keys(list.post.responses)).to.deep.equal(["201", "default"]);
     const update = document["paths"]["/v3/apps/{appId}/actions/{id}"].put;
     expect(update.parameters.map(({ name }: Schema) => name)).to.include("If-Match");
+  });
+
+  it("describes warnings, plans, lists without code, and what failures have beside their status", async () => {
+    const { schemas } = document["components"];
+    const app = `/v1/apps/${service.appId}`;
+    const actions = `/v3/apps/${service.appId}/actions`;
+    const check = (template: string, method: string, { http, body }: { http: number; body: unknown }) => {
+      const { responses } = document["paths"][template][method];
+      const described = responses[http] ?? schemas.Failure;
+      const schema = described.content?.["application/json"].schema ?? described;
+      expect(faults(body, schema, schemas), `${method} ${template} ${http}`).to.deep.equal([]);
+    };
+    const item = "/v3/apps/{appId}/actions/{id}";
+    const code = "async function execute() { throw new Error('x'); }";
+    const body = { name: "described", code, active: true, triggers: [{ trigger: "schedule" }, { trigger: "manual" }] };
+    const created = await service.rest("POST", actions, { body });
+    expect(created.body.warnings).to.have.length(1);
+    check("/v3/apps/{appId}/actions", "post", created);
+    const { id } = created.body.action;
+    const saved = await service.rest("PUT", `${actions}/${id}`, { body: { description: "d" } });
+    expect(saved.body.warnings).to.have.length(1);
+    check(item, "put", saved);
+    const headers = { "If-Match": '"2020-01-01T00:00:00.000Z"' };
+    const stale = await service.rest("PUT", `${actions}/${id}`, { body: { description: "e" }, headers });
+    expect([stale.http, stale.body.action.id]).to.deep.equal([409, id]);
+    check(item, "put", stale);
+    const { versions } = (await service.rest("GET", `${actions}/${id}/versions`)).body;
+    const restored = await service.rest("POST", `${actions}/${id}/versions/${versions[0].id}/restore`);
+    check("/v3/apps/{appId}/actions/{actionId}/versions/{versionId}/restore", "post", restored);
+    const person = { firstName: "O", lastName: "P", email: "operator@example.com" };
+    const { user, token } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
+    await service.rest("PUT", `${app}/members/${user.id}`, { as: "admin", body: { role: "operator" } });
+    const list = await service.rest("GET", actions, { as: token });
+    expect(list.body.actions[0]).not.to.have.property("code");
+    check("/v3/apps/{appId}/actions", "get", list);
+    const faulty = await service.rest("PUT", `${app}/manifest`, { as: "admin", body: { version: 1, nothing: 1 } });
+    expect(faulty.body.faults).to.have.length(1);
+    check("/v1/apps/{appId}/manifest", "put", faulty);
+    const stage = (await service.rest("POST", `${app}/stages`, { as: "admin", body: { name: "described" } })).body.app;
+    const promotion = { as: "admin" as const, body: { fromAppId: stage.id } };
+    const plan = await service.rest("POST", `${app}/promotions?plan=true`, promotion);
+    expect(plan.http).to.equal(200);
+    check("/v1/apps/{appId}/promotions", "post", plan);
+    const mail = { to: [{ email: "a@example.com" }], subject: "s", html: "h" };
+    const sent = await service.rest("POST", `${app}/communicate/email`, { body: mail });
+    const message = await service.rest("GET", `${app}/communicate/messages/${sent.body.id}`);
+    check("/v1/apps/{appId}/communicate/messages/{messageId}", "get", message);
   });
 
   it("generates a client that creates an action, changes it and gets the service's error", async () => {

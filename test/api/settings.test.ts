@@ -200,8 +200,14 @@ describe("settings", () => {
       expect(http).to.equal(200);
       expect(answer.app).to.include({ name: "Renamed", isHidden: false });
       expect(answer.app).not.to.have.property("settings");
+      expect(answer.warnings.map(({ path: field }: { path: string }) => field)).to.deep.equal(["isHidden"]);
       expect(await everything()).to.deep.equal({});
-      expect((await service.rest("PUT", `/v1/apps/${service.appId}`, { body: { settings: 1 } })).http).to.equal(200);
+      for (const unchanged of [{ settings: 1 }, { isHidden: false, isSystemTemplate: false }]) {
+        const { http: status, body: saved } = await service.rest("PUT", `/v1/apps/${service.appId}`, {
+          body: unchanged,
+        });
+        expect([status, saved.warnings]).to.deep.equal([200, undefined]);
+      }
     });
 
     it("accepts the specified fields, and names a field with a wrong type", async () => {

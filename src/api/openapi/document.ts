@@ -1,6 +1,6 @@
 /** Builds the REST table as an OpenAPI 3.1 document. Adds what all routes share: credentials, errors, headers. */
 import type { GraphQLSchema } from "graphql";
-import { STATUS } from "../../errors.js";
+import { type ErrorDetails, STATUS } from "../../errors.js";
 import type { Route } from "../rest/route.js";
 import { createRecorder, type RouteNotes } from "./recorder.js";
 import { OpenApiSchemas, type Schema } from "./schemas.js";
@@ -11,9 +11,34 @@ const VERSION = "1.0.0";
 const ERROR: Schema = {
   type: "object",
   description: "Every failure: its status, and in words what was wrong.",
-  properties: { status: { type: "string", enum: Object.keys(STATUS) }, error: { type: "string" } },
+  properties: {
+    status: { type: "string", enum: Object.keys(STATUS) },
+    error: { type: "string" },
+    nextValidRequestDate: { type: "string", format: "date-time", description: "With RATE_LIMIT_EXCEEDED." },
+    runId: { type: "integer", description: "The run that failed or was skipped." },
+    action: { type: "object", description: "Current state of the action, with ACTION_CHANGED." },
+    entry: { type: ["object", "null"], description: "Current state of the entry, with ENTRY_CHANGED." },
+    resource: { type: "object", description: "Current state of the resource, with RESOURCE_CHANGED." },
+    columns: { type: "array", items: { type: "string" }, description: "With ENTRY_ALREADY_EXISTS." },
+    faults: { type: "array", items: { type: "object" }, description: "Faulty parts of a manifest or an import." },
+  } satisfies Record<"status" | "error" | Exclude<keyof ErrorDetails, "retryAfter">, Schema>,
   required: ["status", "error"],
 };
+
+const WARNINGS: Schema = {
+  type: "array",
+  description: "Fields without an effect; absent if there are none.",
+  items: {
+    type: "object",
+    properties: { path: { type: "string" }, message: { type: "string" } },
+    required: ["path", "message"],
+  },
+};
+
+const withWarnings = (answer: Schema): Schema => ({
+  ...answer,
+  properties: { ...(answer["properties"] as Schema), warnings: WARNINGS },
+});
 
 const IF_MATCH = {
   ...{ name: "If-Match", in: "header", required: false, schema: { type: "string" } },
@@ -73,7 +98,11 @@ function parametersOf(route: Route, routeNotes: RouteNotes, nameOf: (name: strin
 function operationOf(route: Route, routeNotes: RouteNotes, operationId: string, parameters: object[]): object {
   const { http = 200, open } = route;
   const etag = { ETag: { description: "The state that is shown.", schema: { type: "string" } } };
-  const content = { "application/json": { schema: routeNotes.answer } };
+  const done = (schema: Schema) => ({
+    description: "Done.",
+    ...((routeNotes.tagged || route.method === "GET") && { headers: etag }),
+    content: { "application/json": { schema } },
+  });
   return {
     operationId,
     tags: [/^\/v\d+\/apps\/:\w+\/([\w-]+)/.exec(route.path)?.[1] ?? "apps"],
@@ -82,11 +111,8 @@ function operationOf(route: Route, routeNotes: RouteNotes, operationId: string, 
     ...(routeNotes.body && { requestBody: { content: { "application/json": { schema: routeNotes.body } } } }),
     ...(open && { security: [{ authToken: [] }, { bearer: [] }, {}] }),
     responses: {
-      [String(http)]: {
-        description: "Done.",
-        ...((routeNotes.tagged || route.method === "GET") && { headers: etag }),
-        content,
-      },
+      [String(http)]: done(route.warns ? withWarnings(routeNotes.answer) : routeNotes.answer),
+      ...(routeNotes.planAnswer && { 200: done(routeNotes.planAnswer) }),
       ...(route.method === "GET" && {
         304: { description: "If-None-Match names the ETag: the client has this representation." },
       }),

@@ -29,6 +29,8 @@ export interface RouteNotes {
   /** Schema of the body; null if the route reads none. */
   body: Schema | null;
   answer: Schema;
+  /** The response with `?plan=true`, if it has a status of its own. */
+  planAnswer: Schema | null;
 }
 
 /** Maximum depth to which a response is inspected; below it the named type is used. */
@@ -40,6 +42,9 @@ const BY: Schema = {
 };
 
 const ANY_NAME = "*";
+
+/** The flag that asks for the differences without applying them. */
+const PLAN = "plan";
 
 /** A placeholder for any value of a schema. */
 class StandIn {
@@ -59,7 +64,7 @@ class PartStandIn {
 class RequestRecording {
   readonly notes: RouteNotes = {
     ...{ operation: null, description: null, path: new Map(), query: new Map() },
-    ...{ ifMatch: false, tagged: false, body: null, answer: {} },
+    ...{ ifMatch: false, tagged: false, body: null, answer: {}, planAnswer: null },
   };
   /** The body as a whole. */
   private readonly whole = {};
@@ -73,7 +78,12 @@ class RequestRecording {
     /** True if properties of the body are assumed to be present. */
     private readonly isFilled: boolean,
     private readonly bodyField: string | undefined,
+    /** True to record the response with `?plan=true`. */
+    private readonly isPlan = false,
   ) {}
+
+  /** The row sets the status of its response here, if it depends on the request. */
+  readonly context: { http?: number } = {};
 
   /** Returns the body as an object. Each property is recorded when the row reads it. */
   private readonly object = new Proxy(this.whole, {
@@ -95,7 +105,7 @@ class RequestRecording {
     };
     const { whole, object } = this;
     return {
-      context: {} as RestRequest["context"],
+      context: this.context as RestRequest["context"],
       get body() {
         readBody();
         return whole;
@@ -121,7 +131,7 @@ class RequestRecording {
       text: (name) => noteParameter("query", name, { type: "string" }),
       flag: (name) => {
         notes.query.set(name, { type: "boolean", default: false });
-        return false;
+        return name === PLAN && this.isPlan;
       },
       strings: (name) => noteParameter("query", name, { type: "string", description: "A JSON array of strings." }),
       check: (read) => read(),
@@ -220,17 +230,24 @@ class RequestRecording {
 /** Returns a function that records a row. Rows that check their input are called again with an empty body. */
 export function createRecorder(schema: GraphQLSchema, schemas: OpenApiSchemas): (route: Route) => Promise<RouteNotes> {
   const fields = new Map(rootFields(schema).map((field) => [field.name, field]));
-  return async ({ answer, bodyField }) => {
-    const filledRecording = new RequestRecording(schemas, fields, true, bodyField);
+  const recordAnswer = async ({ answer, bodyField }: Route, isPlan: boolean) => {
+    const filledRecording = new RequestRecording(schemas, fields, true, bodyField, isPlan);
     try {
-      return filledRecording.finish(await answer(filledRecording.resolvers(), filledRecording.request()));
+      const routeNotes = filledRecording.finish(await answer(filledRecording.resolvers(), filledRecording.request()));
+      return { routeNotes, http: filledRecording.context.http };
     } catch {
-      const emptyRecording = new RequestRecording(schemas, fields, false, bodyField);
+      const emptyRecording = new RequestRecording(schemas, fields, false, bodyField, isPlan);
       // A row that needs a body shows its fields by its error, not by its response.
       const emptyAnswer = await answer(emptyRecording.resolvers(), emptyRecording.request()).catch(
         () => new StandIn({}),
       );
-      return emptyRecording.finish(emptyAnswer);
+      return { routeNotes: emptyRecording.finish(emptyAnswer), http: emptyRecording.context.http };
     }
+  };
+  return async (route) => {
+    const { routeNotes } = await recordAnswer(route, false);
+    if (!routeNotes.query.has(PLAN)) return routeNotes;
+    const plan = await recordAnswer(route, true);
+    return plan.http === undefined ? routeNotes : { ...routeNotes, planAnswer: plan.routeNotes.answer };
   };
 }

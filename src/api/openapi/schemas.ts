@@ -27,6 +27,17 @@ const SCALAR_SCHEMAS: Record<string, Schema> = {
 
 /** Input types that only GraphQL has. */
 const GRAPHQL_INPUTS = ["NotificationInput.publishAt"];
+/** Fields that GraphQL has in another form. */
+const REST_FIELDS: Record<string, Record<string, Schema>> = {
+  Message: {
+    headers: {
+      ...{ type: "object", additionalProperties: { type: "string" } },
+      description: "Additional headers of the message.",
+    },
+  },
+};
+/** Fields that callers without a right to them do not get. */
+const WITHHELD = ["Action.code"];
 /** Fields of pages that REST also has. */
 const REST_TOO = ["LogList.nextCursor"];
 
@@ -105,8 +116,13 @@ export class OpenApiSchemas {
     const fields = Object.values(type.getFields()).filter(
       ({ name }) => !this.graphqlOnly.has(`${type.name}.${name}`) && !isOfPage(type, name),
     );
-    const properties = Object.fromEntries(fields.map((field) => [field.name, this.described(field)]));
-    const required = fields.filter((field) => isNonNullType(field.type)).map(({ name }) => name);
+    const properties = {
+      ...Object.fromEntries(fields.map((field) => [field.name, this.described(field)])),
+      ...REST_FIELDS[type.name],
+    };
+    const required = fields
+      .filter((field) => isNonNullType(field.type) && !WITHHELD.includes(`${type.name}.${field.name}`))
+      .map(({ name }) => name);
     return { type: "object", ...descriptionField, properties, ...(required.length > 0 && { required }) };
   }
 

@@ -36,6 +36,7 @@ export const actionRoutes: readonly Route[] = [
   {
     method: "POST",
     path: ACTIONS,
+    warns: true,
     http: 201,
     answer: async ({ actions }, q) =>
       savedAction(q, "ACTION_CREATED", await actions.createAction(q.context, q.id("appId"), q.body)),
@@ -70,6 +71,7 @@ export const actionRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: `${ACTIONS}/:id`,
+    warns: true,
     answer: async ({ actions }, q) =>
       savedAction(
         q,

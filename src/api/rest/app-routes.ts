@@ -1,4 +1,5 @@
 /** Apps over REST: routes of the REST table. */
+import { ignoredFieldWarnings } from "../../operations/apps/app-fields.js";
 import type { App } from "../../operations/apps/apps.js";
 import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
@@ -12,7 +13,13 @@ export const appRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: APP,
-    answer: async ({ apps }, q) => withApp(q, await apps.updateApp(q.context, q.id("appId"), q.object(), q.ifMatch())),
+    warns: true,
+    answer: async ({ apps }, q) => {
+      const body = q.object();
+      const app = await apps.updateApp(q.context, q.id("appId"), body, q.ifMatch());
+      const warnings = ignoredFieldWarnings(body, app);
+      return q.at(app, { app, ...(warnings.length > 0 && { warnings }) });
+    },
   },
   {
     method: "PUT",

@@ -9,6 +9,8 @@ export interface Route {
   http?: number;
   /** True if the route changes something without a state. An `If-Match` is rejected instead of ignored. */
   stateless?: true;
+  /** True if the response has `warnings` for a save that will not do what it seems to. */
+  warns?: true;
   /** Maximum bytes of the body; BODY_MAX_BYTES by default. */
   bodyLimit?: number;
   /** Field of the body whose value is the operation's argument. Without it, the whole body is the value. */

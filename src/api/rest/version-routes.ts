@@ -39,6 +39,7 @@ export const versionRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${ACTION}/versions/:versionId/restore`,
+    warns: true,
     answer: async ({ versions }, q) => {
       const ids = [q.id("appId"), q.id("actionId"), q.id("versionId")] as const;
       const restoredAction = await versions.restoreActionVersion(q.context, ...ids, q.ifMatch());

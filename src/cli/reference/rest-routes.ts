@@ -169,7 +169,8 @@ function routeText(row: Row, document: Document, callers: string): string {
   const { method, path, operation } = row;
   const summary = operation.summary ?? SUMMARIES[`${method} ${path}`] ?? "";
   const body = bodyOf(row, document);
-  const [status = "200", answer] = Object.entries(operation.responses)[0] ?? [];
+  // The status 200 of a plan stands before the 201 of the change itself.
+  const [status = "200", answer] = Object.entries(operation.responses).findLast(([code]) => /^2/.test(code)) ?? [];
   const query = (operation.parameters ?? []).filter((one) => one.in === "query").map(({ name }) => code(name));
   const answered = schemaOf(answer?.content);
   const address = path.replaceAll(/\{\w+\}/g, (name) => (/action|name|ds/i.test(name) ? name : "1"));

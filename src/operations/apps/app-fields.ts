@@ -4,6 +4,7 @@ import type { EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
+import type { ActionWarning } from "../../rules/action-warnings.js";
 import { holdsInfinity, isObject, nestsDeeperThan } from "../../rules/described.js";
 import { optionalId, refuseField, requiredText } from "../../rules/fields.js";
 import { type ExpectedTags, NEXT_UPDATED_AT } from "../../rules/precondition.js";
@@ -46,7 +47,11 @@ const FIELDS: Record<string, Field> = {
 };
 /** Fields that belong to one app. Snapshots and manifests do not have them. */
 const OWN_FIELDS: Record<string, Field> = { ...FIELDS, requiresTests: readFlag };
-const ADMIN_FIELDS: Record<string, Field> = { ...OWN_FIELDS, isSystemTemplate: readFlag, isHidden: readFlag };
+const ADMIN_ONLY = ["isSystemTemplate", "isHidden"];
+const ADMIN_FIELDS: Record<string, Field> = {
+  ...OWN_FIELDS,
+  ...Object.fromEntries(ADMIN_ONLY.map((name) => [name, readFlag])),
+};
 
 /** Fields of a response that a body may repeat. `settings` and fields that only administrators can set are ignored for others. */
 const READ_ONLY = ["id", "organizationId", "isPublished", "publishedAt", "settings", "createdAt", "updatedAt"];
@@ -68,6 +73,15 @@ export function changesIn(body: unknown, { asAdmin }: { asAdmin: boolean }): App
 function changesOf(body: Record<string, unknown>, asAdmin: boolean): AppChanges {
   const input = Object.entries(asAdmin ? ADMIN_FIELDS : OWN_FIELDS).filter(([name]) => Object.hasOwn(body, name));
   return Object.fromEntries(input.map(([name, check]) => [name, check(body[name], name)]));
+}
+
+/** Returns warnings about fields of administrators that another caller tried to change: the change had no effect on them. */
+export function ignoredFieldWarnings(body: Record<string, unknown>, app: object): ActionWarning[] {
+  const current = app as Record<string, unknown>;
+  return ADMIN_ONLY.filter((name) => Object.hasOwn(body, name) && body[name] !== current[name]).map((name) => ({
+    path: name,
+    message: `${name} was not changed: only administrators can set it`,
+  }));
 }
 
 /** Returns the fields of an app that a snapshot stores. */
