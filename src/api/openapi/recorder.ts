@@ -14,7 +14,7 @@ import { REFERENCE_KINDS } from "../../rules/reference.js";
 import { rootFields } from "../graphql/schema.js";
 import type { RestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
-import type { OpenApiSchemas, Schema } from "./schemas.js";
+import { type OpenApiSchemas, REST_FIELDS, type Schema } from "./schemas.js";
 
 /** Recorded notes about one route. */
 export interface RouteNotes {
@@ -198,7 +198,12 @@ class RequestRecording {
     if (!isObjectType(nullableType) || depth === 0) return new StandIn(schema);
     const known = this.schemas.components[nullableType.name]?.["properties"] as Record<string, Schema> | undefined;
     const fields = Object.values(nullableType.getFields()).filter(({ name }) => known?.[name]);
-    const object = Object.fromEntries(fields.map((field) => [field.name, this.placeholderFor(field.type, depth - 1)]));
+    // Fields that only REST has, or has in another form.
+    const rest = Object.entries(REST_FIELDS[nullableType.name] ?? {}).map(([name, one]) => [name, new StandIn(one)]);
+    const object = Object.fromEntries([
+      ...fields.map((field) => [field.name, this.placeholderFor(field.type, depth - 1)]),
+      ...rest,
+    ]);
     this.stands.set(object, schema);
     return object;
   }

@@ -27,12 +27,23 @@ const SCALAR_SCHEMAS: Record<string, Schema> = {
 
 /** Input types that only GraphQL has. */
 const GRAPHQL_INPUTS = ["NotificationInput.publishAt"];
-/** Fields that GraphQL has in another form. */
-const REST_FIELDS: Record<string, Record<string, Schema>> = {
+/** Fields that GraphQL does not have, or has in another form. */
+export const REST_FIELDS: Record<string, Record<string, Schema>> = {
   Message: {
     headers: {
       ...{ type: "object", additionalProperties: { type: "string" } },
       description: "Additional headers of the message.",
+    },
+  },
+  ActionDiff: {
+    changes: {
+      type: "array",
+      description: "Fields that differ, without `code`.",
+      items: {
+        type: "object",
+        properties: { field: { type: "string" }, before: {}, after: {} },
+        required: ["field"],
+      },
     },
   },
 };
