@@ -89,9 +89,22 @@ export async function startFleet(options: {
     });
   }
 
+  async function stop(): Promise<void> {
+    stopping = true;
+    for (const instance of living) instance.signal("SIGTERM");
+    await Promise.all(living.map(({ ended }) => ended));
+    await Promise.all([...leftovers, ...living.map((instance) => instance.clean())]);
+    rmSync(sharedMedia, { recursive: true, force: true });
+  }
+
   const ready = () => until(() => living.every(isUp), READY_LIMIT_MS);
   for (let at = 0; at < size; at += 1) launch(at);
-  await ready();
+  try {
+    await ready();
+  } catch (error) {
+    await stop();
+    throw error;
+  }
   return {
     kills: () => kills,
     crashes: () => crashes,
@@ -114,12 +127,6 @@ export async function startFleet(options: {
       const chosen = found[Math.floor(Math.random() * found.length)];
       if (chosen) endProcess(Number(chosen.split(" ")[0]));
     },
-    async stop() {
-      stopping = true;
-      for (const instance of living) instance.signal("SIGTERM");
-      await Promise.all(living.map(({ ended }) => ended));
-      await Promise.all([...leftovers, ...living.map((instance) => instance.clean())]);
-      rmSync(sharedMedia, { recursive: true, force: true });
-    },
+    stop,
   };
 }
