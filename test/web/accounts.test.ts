@@ -8,6 +8,7 @@ import { type MailServer, startMailServer } from "../harness/mail-server.js";
 import { type OpenIdProviderServer, startOpenIdProvider } from "../harness/open-id-provider.js";
 import { accountsBeside, PASSPHRASE, signedInPerson } from "../harness/people.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 import { launchChromium } from "./chromium.js";
 import { checkWidths, PICTURES_FOLDER } from "./looks.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
@@ -303,6 +304,8 @@ describe("accounts in Studio", () => {
     const name = 'input[aria-label="Name of the app"]';
     await studio.replace(name, "Renamed after a break");
     await accounts.sessions.endAll(user.id);
+    // Another instance ended the session, so the service learns of it by a notification.
+    await until(async () => (await service.rest("GET", "/v1/apps", { as: token })).http === 401);
     // Clicks by script: a background request may already have opened the dialog, which would receive a click of the mouse.
     await page.$eval(studio.withText("button[not(@disabled)]", "Rename"), (one) =>
       (one as unknown as { click(): void }).click(),
