@@ -1,6 +1,7 @@
 /** Tests of `Svc.AI` streams. ai.test.ts runs them with its service and its provider. */
 import type { ServerResponse } from "node:http";
 import { expect } from "chai";
+import { runInBackground } from "../../src/background.js";
 import type { TestService } from "../harness/service.js";
 import { type Asked, KEY, OPENAI_CHUNKS, OPENAI_STREAM, streamedText } from "./ai-answers.js";
 
@@ -16,9 +17,9 @@ export interface TestProvider {
   /** Requests that the provider received since the current test began. */
   readonly asked: readonly Asked[];
   answer: ProviderAnswer;
-  /** Runs the body of a server action. */
+  /** Runs the body of a server action. @param fields of the action */
   // biome-ignore lint/suspicious/noExplicitAny: the result of any action
-  run(code: string): Promise<any>;
+  run(code: string, fields?: object): Promise<any>;
 }
 
 const HELLO = { messages: [{ role: "user" as const, content: "Hello" }] };
@@ -106,6 +107,54 @@ export function itStreams(provider: TestProvider): void {
     const [{ tokens }] = await provider.service.db.query("SELECT tokens::int FROM ai_usage");
     // The question has two tokens, the part three, and the embedding one.
     expect(tokens).to.equal(2 + 3 + 1);
+  });
+
+  /*
+   * The embedding is answered when the request of the stream has ended. Without an abort the run fails by its time limit, which is shorter
+   * than that of the request.
+   */
+  for (const [what, leave] of [
+    ["breaks out of the loop", `for await (const part of ${ask({ ...HELLO, stream: true })}) break;`],
+    [
+      "throws in the loop",
+      `try { for await (const part of ${ask({ ...HELLO, stream: true })}) throw new Error(); } catch {}`,
+    ],
+    [
+      "ends the iterator",
+      `const parts = ${ask({ ...HELLO, stream: true })}; await parts.next(); await parts.return();`,
+    ],
+  ] as const) {
+    it(`ends the request to the model when the action ${what}, while the run goes on`, async () => {
+      const ended = Promise.withResolvers<void>();
+      provider.answer = {
+        text: "",
+        live: (response) => {
+          if (provider.asked.at(-1)!.path.endsWith("/embeddings")) {
+            const answer = JSON.stringify({ data: [{ embedding: [1] }], usage: { prompt_tokens: 1 } });
+            runInBackground(ended.promise.then(() => response.end(answer)));
+            return;
+          }
+          response.once("close", ended.resolve);
+          response.write(streamedText("Hello you."));
+        },
+      };
+      const code = `${leave} await Svc.AI.embeddings({ input: "x" }); return "done"`;
+      expect(await provider.run(code, { timeoutMs: 30_000 })).to.equal("done");
+    });
+  }
+
+  it("ends the request to the model when the run ends", async () => {
+    const ended = Promise.withResolvers<void>();
+    provider.answer = {
+      text: "",
+      live: (response) => {
+        response.once("close", ended.resolve);
+        response.write(streamedText("Hello you."));
+      },
+    };
+    const code = `const parts = ${ask({ ...HELLO, stream: true })}; return (await parts.next()).value`;
+    expect(await provider.run(code)).to.deep.equal({ type: "text", text: "Hello you." });
+    await ended.promise;
   });
 
   it("counts the tokens of a stream that ends without text: those of the question and of tool arguments", async () => {

@@ -81,6 +81,28 @@ describe("forged calls of the service", () => {
     expect(sent.length).to.equal(7);
   });
 
+  it("cancel only an active request, which has one answer and releases its slot; an ID is used once at a time", async () => {
+    const { calls, way, sent, replies } = underAttack();
+    calls.begin({ service: way });
+    const open = Array.from({ length: 6 }, (_, n) => calls.receive(call(n, "GET", `${BASE}${n}`)));
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const other of ["7:cancel", "99:cancel", "3:cancelled", '3:"cancel"', "3:CANCEL"]) await calls.receive(other);
+    await calls.receive(call(4, "GET", `${BASE}again`));
+    // The texts that are no cancellation, and the ID that is in use.
+    expect(replies).to.deep.equal([3, 3, 3, 4].map((id) => [id, null, null, true]));
+    replies.length = 0;
+    await calls.receive("3:cancel");
+    await open[3];
+    await calls.receive("3:cancel");
+    expect(replies).to.deep.equal([[3, null, null, true]]);
+    void calls.receive(call(8, "GET", `${BASE}8`));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(sent.map(({ url }) => url.slice(BASE.length))).to.deep.equal(["0", "1", "2", "3", "4", "5", "8"]);
+    calls.end();
+    await Promise.all(open);
+    expect(replies).to.have.length(1);
+  });
+
   it("are ignored before a run, after it, and in a run without access to the service", async () => {
     const { calls, way, sent, replies } = underAttack();
     await calls.receive(call(1, "GET", `${BASE}before`));

@@ -5,11 +5,11 @@ interface TextReader {
   /** Returns the next part of the text, or null at its end. */
   next(): Promise<string | null>;
   /** Stops reading, which cancels the request. */
-  cancel?(): Promise<void>;
+  cancel?(): Promise<void> | void;
 }
 
 function createTextReader(reply: ServiceReply): TextReader {
-  if (reply.next) return { next: reply.next };
+  if (reply.next) return { next: reply.next, cancel: () => reply.cancel?.() };
   const reader = reply.body?.getReader();
   if (reader) {
     const decoder = new TextDecoder();
@@ -31,7 +31,7 @@ function createTextReader(reply: ServiceReply): TextReader {
 
 /**
  * Yields the JSON value of each line. Rejects if the response is interrupted or a line is not JSON. If the caller stops reading, the
- * request is cancelled; in a language isolate it ends with the run.
+ * request is cancelled.
  */
 export async function* parseLines(reply: ServiceReply): AsyncGenerator<unknown, void, void> {
   const reader = createTextReader(reply);

@@ -11,6 +11,8 @@ export interface ServiceReply extends Pick<Response, "ok" | "status"> {
   text(): Promise<string>;
   /** Returns text that has arrived since the last call, or null at the end. Without this function, `body` is a stream of the browser. */
   next?(): Promise<string | null>;
+  /** Ends the request of an answer with `next`. */
+  cancel?(): void;
   body?: Response["body"];
 }
 
@@ -29,6 +31,7 @@ interface TransportAnswer {
   headers: Record<string, string>;
   text(): Promise<string>;
   next(): Promise<string | null>;
+  cancel(): void;
 }
 
 interface ServiceTransport extends OutgoingTransport {
@@ -43,12 +46,13 @@ interface ServiceTransport extends OutgoingTransport {
 
 const TRANSPORT_NAME = "__svcService";
 
-const toServiceReply = ({ status, headers, text, next }: TransportAnswer): ServiceReply => ({
+const toServiceReply = ({ status, headers, text, next, cancel }: TransportAnswer): ServiceReply => ({
   ok: status >= 200 && status <= 299,
   status,
   headers: { get: (name) => headers[name.toLowerCase()] ?? null },
   text,
   next,
+  cancel,
 });
 
 /** Reads and removes the transports of the run: to its own service, and to other services. */

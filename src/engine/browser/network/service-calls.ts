@@ -17,6 +17,7 @@ export const OUTGOING_AT_ONCE_MAX = RUN_REQUESTS_AT_ONCE;
 /** Maximum length of the options of such a request: a body of 1 MB in base64, and a little more. */
 const OUTGOING_MAX_CHARACTERS = 2 * 1024 * 1024;
 const OUTGOING_MARK = "outgoing ";
+const CANCEL_MARK = "cancel";
 const PART_CHARACTERS = 256 * 1024;
 
 /**
@@ -57,7 +58,8 @@ export class ServiceCalls {
   private service: ServiceClient | undefined;
   private sendOutgoing: SendOutgoing | undefined;
   private run = new AbortController();
-  private active = 0;
+  /** Active requests to the service by ID. */
+  private active = new Map<number, AbortController>();
   private outgoingActive = 0;
 
   constructor(
@@ -71,12 +73,12 @@ export class ServiceCalls {
     this.sendOutgoing = outgoing;
     this.outgoingActive = 0;
     this.run = new AbortController();
-    this.active = 0;
+    this.active = new Map();
   }
 
   /**
    * Performs a message of the page: an id, a colon, and the JSON of method, address, headers and body; or `outgoing ` and the JSON of the
-   * options of a request to another service. Never rejects.
+   * options of a request to another service; or `cancel` to end the request to the service that has this id. Never rejects.
    */
   async receive(payload: string): Promise<void> {
     const prefix = CALL_ID.exec(payload);
@@ -86,8 +88,9 @@ export class ServiceCalls {
     if (content.startsWith(OUTGOING_MARK)) return this.performOutgoing(id, content.slice(OUTGOING_MARK.length));
     const { service } = this;
     if (service === undefined) return;
+    if (content === CANCEL_MARK) return this.cancel(id);
     const request = readRequest(content, service.base);
-    if (request === null || this.active >= AT_ONCE_MAX) return this.reject(id);
+    if (request === null || this.active.has(id) || this.active.size >= AT_ONCE_MAX) return this.reject(id);
     await this.perform(id, request, service);
   }
 
@@ -96,6 +99,16 @@ export class ServiceCalls {
     this.service = undefined;
     this.sendOutgoing = undefined;
     this.run.abort(ENDED);
+    for (const call of this.active.values()) call.abort(ENDED);
+  }
+
+  /** Ends a request of which the run needs no more. */
+  private async cancel(id: number): Promise<void> {
+    const call = this.active.get(id);
+    if (call === undefined) return;
+    this.active.delete(id);
+    call.abort(ENDED);
+    await this.reject(id);
   }
 
   /** Reports that there is no answer. */
@@ -105,8 +118,10 @@ export class ServiceCalls {
   }
 
   private async perform(id: number, request: ServiceRequest, service: ServiceClient): Promise<void> {
-    const { signal } = this.run;
-    this.active += 1;
+    const { active } = this;
+    const call = new AbortController();
+    const { signal } = call;
+    active.set(id, call);
     let admitted: AdmittedRequest | null = null;
     let status: number | null = null;
     let head: string | null = null;
@@ -117,7 +132,7 @@ export class ServiceCalls {
     };
     /** Counts the end first, because the page may send its next request when it receives the last part. */
     const last = (text: string | null) => {
-      if (!signal.aborted) this.active -= 1;
+      if (!signal.aborted) active.delete(id);
       return this.reply(id, head, text, true);
     };
     try {

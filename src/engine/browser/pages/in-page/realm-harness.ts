@@ -8,11 +8,11 @@ import type { RealmPlatform } from "./realm-platform.js";
 import type { RunCalls } from "./service-calls.js";
 import type { StandInsOf } from "./stand-ins.js";
 
-/** Sends a request to the service; `receivePart` receives each part of the answer. */
+/** Sends a request to the service and returns its ID; `receivePart` receives each part of the answer. */
 type SendRequest = (
   receivePart: (head: string | null, text: string | null, last: boolean) => void,
   text: string,
-) => void;
+) => number;
 
 /**
  * Evaluated by its source text, as `harnessCore`, when the realm is created. Returns a function that receives the functions of the worker, if

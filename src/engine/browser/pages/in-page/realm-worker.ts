@@ -116,11 +116,9 @@ export function realmWorker(
   }
 
   /** Returns the function by which a run's library sends requests to the service, until the run's answer. */
-  function requester(): (receivePart: (...part: unknown[]) => void, text: string) => void {
+  function requester(): (receivePart: (...part: unknown[]) => void, text: string) => number {
     const runNumber = current;
-    return (receivePart, text) => {
-      if (runNumber === current) calls?.send(receivePart, text);
-    };
+    return (receivePart, text) => (runNumber === current && calls ? calls.send(receivePart, text) : 0);
   }
 
   return {

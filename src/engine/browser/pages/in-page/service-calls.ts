@@ -19,7 +19,7 @@ type ReceivePart = (head: string | null, text: string | null, last: boolean) => 
 interface CallQueue {
   readonly max: number;
   busy: number;
-  waiting: { receivePart: ReceivePart; text: string }[];
+  waiting: { id: number; receivePart: ReceivePart; text: string }[];
   next: number;
 }
 
@@ -38,11 +38,10 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
 
   function start(queue: CallQueue): void {
     for (; queue.busy < queue.max && queue.next < queue.waiting.length; queue.next += 1) {
-      const { receivePart, text } = queue.waiting[queue.next]!;
-      count += 1;
+      const { id, receivePart, text } = queue.waiting[queue.next]!;
       queue.busy += 1;
-      active.set(count, { receivePart, queue });
-      sendToService(`${count}:${text}`);
+      active.set(id, { receivePart, queue });
+      sendToService(`${id}:${text}`);
     }
     if (queue.next < queue.waiting.length) return;
     queue.waiting = [];
@@ -54,11 +53,22 @@ export function hostCalls(atOnceMax: number, outgoingMax: number) {
     connect(binding: (text: string) => void): void {
       sendToService = binding;
     },
-    /** Sends a request. */
-    send(receivePart: ReceivePart, text: string): void {
+    /**
+     * Sends a request and returns its ID. The text `cancel `, followed by the ID of an active request, cancels that one: a run has no
+     * other function, because each function that crosses the border of a realm stays in memory until the thread ends.
+     */
+    send(receivePart: ReceivePart, text: string): number {
+      if (text.startsWith("cancel ")) {
+        const cancelled = Number(text.slice("cancel ".length));
+        if (active.has(cancelled)) sendToService(`${cancelled}:cancel`);
+        return cancelled;
+      }
       const queue = text.startsWith("outgoing ") ? outgoing : calls;
-      queue.waiting.push({ receivePart, text });
+      count += 1;
+      const id = count;
+      queue.waiting.push({ id, receivePart, text });
       start(queue);
+      return id;
     },
     answer(id: number, head: string | null, text: string | null, last: boolean): void {
       const call = active.get(id);
@@ -90,12 +100,12 @@ export function runCalls(bodyMax: number, callMax: number) {
   const { parse, stringify } = JSON;
   const pending: Any = { __proto__: null };
   let count = 0;
-  let post: ((number: number, text: string) => void) | null = null;
+  let post: ((number: number, text: string) => number) | null = null;
 
   const fault = () => new RunTypeError("Failed to fetch");
 
-  /** Receives the parts of one answer. */
-  function createAnswer(resolve: (answer: Any) => void, reject: (error: unknown) => void) {
+  /** Receives the parts of one answer. `cancel` ends its request. */
+  function createAnswer(resolve: (answer: Any) => void, reject: (error: unknown) => void, cancel: () => void) {
     let received = "";
     let state = 0;
     let settle: (() => void) | null = null;
@@ -122,7 +132,7 @@ export function runCalls(bodyMax: number, callMax: number) {
     return (head: string | null, part: string | null, last: boolean): void => {
       if (head !== null) {
         const parsed = parse(head);
-        resolve({ __proto__: null, status: parsed[0], headers: parsed[1], head: parsed, text, next });
+        resolve({ __proto__: null, status: parsed[0], headers: parsed[1], head: parsed, text, next, cancel });
       } else if (part === null) reject(fault());
       if (part !== null) received += part;
       if (last) state = part === null ? 2 : 1;
@@ -134,15 +144,19 @@ export function runCalls(bodyMax: number, callMax: number) {
     return new RunPromise((resolve, reject) => {
       if (post === null) return reject(fault());
       count += 1;
-      pending[count] = createAnswer(resolve, reject);
-      post(count, text);
+      const number = count;
+      let id = 0;
+      pending[number] = createAnswer(resolve, reject, () => {
+        if (pending[number] !== undefined) post!(number, `cancel ${id}`);
+      });
+      id = post(number, text);
     });
   }
 
   return {
     __proto__: null,
     /** Sets the function that sends requests. Null if none can be sent. */
-    connect(send: ((number: number, text: string) => void) | null): void {
+    connect(send: ((number: number, text: string) => number) | null): void {
       post = send;
     },
     /** Receives a part of the answer to the request of that number. */
