@@ -510,6 +510,20 @@ CREATE INDEX execution_log_failed ON ONLY public.execution_log USING btree (app_
 CREATE INDEX execution_log_run ON ONLY public.execution_log USING btree (run_id);
 CREATE INDEX execution_log_task ON ONLY public.execution_log USING btree (app_id, task_id, id DESC);
 
+CREATE TABLE git_webhook (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  ref text NOT NULL,
+  holder uuid,
+  claimed_at timestamp with time zone,
+  attempts integer DEFAULT 0 NOT NULL,
+  CONSTRAINT git_webhook_pkey PRIMARY KEY (id),
+  CONSTRAINT git_webhook_app_id_fkey FOREIGN KEY (app_id) REFERENCES app_git(app_id) ON DELETE CASCADE
+);
+
+CREATE INDEX git_webhook_app ON public.git_webhook USING btree (app_id, id);
+CREATE UNIQUE INDEX git_webhook_waiting ON public.git_webhook USING btree (app_id, ref) WHERE (holder IS NULL);
+
 CREATE TABLE http_event (
   action_id bigint NOT NULL,
   key bytea NOT NULL,

@@ -21,7 +21,14 @@ import { checkPreconditions } from "./service/preconditions.js";
 import { surviveRejections } from "./service/rejections.js";
 import { ReleaseStack } from "./service/releases.js";
 import { Starting } from "./service/starting.js";
-import { startAlerts, startCleaner, startMessages, startNotifications, startScheduler } from "./service/timed-work.js";
+import {
+  startAlerts,
+  startCleaner,
+  startGitPulls,
+  startMessages,
+  startNotifications,
+  startScheduler,
+} from "./service/timed-work.js";
 
 const SYSTEM_CLOCK: Clock = { now: Date.now, msUntil: (time) => time - Date.now() };
 const NEVER_ABORTED = new AbortController().signal;
@@ -118,6 +125,7 @@ async function startParts(
   await startMessages(plan, notifications, operations);
   await startNotifications(plan, notifications, operations);
   await startAlerts(plan, notifications, operations);
+  await startGitPulls(plan, operations);
   startCleaner(plan, operations);
   starting.metrics(openedDatabase, operations, work, browsers, skewMs);
   const nothingCreated = { firstCredentials: null, setupLink: null };

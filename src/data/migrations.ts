@@ -79,6 +79,7 @@ import { PublishedVersions1766400000000 } from "../../migrations/1766400000000-p
 import { TestsRequired1766500000000 } from "../../migrations/1766500000000-tests-required.js";
 import { GitConnections1766600000000 } from "../../migrations/1766600000000-git-connections.js";
 import { GitPullOrder1766700000000 } from "../../migrations/1766700000000-git-pull-order.js";
+import { GitWebhooks1766800000000 } from "../../migrations/1766800000000-git-webhooks.js";
 
 export const MIGRATIONS = [
   Foundation1763600000000,
@@ -158,4 +159,5 @@ export const MIGRATIONS = [
   TestsRequired1766500000000,
   GitConnections1766600000000,
   GitPullOrder1766700000000,
+  GitWebhooks1766800000000,
 ];

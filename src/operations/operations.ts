@@ -24,6 +24,7 @@ import { createApps } from "./apps/apps.js";
 import { createClients } from "./client/clients.js";
 import { createStore } from "./data-sources/store.js";
 import { createGitConnections } from "./git/git-connections.js";
+import { createGitDeliveries } from "./git/git-deliveries.js";
 import { createGitPullOrder } from "./git/git-pull-order.js";
 import { createGitPulls } from "./git/git-pulls.js";
 import { createGitRepository } from "./git/git-repository.js";
@@ -202,12 +203,14 @@ function gitOf(
   parts: Pick<Parameters<typeof createGitConnections>[0], "settings" | "credentials"> &
     Pick<Parameters<typeof createGitPulls>[0], "manifests" | "publishing"> &
     Pick<Parameters<typeof createGitWebhooks>[0], "gate"> &
+    Pick<Parameters<typeof createGitDeliveries>[0], "holder"> &
     Parameters<typeof createGitRepository>[0],
 ) {
   const connections = createGitConnections({ db, baseUrl, allowHttp: config.allowPrivateNetwork, ...parts });
   const [order, repository] = [createGitPullOrder(db), createGitRepository(parts)];
   const pulls = createGitPulls({ connections, order, repository, log, ...parts });
-  return { connections, pulls, webhooks: createGitWebhooks({ connections, pulls, log, ...parts }) };
+  const deliveries = createGitDeliveries({ db, ...parts });
+  return { connections, pulls, webhooks: createGitWebhooks({ connections, pulls, deliveries, log, ...parts }) };
 }
 
 /** Creates definitions of apps as documents, their promotion between apps, and their repositories. */
@@ -245,25 +248,26 @@ export async function createOperations(surroundings: Surroundings) {
   const apps = createApps({ db, credentials, organizationOf: people.organizationOf, settings, logEvents, intake });
   const { catalogue, addressed, packages } = dependenciesOf(surroundings, intake);
   const schedule = createSchedule({ db, now, defaultTimezone, measures });
-  const triggerIndex = createTriggerIndex({ now, defaultTimezone });
-  const { check: checkCode } = createIsolateCheck();
   const endpoints = createEndpoints({ db, dataKeys, baseUrl });
-  const ofAuthoring = { checkCode, packages, addressed, triggerIndex, serverTimeoutMs, allowPrivateNetwork, endpoints };
+  const triggerIndex = createTriggerIndex({ now, defaultTimezone });
+  const codeRules = { checkCode: createIsolateCheck().check, serverTimeoutMs, allowPrivateNetwork };
+  const ofAuthoring = { ...codeRules, packages, addressed, triggerIndex, endpoints };
   const authoring = createAuthoring({ db, ...ofAuthoring, log });
   const scans = createSecretScans();
   const integrations = integrationsOf(surroundings, { settings, scans, logEvents });
   const ofRuns = { ...integrations, settings, sessionOf, scans, userOf, credentials, catalogue };
-  const onRenewal = (mayDeclareDead: boolean) => messaging.recover(mayDeclareDead);
+  const onRenewal = (mayDeclareDead: boolean) =>
+    messaging.recover(mayDeclareDead).then(() => definitions.git.webhooks.recover(mayDeclareDead));
   const running = createRunning(surroundings, { ...ofRuns, packages, queueLimits, intake, onRenewal });
   const { repository, lease, runs, runWords } = running;
-  const ofMessages = { settings, store, scans, logEvents, intake, userChanged, holder: lease.holder };
-  const messaging = createMessaging(surroundings, ofMessages);
+  const { holder } = lease;
+  const messaging = createMessaging(surroundings, { settings, store, scans, logEvents, intake, userChanged, holder });
   const ofClients = { credentials, notifications, repository, logEvents, intake, room, addressed, userOf };
   const clients = createClients({ db, ...ofClients, timeoutMs: clientTimeoutMs, allowHttp: allowPrivateNetwork, log });
-  const ofMedia = { ring, instance: lease.holder, intake, logEvents, appUserOf: userOf };
+  const ofMedia = { ring, instance: holder, intake, logEvents, appUserOf: userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
-  const trail: ListTrail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   const ofManifests = { db, settings, logEvents, intake, apps, packages, ...store, ...authoring, ...integrations };
+  const definitions = manifestsOf(surroundings, { ...access, ...ofManifests, holder });
   return {
     ...running,
     ...integrations,
@@ -273,10 +277,10 @@ export async function createOperations(surroundings: Surroundings) {
     apps,
     authoring,
     ...triggersByHttp(surroundings, { ...running, ...access, endpoints, intake, settings }),
-    ...manifestsOf(surroundings, { ...access, ...ofManifests }),
+    ...definitions,
     actionFeed: createActionFeed({ db, notifications, log }),
     appVersions: createAppVersions({ db, settings, logEvents, intake, lock: apps.lock }),
-    trail,
+    trail: ((appId, options, reserve) => listAudit(db, appId, options, reserve)) satisfies ListTrail,
     ...programsOf({ db, gate, credentials }),
     triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),
     ...upkeepOf(surroundings, schedule, queueLimits),

@@ -188,7 +188,6 @@ export class Starting {
     const api = await createApi({ ...shared, ...ofApi, httpTriggers, gitWebhooks, ...addresses, appExists });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
-    releases.add("git pulls", () => gitWebhooks.drain(this.plan.impatience));
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
     const { isListed } = clients.visitors;
     const readUpgrade = createUpgradeReader({ callers: shared.callers, runtimeUrl, isListed });

@@ -11,6 +11,8 @@ import type { Plan } from "./plan.js";
 
 /** Interval in milliseconds in which each process checks whether alerts must be evaluated. */
 const ALERTS_EVERY_MS = 5_000;
+/** How often each process checks whether another one has left webhooks of git servers. */
+const GIT_EVERY_MS = 5_000;
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
 
@@ -91,6 +93,16 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
   notices.onGap(wake);
   for (const ticker of tickers) await ticker.start();
   releases.add("notifications", () => stopTickers(tickers).then(() => push.drain(impatience)));
+}
+
+/** Pulls git repositories after their webhooks, also after those that a process accepted which has died. */
+export async function startGitPulls({ config, clock, log, releases, impatience }: Plan, { git }: Operations) {
+  if (!config.roles.has("api")) return;
+  const { webhooks } = git;
+  const ticker = createTicker({ work: webhooks.look, msUntil: clock.msUntil, sleepMaxMs: GIT_EVERY_MS, log });
+  webhooks.whenWaiting(ticker.wake);
+  await ticker.start();
+  releases.add("git pulls", () => ticker.stop().then(() => webhooks.drain(impatience)));
 }
 
 /** Periodically removes data that is too old or above its limit. */

@@ -268,18 +268,29 @@ describe("git repositories", () => {
     expect(requested).to.deep.equal(["/a/b.git/info/refs", "/a/b.git/info/refs", "/a/b/info/refs"]);
   });
 
-  it("waits at a stop for the pulls of accepted webhooks, until its time is over", async () => {
+  it("waits at a stop for the pulls in progress, until its time is over, and starts no others", async () => {
     const row = { provider: "gitlab", branch: "main", tagPattern: null };
     const ended = Promise.withResolvers<null>();
+    const waiting: { id: number; appId: number; ref: string }[] = [];
+    const removed: number[] = [];
     const webhooks = createGitWebhooks({
       connections: { row: async () => row, secretOf: async () => "secret" },
       pulls: { pullInTurn: () => ended.promise },
+      deliveries: {
+        add: async (appId: number, ref: string) => {
+          waiting.push({ id: waiting.length + 1, appId, ref });
+          return true;
+        },
+        claim: async (count: number) => waiting.splice(0, Math.min(count, 1)),
+        remove: async ({ id }: { id: number }) => void removed.push(id),
+      },
       gate: { enterGitWebhook: async () => undefined },
       log: pino({ level: "silent" }),
     } as unknown as Parameters<typeof createGitWebhooks>[0]);
     const body = Buffer.from(JSON.stringify({ ref: "refs/heads/main", after: "1".repeat(40) }));
     const header = (name: string) => (name === "x-gitlab-token" ? "secret" : undefined);
     await webhooks.receive(1, { address: undefined, header, body, urls: [] });
+    await webhooks.look();
     const over = new AbortController();
     const order: string[] = [];
     const impatient = webhooks.drain(over.signal).then(() => order.push("time is over"));
@@ -289,7 +300,10 @@ describe("git repositories", () => {
     order.push("pull ends");
     ended.resolve(null);
     await patient;
-    expect(order).to.deep.equal(["time is over", "pull ends", "drained"]);
+    expect([order, removed]).to.deep.equal([["time is over", "pull ends", "drained"], [1]]);
+    await webhooks.receive(1, { address: undefined, header, body, urls: [] });
+    await webhooks.look();
+    expect(waiting).to.have.length(1);
   });
 
   it("matches tags by their pattern", () => {

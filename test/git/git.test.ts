@@ -245,6 +245,40 @@ describe("git connections", () => {
     server.tag("v20", server.commit(project(22)));
     await webhook(webhookSecret, pushed("refs/tags/v20"));
     await until(() => isLive(22));
+    // A late delivery of a tag that was never published.
+    server.tag("v23", server.commit(project(23)));
+    server.tag("v24", server.commit(project(24)));
+    await webhook(webhookSecret, pushed("refs/tags/v24"));
+    await until(() => isLive(24));
+    await webhook(webhookSecret, pushed("refs/tags/v23"));
+    await until(() => isLive(23));
+  });
+
+  it("pulls again for a push that arrives during the pull of its branch, and lets at most 20 webhooks wait", async () => {
+    const { webhookSecret } = (await connect({ ...fields(), newSecret: true })).body;
+    const stored = () => rows<{ ref: string }>(service.db, "SELECT ref FROM git_webhook ORDER BY id");
+    server.commit(project(25));
+    const arrived = Promise.withResolvers<void>();
+    const isFree = Promise.withResolvers<void>();
+    server.onRequest = () => {
+      arrived.resolve();
+      return isFree.promise;
+    };
+    await webhook(webhookSecret, pushed("refs/heads/main"));
+    await arrived.promise;
+    const main = await Promise.all([1, 2, 3].map(() => webhook(webhookSecret, pushed("refs/heads/main"))));
+    expect(main.map(({ http }) => http)).to.deep.equal([202, 202, 202]);
+    expect(await stored()).to.deep.equal([{ ref: "refs/heads/main" }, { ref: "refs/heads/main" }]);
+    for (let at = 0; at < 19; at += 1)
+      expect((await webhook(webhookSecret, pushed(`refs/tags/vnone${at}`))).http).to.equal(202);
+    const beyond = await webhook(webhookSecret, pushed("refs/tags/vnone19"));
+    expect([beyond.http, beyond.body.status]).to.deep.equal([429, "RATE_LIMIT_EXCEEDED"]);
+    expect((await webhook(webhookSecret, pushed("refs/heads/main"))).http).to.equal(202);
+    await rows(service.db, "DELETE FROM git_webhook WHERE ref LIKE 'refs/tags/%'");
+    const commit = server.commit(project(26));
+    isFree.resolve();
+    await until(async () => (await stored()).length === 0);
+    expect(await lastPull()).to.deep.include({ ref: "refs/heads/main", commit, error: null });
   });
 
   it("applies nothing of a tag that cannot be published", async () => {

@@ -3,9 +3,11 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
+import { Client } from "pg";
+import { type GitServer, startGitServer } from "../harness/git-server.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
-import { type Editor, ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
+import { type Answer, type Editor, ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
 
 /** Waits for the answer of the payload's `hold`, if there is one. */
 const HELD = `async function execute({ payload }) {
@@ -42,11 +44,26 @@ describe("the life of a service on its own data", () => {
   const hold = new Hold();
   let service: ServiceProcess;
   let editor: Editor & { url: string };
+  let repository: GitServer;
+  let commit: string;
+
+  /** A request as the first app's editor, below the app. */
+  async function ofApp(method: string, path: string, body?: object): Promise<Answer["body"]> {
+    const headers = { "auth-token": service.credentials().tokens.editor, "content-type": "application/json" };
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    return (await fetch(`${editor.url}/v1/apps/1${path}`, { method, headers, ...sent })).json();
+  }
+  async function deliver(ref: string, secret: string) {
+    const body = JSON.stringify({ ref, after: "1".repeat(40) });
+    const headers = { "x-gitlab-token": secret, "content-type": "application/json" };
+    return (await fetch(`${editor.url}/v1/apps/1/git/webhook`, { method: "POST", headers, body })).status;
+  }
 
   /** Starts the service in the folder of the first start. */
   function start(environment: Record<string, string> = {}): void {
     const [first] = started;
-    service = startProcess({ ...(first && { DATA_DIR: first.dataDir }), ...environment });
+    const folder = first && { DATA_DIR: first.dataDir };
+    service = startProcess({ ALLOW_PRIVATE_NETWORK: "1", ...folder, ...environment });
     started.push(service);
   }
   async function expectEnded(code: number): Promise<void> {
@@ -56,6 +73,7 @@ describe("the life of a service on its own data", () => {
   after(async () => {
     for (const one of started.reverse()) await one.clean();
     await hold.stop();
+    await repository?.stop();
   });
 
   it("names the part that is not ready until it is, and is live", async () => {
@@ -174,9 +192,24 @@ describe("the life of a service on its own data", () => {
     const taskId = await editor.create("lost", WAITING);
     const lost = editor.call("POST", "/lost/runWithResult", { wait: 100_000 }).catch(() => null);
     await runningIn(service);
+    // A pull is in progress, and another one waits for its end.
+    repository = await startGitServer();
+    commit = repository.commit({ "actions/pulled/action.ts": "export async function execute() {}" });
+    repository.tag("v1", commit);
+    const arrived = Promise.withResolvers<void>();
+    repository.onRequest = () => {
+      arrived.resolve();
+      return new Promise(() => {});
+    };
+    const fields = { provider: "gitlab", url: repository.url, tagPattern: "v*" };
+    const { webhookSecret } = await ofApp("PUT", "/git", fields);
+    expect(await deliver("refs/heads/main", webhookSecret)).to.equal(202);
+    await arrived.promise;
+    expect(await deliver("refs/tags/v1", webhookSecret)).to.equal(202);
     service.signal("SIGKILL");
     await service.ended;
     await lost;
+    repository.onRequest = async () => undefined;
     start({ SHUTDOWN_GRACE_MS: "200" });
     editor = await editorOf(service);
     const [entry] = await until(async () => {
@@ -187,6 +220,26 @@ describe("the life of a service on its own data", () => {
     expect(entry.data.error.name).to.equal("RunLostError");
     expect((await editor.call("POST", "/quick/runWithResult")).body.result).to.deep.equal({ quick: true });
     expect(await editor.logs({ id: taskId })).to.have.length(1);
+  });
+
+  it("pulls after kill -9 for the webhooks of a git server that it had accepted, in their order", async () => {
+    const pulls = await until(async () => {
+      const { entries } = await ofApp("GET", "/audit");
+      const found = entries.filter(({ type }: { type: string }) => type === "app.git.pull");
+      return found.length === 2 ? found : null;
+    });
+    expect(pulls.map(({ data }: { data: object }) => data)).to.deep.equal([
+      { ref: "refs/tags/v1", commit, created: 0, changed: 0, removed: 0 },
+      { ref: "refs/heads/main", commit, created: 1, changed: 0, removed: 0 },
+    ]);
+    const { lastPull } = await until(async () => {
+      const { git } = await ofApp("GET", "/git");
+      return git.lastPull?.ref === "refs/tags/v1" ? git : null;
+    });
+    expect(lastPull).to.deep.include({ commit, error: null, published: ["pulled"] });
+    const client = new Client({ connectionString: service.databaseUrl() });
+    await client.connect();
+    await until(async () => (await client.query("SELECT FROM git_webhook")).rowCount === 0).finally(() => client.end());
   });
 
   it("ends the run itself after the grace period, and leaves no process of this start nor of the killed one", async () => {

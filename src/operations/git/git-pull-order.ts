@@ -56,7 +56,7 @@ export function createGitPullOrder(db: DataSource) {
      * @throws ActionError MANIFEST_CHANGED if a later pull has started, or the connection has changed
      */
     async check(manager: EntityManager | null, turn: PullTurn): Promise<void> {
-      const sql = `SELECT FROM app_git WHERE ${CONNECTION} AND ${counterOf(turn)} = $3${manager ? " FOR UPDATE" : ""}`;
+      const sql = `SELECT FROM app_git WHERE ${CONNECTION} AND ${counterOf(turn)} = $3${manager ? " FOR NO KEY UPDATE" : ""}`;
       const found = await rows(manager ?? db, sql, [turn.appId, turn.credentialId, turn.number]);
       if (found.length === 0) throw outdated();
     },

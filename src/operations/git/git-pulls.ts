@@ -17,7 +17,7 @@ import type { GitPullOrder, PullTurn } from "./git-pull-order.js";
 import type { GitRepository } from "./git-repository.js";
 
 /** Maximum number of concurrent pulls of this process, each of another app. They wait for git servers. */
-const PULLS_AT_ONCE = 16;
+export const PULLS_AT_ONCE = 16;
 /** Maximum number of concurrent pulls of this process that unpack a commit and apply its definitions. */
 const APPLIES_AT_ONCE = 2;
 /** Attempts to apply a commit while other requests change the app. */

@@ -1,6 +1,5 @@
-/** Webhooks of git servers: verifies the signature before any other work, then pulls the branch or tag in the background. */
+/** Webhooks of git servers: verifies the signature before any other work, stores the webhook, and pulls the branch or tag afterwards. */
 import type { Logger } from "pino";
-import { runInBackground } from "../../background.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError, tooOften } from "../../errors.js";
 import { RATE_WINDOW_MS } from "../../limits.js";
@@ -9,13 +8,13 @@ import { pulledRef } from "../../rules/git-input.js";
 import { isFromGitServer, pushedRef } from "../../rules/git-webhook.js";
 import type { SignedRequest } from "../../rules/http/signatures.js";
 import type { AccessGate } from "../access/gate.js";
+import { createInHand } from "../in-hand.js";
 import type { GitConnections } from "./git-connections.js";
-import type { GitPulls } from "./git-pulls.js";
+import { type ClaimedWebhook, type GitDeliveries, WAITING_MAX } from "./git-deliveries.js";
+import { type GitPulls, PULLS_AT_ONCE } from "./git-pulls.js";
 
 /** Maximum number of requests of one network address to the webhook of one app, per RATE_WINDOW_MS. */
 const REQUESTS_PER_ADDRESS_MAX = 120;
-/** Maximum number of pulls of one app that wait. */
-const WAITING_MAX = 20;
 
 export interface GitWebhookRequest extends SignedRequest {
   address: string | undefined;
@@ -28,18 +27,17 @@ export type GitWebhooks = ReturnType<typeof createGitWebhooks>;
 export function createGitWebhooks(options: {
   connections: GitConnections;
   pulls: GitPulls;
+  deliveries: GitDeliveries;
   gate: Pick<AccessGate, "enterGitWebhook" | "recheck">;
   log: Logger;
 }) {
-  const { connections, pulls, gate, log } = options;
+  const { connections, pulls, deliveries, gate, log } = options;
   const addresses = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: RATE_WINDOW_MS });
-  /** Refs that wait for their pull, by app. */
-  const waiting = new Map<number, Set<string>>();
-  /** Work of the apps in `waiting`. */
-  const working = new Set<Promise<void>>();
+  const inHand = createInHand(PULLS_AT_ONCE);
+  let onAccepted: () => void = () => undefined;
 
-  /** Pulls a ref. The pull stores its failure with the connection, and no caller awaits it. */
-  async function tryPull(appId: number, ref: string): Promise<void> {
+  /** The pull stores its failure with the connection; no caller awaits it. Rejects only for failures of the service. */
+  async function tryPull({ appId, ref }: ClaimedWebhook): Promise<void> {
     try {
       await pulls.pullInTurn({
         ...{ appId, isPlan: false, skipsPublished: true, reviewedCommit: null },
@@ -48,36 +46,18 @@ export function createGitWebhooks(options: {
         may: (caller, operation) => gate.recheck(caller, operation, appId),
       });
     } catch (error) {
-      const { status = null, message } = error as { status?: string; message: string };
+      if (!(error instanceof ActionError)) throw error;
+      const { status, message } = error;
       log.warn({ appId, ref, status, reason: message }, "a pull after a webhook failed");
     }
   }
 
-  async function work(appId: number, refs: Set<string>): Promise<void> {
-    try {
-      for (let [ref] = refs; ref !== undefined; [ref] = refs) {
-        refs.delete(ref);
-        await tryPull(appId, ref);
-      }
-    } finally {
-      waiting.delete(appId);
-    }
-  }
-
-  /** Starts the pull, or queues it. A ref is queued once. @throws ActionError RATE_LIMIT_EXCEEDED */
-  function schedule(appId: number, ref: string): void {
-    const known = waiting.get(appId);
-    if (!known) {
-      const refs = new Set([ref]);
-      waiting.set(appId, refs);
-      const pulling = work(appId, refs);
-      working.add(pulling);
-      runInBackground(pulling.finally(() => working.delete(pulling)));
-      return;
-    }
-    if (known.size >= WAITING_MAX && !known.has(ref))
-      throw tooOften(`${WAITING_MAX} pulls of this app wait already`, RATE_WINDOW_MS / 1_000);
-    known.add(ref);
+  function startPull(webhook: ClaimedWebhook): void {
+    const pulling = tryPull(webhook).then(() => deliveries.remove(webhook));
+    // The row stays, and is released by `recover`.
+    const logFailure = (err: unknown) =>
+      log.warn({ err, appId: webhook.appId, ref: webhook.ref }, "a pull after a webhook failed in the service");
+    inHand.take(webhook, pulling.catch(logFailure));
   }
 
   return {
@@ -87,10 +67,33 @@ export function createGitWebhooks(options: {
       if (wait > 0) throw tooOften("too many requests from this address", wait);
     },
 
-    /** Waits for the pulls of accepted webhooks, until the signal aborts. */
+    /** Sets the function to call when a webhook was accepted or a pull has ended: then `look`. */
+    whenWaiting(listener: () => void): void {
+      onAccepted = listener;
+      inHand.whenFree(listener);
+    },
+
+    /** Starts the pulls of accepted webhooks, as many as there are slots. Returns null: the next one comes with its webhook. */
+    async look(): Promise<null> {
+      for (let free = inHand.free(); free > 0; free = inHand.free()) {
+        const claimed = await deliveries.claim(free);
+        for (const webhook of claimed) startPull(webhook);
+        if (claimed.length === 0) break;
+      }
+      return null;
+    },
+
+    /** Releases webhooks whose pull this process does not know and, if `mayDeclareDead`, those of dead processes. */
+    async recover(mayDeclareDead: boolean): Promise<void> {
+      const { lost, givenUp } = await deliveries.release(inHand.ids(), mayDeclareDead);
+      if (lost > 0) log.warn({ count: lost, givenUp }, "released webhooks of git servers whose pull was interrupted");
+    },
+
+    /** Starts no pull any more, and waits for those in progress until the signal aborts. The next process pulls for the others. */
     async drain(impatience: AbortSignal): Promise<void> {
       const aborted = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
-      if (!impatience.aborted) await Promise.race([Promise.allSettled(working), aborted]);
+      const drained = inHand.drain(impatience);
+      if (!impatience.aborted) await Promise.race([drained, aborted]);
     },
 
     /** @throws SIGNATURE_INVALID also for an app without a connection; REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
@@ -103,7 +106,9 @@ export function createGitWebhooks(options: {
       if (!pushed) return { status: "IGNORED" };
       const { address } = request;
       await gate.enterGitWebhook({ caller: null, ...(address !== undefined && { address }) }, appId);
-      schedule(appId, pushed.ref);
+      if (!(await deliveries.add(appId, pushed.ref)))
+        throw tooOften(`${WAITING_MAX} pulls of this app wait already`, RATE_WINDOW_MS / 1_000);
+      onAccepted();
       return { status: "ACCEPTED" };
     },
   };

@@ -1,0 +1,86 @@
+/**
+ * Accepted webhooks of git servers: each is a row until its pull has ended, so that a later process continues after a crash. A process
+ * leases the row, as it does for push messages. One pull of an app is in progress at a time, in the order of arrival.
+ */
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+
+/** Webhooks of one app that wait for their pull. */
+export const WAITING_MAX = 20;
+/** A webhook whose process died during its pull is tried again up to this number. */
+const ATTEMPTS_MAX = 3;
+
+/* $1 app, $2 ref: a ref waits once. Adds nothing if the repository was disconnected meanwhile. */
+const ADD = `
+  WITH waiting AS (SELECT ref FROM git_webhook WHERE app_id = $1 AND holder IS NULL),
+  connected AS (SELECT app_id FROM app_git WHERE app_id = $1 AND (SELECT count(*) FROM waiting) < ${WAITING_MAX} FOR KEY SHARE),
+  added AS (
+    INSERT INTO git_webhook (app_id, ref) SELECT app_id, $2 FROM connected
+    ON CONFLICT (app_id, ref) WHERE holder IS NULL DO NOTHING)
+  SELECT (SELECT count(*) FROM waiting) < ${WAITING_MAX} OR EXISTS (SELECT FROM waiting WHERE ref = $2) AS "isAccepted"`;
+
+/* The oldest of each app of which none is in progress. $1 holder, $2 limit. */
+const CLAIM = `
+  UPDATE git_webhook SET holder = $1, claimed_at = now(), attempts = attempts + 1
+   WHERE id IN (
+     SELECT id FROM git_webhook AS waiting
+      WHERE holder IS NULL
+        AND NOT EXISTS (SELECT FROM git_webhook AS other
+                         WHERE other.app_id = waiting.app_id AND (other.holder IS NOT NULL OR other.id < waiting.id))
+      ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED)
+  RETURNING id, app_id AS "appId", ref`;
+
+/*
+ * $1 holder, $2 the IDs that it knows: the response to a claim may have been lost. $3 true if processes with an expired lease are dead.
+ * Drops webhooks that have been tried too often, and those whose ref was pushed again meanwhile.
+ */
+const RELEASE = `
+  WITH lost AS (
+    SELECT id, attempts >= ${ATTEMPTS_MAX} AS "isGivenUp",
+           EXISTS (SELECT FROM git_webhook AS later
+                    WHERE later.app_id = held.app_id AND later.ref = held.ref AND later.holder IS NULL) AS "isRepeated"
+      FROM git_webhook AS held
+     WHERE holder IS NOT NULL AND
+           (($3 AND NOT EXISTS (SELECT FROM instance WHERE instance.id = held.holder AND lease_until >= now()))
+            OR (holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds'))),
+  dropped AS (DELETE FROM git_webhook USING lost WHERE git_webhook.id = lost.id AND ("isGivenUp" OR "isRepeated")),
+  released AS (
+    UPDATE git_webhook SET holder = NULL FROM lost
+     WHERE git_webhook.id = lost.id AND NOT ("isGivenUp" OR "isRepeated"))
+  SELECT (SELECT count(*)::int FROM lost) AS lost, (SELECT count(*)::int FROM lost WHERE "isGivenUp") AS "givenUp"`;
+
+/** A webhook that this process has claimed. */
+export interface ClaimedWebhook {
+  id: number;
+  appId: number;
+  ref: string;
+}
+
+export type GitDeliveries = ReturnType<typeof createGitDeliveries>;
+
+/** @param holder ID of this process's lease */
+export function createGitDeliveries({ db, holder }: { db: DataSource; holder: string }) {
+  return {
+    /** Returns false if too many webhooks of the app wait. */
+    async add(appId: number, ref: string): Promise<boolean> {
+      const [row] = await rows<{ isAccepted: boolean }>(db, ADD, [appId, ref]);
+      return row!.isAccepted;
+    },
+
+    claim: (count: number): Promise<ClaimedWebhook[]> => rows<ClaimedWebhook>(db, CLAIM, [holder, count]),
+
+    /** Removes a webhook whose pull has ended. */
+    async remove({ id }: ClaimedWebhook): Promise<void> {
+      await rows(db, "DELETE FROM git_webhook WHERE id = $1 AND holder = $2", [id, holder]);
+    },
+
+    /**
+     * Releases webhooks that the database gave to this process without its knowledge, whose pull failed in the service and, if
+     * `mayDeclareDead`, those of dead processes. Returns their number, and how many of them were given up.
+     */
+    async release(known: readonly number[], mayDeclareDead: boolean): Promise<{ lost: number; givenUp: number }> {
+      const [row] = await rows<{ lost: number; givenUp: number }>(db, RELEASE, [holder, known, mayDeclareDead]);
+      return row!;
+    },
+  };
+}

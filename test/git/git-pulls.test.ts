@@ -1,0 +1,134 @@
+/** Pulls of git repositories beside other work: slots, changes of other requests, limits of webhooks. Needs no service. */
+import { expect } from "chai";
+import { pino } from "pino";
+import { ActionError } from "../../src/errors.js";
+import { createGate } from "../../src/operations/access/gate.js";
+import { createGitPulls } from "../../src/operations/git/git-pulls.js";
+
+type Parts = Parameters<typeof createGitPulls>[0];
+type Apply = Parts["manifests"]["apply"];
+
+const PLAN = { created: [], changed: [], removed: [] };
+const ROW = { branch: "main", tagPattern: "v*", folder: "", prune: false, credentialId: 1 };
+const CALLER = { credentialId: 1, personId: 1 } as never;
+
+function pullsWith(parts: {
+  apply?: Apply;
+  check?: () => Promise<void>;
+  fetch?: (appId: number) => Promise<Buffer>;
+  read?: () => Promise<object>;
+}) {
+  const { apply = async () => ({ plan: PLAN, tag: "" }), check = async () => undefined } = parts;
+  const { fetch = async () => Buffer.alloc(0), read = async () => ({}) } = parts;
+  const { pull } = createGitPulls({
+    connections: { row: async () => ROW, tokenOf: async () => null },
+    order: { start: async () => undefined, check, record: async () => undefined },
+    repository: { find: async (appId: number) => ({ commit: "c", target: "c", fetch: () => fetch(appId) }), read },
+    manifests: { apply },
+    publishing: {},
+    log: pino({ level: "silent" }),
+  } as unknown as Parts);
+  const input = { ref: undefined, commit: undefined };
+  return (appId: number) => pull(CALLER, input, { appId, isPlan: false, may: () => undefined });
+}
+
+const statusOf = (work: Promise<unknown>) =>
+  work.then(
+    () => "applied",
+    ({ status }: ActionError) => status,
+  );
+
+describe("pulls of git repositories", () => {
+  it("apply a commit again if another request has changed the app meanwhile, three times in all", async () => {
+    for (const [failures, outcome, attempts] of [
+      [0, "applied", 1],
+      [2, "applied", 3],
+      [3, "MANIFEST_CHANGED", 3],
+    ] as const) {
+      let calls = 0;
+      const apply = async () => {
+        calls += 1;
+        if (calls <= failures) throw new ActionError("MANIFEST_CHANGED");
+        return { plan: PLAN, tag: "" };
+      };
+      expect([await statusOf(pullsWith({ apply })(1)), calls]).to.deep.equal([outcome, attempts]);
+    }
+  });
+
+  it("are not repeated if they are outdated, or if the definitions are invalid", async () => {
+    for (const status of ["MANIFEST_CHANGED", "REQUEST_INVALID"] as const) {
+      let calls = 0;
+      const check = async () => {
+        throw new ActionError("MANIFEST_CHANGED");
+      };
+      const apply: Apply = async (_caller, _document, { onApplied }) => {
+        calls += 1;
+        if (status === "REQUEST_INVALID") throw new ActionError(status, "a fault");
+        await onApplied?.({} as never, { plan: PLAN } as never);
+        return { plan: PLAN, tag: "" };
+      };
+      expect([await statusOf(pullsWith({ apply, check })(1)), calls]).to.deep.equal([status, 1]);
+    }
+  });
+
+  it("wait for slow git servers beside each other: fifteen that never answer do not delay another app", async () => {
+    const held = Promise.withResolvers<Buffer>();
+    const pull = pullsWith({ fetch: (appId) => (appId < 16 ? held.promise : Promise.resolve(Buffer.alloc(0))) });
+    const slow = Array.from({ length: 15 }, (_, at) => pull(at + 1));
+    expect(await statusOf(pull(16))).to.equal("applied");
+    expect(await statusOf(pull(17))).to.equal("applied");
+    held.resolve(Buffer.alloc(0));
+    await Promise.all(slow);
+  });
+
+  it("unpack two commits at once, however many have arrived", async () => {
+    let [active, most] = [0, 0];
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    const read = async () => {
+      active += 1;
+      most = Math.max(most, active);
+      await turn();
+      active -= 1;
+      return {};
+    };
+    const pull = pullsWith({ read });
+    await Promise.all(Array.from({ length: 10 }, (_, at) => pull(at + 1)));
+    expect(most).to.equal(2);
+  });
+
+  it("run one at a time in each app", async () => {
+    let [active, most] = [0, 0];
+    const fetch = async () => {
+      active += 1;
+      most = Math.max(most, active);
+      await new Promise((resolve) => setImmediate(resolve));
+      active -= 1;
+      return Buffer.alloc(0);
+    };
+    const pull = pullsWith({ fetch });
+    await Promise.all([pull(1), pull(1), pull(1)]);
+    expect(most).to.equal(1);
+  });
+});
+
+describe("webhooks of git servers", () => {
+  it("have their own rate window, as large as that of publish, and are refused on a nearly full disk", async () => {
+    const taken: [name: string, limit: number][] = [];
+    let accepted = true;
+    let level = "enough";
+    const window = {
+      count: async () => 0,
+      take: async (_app: number, name: string, { limit }: { limit: number }) => {
+        taken.push([name, limit]);
+        return { accepted, remaining: accepted ? 1 : 0, freesAt: new Date(Date.now() + 1_000) };
+      },
+    };
+    const limits = { manage: 60, run: 30, publish: 7, http: 600, communicate: 20, mcp: 120 };
+    const gate = createGate({ db: {}, window, limits, room: { level: () => level } } as never);
+    const enter = () => statusOf(gate.enterGitWebhook({ caller: null }, 1));
+    expect([await enter(), taken]).to.deep.equal(["applied", [["git webhook", 7]]]);
+    for (level of ["low", "spent"]) expect(await enter()).to.equal("OVERLOADED");
+    [level, accepted] = ["enough", false];
+    expect(await enter()).to.equal("RATE_LIMIT_EXCEEDED");
+  });
+});
