@@ -177,12 +177,14 @@ test("names the author's line", async () => {
     expect(await service.db.query("SELECT FROM app WHERE name LIKE '%(test-%'")).to.deep.equal([]);
   });
 
-  it("test runs in the app itself, and says so, with a token that cannot create one", async () => {
+  it("test --watch rejects a token that cannot create a throw-away app, and leaves the app as it is", async () => {
     const { folder, app } = await newProject();
     const body = { kind: "api", name: "ci", scopes: ["read", "manage"] };
     const { token } = (await service.rest("POST", `/v1/apps/${app}/tokens`, { body })).body;
-    const { code, err } = await svc(folder, ["test"], { env: { SVC_TOKEN: token } });
-    expect([code, err]).to.match(/^0,This token may not create a throw-away app/);
+    const { code, err } = await svc(folder, ["test", "--watch"], { env: { SVC_TOKEN: token } });
+    expect([code, err]).to.match(
+      /^1,error this token may not create a throw-away app for the tests; run svc test without/,
+    );
     expect((await service.rest("GET", `/v3/apps/${app}/actions`)).body.actions).to.deep.equal([]);
   });
 

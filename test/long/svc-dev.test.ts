@@ -1,5 +1,7 @@
 /** Tests `svc dev` in an empty folder: it starts a service, creates a project, saves drafts, and starts the same service the next time. */
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
@@ -84,6 +86,23 @@ describe("svc dev without a server", function () {
     await until(async () => services().length > before[0]!.length);
     await interrupted.end();
     expect([interrupted.child.exitCode, services()]).to.deep.equal([1, before[0]]);
+  });
+
+  it("runs tests in a temporary service with a token that cannot create an app, and says so", async () => {
+    const other = projects.newFolder();
+    // Answers as the service does to an API token.
+    const server = createServer((_request, response) =>
+      response.writeHead(403, { "content-type": "application/json" }).end('{"status":"FORBIDDEN","error":"no"}'),
+    );
+    await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    await projects.json(other, ["init", "--url", url, "--app", "7"]);
+    const { code, out, err } = await projects.svc(other, ["test", "--json"], { env: { SVC_TOKEN: "svc_api_x" } });
+    server.close();
+    expect([code, err]).to.match(
+      /^0,This token may not create a throw-away app: the tests run in a service on this machine/,
+    );
+    expect(JSON.parse(out).tests).to.deep.equal([{ action: "hello", name: "greets by name", passed: true }]);
   });
 
   it("starts no service in a folder with files that is no project", async () => {

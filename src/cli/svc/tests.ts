@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { ApiFailure, type Reply, type Request } from "./client.js";
-import { CliError, InterruptedError, wrongUse } from "./failure.js";
+import { CliError, FinalError, InterruptedError, wrongUse } from "./failure.js";
 import { startLocalServer } from "./local-server.js";
 import { Project } from "./project.js";
 import type { Session } from "./session.js";
@@ -22,6 +22,13 @@ export interface TestResult {
   error?: string;
 }
 
+export interface TestOptions {
+  /** True to run the tests in a service that is started for them. */
+  onService: boolean;
+  /** True if the tests run again after each change: then no service is started for them. */
+  isRepeated: boolean;
+}
+
 type SendRequest = (method: string, path: string, request?: Request) => Promise<Reply>;
 
 /** An app in which tests run: a preview of this app with the folder's definitions and no data. */
@@ -37,16 +44,26 @@ async function createPreview({ client }: Session): Promise<number> {
   return made.app.id;
 }
 
-async function openTestApp(session: Session, project: Project): Promise<TestApp> {
+/** A preview of the app, or a service on this machine if the token may not create one: tests never use the app itself. */
+async function openTestApp(
+  session: Session,
+  project: Project,
+  over: AbortSignal,
+  { onService, isRepeated }: TestOptions,
+): Promise<TestApp> {
+  if (onService) return openTestService(session, project, over);
   const { client, output } = session;
   let app: number;
   try {
     app = await createPreview(session);
   } catch (error) {
     if (!(error instanceof ApiFailure && error.http === 403)) throw error;
-    output.note("This token may not create a throw-away app: the tests use the settings and data of the app itself.");
-    output.note("With --service they run in a service of their own.");
-    return { send: (...args) => client.request(...args), remove: async () => undefined };
+    if (isRepeated)
+      throw new FinalError(
+        "this token may not create a throw-away app for the tests; run svc test without --watch, or svc dev in another terminal",
+      );
+    output.note("This token may not create a throw-away app: the tests run in a service on this machine.");
+    return openTestService(session, project, over);
   }
   const previewClient = session.clientFor({ ...client.target, app });
   const token = await client.token();
@@ -89,7 +106,7 @@ async function openTestService(session: Session, project: Project, over: AbortSi
 async function withTestApp(
   session: Session,
   project: Project,
-  onService: boolean,
+  options: TestOptions,
   work: (sendRequest: SendRequest, over: AbortSignal) => Promise<void>,
 ): Promise<void> {
   const interruption = new AbortController();
@@ -98,7 +115,7 @@ async function withTestApp(
   // Until the end: a second signal must not stop the removal.
   for (const signal of END_SIGNALS) process.on(signal, end);
   try {
-    const app = await (onService ? openTestService(session, project, over) : openTestApp(session, project));
+    const app = await openTestApp(session, project, over, options);
     try {
       await work(app.send, over);
     } finally {
@@ -167,11 +184,12 @@ async function runOnce(
   }
 }
 
-/**
- * @param onService true to run the tests in a service that is started for them
- * @throws CliError if a test fails, or there is none; Interruption after a signal
- */
-export async function runTests(session: Session, names: readonly string[], onService = false): Promise<TestResult[]> {
+/** @throws CliError if a test fails, or there is none; Interruption after a signal */
+export async function runTests(
+  session: Session,
+  names: readonly string[],
+  options: TestOptions,
+): Promise<TestResult[]> {
   const project = new Project(session.target.root);
   const folders = names.length > 0 ? names : project.actionFolders();
   const testFiles = folders.flatMap((folder) => {
@@ -180,7 +198,7 @@ export async function runTests(session: Session, names: readonly string[], onSer
   });
   if (testFiles.length === 0) throw wrongUse("there is no actions/<name>/action.test.ts");
   const results: TestResult[] = [];
-  await withTestApp(session, project, onService, async (sendRequest, over) => {
+  await withTestApp(session, project, options, async (sendRequest, over) => {
     for (const { folder, test, files } of testFiles) {
       over.throwIfAborted();
       const action = testAction(test, files, await project.readConfig(folder));

@@ -7,7 +7,7 @@ import { runInBackground } from "../../../background.js";
 import { ProjectFault } from "../../../engine/bundler/fault.js";
 import { ApiFailure } from "../client.js";
 import { projectRoot, readTarget } from "../config.js";
-import { CliError, InterruptedError, wrongUse } from "../failure.js";
+import { CliError, FinalError, wrongUse } from "../failure.js";
 import { hasServerData, isAnswering, isLocalProject, type LocalServer, startLocalServer } from "../local-server.js";
 import { Project } from "../project.js";
 import type { Run, Session } from "../session.js";
@@ -24,7 +24,7 @@ const NEVER_ABORTED = new AbortController().signal;
 const END_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 const PROJECT_FILES = /^(?:actions|lib|data)[\\/]|^(?:settings|secret-bindings|alerts|app)\.json$/;
 
-/** Calls `work` after each burst of changes, one call at a time, until the signal. @throws InterruptedError if a signal ended `work` */
+/** Calls `work` after each burst of changes, one call at a time, until the signal. @throws FinalError of `work` */
 async function onChanges(session: Session, work: () => Promise<unknown>, over: AbortSignal): Promise<void> {
   let isDirty = true;
   const watcher = watch(session.target.root, { recursive: true }, (_event, file) => {
@@ -39,7 +39,7 @@ async function onChanges(session: Session, work: () => Promise<unknown>, over: A
           await work();
         } catch (error) {
           if (error instanceof ProjectFault) session.output.failure(error.message, {});
-          else if (!(error instanceof CliError) || error instanceof InterruptedError) throw error;
+          else if (!(error instanceof CliError) || error instanceof FinalError) throw error;
           else session.output.failure(error.message, error.details);
         }
       }
@@ -157,8 +157,9 @@ export function addDevelop(program: Command, run: Run): void {
     .action((names: string[], { watch: goesOn = false, service = false }: { watch?: boolean; service?: boolean }) =>
       run(async (session) => {
         if (goesOn && service) throw wrongUse("--watch cannot be used with --service; run svc dev in another terminal");
-        if (goesOn) await onChanges(session, () => runTests(session, names), NEVER_ABORTED);
-        else session.output.json({ tests: await runTests(session, names, service) });
+        const runOnce = () => runTests(session, names, { onService: service, isRepeated: goesOn });
+        if (goesOn) await onChanges(session, runOnce, NEVER_ABORTED);
+        else session.output.json({ tests: await runOnce() });
       }),
     );
 }

@@ -36,7 +36,11 @@ async function publish(session: Session, names: readonly string[], options: Publ
   const { client, output } = session;
   const isTested = options.tested === true;
   if (options.service === true && !isTested) throw wrongUse("--service needs --tested");
-  const testedNames = isTested ? (await runTests(session, names, options.service)).map(({ action }) => action) : [];
+  const testedNames = isTested
+    ? (await runTests(session, names, { onService: options.service === true, isRepeated: false })).map(
+        ({ action }) => action,
+      )
+    : [];
   const all = await listActions(client);
   const unknownName = names.find((name) => !all.some((action) => action.name === name));
   if (unknownName !== undefined) throw new CliError(`the app has no action named ${JSON.stringify(unknownName)}`);
