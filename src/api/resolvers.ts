@@ -10,6 +10,7 @@ import { AiResolver } from "./graphql/ai-resolver.js";
 import { AlertResolver } from "./graphql/alert-resolver.js";
 import { AppResolver } from "./graphql/app-resolver.js";
 import { AppVersionResolver } from "./graphql/app-version-resolver.js";
+import { AccessDetailsResolver, AuditDetailsResolver } from "./graphql/audit-details.js";
 import { AuthResolver } from "./graphql/auth-resolver.js";
 import { BindingResolver } from "./graphql/binding-resolver.js";
 import { ClientResolver } from "./graphql/client-resolver.js";
@@ -33,6 +34,7 @@ import { SchedulePauseResolver } from "./graphql/schedule-pause-resolver.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { SessionResolver } from "./graphql/session-resolver.js";
 import { SettingResolver } from "./graphql/setting-resolver.js";
+import { ActionSourceResolver } from "./graphql/source-types.js";
 import { StageResolver } from "./graphql/stage-resolver.js";
 import { TokenResolver } from "./graphql/token-resolver.js";
 import { AuditLogResolver } from "./graphql/trail-resolver.js";
@@ -47,6 +49,7 @@ export function createResolvers(operations: Operations): Resolvers {
   const { actions, comparison, presets, problems, publishing, restoring, transfer, versions } = operations.authoring;
   const { analytics, clientActions, clientRuns } = operations.clients;
   return {
+    accessDetails: new AccessDetailsResolver(),
     actionWarnings: new ActionWarningResolver(),
     actions: new ActionResolver(gate, actions, operations.endpoints, operations.authoring.rotateSecret),
     ai: new AiResolver(gate, operations.ai),
@@ -54,6 +57,7 @@ export function createResolvers(operations: Operations): Resolvers {
     bindings: new BindingResolver(gate, operations.bindings, operations.bindingTrials),
     clients: new ClientResolver(gate, clientActions, clientRuns, analytics),
     apps: new AppResolver(gate, apps, editors),
+    auditDetails: new AuditDetailsResolver(),
     auth: new AuthResolver(gate, operations.accounts),
     appVersions: new AppVersionResolver(gate, appVersions, apps),
     dataSources: new DataSourceResolver(
@@ -91,6 +95,7 @@ export function createResolvers(operations: Operations): Resolvers {
     runs: new RunResolver(gate, runs, console),
     schedulePause: new SchedulePauseResolver(gate, operations.triggers.pause),
     sessions: new SessionResolver(gate, operations.store.sessions, operations.verification),
+    sources: new ActionSourceResolver(),
     settings: new SettingResolver(gate, settings),
     stages: new StageResolver(gate, operations.stages, operations.promotions),
     trail: new AuditLogResolver(gate, trail),

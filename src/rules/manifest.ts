@@ -32,6 +32,18 @@ export type ManifestKind = (typeof MANIFEST_KINDS)[number];
 const json = z.unknown();
 const openObject = z.looseObject({});
 
+const triggerWhere = z
+  .strictObject({
+    ...Object.fromEntries(
+      Object.keys(HTTP_WHERE_FIELDS).map((name) => [name, json.describe(`Field \`${name}\` of an HTTP trigger.`)]),
+    ),
+    type: z.string().describe("Type of the event, for log and analytics triggers."),
+    dataSource: z.string().nullable().describe("Name of the data source, for a log trigger."),
+    dataSourceId: z.int().nullable().describe("ID of a data source that no longer exists."),
+    data: openObject.nullable().describe("Values that the data of an analytics event must have."),
+  })
+  .partial();
+
 const trigger = z
   .strictObject({
     trigger: z
@@ -39,18 +51,7 @@ const trigger = z
       .describe(
         `Kind of trigger. ${ADDED_TRIGGER_TYPES.join(", ")} is an addition of this service to the specification.`,
       ),
-    where: z
-      .strictObject({
-        ...Object.fromEntries(
-          Object.keys(HTTP_WHERE_FIELDS).map((name) => [name, json.describe(`Field \`${name}\` of an HTTP trigger.`)]),
-        ),
-        type: z.string().describe("Type of the event, for log and analytics triggers."),
-        dataSource: z.string().nullable().describe("Name of the data source, for a log trigger."),
-        dataSourceId: z.int().nullable().describe("ID of a data source that no longer exists."),
-        data: openObject.nullable().describe("Values that the data of an analytics event must have."),
-      })
-      .partial()
-      .nullable(),
+    where: triggerWhere.nullable(),
   })
   .partial({ where: true });
 
@@ -61,7 +62,7 @@ const actionFields = {
   description: z.string().nullable().describe("Description for other editors."),
   active: z.boolean().describe("False if the action cannot be run."),
   environment: z.enum(["server", "client", "any"]).describe("Environment in which the action runs."),
-  triggers: z.array(trigger).describe("What starts the action."),
+  triggers: z.array(trigger).describe("Triggers that start the action."),
   dependencies: z.array(z.string()).describe("Packages and https URLs that the code uses."),
   access: z
     .union([z.enum(["everyone", "signedIn", "editors"]), z.strictObject({ user: openObject })])
@@ -179,6 +180,9 @@ export const MANIFEST = z
   })
   .partial()
   .required({ version: true });
+
+/** Parts of the schema from which the types of GraphQL are made. */
+export const MANIFEST_PARTS = { app, setting, secretBinding, dataSource, action, trigger, triggerWhere, alert };
 
 export type Manifest = z.infer<typeof MANIFEST>;
 export type ManifestField = Exclude<keyof Manifest, "$schema" | "version">;

@@ -17,6 +17,7 @@ import {
   openAiAnswerWith,
   WEATHER,
 } from "./ai-answers.js";
+import { itAnswersOverGraphql } from "./ai-over-graphql.js";
 import { itStreams, type ProviderAnswer } from "./ai-streams.js";
 
 describe("Svc.AI", () => {
@@ -24,7 +25,6 @@ describe("Svc.AI", () => {
   let provider: Server;
   let url: string;
   let asked: Asked[] = [];
-  /** Status, content type and body of the next answers. */
   let answer: ProviderAnswer = { text: "{}" };
   let names = 0;
 
@@ -61,7 +61,6 @@ describe("Svc.AI", () => {
   const anthropic = (fields: object = {}) =>
     setAi({ provider: "anthropic", baseUrl: url, models: ["claude-sonnet-4-5"], ...fields });
 
-  /** Runs the body of a server action. */
   async function run(code: string, fields: object = {}) {
     names += 1;
     const name = `ai-${names}`;
@@ -137,7 +136,7 @@ describe("Svc.AI", () => {
       ]);
     });
 
-    itStreams({
+    const testProvider = {
       run,
       get service() {
         return service;
@@ -151,7 +150,9 @@ describe("Svc.AI", () => {
       set answer(next) {
         answer = next;
       },
-    });
+    };
+    itStreams(testProvider);
+    itAnswersOverGraphql(testProvider);
 
     it("computes embeddings, images and transcripts, each with its log event", async () => {
       await setAi({ models: null });
@@ -178,12 +179,8 @@ describe("Svc.AI", () => {
           images: [{ contentType: "image/png", data: "iVBORw0KGgo=" }],
         },
       );
-      expect(asked[1]!.body).to.deep.equal({
-        model: "dall-e-3",
-        prompt: "a cat",
-        size: "1024x1024",
-        response_format: "b64_json",
-      });
+      const drawn = { model: "dall-e-3", prompt: "a cat", size: "1024x1024", response_format: "b64_json" };
+      expect(asked[1]!.body).to.deep.equal(drawn);
       answer = { text: JSON.stringify({ text: "spoken words" }) };
       const file = `new Blob([new Uint8Array([1, 2, 255])], { type: "audio/mpeg" })`;
       expect(await run(`return Svc.AI.transcribe({ model: "whisper-1", file: ${file} })`)).to.deep.equal({

@@ -3,10 +3,25 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { buildSchema, getNamedType, isObjectType } from "graphql";
 import { startTestService, type TestService } from "../harness/service.js";
+import { NAMED, WHOLE } from "../manifest/samples.js";
 
 const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
 const CODE = "async function execute(context) { console.log('said'); return { sum: context.payload.a + 1 }; }";
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+const types = buildSchema(readFileSync(SCHEMA, "utf8"));
+
+/** All fields of a type that are not deprecated, at any depth. */
+function selectionOf(name: string): string {
+  const type = types.getType(name);
+  if (!isObjectType(type)) return "";
+  const fields = Object.values(type.getFields()).filter(({ deprecationReason }) => !deprecationReason);
+  return `{ ${fields.map((field) => `${field.name} ${selectionOf(getNamedType(field.type).name)}`).join(" ")} }`;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a document of any form
+const withoutNulls = (value: unknown): any =>
+  JSON.parse(JSON.stringify(value, (_, item: unknown) => (item === null ? undefined : item)));
 
 describe("GraphQL's types", () => {
   let service: TestService;
@@ -15,7 +30,7 @@ describe("GraphQL's types", () => {
   /** Returns the data of a document without errors. */
   async function ask(query: string, variables: object = {}) {
     const { data, errors } = await service.graphql(query, variables);
-    expect(errors).to.equal(undefined);
+    expect(errors, JSON.stringify(errors)).to.equal(undefined);
     return data;
   }
   const rest = async (path: string, body?: object) =>
@@ -203,7 +218,7 @@ describe("GraphQL's types", () => {
     });
 
     it("all have samples", () => {
-      const fields = Object.values(buildSchema(readFileSync(SCHEMA, "utf8")).getQueryType()!.getFields());
+      const fields = Object.values(types.getQueryType()!.getFields());
       const pages = fields.filter(({ type }) => {
         const named = getNamedType(type);
         return isObjectType(named) && named.getInterfaces().some(({ name }) => name === "Page");
@@ -276,5 +291,85 @@ describe("GraphQL's types", () => {
       body: { data: {}, publishAt: at },
     });
     expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+  });
+
+  describe("of definitions and of audit logs", () => {
+    it("have the definitions of an app as types: they are read, written to an empty app and read again unchanged", async () => {
+      const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "typed" } });
+      const app = body.app.id;
+      const fileList = [
+        {
+          path: "action.ts",
+          text: 'import { one } from "./lib/one";\nexport async function execute() {\n  return one;\n}\n',
+        },
+        { path: "lib/one.ts", text: "export const one = 1;\n" },
+      ];
+      const built = { name: "built", source: { language: "typescript", fileList } };
+      const definitions = { ...WHOLE, actions: [...WHOLE.actions, built] };
+      const apply = async (input: object) => {
+        const { data, errors } = await service.graphql(
+          `mutation ($app: Int!, $definitions: ManifestDefinitionsInput) {
+           applyManifest(appId: $app, definitions: $definitions) { plan { created { name } changed { name } removed { name } } } }`,
+          { app, definitions: input },
+          { as: "admin" },
+        );
+        expect(errors).to.equal(undefined);
+        return data.applyManifest.plan;
+      };
+      const created = (await apply(definitions)).created.map(({ name }: { name: string }) => name);
+      expect(created).to.include.members([...NAMED.created.map(({ name }) => name), "built"]);
+      const query = `query ($app: Int!) { manifest(appId: $app) { definitions ${selectionOf("ManifestDefinitions")} } }`;
+      const { data, errors } = await service.graphql(query, { app }, { as: "admin" });
+      expect(errors).to.equal(undefined);
+      const read = withoutNulls(data.manifest.definitions);
+      const manifest = withoutNulls((await service.rest("GET", `/v1/apps/${app}/manifest`, { as: "admin" })).body);
+      for (const action of manifest.actions) {
+        if (!action.source) continue;
+        const { language, files } = action.source;
+        action.source = { language, fileList: Object.entries(files).map(([path, text]) => ({ path, text })) };
+      }
+      expect(read).to.deep.equal(manifest);
+      expect(read.actions.find(({ name }: { name: string }) => name === "built").source.fileList).to.deep.equal(
+        fileList,
+      );
+      // The value of a setting can hold null.
+      const unchanged = { ...read, settings: WHOLE.settings };
+      expect(await apply(unchanged)).to.deep.equal({ created: [], changed: [], removed: [] });
+    });
+
+    it("reject files of a source that are named twice or in two forms, and two documents", async () => {
+      const save = `mutation ($source: ActionSourceInput) {
+      createAction(appId: 1, data: { name: "twice", active: true, source: $source }) { id } }`;
+      const file = { path: "action.js", text: "async function execute() {}" };
+      for (const [source, message] of [
+        [{ fileList: [file, file] }, /^source\.fileList\[1\]\.path must be a path that no other file/],
+        [{ fileList: [file], files: {} }, "source must have files or fileList (got both)"],
+      ] as const) {
+        const { errors } = await service.graphql(save, { source: { language: "javascript", ...source } });
+        expect([errors![0].message, errors![0].extensions.status].join()).to.match(
+          new RegExp(
+            `${message instanceof RegExp ? message.source : message.replace(/[()]/g, ".")}.*,REQUEST_INVALID$`,
+          ),
+        );
+      }
+      const both = `mutation { applyManifest(appId: 1, manifest: { version: 1 }, definitions: { version: 1 }) { tag } }`;
+      const { errors } = await service.graphql(both, {}, { as: "admin" });
+      expect(errors![0].message).to.equal("the request must have manifest or definitions (got both)");
+    });
+
+    it("have the details of audit entries as names and values", async () => {
+      await service.rest("POST", "/v1/apps/1/settings", { body: { detailA: 1, detailB: 2 } });
+      const { audit } = await ask("{ audit(appId: 1, limit: 5) { items { type details { name values } data } } }");
+      const [entry] = audit.items.filter(({ type }: { type: string }) => type === "app.settings.update");
+      expect(entry.data).to.deep.equal({ keys: ["detailA", "detailB"] });
+      expect(entry.details).to.deep.equal([{ name: "keys", values: ["detailA", "detailB"] }]);
+      const { data } = await service.graphql(
+        "{ organizationAudit(organizationId: 1) { items { details { name values } data } } }",
+        {},
+        { as: "admin" },
+      );
+      for (const { details, data: facts } of data.organizationAudit.items)
+        expect(details.map(({ name }: { name: string }) => name)).to.deep.equal(Object.keys(facts));
+    });
   });
 });

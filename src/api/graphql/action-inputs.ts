@@ -5,7 +5,9 @@
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int } from "type-graphql";
 import type { ActionSource, Concurrency, Debounce } from "../../data/action-types.js";
+import { ActionError } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
+import { refuseField } from "../../rules/fields.js";
 import { HttpWhereInputFields } from "./http-trigger-types.js";
 import {
   ActionAccessScalar,
@@ -51,7 +53,7 @@ class TriggerInput {
 }
 
 @InputType("ConcurrencyInput", { description: "Limit on how many runs of the action execute at the same time." })
-class ConcurrencyInput implements UnknownFields<Concurrency> {
+export class ConcurrencyInput implements UnknownFields<Concurrency> {
   @Field(() => ConcurrencyPolicyEnum, {
     nullable: true,
     description: "Handling of a run that exceeds the limit; required.",
@@ -70,7 +72,7 @@ class ConcurrencyInput implements UnknownFields<Concurrency> {
 @InputType("DebounceInput", {
   description: "Merges starts that follow each other closely into one run, which gets the last payload.",
 })
-class DebounceInput implements UnknownFields<Debounce> {
+export class DebounceInput implements UnknownFields<Debounce> {
   @Field(() => Int, {
     nullable: true,
     description: "Milliseconds without another start before the run is queued; required.",
@@ -88,8 +90,14 @@ class DebounceInput implements UnknownFields<Debounce> {
   manual?: unknown;
 }
 
+@InputType("SourceFileInput", { description: "File of an action's source." })
+class SourceFileInput {
+  @Field(() => String, { description: "Relative path, such as action.ts or lib/dates.ts." }) path: string;
+  @Field(() => String, { description: "Text of the file." }) text: string;
+}
+
 @InputType("ActionSourceInput", { description: "Files of an action, from which the service builds its code." })
-class ActionSourceInput implements UnknownFields<Pick<ActionSource, "language" | "files">> {
+export class ActionSourceInput implements UnknownFields<Pick<ActionSource, "language" | "files">> {
   @Field(() => SourceLanguageEnum, { nullable: true, description: "Language of the entry file; required." })
   language?: unknown;
   @Field(() => GraphQLJSON, {
@@ -97,6 +105,23 @@ class ActionSourceInput implements UnknownFields<Pick<ActionSource, "language" |
     description: "Texts by relative path, such as action.ts and lib/dates.ts; at most 200 files and 900 KB; required.",
   })
   files?: unknown;
+
+  /** The rules know only `files`. It is assigned first, because it is declared first. @throws REQUEST_INVALID */
+  @Field(() => [SourceFileInput], {
+    nullable: true,
+    description: "The same as a list with types, instead of `files`.",
+  })
+  set fileList(list: SourceFileInput[] | null) {
+    if (list === null) return;
+    if (this.files !== undefined && this.files !== null)
+      throw new ActionError("REQUEST_INVALID", "source must have files or fileList (got both)");
+    const files: Record<string, string> = Object.create(null);
+    for (const [at, { path, text }] of list.entries()) {
+      if (path in files) refuseField(`source.fileList[${at}].path`, "a path that no other file of the list has", path);
+      files[path] = text;
+    }
+    this.files = { ...files };
+  }
 }
 
 @InputType("CreateActionInput", { description: "Configuration of a new action." })

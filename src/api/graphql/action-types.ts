@@ -10,21 +10,14 @@ import type {
   Debounce,
   Environment,
   LogWhere,
-  SourceLanguage,
   Trigger,
   TriggerType,
 } from "../../data/action-types.js";
 import type { Endpoint } from "../../operations/http/endpoints.js";
 import { EndpointType, HttpWhereFields } from "./http-trigger-types.js";
-import {
-  ActionAccessScalar,
-  ConcurrencyPolicyEnum,
-  DateTime,
-  EnvironmentEnum,
-  SourceLanguageEnum,
-  TriggerTypeEnum,
-} from "./leaf-types.js";
+import { ActionAccessScalar, ConcurrencyPolicyEnum, DateTime, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
 import { PageItems, PageType, REPLACED } from "./page-types.js";
+import { ActionSourceType } from "./source-types.js";
 
 @ObjectType("Asset", { description: "File that a dependency loads." })
 export class AssetType {
@@ -101,7 +94,7 @@ export class TriggerObjectType {
 }
 
 @ObjectType("Concurrency", { description: "Limit on how many runs of an action execute at the same time." })
-class ConcurrencyType implements Concurrency {
+export class ConcurrencyType implements Concurrency {
   @Field(() => ConcurrencyPolicyEnum, { description: "Handling of a run that exceeds the limit." })
   policy: ConcurrencyPolicy;
   @Field(() => Int, { description: "Maximum number of concurrent runs." }) limit: number;
@@ -116,17 +109,11 @@ class ConcurrencyType implements Concurrency {
 @ObjectType("Debounce", {
   description: "Merges starts that follow each other closely into one run, which gets the last payload.",
 })
-class DebounceType implements Debounce {
+export class DebounceType implements Debounce {
   @Field(() => Int, { description: "Milliseconds without another start before the run is queued." }) delayMs: number;
   @Field(() => Int, { description: "Longest delay in milliseconds after the first start." }) maxWaitMs: number;
   @Field(() => Boolean, { description: "True if runs on demand are debounced too, separately for each caller." })
   manual: boolean;
-}
-
-@ObjectType("ActionSource", { description: "Files of an action, from which the service builds its code." })
-class ActionSourceType implements ActionSource {
-  @Field(() => SourceLanguageEnum, { description: "Language of the entry file." }) language: SourceLanguage;
-  @Field(() => GraphQLJSON, { description: "Texts by relative path." }) files: Record<string, string>;
 }
 
 @ObjectType("ActionConfiguration", { description: "Properties of an action that its author sets." })

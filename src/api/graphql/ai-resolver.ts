@@ -1,11 +1,22 @@
-/** Language models for server actions. REST only, because the response depends on the call, and code uses the package svc-ai. */
-import { Resolver } from "type-graphql";
+/** Language models for server actions. Each method checks access at the gate and makes one call. Only REST streams an answer. */
+import { Arg, Ctx, Mutation, Resolver } from "type-graphql";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { Ai, AiReply } from "../../operations/ai/ai.js";
 import type { AiCall } from "../../rules/ai/options.js";
 import { isObject } from "../../rules/described.js";
 import type { RequestContext } from "../context.js";
 import { Lines } from "../lines.js";
+import {
+  AiCompletionInput,
+  AiCompletionReply,
+  AiEmbeddingInput,
+  AiEmbeddingsReply,
+  AiImageInput,
+  AiImagesReply,
+  AiTranscriptionInput,
+  AiTranscriptionReply,
+} from "./ai-types.js";
+import { AppId } from "./arguments.js";
 
 @Resolver()
 export class AiResolver {
@@ -14,6 +25,45 @@ export class AiResolver {
     private readonly service: Ai,
   ) {}
 
+  @Mutation(() => AiCompletionReply, {
+    description: "Calls a language model. The answer comes as a whole; the REST route can stream it.",
+  })
+  createAiCompletion(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("options", () => AiCompletionInput, { description: "The request." }) options: unknown,
+  ): Promise<object> {
+    return this.ask(context, appId, "completions", options);
+  }
+
+  @Mutation(() => AiEmbeddingsReply, { description: "Computes embeddings." })
+  createAiEmbeddings(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("options", () => AiEmbeddingInput, { description: "The texts." }) options: unknown,
+  ): Promise<object> {
+    return this.ask(context, appId, "embeddings", options);
+  }
+
+  @Mutation(() => AiImagesReply, { description: "Generates an image." })
+  createAiImage(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("options", () => AiImageInput, { description: "Description of the image." }) options: unknown,
+  ): Promise<object> {
+    return this.ask(context, appId, "image", options);
+  }
+
+  @Mutation(() => AiTranscriptionReply, { description: "Transcribes speech." })
+  createAiTranscription(
+    @Ctx() context: RequestContext,
+    @AppId() appId: number,
+    @Arg("options", () => AiTranscriptionInput, { description: "The recording." }) options: unknown,
+  ): Promise<object> {
+    return this.ask(context, appId, "transcribe", options);
+  }
+
+  /** Performs a call with the options of a REST request. */
   async ask(context: RequestContext, appId: number, call: AiCall, options: unknown): Promise<AiReply | Lines> {
     const caller = await this.gate.enter(context, "useAi", appId);
     const request = { appId, call, options, gone: context.gone };

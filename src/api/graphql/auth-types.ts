@@ -86,7 +86,10 @@ export class AccessEntryType {
   subjectId: number | null;
   @Field(() => String, { nullable: true, description: "Network address of the request; null if unknown." })
   address: string | null;
-  @Field(() => GraphQLJSON, { description: "Details of the operation, an object with names, roles and IDs." })
+  @Field(() => GraphQLJSON, {
+    description: "Details of the operation, an object with names, roles and IDs.",
+    deprecationReason: "Use `details`.",
+  })
   data: unknown;
   @Field(() => DateTime, { description: "Time of the operation." }) createdAt: string;
 }

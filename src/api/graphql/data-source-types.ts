@@ -9,15 +9,15 @@ import { PageItems, PageType, REPLACED } from "./page-types.js";
 const jsonScalar = (name: string, description: string) =>
   new GraphQLScalarType({ ...GraphQLJSON.toConfig(), name, description, specifiedByURL: null });
 
-const AccessRules = jsonScalar(
+export const AccessRules = jsonScalar(
   "AccessRules",
   'List of {type: ["select", "insert", "update", "delete"], allow: "all" | "loggedIn" | {user}, enabled, include, exclude, require}.',
 );
-const Hooks = jsonScalar(
+export const Hooks = jsonScalar(
   "DataSourceHooks",
   'List of {type: "operations", runOn: ["insert", "update"], fields: {Column: ["trim"]}}, {type: "email", runOn, where, to, subject, html} and {type: "sms", runOn, where, to, body}.',
 );
-const Indexes = jsonScalar(
+export const Indexes = jsonScalar(
   "DataSourceIndexes",
   'List of "Column", ["Column", "Column"] or {columns: ["Column"], unique: true}; a unique index rejects duplicate values.',
 );

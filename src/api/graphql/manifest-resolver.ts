@@ -1,17 +1,23 @@
 /** Manifests over GraphQL. Each method checks access at the gate and makes one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { AppTypes } from "../../operations/manifest/app-types.js";
 import type { ManifestItem, ManifestPlan, ManifestResult, Manifests } from "../../operations/manifest/manifests.js";
 import type { ManifestKind } from "../../rules/manifest.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
+import { ManifestDefinitionsInput, ManifestDefinitionsType } from "./manifest-types.js";
 
 @ObjectType("Manifest", { description: "Definitions of an app as one document, and the state that they are in." })
 class ManifestType {
   @Field(() => String, { description: "Tag of the state, for `ifMatch`." }) tag: string;
-  @Field(() => GraphQLJSON, { description: "The document, whose JSON Schema is at /schemas/manifest.json." })
+  @Field(() => GraphQLJSON, {
+    description: "The document, whose JSON Schema is at /schemas/manifest.json.",
+    deprecationReason: "Use `definitions`.",
+  })
+  @Field(() => ManifestDefinitionsType, { name: "definitions", description: "The definitions." })
   manifest: object;
 }
 
@@ -39,6 +45,14 @@ export class ManifestPlanType implements ManifestPlan {
 class ManifestResultType implements ManifestResult {
   @Field(() => ManifestPlanType, { description: "The differences." }) plan: ManifestPlan;
   @Field(() => String, { description: "Tag of the app's manifest after this request." }) tag: string;
+}
+
+/** The document as JSON has it: an input has classes. @throws REQUEST_INVALID for two documents */
+function documentOf(manifest: unknown, definitions: unknown): unknown {
+  if (definitions === undefined || definitions === null) return manifest;
+  if (manifest !== undefined && manifest !== null)
+    throw new ActionError("REQUEST_INVALID", "the request must have manifest or definitions (got both)");
+  return JSON.parse(JSON.stringify(definitions));
 }
 
 @Resolver()
@@ -73,7 +87,12 @@ export class ManifestResolver {
   async applyManifest(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
-    @Arg("manifest", () => GraphQLJSON, { nullable: true, description: "The document." }) manifest: unknown,
+    @Arg("manifest", () => GraphQLJSON, {
+      nullable: true,
+      description: "The document; null with `definitions`.",
+      deprecationReason: "Use `definitions`.",
+    })
+    manifest: unknown,
     @Arg("ifMatch", () => [String], {
       nullable: true,
       description: "Tags of the manifests that the change may start from; absent for any.",
@@ -89,9 +108,15 @@ export class ManifestResolver {
       description: "True to remove parts that the manifest does not name; false by default.",
     })
     prune: boolean,
+    @Arg("definitions", () => ManifestDefinitionsInput, {
+      nullable: true,
+      description: "The definitions, up to 1 MB; the REST route has up to 32 MB. Required without `manifest`.",
+    })
+    definitions?: unknown,
   ): Promise<ManifestResult> {
     const caller = await this.gate.enter(context, "writeManifest", appId);
-    return this.manifests.apply(caller, manifest, {
+    const document = documentOf(manifest, definitions);
+    return this.manifests.apply(caller, document, {
       ...{ appId, prune, keepsData: false, isPlan: plan },
       precondition: ifMatch ?? undefined,
       may: (operation) => this.gate.recheck(caller, operation, appId),

@@ -16,6 +16,7 @@ import { AiResolver } from "./ai-resolver.js";
 import { AlertResolver } from "./alert-resolver.js";
 import { AppResolver } from "./app-resolver.js";
 import { AppVersionResolver } from "./app-version-resolver.js";
+import { AccessDetailsResolver, AuditDetailsResolver } from "./audit-details.js";
 import { AuthResolver } from "./auth-resolver.js";
 import { BindingResolver } from "./binding-resolver.js";
 import { ClientResolver } from "./client-resolver.js";
@@ -38,6 +39,7 @@ import { RunResolver } from "./run-resolver.js";
 import { SchedulePauseResolver } from "./schedule-pause-resolver.js";
 import { SessionResolver } from "./session-resolver.js";
 import { SettingResolver } from "./setting-resolver.js";
+import { ActionSourceResolver } from "./source-types.js";
 import { StageResolver } from "./stage-resolver.js";
 import { TokenResolver } from "./token-resolver.js";
 import { AuditLogResolver } from "./trail-resolver.js";
@@ -47,12 +49,14 @@ import { VersionResolver } from "./version-resolver.js";
 import { VisitorResolver } from "./visitor-resolver.js";
 
 const CLASSES = {
+  accessDetails: AccessDetailsResolver,
   actions: ActionResolver,
   actionWarnings: ActionWarningResolver,
   ai: AiResolver,
   alerts: AlertResolver,
   bindings: BindingResolver,
   apps: AppResolver,
+  auditDetails: AuditDetailsResolver,
   auth: AuthResolver,
   clients: ClientResolver,
   appVersions: AppVersionResolver,
@@ -74,6 +78,7 @@ const CLASSES = {
   runs: RunResolver,
   schedulePause: SchedulePauseResolver,
   sessions: SessionResolver,
+  sources: ActionSourceResolver,
   settings: SettingResolver,
   stages: StageResolver,
   trail: AuditLogResolver,

@@ -12,7 +12,7 @@ import { PageItems, PageType, REPLACED } from "./page-types.js";
 @ObjectType("AuditEntry", {
   description: "Entry of the audit log. It contains names of keys and fields, never their values.",
 })
-class AuditEntryType {
+export class AuditEntryType {
   @Field(() => Int, { description: "ID of the entry." }) id: number;
   @Field(() => String, { description: "Operation, for example app.settings.update." }) type: string;
   @Field(() => Int, {
@@ -32,6 +32,7 @@ class AuditEntryType {
   actionId: number | null;
   @Field(() => GraphQLJSON, {
     description: "Details of the operation, an object with names of keys, names of fields and IDs.",
+    deprecationReason: "Use `details`.",
   })
   data: unknown;
   @Field(() => DateTime, { description: "Time of the operation." }) createdAt: string;

@@ -489,6 +489,8 @@ export type ActionLogsWhereInput = {
 
 /** Files of an action, from which the service builds its code. */
 export type ActionSourceInput = {
+  /** The same as a list with types, instead of `files`. */
+  fileList?: Array<SourceFileInput> | null | undefined;
   /** Texts by relative path, such as action.ts and lib/dates.ts; at most 200 files and 900 KB; required. */
   files?: unknown;
   /** Language of the entry file; required. */
@@ -1016,6 +1018,14 @@ export type SmsInput = {
   provider?: string | null | undefined;
   /** Phone number of the recipient, for example +15550100. */
   to?: string | null | undefined;
+};
+
+/** File of an action's source. */
+export type SourceFileInput = {
+  /** Relative path, such as action.ts or lib/dates.ts. */
+  path: string;
+  /** Text of the file. */
+  text: string;
 };
 
 /** Language of an action's files. */

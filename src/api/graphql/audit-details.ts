@@ -1,0 +1,40 @@
+/** Details of audit entries with types: names and values as text, because each operation has other details. */
+import { Field, FieldResolver, ObjectType, Resolver, Root } from "type-graphql";
+import { AccessEntryType } from "./auth-types.js";
+import { AuditEntryType } from "./trail-resolver.js";
+
+@ObjectType("AuditDetail", { description: "One detail of an operation in an audit log." })
+class AuditDetailType {
+  @Field(() => String, { description: "Name of the detail, such as name, fields or ref." }) name: string;
+  @Field(() => [String], {
+    description: "Its value as text; one for each item of a list, none for null. Objects are JSON texts.",
+  })
+  values: string[];
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+
+function detailsOf(data: unknown): AuditDetailType[] {
+  return Object.entries(data as object).map(([name, value]: [string, unknown]) => {
+    const values = Array.isArray(value) ? (value as unknown[]) : [value];
+    return { name, values: values.filter((item) => item !== null).map(textOf) };
+  });
+}
+
+const DESCRIPTION = "Details of the operation: names of keys, names of fields, roles and IDs.";
+
+@Resolver(() => AuditEntryType)
+export class AuditDetailsResolver {
+  @FieldResolver(() => [AuditDetailType], { description: DESCRIPTION })
+  details(@Root() { data }: { data: unknown }): AuditDetailType[] {
+    return detailsOf(data);
+  }
+}
+
+@Resolver(() => AccessEntryType)
+export class AccessDetailsResolver {
+  @FieldResolver(() => [AuditDetailType], { description: DESCRIPTION })
+  details(@Root() { data }: { data: unknown }): AuditDetailType[] {
+    return detailsOf(data);
+  }
+}

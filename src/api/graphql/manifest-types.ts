@@ -1,0 +1,161 @@
+/**
+ * The definitions of an app in the GraphQL schema, for output and input. They are made from the schema of the manifest
+ * (rules/manifest.ts), so that a new field is in both. No behaviour.
+ */
+import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
+import { type ClassType, Field, InputType, Int, ObjectType } from "type-graphql";
+import type { z } from "zod";
+import { HTTP_WHERE_FIELDS } from "../../rules/http/where.js";
+import { MANIFEST, MANIFEST_PARTS } from "../../rules/manifest.js";
+import { ActionSourceInput, ConcurrencyInput, DebounceInput } from "./action-inputs.js";
+import { ConcurrencyType, DebounceType } from "./action-types.js";
+import { AlertChannelEnum, AlertConditionEnum } from "./alert-types.js";
+import { AccessRules, Hooks, Indexes } from "./data-source-types.js";
+import { HttpWhereFields, HttpWhereInputFields } from "./http-trigger-types.js";
+import { ActionAccessScalar, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
+import { ActionSourceType } from "./source-types.js";
+
+/** Type of a field; a list has it as its only item. */
+type FieldType = object | [object];
+
+interface SchemaParts {
+  type: string;
+  innerType?: z.core.$ZodType;
+  element?: z.core.$ZodType;
+}
+
+interface ReadField {
+  parts: SchemaParts;
+  isNullable: boolean;
+  description: string;
+}
+
+/** Reads a field below its wrappers. */
+function readField(schema: z.core.$ZodType): ReadField {
+  let [isNullable, isRequired] = [false, false];
+  let description: string | undefined;
+  for (let inner = schema; ; ) {
+    description ??= (inner as z.ZodType).description;
+    const parts = inner._zod.def as unknown as SchemaParts;
+    if (parts.innerType === undefined) return { parts, isNullable, description: description ?? "" };
+    if (parts.type === "nonoptional") isRequired = true;
+    else if (parts.type === "nullable" || !isRequired) isNullable = true;
+    inner = parts.innerType;
+  }
+}
+
+const SCALARS: Readonly<Record<string, object>> = {
+  string: String,
+  enum: String,
+  boolean: Boolean,
+  number: Int,
+  literal: Int,
+};
+
+function scalarOf({ type, element }: SchemaParts): FieldType {
+  if (type === "array") return [scalarOf(readField(element!).parts) as object];
+  return SCALARS[type] ?? GraphQLJSON;
+}
+
+interface Options {
+  description: string;
+  /** Types of fields that are not those of their schema. */
+  types?: Readonly<Record<string, FieldType>>;
+  /** Descriptions of fields that have none in the schema. */
+  descriptions?: Readonly<Record<string, string>>;
+  base?: abstract new () => object;
+}
+
+/** Names that GraphQL does not allow, such as `$schema`, and fields of the base class are left out. */
+function defineFields(target: ClassType, schema: z.ZodObject, options: Options, isInput: boolean): void {
+  const { types = {}, descriptions = {}, base } = options;
+  const inherited = base ? Object.keys(HTTP_WHERE_FIELDS) : [];
+  for (const [name, field] of Object.entries(schema.shape)) {
+    if (name.startsWith("$") || inherited.includes(name)) continue;
+    const { parts, isNullable, description } = readField(field);
+    const type = types[name] ?? scalarOf(parts);
+    const isList = Array.isArray(type);
+    const nullable = isInput && isList ? "itemsAndList" : isInput || isNullable;
+    Field(() => type as ClassType, { nullable, description: descriptions[name] ?? description })(
+      target.prototype,
+      name,
+    );
+  }
+}
+
+function outputOf(name: string, schema: z.ZodObject, options: Options): ClassType {
+  const target = options.base ? class extends options.base {} : class {};
+  defineFields(target, schema, options, false);
+  ObjectType(name, { description: options.description })(target);
+  return target;
+}
+
+function inputOf(name: string, schema: z.ZodObject, options: Options): ClassType {
+  const target = options.base ? class extends options.base {} : class {};
+  defineFields(target, schema, options, true);
+  InputType(`${name}Input`, { description: options.description })(target);
+  return target;
+}
+
+const itemOf = (list: z.core.$ZodType): z.ZodObject => readField(list).parts.element as z.ZodObject;
+
+function typesOf(make: typeof outputOf, isInput: boolean): ClassType {
+  const where = make("ManifestTriggerWhere", MANIFEST_PARTS.triggerWhere, {
+    description: "Filter that selects which events or requests start an action.",
+    types: { dataSourceId: GraphQLSafeInt },
+    base: isInput ? HttpWhereInputFields : HttpWhereFields,
+  });
+  const trigger = make("ManifestTrigger", MANIFEST_PARTS.trigger, {
+    description: "One way to start an action.",
+    types: { trigger: TriggerTypeEnum, where },
+    descriptions: { where: "Filter for events or requests; null for other kinds of triggers." },
+  });
+  const asset = make("ManifestAsset", itemOf(MANIFEST_PARTS.action.shape.assets), {
+    description: "Exact script of a dependency.",
+    descriptions: {
+      name: "Name of the dependency.",
+      version: "Exact version of an npm package; null for other URLs.",
+      integrity: "Subresource integrity of the script.",
+    },
+  });
+  const action = make("ManifestAction", MANIFEST_PARTS.action, {
+    description: "Draft of an action in a manifest.",
+    types: {
+      environment: EnvironmentEnum,
+      triggers: [trigger],
+      access: ActionAccessScalar,
+      source: isInput ? ActionSourceInput : ActionSourceType,
+      concurrency: isInput ? ConcurrencyInput : ConcurrencyType,
+      debounce: isInput ? DebounceInput : DebounceType,
+      assets: [asset],
+    },
+  });
+  const dataSource = make("ManifestDataSource", MANIFEST_PARTS.dataSource, {
+    description: "Data source in a manifest, without its entries.",
+    types: { accessRules: AccessRules, hooks: Hooks, indexes: Indexes },
+  });
+  const alert = make("ManifestAlert", MANIFEST_PARTS.alert, {
+    description: "Alert in a manifest.",
+    types: { condition: AlertConditionEnum, channel: AlertChannelEnum },
+  });
+  return make("ManifestDefinitions", MANIFEST, {
+    description: "Definitions of an app.",
+    types: {
+      app: make("ManifestApp", MANIFEST_PARTS.app, { description: "Properties of an app in a manifest." }),
+      settings: [
+        make("ManifestSetting", MANIFEST_PARTS.setting, {
+          description: "Setting in a manifest, without secret values.",
+        }),
+      ],
+      secretBindings: [
+        make("ManifestSecretBinding", MANIFEST_PARTS.secretBinding, { description: "Secret binding in a manifest." }),
+      ],
+      dataSources: [dataSource],
+      actions: [action],
+      alerts: [alert],
+    },
+  });
+}
+
+export const ManifestDefinitionsType = typesOf(outputOf, false);
+export const ManifestDefinitionsInput = typesOf(inputOf, true);
