@@ -202,6 +202,7 @@ describe("the life of a service on its own data", () => {
       return new Promise(() => {});
     };
     const fields = { provider: "gitlab", url: repository.url, tagPattern: "v*" };
+    await ofApp("POST", "/publish", {});
     const { webhookSecret } = await ofApp("PUT", "/git", fields);
     expect(await deliver("refs/heads/main", webhookSecret)).to.equal(202);
     await arrived.promise;
