@@ -1,4 +1,4 @@
-/** One alert: its condition, its recipients, what it fires for now, and the messages that it has sent. */
+/** Editor of one alert: its condition, its recipients, its current state, and the messages that it has sent. */
 import { type ReactNode, useEffect, useId, useState } from "react";
 import { ReadAlertDeliveries } from "../documents.js";
 import { asApiError } from "../shared/api.js";
@@ -42,7 +42,7 @@ function Labelled({ label, hint, fault = null, children }: LabelledProps) {
 const FIELDS = ["name", "failures", "of", "minutes", "to", "setting"] as const;
 type FieldName = (typeof FIELDS)[number];
 
-/** Field that the message begins with, or null. */
+/** Returns the field that the error message begins with, or null. */
 const fieldIn = (message: string | null): FieldName | null =>
   FIELDS.find((name) => message !== null && (message.startsWith(`${name} `) || message.startsWith(`${name}[`))) ?? null;
 
@@ -203,7 +203,7 @@ function Status({ appId, one }: { appId: number; one: Alert }) {
 
 interface EditorProps {
   appId: number;
-  /** null: a new one. */
+  /** The stored alert; null for a new one. */
   one: Alert | null;
   actions: ActionSummary[];
   ask: Ask;
@@ -221,7 +221,7 @@ export function AlertEditor({ appId, one, actions, ask, save, test, remove, back
   const [fault, setFault] = useState<string | null>(null);
   const [busy, setBusy] = useState(false);
   const change = (part: Partial<AlertDraft>) => {
-    // The message is about the value that was refused.
+    // The error message is about the rejected value, so it disappears when the value changes.
     setFault(null);
     setDraft((old) => ({ ...old, ...part }));
   };

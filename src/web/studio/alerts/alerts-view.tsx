@@ -1,4 +1,4 @@
-/** Alerts of the app with their states, and one of them opened. */
+/** Page of the app's alerts: the list with their states, and the editor of the open alert. */
 import { useQueryClient } from "@tanstack/react-query";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "../documents.js";
 import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
@@ -56,7 +56,7 @@ export function AlertsView({ api, appId, ask, place, go, setDirty, actions: { li
   const { alerts, fault, save, remove, test } = useAlerts(api, appId);
   const open = place.item === "new" ? "new" : idOf(place.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
-  /** After a save or a deletion nothing is unsaved. */
+  /** Marks the page as having no unsaved changes after a save or a deletion. */
   const leave = (item: number | null) => go({ item: item === null ? null : String(item) }, { force: true });
   const one = alerts?.find(({ id }) => id === open) ?? null;
   return (

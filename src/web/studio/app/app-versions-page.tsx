@@ -1,4 +1,4 @@
-/** Snapshots of the app's own fields and settings: taken, looked at, restored. */
+/** Page of the app's versions: snapshots of the app's own fields and settings. A person can create, compare and restore them. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { Apps, CreateAppVersion, ListAppVersions, ReadAppVersion, RestoreAppVersion } from "../documents.js";
@@ -45,7 +45,7 @@ export function AppVersionsPage({ api, appId, ask, reloadApps }: PageProps) {
 
   const restore = async ({ id, createdAt }: AppVersion) => {
     const text = `The app's fields and its public and private settings become what they were on ${exact(createdAt)}. Protected settings and actions stay; what is now is kept as a version first.`;
-    // The page shows nothing of the app: the state that counts is the one at the question.
+    // The page shows no data of the app, so the dialog reads the current state when it opens.
     const { apps } = await api.ask(Apps, {});
     const ifUpdatedAt = apps.find((one) => one.id === appId)!.updatedAt;
     if (!(await ask({ title: "Restore this version of the app?", text, yes: "Restore" }))) return;

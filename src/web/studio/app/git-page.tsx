@@ -29,11 +29,11 @@ interface Fields {
   url: string;
   branch: string;
   folder: string;
-  /** Empty: no tag publishes. */
+  /** Tag pattern that publishes; empty if no tag does. */
   tagPattern: string;
   prune: boolean;
   username: string;
-  /** Empty: the stored token stays. */
+  /** New token; empty to keep the stored token. */
   token: string;
   /** True to remove the stored token. */
   hasNoToken: boolean;
@@ -56,7 +56,7 @@ const TEXTS: readonly [
   ["username", "User name for the token", "git"],
 ];
 
-/** Edited fields that are not saved, and the state of the connection that they started from. */
+/** Edited fields that are not saved, and the stored connection from which the person started. */
 interface Edited {
   fields: Fields;
   updatedAt: string | null;
@@ -164,7 +164,7 @@ function LastPull({ pull }: { pull: NonNullable<GitConnection["lastPull"]> }) {
 
 interface WebhookProps {
   url: string;
-  /** Null if it is not new. */
+  /** The stored connection; null for a new one. */
   secret: string | null;
   busy: boolean;
   renew: () => void;
@@ -192,7 +192,7 @@ function Webhook({ url, secret, busy, renew }: WebhookProps) {
   );
 }
 
-/** Data of the page, and its changes. */
+/** Data of the page, with the function that changes it. */
 function useGit({ api, appId, ask, actions, reloadApps }: PageProps) {
   const { value, fault, busy, change } = useResource(queryOf(ReadGit, { appId }));
   const [secret, setSecret] = useState<string | null>(null);

@@ -1,4 +1,4 @@
-/** The lines in which a part of two apps' manifests differs. */
+/** Lines in which a part of an app's manifest differs from the same part of another manifest. */
 import { createTwoFilesPatch } from "diff";
 import { DiffView } from "../actions/diff-view.js";
 import { ReadManifest } from "../documents.js";
@@ -25,7 +25,7 @@ function partOf(manifest: Part, { kind, name }: PlanItem): unknown {
   return parts.find((part) => nameOf(part, kind) === name);
 }
 
-/** Fields as JSON, and below them each text of several lines as it is. */
+/** Returns the fields as JSON, followed by each text of several lines without escaping. */
 function textOf(part: unknown): string {
   if (part === undefined) return "";
   if (typeof part !== "object" || part === null) return `${JSON.stringify(part)}\n`;

@@ -1,4 +1,4 @@
-/** Stages of the app: the apps of its group, a promotion to this app after a review, and the way back. */
+/** Page of the app's stages: lists the apps of its group, promotes a stage to this app after a review, and rolls a promotion back. */
 import { type FormEvent, lazy, Suspense, useState } from "react";
 import { CreateStage, ListStages, PlanPromotion, Promote, RemoveStage, RollbackPromotion } from "../documents.js";
 import { useNames } from "../people/people.js";
@@ -12,7 +12,7 @@ import { isEmptyPlan, PlanList } from "./manifest-plan.js";
 
 const ItemDiff = lazy(async () => ({ default: (await import("./item-diff.js")).ItemDiff }));
 
-/** Hours until a new stage is deleted; 0: it stays. */
+/** Hours after which a new stage is deleted; 0 if it is permanent. */
 const LIVES: readonly [hours: number, label: string][] = [
   [0, "stays"],
   [24, "preview, deleted after a day"],
@@ -60,11 +60,11 @@ function NewStage({ busy, create }: NewStageProps) {
   );
 }
 
-/** A promotion that is reviewed. */
+/** Promotion whose plan the person reviews. */
 interface Review {
   from: Stage;
   plan: ManifestPlan;
-  /** Tag of the definitions that the plan is of. */
+  /** Version tag of the definitions for which the plan was made. */
   tag: string;
 }
 
@@ -193,11 +193,11 @@ function History({ promotions, stages, busy, nameOf, rollBack }: HistoryProps) {
   );
 }
 
-/** What the page has read, and its changes. */
+/** Data of the page, with the functions that change it. */
 function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
   const { value, fault, busy, change } = useResource(queryOf(ListStages, { appId }));
   const [review, setReview] = useState<Review | null>(null);
-  /** Reason why a promotion was not sent. */
+  /** Reason why the last promotion was not sent. */
   const [notice, setNotice] = useState<string | null>(null);
 
   const create = async (name: string, expiresInHours: number | null) => {
@@ -210,7 +210,7 @@ function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
     if (!(await ask({ title: `Delete ${labelOf(stage)}?`, text, yes: "Delete", danger: true }))) return;
     if (await change(() => api.ask(RemoveStage, { appId, stageAppId: stage.appId }))) await reloadApps();
   };
-  /** Returns true if there is a plan to review. */
+  /** Reads the plan of a promotion. Returns true if there is a plan to review. */
   const look = async (from: Stage): Promise<boolean> => {
     setReview(null);
     setNotice(null);

@@ -24,7 +24,7 @@ const SCOPES: Readonly<Record<TokenScope, string>> = {
 };
 
 const DAY_MS = 86_400_000;
-/** Days until a token expires; 0: never. */
+/** Days until a token expires; 0 if it never does. */
 const DURATIONS = [30, 90, 365, 0];
 
 /** Tokens that expire within these days are marked. */

@@ -1,4 +1,4 @@
-/** Trial of access rules as a user of the app or as an anonymous visitor. Shows what they would see; stores and grants nothing. */
+/** Tries access rules as an app user or as an anonymous visitor. Shows what this user could see; stores nothing and grants nothing. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { FindEntries, ListDataSources, TryAccess, type TryAccessQuery } from "../documents.js";
@@ -12,7 +12,7 @@ interface AccessTrialProps {
   api: Api;
   appId: number;
   source: DataSource;
-  /** The rules as JSON, as they are typed. */
+  /** The rules as JSON, as typed in the form. */
   rules: string;
 }
 

@@ -1,4 +1,4 @@
-/** Definition of a data source: access rules, hooks, indexes and the mark of the app's users; and its snapshots. */
+/** Rules tab of a data source: access rules, hooks, indexes, the mark of the app's users, and snapshots. */
 import { type ReactNode, useCallback, useState } from "react";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "../documents.js";
 import { type Api, asApiError, isChanged } from "../shared/api.js";
@@ -16,7 +16,7 @@ interface DefinitionProps {
   appId: number;
   source: DataSource;
   onChanged: (source: DataSource) => void;
-  /** The texts of a field are unsaved, or not any more. */
+  /** Called when a field has unsaved changes, and when it has none any more. */
   onDirty: (field: string, isDirty: boolean) => void;
 }
 
@@ -64,7 +64,7 @@ export function DataDefinition(props: DefinitionProps) {
   const change = useChange(props);
   const below: Partial<Record<PartName, (text: string) => ReactNode>> = {
     accessRules: (rules) => <AccessTrial {...props} rules={rules} />,
-    // A suggested index is added to the stored ones, not to the draft.
+    // A suggested index is added to the stored indexes, not to the unsaved draft.
     indexes: () => (
       <RecentQueries
         {...props}

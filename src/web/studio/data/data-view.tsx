@@ -1,4 +1,4 @@
-/** The app's data sources: the list, and of one its entries, its files, its rules and its past. */
+/** Page of the app's data sources: the list, and for the open one its entries, file import, rules and history. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useRef, useState } from "react";
 import {
@@ -22,7 +22,7 @@ import { type ChosenFile, DataImport, delimiterName, sendFile } from "./data-imp
 import { type DataQuery, EntriesPanel, type PanelProps } from "./entries-panel.js";
 import { typesOfEntries } from "./import-preview.js";
 
-/** Entries from which the types of existing columns are read. */
+/** Number of entries from which the types of existing columns are read. */
 const TYPED_ENTRIES = 50;
 const REFRESH_MS = 3_000;
 const TABS = ["Entries", "Import", "Rules", "Versions"] as const;
@@ -175,7 +175,7 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
   const isEditor = mayEdit(useRole());
   const query: DataQuery = place.query;
   const changeQuery = useCallback(
-    // Back leaves the data source, which asks about unsaved rules.
+    // Back leaves the data source, which asks about unsaved changes of its rules.
     (change: DataQuery) => go({ query: changedQuery(query, change) }, { replace: true }),
     [go, query],
   );

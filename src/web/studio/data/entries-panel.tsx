@@ -1,4 +1,4 @@
-/** The entries of a data source: searched, sorted, changed in a grid, taken away as a file. */
+/** Entries tab of a data source: searches, sorts, edits and exports entries. */
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { serviceAddress } from "../../service-address.js";
 import { counted } from "../shared/format.js";
@@ -10,16 +10,16 @@ import { NewColumn } from "./new-column.js";
 import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
 import { useTyped } from "./use-typed.js";
 
-/** What each panel of a data source is given. */
+/** Props of each tab of a data source. */
 export interface PanelProps extends Pick<PageProps, "api" | "appId" | "ask"> {
   source: DataSource;
   reload: () => void;
-  /** Tab, search and order, as the address has them. */
+  /** Tab, search and order, as in the URL. */
   query: DataQuery;
   changeQuery: (change: DataQuery) => void;
 }
 
-/** Keys of the address of a data source. */
+/** Keys of the URL's query on the page of a data source. */
 export interface DataQuery {
   tab?: string | undefined;
   search?: string | undefined;
@@ -40,7 +40,7 @@ export function EntriesPanel({ api, appId, ask, source, reload, query, changeQue
   useEffect(() => {
     if (words !== (query.search ?? "")) changeQuery({ search: words });
   }, [words, query.search, changeQuery]);
-  /** Those that no entry has yet. */
+  /** New columns that no entry contains yet. */
   const [added, setAdded] = useState<string[]>([]);
   const columns = useMemo(() => [...new Set([...source.columns, ...added])], [source.columns, added]);
   const where = useMemo(
@@ -58,7 +58,7 @@ export function EntriesPanel({ api, appId, ask, source, reload, query, changeQue
     },
     [ask, remove],
   );
-  /** Entries that were added here: the grid shows its end after each. */
+  /** Number of entries that were added in this page. The grid scrolls to its end after each. */
   const [inserted, setInserted] = useState(0);
   const add = async () => {
     const refusal = await insert();
@@ -66,7 +66,7 @@ export function EntriesPanel({ api, appId, ask, source, reload, query, changeQue
     if (refusal === null) setInserted((old) => old + 1);
     reload();
   };
-  // A person opens a CSV in a spreadsheet, where a cell that begins with = would run.
+  // A spreadsheet would evaluate cells that begin with =, so the export marks them as text.
   const file = (format: string) => {
     const query = `format=${format}${format === "csv" ? "&spreadsheet=true" : ""}`;
     return serviceAddress(`/v1/apps/${appId}/data-sources/${source.id}/export?${query}`).href;

@@ -1,4 +1,6 @@
-/** One row of the grid of entries: its cells, each changed where it stands. Keeps nothing: rows come and go as one scrolls. */
+/**
+ * Row of the grid of entries, whose cells can be edited in place. It keeps no state, because rows are unmounted when the person scrolls.
+ */
 // biome-ignore-all lint/a11y/useSemanticElements: browsers drop the roles of table elements that are laid out as grids
 // biome-ignore-all lint/a11y/useFocusableInteractive: rows and cells of a table take no focus, what is in them does
 import { type KeyboardEvent, memo } from "react";

@@ -1,4 +1,6 @@
-/** Recent queries of a data source by kind, with the index that serves each or would serve it. Shows columns and operators, never values. */
+/**
+ * List of recent kinds of queries of a data source, with the index that each uses or could use. Shows columns and operators, never values.
+ */
 import { keepPreviousData } from "@tanstack/react-query";
 import { ListRecentQueries, type ListRecentQueriesQuery } from "../documents.js";
 import { ago, exact } from "../shared/format.js";
@@ -10,7 +12,7 @@ type RecentQuery = ListRecentQueriesQuery["queries"][number];
 interface RecentQueriesProps {
   appId: number;
   source: DataSource;
-  /** Saves an index of those columns beside the others. */
+  /** Adds an index of these columns to the stored ones. */
   onAdd: (columns: string[]) => void;
 }
 

@@ -1,11 +1,14 @@
-/** One cell of a grid at a time that is typed in, and the one that was refused. Knows how a cell's text becomes a value; draws nothing. */
+/**
+ * Hook for the cell that is edited in the grid of entries, and for the last change that the service has rejected. Converts the cell's text
+ * to a value.
+ */
 import { useCallback, useMemo, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import type { Entry } from "../shared/model.js";
 import type { Entries } from "./use-entries.js";
 
 export interface CellEdit {
-  /** Entry when the typing began. The service refuses the change if the entry was changed since. */
+  /** Entry as it was when the person began to edit. The service rejects the change if the entry has changed since then. */
   entry: Entry;
   index: number;
   column: string;
@@ -22,7 +25,7 @@ export interface CellFault {
 export const shownCell = (value: unknown): string =>
   value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
 
-/** What was typed keeps the type that the cell had: a text stays one, and all else is JSON where it is some. */
+/** Returns the value for the typed text. A text stays a text; for other types, the typed text is parsed as JSON if possible. */
 function typedValue(text: string, before: unknown): unknown {
   if (typeof before === "string") return text;
   try {
@@ -32,11 +35,11 @@ function typedValue(text: string, before: unknown): unknown {
   }
 }
 
-/** What a cell can ask for: the same functions as long as the grid stands. */
+/** Functions that cells call. The object stays the same while the grid is mounted. */
 export interface CellActs {
   begin(entry: Entry, index: number, column: string): void;
   type(text: string): void;
-  /** Saves what was typed. */
+  /** Saves the typed text. */
   finish(): void;
   leave(): void;
 }
@@ -48,7 +51,7 @@ export function useCellEdit({ update, find }: Pick<Entries, "update" | "find">) 
 
   const change = useCallback((next: CellEdit | null) => {
     current.current = next;
-    // The focus can go where the cell stands again.
+    // The cell must be in the document again before it can receive the focus.
     flushSync(() => setEdit(next));
   }, []);
   const save = useCallback(
@@ -57,12 +60,12 @@ export function useCellEdit({ update, find }: Pick<Entries, "update" | "find">) 
       if (text === shownCell(before)) return change(null);
       const saving = { entry, index, column, text, isSaving: true };
       change(saving);
-      // A change of another cell of this entry does not refuse this one.
+      // If another cell of this entry was changed meanwhile, the save still succeeds.
       const now = find(entry.id)?.entry ?? entry;
       const base = shownCell(now.data[column]) === shownCell(before) ? now : entry;
       const message = await update(base, { [column]: typedValue(text, before) });
       setFault(message === null ? null : { entryId: entry.id, column, message });
-      // Another may be typed in by now.
+      // The person may edit another cell by now.
       if (current.current === saving) change(null);
     },
     [change, update, find],

@@ -1,4 +1,4 @@
-/** The entries of one data source as a grid needs them: how many there are, and those in sight, page by page. Draws nothing. */
+/** Hook for the entries of a data source in a grid: their total number, and the visible entries, which are loaded in pages. */
 import { useCallback, useMemo, useRef, useState } from "react";
 import { DeleteEntry, FindEntries, FollowEntries, InsertEntry, UpdateEntry } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
@@ -7,9 +7,9 @@ import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 
 const PAGE = 200;
-/** What one scrolls past in haste is not asked for: so many pages are at a time, and then those that are in sight by then. */
+/** Maximum number of concurrent page requests. Pages that the person only scrolls past are not requested. */
 const ASKED_AT_ONCE = 2;
-/** Pages that are here; of more, the one that came first is forgotten. */
+/** Maximum number of loaded pages. Above it, the page that was loaded first is removed. */
 const KEPT_PAGES = 50;
 /** Changes that arrive within this time cause one read. */
 const GATHER_MS = 500;
@@ -31,10 +31,10 @@ export interface Entries {
   at(index: number): Entry | undefined;
   /** The entry as it was read last, if its page is loaded. */
   find(id: number): LoadedEntry | undefined;
-  /** Reads what lies there, unless it is here. */
+  /** Loads the entries of this range that are not loaded yet. */
   show(from: number, to: number): void;
   fault: ApiError | null;
-  /** An empty one. @returns why it was refused, null when it was not, as the others do */
+  /** Inserts an empty entry. @returns the error message, or null if it was inserted */
   insert(): Promise<string | null>;
   update(entry: Entry, data: Record<string, unknown>): Promise<string | null>;
   remove(entry: Entry): Promise<string | null>;
@@ -61,7 +61,7 @@ type Pages = ReturnType<typeof createPages>;
 /** Loaded and pending pages of one list. `onRead` receives each page or its error. */
 function createPages(read: (page: number) => Promise<Found>, onRead: (outcome: Found | ApiError) => void) {
   const here = new Map<number, Entry[]>();
-  /** Asked for since the last change: what else is here may be old, and is shown until it is read again. */
+  /** Pages requested since the last change. Other loaded pages may be outdated; they are shown until they are read again. */
   const asked = new Set<number>();
   /** Requested again when they are scrolled to. */
   const refused = new Set<number>();
@@ -92,7 +92,7 @@ function createPages(read: (page: number) => Promise<Found>, onRead: (outcome: F
     await fill();
   }
 
-  /** Reads what is in sight and not here; resolves when it is. */
+  /** Loads the visible pages that are missing. Resolves when they are loaded. */
   async function fill(): Promise<void> {
     const taken: Promise<void>[] = [];
     for (let page = Math.floor(sight.from / PAGE); page <= Math.floor(sight.to / PAGE); page += 1)
@@ -178,7 +178,7 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
       } catch (error) {
         const { status, message } = asApiError(error);
         if (status !== "ENTRY_CHANGED") return message;
-        // The stored entry is shown, and the message asks for the value again.
+        // The stored entry is shown, and the message asks the person to enter the value again.
         await pages.reload();
         return "Someone else changed this entry. It is shown as it is now.";
       }

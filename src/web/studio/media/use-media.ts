@@ -1,4 +1,4 @@
-/** One folder of an app's media, what is done with it, and the uploads under way. Draws nothing. */
+/** Hook for a folder of the app's media: its files and folders, the functions that change them, and the current uploads. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useCallback, useState } from "react";
 import {
@@ -29,7 +29,7 @@ export interface Sending {
   part: number;
   /** Why it was refused; null while it is under way. */
   fault: string | null;
-  /** Breaks it off, or takes what was refused out of the list. */
+  /** Cancels the upload, or removes a failed upload from the list. */
   end(): void;
 }
 
@@ -101,13 +101,13 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
 
   const send = useCallback(
     async (files: readonly File[]) => {
-      // One after the other: a browser opens few connections, and the page needs some of them.
+      // Uploads one file after the other, because browsers open few connections and the page needs some of them.
       for (const file of files) await sendOne(file);
     },
     [sendOne],
   );
 
-  /** The item with the state that the page shows. */
+  /** Returns the item as the page shows it. */
   const shown = ({ kind, id }: MediaItem) => {
     const one = (kind === "file" ? listing?.files : [...(listing?.folders ?? []), listing?.folder])?.find(
       (item) => item?.id === id,

@@ -1,4 +1,4 @@
-/** The app's notifications: what is drafted, scheduled and published, and one of them opened to be written. */
+/** Page of the app's notifications: lists drafts, scheduled and published ones, and edits the open one. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { CreateNotification, DeleteNotification, ListNotifications, UpdateNotification } from "../documents.js";
@@ -22,7 +22,7 @@ function useNotifications(api: Api, appId: number) {
   });
   const entries = value?.list.entries ?? null;
 
-  /** Says what to do, and shows the list as it is now. */
+  /** Shows a message that says what to do, and reads the list again. */
   const refused = async (error: unknown): Promise<never> => {
     throw new ApiError(asApiError(error).status, await refusalText(error, reload));
   };
@@ -63,9 +63,9 @@ export function NotificationsView({ api, appId, ask, place, go, setDirty }: Page
   const { entries, fault, more, loadMore, save, remove } = useNotifications(api, appId);
   const open = place.item === "new" ? "new" : idOf(place.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
-  /** After a save or a deletion nothing is unsaved. */
+  /** Marks the page as having no unsaved changes after a save or a deletion. */
   const leave = (item: number | null) => go({ item: item === null ? null : String(item) }, { force: true });
-  // Deleted by another person, it stays on the screen with what was written.
+  // A notification that another person has deleted stays on the screen with the unsaved text.
   const [shown, setShown] = useState<Notification | null>(null);
   const opened = shown?.id === open ? shown : null;
   const listed = entries?.find(({ id }) => id === open);

@@ -1,4 +1,4 @@
-/** The outbox: messages of the app with their states, one of them opened, and the forms of e-mail and SMS delivery. */
+/** Page of the app's outbox: lists messages with their states, shows the open one, and has the forms of e-mail and SMS delivery. */
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { ReadMessage } from "../documents.js";

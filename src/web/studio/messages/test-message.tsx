@@ -1,4 +1,4 @@
-/** Sends a test message and shows what becomes of it, until the server or the provider has answered. */
+/** Sends a test message and shows its state until the server or the provider has responded. */
 import { type FormEvent, useState } from "react";
 import { ReadMessage, SendTestEmail, SendTestSms } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -23,7 +23,7 @@ interface TestMessageProps {
   api: Api;
   appId: number;
   channel: Channel;
-  /** Address of the person, to begin with. */
+  /** The person's address, which fills the field at first. */
   to: string;
 }
 

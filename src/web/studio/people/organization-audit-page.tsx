@@ -1,4 +1,4 @@
-/** Audit log of access to an organization, newest first: sign-ins, roles, invitations, accounts. For its owners and admins. */
+/** Page of an organization's audit log, newest first: sign-ins, roles, invitations and accounts. Only owners and admins can open it. */
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { ListOrganizationPeople, ReadOrganizationAudit } from "../documents.js";
@@ -10,14 +10,14 @@ import { mayManage } from "../shell/rights.js";
 import { fullName } from "./people.js";
 
 const PAGE = 100;
-/** Keeps the column of addresses at the right. */
+/** Aligns the column of addresses to the right. */
 const NO_DETAILS = "\u00a0";
 
 interface LogProps extends Pick<PageProps, "api"> {
   organizationId: number;
 }
 
-/** Entries of the log. Older pages follow a cursor, so that new entries move nothing. */
+/** Reads the log by a cursor, so that new entries do not move the loaded ones. */
 function useLog({ api, organizationId }: LogProps) {
   return useInfiniteQuery({
     queryKey: [ReadOrganizationAudit, organizationId],
@@ -73,7 +73,7 @@ function AccessLog(props: LogProps) {
   );
 }
 
-/** Audit log of one organization, by the address `#/1/access/5`. */
+/** Audit log of one organization; its URL is `#/1/access/5`. */
 export function OrganizationAuditPage({ api, place, organizations }: PageProps) {
   const organization = organizations.find(({ id }) => id === idOf(place.item));
   return (

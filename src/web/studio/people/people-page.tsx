@@ -1,4 +1,4 @@
-/** People of an organization or of an app: their roles, invitations by link, removal. Owners and admins change them; editors only look. */
+/** Page of the people of an organization or of an app: their roles, invitations and removal. Only owners and admins can change them. */
 import { type FormEvent, useState } from "react";
 import type { Role } from "../../../rules/roles.js";
 import {
@@ -41,21 +41,21 @@ const REFRESH_MS = 10_000;
 
 interface People {
   members: Member[];
-  /** null: the person may not see them. */
+  /** Pending invitations; null if the person may not see them. */
   invitations: Invitation[] | null;
 }
 
 interface PanelProps extends Pick<PageProps, "api" | "ask"> {
   organizationId: number;
-  /** null: the whole organization. */
+  /** App of the page; null for the whole organization. */
   appId: number | null;
-  /** Role of the person who looks. */
+  /** Role of the signed-in person. */
   own: Role;
 }
 
 type Once = { label: string; secret: string };
 
-/** Roles that a person with this role can give. */
+/** Roles that a person with this role can assign. */
 const grantable = (own: Role): Role[] => ORDER.slice(ORDER.indexOf(own));
 
 function RoleChoice({
@@ -167,7 +167,7 @@ function MemberRow({ member: { user, role, lastSeenAt }, own, setRole, remove, r
       <span className="hint" title={lastSeenAt ? exact(lastSeenAt) : undefined}>
         {lastSeenAt ? `last seen ${ago(lastSeenAt)}` : "never signed in"}
       </span>
-      {/* They stay together where the line breaks. */}
+      {/* Words that a line break must not separate. */}
       <span className="row">
         {mayManage(own) ? (
           <RoleChoice label={`Role of ${name}`} own={own} value={role} onChange={setRole} />
@@ -218,7 +218,7 @@ function Invitations({ invitations, revoke }: { invitations: Invitation[]; revok
   );
 }
 
-/** The list of people with its changes. */
+/** List of people, with its changes. */
 function usePeople({ api, appId, organizationId, own }: PanelProps) {
   const isManager = mayManage(own);
   const list = useResource({
@@ -302,7 +302,7 @@ function PeoplePanel(props: PanelProps) {
   );
 }
 
-/** People with a role on the app itself. */
+/** People who have a role on this app. */
 export function AppPeople({ api, app, appId, ask, role }: PageProps) {
   return (
     <>
@@ -314,7 +314,7 @@ export function AppPeople({ api, app, appId, ask, role }: PageProps) {
   );
 }
 
-/** People of one organization, by the address `#/1/people/5`. */
+/** People of one organization; its URL is `#/1/people/5`. */
 export function OrganizationPeople({ api, ask, place, organizations }: PageProps) {
   const organization = organizations.find(({ id }) => id === idOf(place.item));
   return (

@@ -1,4 +1,4 @@
-/** Names for the ids of people: those who edit the app are known by name, all others by number. */
+/** Finds names for the IDs of people. Editors of the app have a name; others are shown by number. */
 import { useMemo } from "react";
 import { ListEditors } from "../documents.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
@@ -6,7 +6,7 @@ import { queryOf, useResource } from "../shared/use-resource.js";
 export const fullName = ({ firstName, lastName }: { firstName: string; lastName: string }) =>
   `${firstName} ${lastName}`;
 
-/** @returns the name of a person's id; null of null */
+/** @returns the name for an ID, or null for null */
 export function useNames(appId: number): (userId: number | null) => string | null {
   const { value } = useResource(queryOf(ListEditors, { appId }));
   const names = useMemo(() => new Map(value?.editors.map((person) => [person.id, fullName(person)])), [value]);

@@ -1,4 +1,4 @@
-/** The service as its administrators see it: organizations, people and administrators. */
+/** Page for administrators of the service: organizations, people and administrators. */
 import { useState } from "react";
 import {
   AddAdministrator,

@@ -1,4 +1,4 @@
-/** Backlog of the app above its runs, with a button that cancels all queued runs. Hidden if no run is queued. */
+/** Line above the runs that shows how many runs are queued, with a button that cancels all of them. Hidden if there are none. */
 import { useState } from "react";
 import { CancelBacklog, ReadBacklog } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
@@ -11,7 +11,7 @@ const REFRESH_MS = 3_000;
 
 const countedRuns = (runs: number) => counted(runs, "run", "runs");
 
-/** As many requests as it takes: each works for some seconds. */
+/** Cancels all queued runs. Each request works for some seconds, so requests repeat until none is left. */
 async function cancelAll(api: Api, appId: number): Promise<number> {
   for (let total = 0; ; ) {
     const { cancelled } = await api.ask(CancelBacklog, { appId });
@@ -21,7 +21,7 @@ async function cancelAll(api: Api, appId: number): Promise<number> {
 }
 
 export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask: Ask }) {
-  // Without an answer the line stays as it is.
+  // Without a response, the line does not change.
   const { value, reload } = useResource({ ...queryOf(ReadBacklog, { appId }), refetchInterval: REFRESH_MS });
   const [said, setSaid] = useState("");
   const [busy, setBusy] = useState(false);

@@ -1,4 +1,4 @@
-/** The chart of runs when one is first shown: the library that draws it is a file of its own. */
+/** Loads the chart of runs when it is first shown, because its library is a file of its own. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { type ComponentProps, lazy, Suspense } from "react";
 import type { Tail } from "../actions/use-actions.js";
@@ -18,7 +18,7 @@ const Chart = (props: ComponentProps<typeof LazyChart>) => (
   </Suspense>
 );
 
-/** Interval in which the chart is drawn again at most once. */
+/** Minimum time between two updates of the chart. */
 const DRAW_AGAIN_MS = 10_000;
 const SHOWN_UNLESS_CHOSEN: Range = "24h";
 

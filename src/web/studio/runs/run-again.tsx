@@ -1,4 +1,4 @@
-/** A past run again: its payload as it was or changed, by the draft, the live copy or a version. */
+/** Form that replays a run: with its payload or a changed one, by the draft, the live version or an older version. */
 import { useState } from "react";
 import { parsedPayload } from "../actions/payload-text.js";
 import { ListVersions, ReplayRun } from "../documents.js";
@@ -17,7 +17,7 @@ interface RunAgainProps {
   ask: Ask;
 }
 
-/** A copy, or the number of a version. */
+/** Draft or live version, or the number of a version. */
 type Target = "master" | "production" | `${number}`;
 
 const optionsOf = (target: Target) =>

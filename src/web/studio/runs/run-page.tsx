@@ -1,4 +1,4 @@
-/** One run on a page of its own: when what happened, what went in and came out, what it caused, and running it again. */
+/** Page of one run: its times, payload and result, the runs and messages that it caused, and a replay. */
 import type { ReactNode } from "react";
 import { AllowOrigin } from "../actions/allow-origin.js";
 import type { Api } from "../shared/api.js";
@@ -27,7 +27,7 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
 interface Moment {
   what: string;
   at: string;
-  /** How long after the moment before. */
+  /** Time since the previous step. */
   after: string;
 }
 
@@ -118,7 +118,7 @@ function Facts({ run, appId }: { run: RunDetails; appId: number }) {
 interface HeadProps {
   run: RunDetails;
   appId: number;
-  /** Filters of the list from which the run was opened. */
+  /** Filters of the list from which the person opened the run. */
   filters: Place["query"];
   cancel: () => Promise<void>;
 }
@@ -168,7 +168,7 @@ function Requests({ requests }: Pick<RunDetails, "requests">) {
         </thead>
         <tbody>
           {requests.map(({ host, method, status, code, durationMs, sentBytes, receivedBytes }, at) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the requests of an ended run never move
+            // biome-ignore lint/suspicious/noArrayIndexKey: the requests of a finished run do not move
             <tr key={at}>
               <td>{host}</td>
               <td>{method}</td>

@@ -1,4 +1,4 @@
-/** One run by its number: read again until it has ended, with what it prints as it prints it. Draws nothing. */
+/** Hook for one run by its ID: reads it again until it has ended, and receives its console lines while it runs. */
 import { useCallback, useEffect, useState } from "react";
 import { CancelRun, ReadRun } from "../documents.js";
 import type { Api } from "../shared/api.js";

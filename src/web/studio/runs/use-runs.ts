@@ -1,4 +1,4 @@
-/** Runs that match a filter: the newest, older ones on request, and changes as they happen. */
+/** Hook for the runs that match a filter: loads the newest, older ones on request, and changes when they happen. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { Tail } from "../actions/use-actions.js";
 import { CancelRun, FindRuns, type FindRunsQueryVariables } from "../documents.js";
@@ -14,13 +14,13 @@ const GATHER_MS = 400;
 const REFRESH_WAITING_MS = 3_000;
 /** Interval of reading otherwise: the service sends no notice of a run that starts. A search reads many runs, and is not repeated. */
 const REFRESH_MS = 5_000;
-/** A search that finds nothing in so many pages stops, and goes on when it is asked to. */
+/** Number of pages without a match after which a search pauses until the person continues it. */
 const EMPTY_PAGES = 10;
 
 export type RunsFilter = Omit<FindRunsQueryVariables, "appId" | "before" | "limit">;
 
 export interface RunsFound {
-  /** Newest first; null while they are looked for. */
+  /** Runs, newest first; null while they are loaded for the first time. */
   runs: RunRow[] | null;
   total: { count: number; isExact: boolean } | null;
   /** Older runs are left to look at. */
@@ -60,7 +60,7 @@ export function useRuns({
   const [isLoading, setLoading] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
   const key = JSON.stringify(filter);
-  /** What is under way for another filter is worth nothing when it comes. */
+  /** Number of the current filter. Responses to requests for an earlier filter are ignored. */
   const turn = useRef(0);
   const loading = useRef(false);
 

@@ -1,4 +1,4 @@
-/** Reads the week of an app's schedules, again each minute, after scheduled runs and after changes of actions. */
+/** Hook for the week of an app's schedules. Reads it each minute, after scheduled runs, and after changes of actions. */
 import { useCallback } from "react";
 import type { Actions } from "../actions/use-actions.js";
 import { ReadWeek } from "../documents.js";

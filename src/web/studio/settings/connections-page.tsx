@@ -1,4 +1,6 @@
-/** The app's connections: which settings are sent to which origins, and which actions may send requests where. Values are never shown. */
+/**
+ * Page of the app's connections: which settings are sent to which origins, and which actions may call which origins. It never shows values.
+ */
 import { useState } from "react";
 import { ListAllowedOrigins, ReadConnections, SetSecretBindings } from "../documents.js";
 import type { Api } from "../shared/api.js";
@@ -18,7 +20,7 @@ interface Listed {
   integrationOrigins: string[];
 }
 
-/** Actions that list an origin, of all pages. */
+/** Reads all actions that list an origin, page by page. */
 async function listedActions(api: Api, appId: number): Promise<Listed[]> {
   const found: Listed[] = [];
   for (let page = 0; page < PAGES_MAX; page += 1) {

@@ -1,4 +1,4 @@
-/** One setting: its value, or for a protected one the place for a new value, with save and delete. */
+/** Row of one setting: its value with buttons to save and delete it. For a protected setting, the row only accepts a new value. */
 import { useEffect, useId, useState } from "react";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import type { Ask } from "../shared/confirm.js";
@@ -17,7 +17,7 @@ interface SettingLineProps {
   appId: number;
   nameOf: (userId: number | null) => string | null;
   name: string;
-  /** undefined: protected, it cannot be read. */
+  /** The stored value; undefined for a protected setting, which cannot be read. */
   value: unknown;
   details: SettingDetails | undefined;
   settings: Settings;
@@ -29,7 +29,7 @@ export function SettingLine(props: SettingLineProps) {
   const { appId, name, value, details, settings, ask, onDirty, nameOf } = props;
   const secret = value === undefined;
   const stored = secret ? EMPTY : typed(value);
-  // The value of a protected setting cannot be read: only the time of its last change shows that another person replaced it.
+  // The value of a protected setting cannot be read, so its change time shows if another person has replaced it.
   const field = useFieldDraft(stored, secret ? String(details?.updatedAt) : undefined);
   const { draft, setDraft, isDirty: dirty } = field;
   const [fault, setFault] = useState<string | null>(null);

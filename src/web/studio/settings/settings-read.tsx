@@ -1,4 +1,4 @@
-/** Public settings as a reader sees them: names and values, without controls. */
+/** Public settings for people who may only read: keys and values without controls. */
 import { ReadPublicSettings } from "../documents.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";

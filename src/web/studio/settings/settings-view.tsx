@@ -1,4 +1,4 @@
-/** The app's settings by tier. Holds which rows are being edited, so that leaving asks first. */
+/** Page of the app's settings by tier. Keeps a set of edited rows, so that leaving the page asks about unsaved changes. */
 import { useCallback, useEffect, useRef } from "react";
 import { useNames } from "../people/people.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -37,7 +37,7 @@ function AllSettings({ api, appId, ask, setDirty, place }: PageProps) {
   const isLoaded = values !== null;
   const shownKey = place.query["key"];
   useEffect(() => {
-    // The address names a setting: its row is scrolled into view and receives the focus.
+    // The URL names a setting: its row is scrolled into view and focused.
     const rows = isLoaded && shownKey ? [...document.querySelectorAll<HTMLElement>(".setting")] : [];
     const row = rows.find(({ dataset }) => dataset["key"] === shownKey);
     row?.scrollIntoView({ block: "center" });

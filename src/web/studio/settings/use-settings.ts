@@ -1,4 +1,4 @@
-/** The app's settings as an editor may have them: values of two tiers, of the third only that they are set. Draws nothing. */
+/** Hook for the app's settings: public and private values, and for protected settings only that they exist. */
 import { useQueryClient } from "@tanstack/react-query";
 import { DeleteSettings, MarkSettings, PublicSettingsStatus, ReadSettings, SetSettings } from "../documents.js";
 import { type Api, ApiError, asApiError, isChanged } from "../shared/api.js";
@@ -18,7 +18,7 @@ export interface Settings {
   /** State of the settings as a whole; "" until they have been read. */
   updatedAt: string;
   fault: string | null;
-  /** @returns why it was refused, null when it was not */
+  /** Stores a setting. @returns the error message, or null if it was stored */
   set(key: string, value: unknown): Promise<string | null>;
   mark(key: string, secret: boolean): Promise<string | null>;
   remove(key: string): Promise<string | null>;
@@ -26,7 +26,7 @@ export interface Settings {
 
 type Answer = Pick<Settings, "values" | "details" | "updatedAt">;
 
-/** A value that differs if the setting was changed in between. */
+/** Returns a value that changes whenever the setting changes. */
 const stateOf = ({ values, details }: Answer, key: string): string =>
   JSON.stringify([details[key]?.updatedAt, details[key]?.secret, values?.[key]]);
 
@@ -57,7 +57,7 @@ export function useSettings(api: Api, appId: number): Settings {
     refetchInterval: CHECK_MS,
   });
   const load = async () => {
-    // A check that began before a change must not bring back the values from before it.
+    // Ignores a check that started before a change, because it contains the earlier values.
     await client.cancelQueries({ queryKey });
     const read = await readSettings(api, appId);
     client.setQueryData(queryKey, read);
@@ -65,13 +65,13 @@ export function useSettings(api: Api, appId: number): Settings {
   };
   const write = async (key: string, change: (ifUpdatedAt: string) => Promise<unknown>) => {
     try {
-      // A person can type a new setting before the first read has ended.
+      // A person can store a new setting before the first read has ended.
       const shown = value ?? (await load());
       await change(shown.updatedAt).catch(async (error) => {
         if (!isChanged(error)) throw error;
         const now = await load();
         if (stateOf(now, key) !== stateOf(shown, key)) throw new ApiError("RESOURCE_CHANGED", CHANGED);
-        // Another key was changed.
+        // Another setting was changed.
         await change(now.updatedAt);
       });
       await load();

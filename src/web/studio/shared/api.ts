@@ -1,4 +1,4 @@
-/** API client of Studio: GraphQL over HTTP and one websocket, both of this origin and with one credential. */
+/** API client of Studio: GraphQL over HTTP and one WebSocket, both to this origin with the session cookie. */
 import { type Client, createClient } from "graphql-ws/client";
 import type { Document } from "../../document.js";
 import { serviceAddress } from "../../service-address.js";
@@ -6,13 +6,13 @@ import { fetchSignedIn, isRenewable, renewalCount, renewed } from "../accounts/r
 
 const ADDRESS = serviceAddress("/graphql");
 
-/** Details of a refusal (contract, section 4). */
+/** Details of an error, besides its status and message. */
 interface Details {
   runId?: number;
   retryAfter?: number;
 }
 
-/** A refusal in the service's own words; `status` is one of its catalogue, or OFFLINE when nothing answered. */
+/** Error with the service's message. `status` is one of the service's statuses, or OFFLINE if there was no response. */
 export class ApiError extends Error {
   constructor(
     readonly status: string,
@@ -31,7 +31,7 @@ interface GraphqlError {
 interface Answer<Data> {
   data?: Data | null;
   errors?: readonly GraphqlError[];
-  /** Of a request that was refused before it was read as GraphQL. */
+  /** Body of an error response from before the request was handled as GraphQL. */
   status?: string;
   error?: string;
 }
@@ -63,10 +63,10 @@ export function asApiError(error: unknown): ApiError {
   return error instanceof ApiError ? error : new ApiError("OFFLINE", "the service does not answer");
 }
 
-/** True if someone else changed the resource after the state that the page shows. */
+/** True if another person has changed the resource since the page has read it. */
 export const isChanged = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
 
-/** The message for a refused change; `load` shows the resource as it is now. */
+/** Returns the message for a rejected change. `load` shows the current state of the resource. */
 export async function refusalText(error: unknown, load: () => Promise<unknown>): Promise<string> {
   if (!isChanged(error)) return asApiError(error).message;
   await load();
@@ -75,23 +75,23 @@ export async function refusalText(error: unknown, load: () => Promise<unknown>):
 
 export interface Follower<Data> {
   next(data: Data): void;
-  /** The subscription was refused, or its connection could not be had again. */
+  /** Called if the subscription was rejected, or if its connection could not be restored. */
   failed?(error: ApiError): void;
   complete?(): void;
 }
 
-/** Close code once nothing is followed any more. */
+/** Close code of this page when it needs no subscription any more. */
 const NORMAL_CLOSURE = 1000;
 
-/** The service closes a socket with it when the credential has ended. */
+/** Close code of the service when the session has ended. */
 const FORBIDDEN = 4403;
 
 const RECONNECT_MAX_MS = 30_000;
-/** Longer after each failure, spread so that a restarted service is not met by all clients at once. */
+/** Returns the delay before the next attempt. Delays grow and are random, so that clients do not reconnect at the same moment. */
 const reconnectDelayMs = (retries: number): number =>
   Math.min(RECONNECT_MAX_MS, 1_000 * 2 ** retries) + 300 + Math.floor(Math.random() * 2_700);
 
-/** Receives true while connected. Each `true` after a `false` may have missed something. */
+/** Receives true when connected and false when the connection is lost. Changes may have been missed between a false and the next true. */
 export type OnConnected = (connected: boolean) => void;
 
 export interface Api {
@@ -100,23 +100,23 @@ export interface Api {
     variables: Variables,
     idempotencyKey?: string,
   ): Promise<Data>;
-  /** Bytes at an address of the service, by whatever name of it this page was opened. */
+  /** Reads the bytes at a URL of the service, even if the page was opened by another host name of the service. */
   bytes(address: string): Promise<Blob>;
   /** Sends files. `onProgress` receives the sent part, from 0 to 1; `signal` aborts. */
   upload(path: string, form: FormData, onProgress: (part: number) => void, signal: AbortSignal): Promise<void>;
-  /** @returns what ends it */
+  /** @returns function that ends the subscription */
   follow<Data, Variables>(
     document: Document<Data, Variables>,
     variables: Variables,
     follower: Follower<Data>,
   ): () => void;
-  /** @returns what ends it */
+  /** @returns function that removes the listener */
   onConnected(listener: OnConnected): () => void;
-  /** Calls the listener each time a lost connection is back. @returns what ends it */
+  /** Calls the listener each time a lost connection is restored. @returns function that removes the listener */
   onReconnected(listener: () => void): () => void;
-  /** Calls the listener when the service has denied permission. @returns a function that ends it */
+  /** Calls the listener when the service has denied permission. @returns function that removes the listener */
   onForbidden(listener: () => void): () => void;
-  /** True if the resource at this path is still in the state that `updatedAt` names. The service then answers 304, without a body. */
+  /** True if the resource at this path has not changed since `updatedAt`. The service then responds with 304 and no body. */
   isCurrent(path: string, updatedAt: string): Promise<boolean>;
   close(): void;
 }
@@ -141,7 +141,7 @@ function follow<Data, Variables>(
   );
 }
 
-/** By XMLHttpRequest: fetch does not say how much has left. */
+/** Uses XMLHttpRequest, because fetch does not report the progress of an upload. */
 function upload(
   url: URL,
   {
@@ -182,11 +182,11 @@ function refusalIn(text: string): { status: string; error: string } {
   }
 }
 
-/** The browser's session cookie speaks. */
+/** Creates the client. The browser sends the session cookie with each request. */
 export function createApi(): Api {
   const url = new URL(ADDRESS);
   url.protocol = url.protocol.replace("http", "ws");
-  /** The service has closed the socket because the session has ended. */
+  /** True after the service has closed the socket because the session has ended. */
   let isForbidden = false;
   let before = renewalCount();
   const client = createClient({
@@ -206,7 +206,7 @@ export function createApi(): Api {
     if (status === "FORBIDDEN") for (const listener of forbidden) listener();
   };
   let isLost = false;
-  // Here, not by each listener: a page that opens while the connection is lost does not receive its "closed".
+  // Stored here and not by each listener: a page that opens while the connection is lost does not receive the "closed" event.
   client.on("closed", (event) => {
     isForbidden = (event as CloseEvent).code === FORBIDDEN;
     isLost ||= (event as CloseEvent).code !== NORMAL_CLOSURE;
@@ -227,7 +227,7 @@ export function createApi(): Api {
         const sent = renewalCount();
         const answer = await send<Data>(init);
         checkForbidden(statusOf(answer));
-        // GraphQL answers 200 to a request whose session has expired.
+        // GraphQL responds with 200 even if the session has expired.
         if (statusOf(answer) !== "UNAUTHORIZED" || !isRenewable()) return dataOf(answer);
         await renewed(sent);
       }

@@ -1,4 +1,4 @@
-/** Studio's cache of what it has read: one per session. The key of a query is its document with its variables. */
+/** Studio's cache of query results, one per session. The key of a result consists of the GraphQL document and its variables. */
 import { focusManager, QueryClient } from "@tanstack/react-query";
 import type { Document } from "../../document.js";
 import type { Api } from "./api.js";

@@ -23,7 +23,7 @@ export const queryOf = <Value, Variables>(
 ): UseQueryOptions<Value> => ({ queryKey: [document, variables, state] });
 
 export interface Resource<Value> {
-  /** null until it has been read. */
+  /** The data; null until it has been read. */
   value: Value | null;
   /** Message of the last change, else of the last read; null if it succeeded. */
   fault: string | null;

@@ -19,7 +19,7 @@ export interface SearchContext {
 
 /** Tables, settings and people of the app. A kind that is not read yet, or may not be read, is left out. */
 export function useItems({ appId, isEditor, go }: SearchContext): Command[] {
-  // One request for each: the service rejects a request whole if the role may not read a part of it.
+  // Sends separate requests, because the service rejects a whole request if the role may not read a part of it.
   const tables = useResource(queryOf(FindPaletteTables, { appId })).value;
   const readable = useResource(queryOf(ReadPublicSettings, { appId })).value;
   const protectedOnes = useResource({ ...queryOf(ListSettingKeys, { appId }), enabled: isEditor }).value;
@@ -67,7 +67,7 @@ export function useDocsHits(typed: string, { openDocs }: SearchContext): Command
   return hits;
 }
 
-/** The run with the typed number. */
+/** Finds the run with the typed number. */
 export function runCommands(typed: string, { go }: SearchContext): Command[] {
   const number = /^(?:run\s+)?#?([1-9]\d{0,14})$/i.exec(typed.trim())?.[1];
   if (number === undefined) return [];

@@ -1,4 +1,4 @@
-/** Root of Studio: signed out, signed in, or the page of a one-time link. */
+/** Root component of Studio: shows the sign-in page, Studio, or the page of a one-time link. */
 import { QueryClientProvider } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { createRoot } from "react-dom/client";

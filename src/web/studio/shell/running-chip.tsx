@@ -1,4 +1,4 @@
-/** How many runs of the app have not ended, on every page, with what they are and their cancelling. */
+/** Button on every page that shows how many runs of the app have not ended, with a list in which they can be cancelled. */
 import { useEffect, useRef, useState } from "react";
 import type { Tail } from "../actions/use-actions.js";
 import { CancelRun, ListUnfinished, type ListUnfinishedQuery } from "../documents.js";
@@ -52,7 +52,7 @@ export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tai
   const cancel = async (runId: number) => {
     // A run that has ended meanwhile cannot be cancelled.
     await api.ask(CancelRun, { appId, runId }).catch(() => undefined);
-    // The button that had the focus goes with the run.
+    // The button with the focus is removed together with the run.
     button.current?.focus();
     await reload();
   };

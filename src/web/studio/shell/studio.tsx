@@ -1,4 +1,4 @@
-/** Studio when signed in: which app and which page of it, each loaded when it is first opened. */
+/** Studio for a signed-in person: shows the open page of the open app. Each page is loaded when it is first opened. */
 import { type ComponentType, lazy, Suspense, useCallback, useEffect } from "react";
 import { SessionDialog } from "../accounts/session-dialog.js";
 import { type Actions, useActions } from "../actions/use-actions.js";
@@ -66,7 +66,7 @@ const LEAVE = {
 
 const pages = new Map<View, ComponentType<PageProps>>();
 
-/** Component of a page: always the same one for a view, or a change of it would lose the page's state. */
+/** Returns the component of a view's page. It must be the same one in each render, so that the page keeps its state. */
 function pageOf(view: View): ComponentType<PageProps> {
   const known = pages.get(view);
   if (known) return known;
@@ -86,7 +86,7 @@ function useApps(given: App[]) {
   return { apps: value?.apps ?? given, reloadApps: reload };
 }
 
-/** Title of the window: the open item or the page, and the app. */
+/** Returns the title of the window: the open item or the page, and the app. */
 function useTitle(app: App | undefined, place: Place, actions: Actions): void {
   const { view, item } = place;
   const open = view === "app" && isAppPart(item) ? APP_PARTS[item] : itemName(place, actions);
@@ -125,7 +125,7 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
     return <NoApp asked={place.appId} first={apps[0]} {...{ api, go, isAdmin, reloadApps, signOut }} />;
   }
   const role = roleOn({ roles, isAdmin }, app.id);
-  // The address of a page that is not for this role opens Home.
+  // A page that is not for this role opens Home instead.
   const view = isFor(place.view, role) ? place.view : "home";
   const Page = pageOf(view);
   const rights = { role, reloadRoles, organizations: roles.organizations };

@@ -1,4 +1,4 @@
-/** Roles of the person, read again when they may have changed: each half minute, when the window is shown, and after a refusal. */
+/** Hook for the roles of the person. Reads them every 30 seconds, when the window becomes visible, and after a denied permission. */
 import { useEffect } from "react";
 import type { Api } from "../shared/api.js";
 import { useResource } from "../shared/use-resource.js";
@@ -7,7 +7,7 @@ import { type Roles, readRoles } from "./session.js";
 const REFRESH_MS = 30_000;
 
 export function useRoles(api: Api, given: Roles) {
-  // The roles that are known stay until the service answers.
+  // The known roles stay until the service responds.
   const { value, reload } = useResource({
     queryKey: ["roles"],
     queryFn: readRoles,
