@@ -3,8 +3,8 @@ import { expect } from "chai";
 import {
   onExpiry,
   renewalCount,
-  renewed,
   resumeRequests,
+  waitForRenewal,
   watchSession,
 } from "../../src/web/studio/accounts/renewal.js";
 
@@ -23,14 +23,14 @@ describe("requests of an expired session", () => {
 
   it("wait for one sign-in, and are sent again at once if they are rejected only after it", async () => {
     const early = renewalCount();
-    const waiting = [renewed(early), renewed(early)];
+    const waiting = [waitForRenewal(early), waitForRenewal(early)];
     expect(shown).to.deep.equal([true]);
     resumeRequests();
     await Promise.all(waiting);
     expect(shown).to.deep.equal([true, false]);
-    await renewed(early);
+    await waitForRenewal(early);
     expect(shown, "a late rejection").to.deep.equal([true, false]);
-    const next = renewed(renewalCount());
+    const next = waitForRenewal(renewalCount());
     expect(shown, "the next expiry").to.deep.equal([true, false, true]);
     resumeRequests();
     await next;

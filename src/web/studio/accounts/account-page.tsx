@@ -4,8 +4,15 @@ import { serviceAddress } from "../../service-address.js";
 import { ago } from "../shared/format.js";
 import { type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { auth, type Identity, type Passkey, type Person, type PersonSession, type Provider } from "./auth-api.js";
-import { isLongEnough } from "./new-passphrase.js";
+import {
+  type Identity,
+  type Passkey,
+  type Person,
+  type PersonSession,
+  type Provider,
+  requestAuth,
+} from "./auth-api.js";
+import { isPassphraseLongEnough } from "./new-passphrase.js";
 import { hasPasskeys, registerPasskey } from "./passkeys.js";
 
 interface Account {
@@ -16,30 +23,30 @@ interface Account {
 
 /** Reads the account's data. @param isToken true if the browser is signed in with a token */
 async function readAccount(isToken: boolean): Promise<Account> {
-  const { user } = await auth<{ user: Person }>("GET", "session");
+  const { user } = await requestAuth<{ user: Person }>("GET", "session");
   if (isToken) return { user, own: null };
   const [a, b, c, d] = await Promise.all([
-    auth<{ sessions: PersonSession[] }>("GET", "sessions"),
-    auth<{ passkeys: Passkey[] }>("GET", "passkeys"),
-    auth<{ identities: Identity[] }>("GET", "identities"),
-    auth<{ providers: Provider[] }>("GET", "providers"),
+    requestAuth<{ sessions: PersonSession[] }>("GET", "sessions"),
+    requestAuth<{ passkeys: Passkey[] }>("GET", "passkeys"),
+    requestAuth<{ identities: Identity[] }>("GET", "identities"),
+    requestAuth<{ providers: Provider[] }>("GET", "providers"),
   ]);
   return { user, own: { ...a, ...b, ...c, ...d } };
 }
 
-type Change = Resource<Account>["change"];
+type ChangeAccount = Resource<Account>["change"];
 interface PartProps {
   account: Account & { own: NonNullable<Account["own"]> };
-  change: Change;
+  change: ChangeAccount;
   busy: boolean;
 }
 
-function Name({ account: { user }, change, busy }: PartProps) {
+function NameSection({ account: { user }, change, busy }: PartProps) {
   const [names, setNames] = useState({ firstName: user.firstName, lastName: user.lastName });
   const isSame = names.firstName === user.firstName && names.lastName === user.lastName;
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    void change(() => auth("PUT", "account", names));
+    void change(() => requestAuth("PUT", "account", names));
   };
   return (
     <form className="row" onSubmit={submit}>
@@ -59,14 +66,14 @@ function Name({ account: { user }, change, busy }: PartProps) {
   );
 }
 
-function Passphrase({ change, busy }: PartProps) {
+function PassphraseSection({ change, busy }: PartProps) {
   const [currentPassphrase, setCurrent] = useState("");
   const [passphrase, setPassphrase] = useState("");
   const [isChanged, setChanged] = useState(false);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     const body = { passphrase, ...(currentPassphrase !== "" && { currentPassphrase }) };
-    const changed = await change(() => auth("PUT", "account", body));
+    const changed = await change(() => requestAuth("PUT", "account", body));
     setChanged(changed !== null);
     if (changed === null) return;
     setCurrent("");
@@ -90,7 +97,7 @@ function Passphrase({ change, busy }: PartProps) {
         value={passphrase}
         onChange={(event) => setPassphrase(event.target.value)}
       />
-      <button type="submit" disabled={busy || !isLongEnough(passphrase)}>
+      <button type="submit" disabled={busy || !isPassphraseLongEnough(passphrase)}>
         Change the passphrase
       </button>
       <span className="hint" role="status">
@@ -100,7 +107,7 @@ function Passphrase({ change, busy }: PartProps) {
   );
 }
 
-function Passkeys({ account: { own }, change, busy, ask }: PartProps & Pick<PageProps, "ask">) {
+function PasskeysSection({ account: { own }, change, busy, ask }: PartProps & Pick<PageProps, "ask">) {
   const [name, setName] = useState("");
   const add = async (event: FormEvent) => {
     event.preventDefault();
@@ -109,7 +116,7 @@ function Passkeys({ account: { own }, change, busy, ask }: PartProps & Pick<Page
   const remove = async (passkey: Passkey) => {
     const text = "It signs in no more. Delete it on your device too.";
     if (!(await ask({ title: `Remove ${passkey.name}?`, text, yes: "Remove", danger: true }))) return;
-    await change(() => auth("DELETE", `passkeys/${passkey.id}`));
+    await change(() => requestAuth("DELETE", `passkeys/${passkey.id}`));
   };
   return (
     <>
@@ -148,12 +155,12 @@ function Passkeys({ account: { own }, change, busy, ask }: PartProps & Pick<Page
   );
 }
 
-function Identities({ account: { own }, change }: PartProps) {
+function IdentitiesSection({ account: { own }, change }: PartProps) {
   const nameOf = (id: string) => own.providers.find((provider) => provider.id === id)?.name ?? id;
   const link = (id: string) =>
     void change(async () => {
       const next = location.pathname + location.hash;
-      const { url } = await auth<{ url: string }>("POST", `oidc/${encodeURIComponent(id)}/link`, { next });
+      const { url } = await requestAuth<{ url: string }>("POST", `oidc/${encodeURIComponent(id)}/link`, { next });
       location.assign(url);
     });
   return (
@@ -174,7 +181,7 @@ function Identities({ account: { own }, change }: PartProps) {
               type="button"
               className="quiet danger-text"
               aria-label={`Unlink ${nameOf(provider)}`}
-              onClick={() => void change(() => auth("DELETE", `identities/${id}`))}
+              onClick={() => void change(() => requestAuth("DELETE", `identities/${id}`))}
             >
               Unlink
             </button>
@@ -185,7 +192,7 @@ function Identities({ account: { own }, change }: PartProps) {
   );
 }
 
-function Sessions({ account: { own }, change, busy }: PartProps) {
+function SessionsSection({ account: { own }, change, busy }: PartProps) {
   return (
     <>
       <ul className="records">
@@ -199,7 +206,7 @@ function Sessions({ account: { own }, change, busy }: PartProps) {
                 type="button"
                 className="quiet danger-text"
                 aria-label={`End the session of ${device}`}
-                onClick={() => void change(() => auth("DELETE", `sessions/${id}`))}
+                onClick={() => void change(() => requestAuth("DELETE", `sessions/${id}`))}
               >
                 End
               </button>
@@ -209,7 +216,7 @@ function Sessions({ account: { own }, change, busy }: PartProps) {
       </ul>
       {own.sessions.length > 1 && (
         <p>
-          <button type="button" disabled={busy} onClick={() => void change(() => auth("DELETE", "sessions"))}>
+          <button type="button" disabled={busy} onClick={() => void change(() => requestAuth("DELETE", "sessions"))}>
             End all other sessions
           </button>
         </p>
@@ -221,7 +228,7 @@ function Sessions({ account: { own }, change, busy }: PartProps) {
 export function AccountPage({ ask, email }: Pick<PageProps, "ask" | "email">) {
   const query = { queryKey: ["account"], queryFn: () => readAccount(email === "") };
   const { value, fault, busy, change } = useResource(query);
-  const part = (id: string, title: string, content: (props: PartProps) => React.ReactNode) =>
+  const renderSection = (id: string, title: string, content: (props: PartProps) => React.ReactNode) =>
     value?.own && (
       <section aria-labelledby={id}>
         <h3 id={id}>{title}</h3>
@@ -241,25 +248,25 @@ export function AccountPage({ ask, email }: Pick<PageProps, "ask" | "email">) {
             manage it.
           </p>
         )}
-        {part("account-name", "Name", (props) => (
-          <Name key={`${props.account.user.firstName} ${props.account.user.lastName}`} {...props} />
+        {renderSection("account-name", "Name", (props) => (
+          <NameSection key={`${props.account.user.firstName} ${props.account.user.lastName}`} {...props} />
         ))}
-        {part("account-passphrase", "Passphrase", (props) => (
-          <Passphrase {...props} />
+        {renderSection("account-passphrase", "Passphrase", (props) => (
+          <PassphraseSection {...props} />
         ))}
-        {part("account-passkeys", "Passkeys", (props) => (
-          <Passkeys {...props} ask={ask} />
+        {renderSection("account-passkeys", "Passkeys", (props) => (
+          <PasskeysSection {...props} ask={ask} />
         ))}
         {value?.own &&
           value.own.providers.length > 0 &&
-          part("account-providers", "OpenID providers", (props) => <Identities {...props} />)}
-        {part("account-programs", "Programs", () => (
+          renderSection("account-providers", "OpenID providers", (props) => <IdentitiesSection {...props} />)}
+        {renderSection("account-programs", "Programs", () => (
           <p>
             <a href={serviceAddress("/oauth/programs").href}>Programs that you let into your apps</a>
           </p>
         ))}
-        {part("account-sessions", "Sessions", (props) => (
-          <Sessions {...props} />
+        {renderSection("account-sessions", "Sessions", (props) => (
+          <SessionsSection {...props} />
         ))}
       </section>
     </div>

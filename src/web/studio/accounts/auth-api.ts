@@ -42,7 +42,7 @@ export interface Provider {
 }
 
 /** Sends a request. @throws ApiError with the service's message, or with status OFFLINE if there is no response */
-export async function auth<Answer>(
+export async function requestAuth<Answer>(
   method: "GET" | "POST" | "PUT" | "DELETE",
   path: string,
   body?: object,

@@ -5,8 +5,8 @@
 import { type FormEvent, type ReactNode, useEffect, useState } from "react";
 import { serviceAddress } from "../../service-address.js";
 import type { ApiError } from "../shared/api.js";
-import { auth, type SignedIn } from "./auth-api.js";
-import { isLongEnough, NewPassphrase } from "./new-passphrase.js";
+import { requestAuth, type SignedIn } from "./auth-api.js";
+import { isPassphraseLongEnough, NewPassphrase } from "./new-passphrase.js";
 import { hasPasskeys, registerPasskey } from "./passkeys.js";
 import { FormError, SignInField, useSignInAttempt } from "./sign-in-forms.js";
 
@@ -62,7 +62,7 @@ export function FinishAccount() {
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
-      await auth("PUT", "account", { passphrase });
+      await requestAuth("PUT", "account", { passphrase });
       openStudio();
     });
   };
@@ -76,7 +76,7 @@ export function FinishAccount() {
         )}
         <NewPassphrase value={passphrase} onChange={setPassphrase} fault={fault} />
         <FormError text={fault} />
-        <button type="submit" disabled={busy || !isLongEnough(passphrase)}>
+        <button type="submit" disabled={busy || !isPassphraseLongEnough(passphrase)}>
           Use this passphrase
         </button>
       </form>
@@ -107,7 +107,7 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
   /** Accepts the invitation for the account that is signed in, if it has the invited e-mail address. */
   const acceptWithAccount = () =>
     void attempt(async () => {
-      await auth("POST", route, { token });
+      await requestAuth("POST", route, { token });
       openStudio();
     });
   const createAccount = async (secret: string | null) => {
@@ -118,7 +118,7 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
       ...(asksEmail && { email: email.trim() }),
       ...(secret !== null && { passphrase: secret }),
     };
-    await auth<SignedIn>("POST", route, body);
+    await requestAuth<SignedIn>("POST", route, body);
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -154,7 +154,7 @@ function NewAccount({ title, text, route, asksEmail }: NewAccountProps) {
         )}
         <NewPassphrase value={passphrase} onChange={setPassphrase} fault={fault} />
         <FormError text={fault} />
-        <button type="submit" className="primary" disabled={busy || !isComplete || !isLongEnough(passphrase)}>
+        <button type="submit" className="primary" disabled={busy || !isComplete || !isPassphraseLongEnough(passphrase)}>
           Create the account
         </button>
         {hasPasskeys() && (
@@ -180,7 +180,7 @@ function ResetPage() {
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
-      await auth("POST", "reset/confirm", { token, passphrase });
+      await requestAuth("POST", "reset/confirm", { token, passphrase });
       setDone(true);
     });
   };
@@ -197,7 +197,7 @@ function ResetPage() {
         <form onSubmit={submit} aria-busy={busy}>
           <NewPassphrase value={passphrase} onChange={setPassphrase} fault={fault} />
           <FormError text={fault} />
-          <button type="submit" className="primary" disabled={busy || !isLongEnough(passphrase)}>
+          <button type="submit" className="primary" disabled={busy || !isPassphraseLongEnough(passphrase)}>
             Change the passphrase
           </button>
         </form>
@@ -207,7 +207,7 @@ function ResetPage() {
 }
 
 /** Returns the page for a path, or null for the paths of Studio itself. */
-export function linkPageOf(path: string): LinkPageName | null {
+export function parseLinkPage(path: string): LinkPageName | null {
   const [name] = /(?:setup|invitation|reset)\/?$/.exec(path.slice(path.lastIndexOf("/studio/") + 8)) ?? [];
   const known = name?.replace("/", "");
   return path.includes("/studio/") && known ? (known as LinkPageName) : null;

@@ -3,7 +3,8 @@ import { SignInField } from "./sign-in-forms.js";
 
 const PASSPHRASE_MIN_CHARACTERS = 12;
 
-export const isLongEnough = (passphrase: string): boolean => [...passphrase].length >= PASSPHRASE_MIN_CHARACTERS;
+export const isPassphraseLongEnough = (passphrase: string): boolean =>
+  [...passphrase].length >= PASSPHRASE_MIN_CHARACTERS;
 
 interface NewPassphraseProps {
   value: string;

@@ -4,7 +4,7 @@ import type {
   PublicKeyCredentialRequestOptionsJSON,
 } from "@simplewebauthn/browser";
 import { ApiError } from "../shared/api.js";
-import { auth, type Passkey, type SignedIn } from "./auth-api.js";
+import { type Passkey, requestAuth, type SignedIn } from "./auth-api.js";
 
 /** False if the browser does not support passkeys, or if Studio's URL has an IP address, where browsers reject them. */
 export const hasPasskeys = (): boolean =>
@@ -29,16 +29,22 @@ function throwCancelled(error: unknown): never {
 
 /** Registers a passkey. @throws ApiError */
 export async function registerPasskey(name: string): Promise<Passkey> {
-  const optionsJSON = await auth<PublicKeyCredentialCreationOptionsJSON>("POST", "passkeys/registration-options");
+  const optionsJSON = await requestAuth<PublicKeyCredentialCreationOptionsJSON>(
+    "POST",
+    "passkeys/registration-options",
+  );
   const { startRegistration } = await loadWebAuthn();
   const credential = await startRegistration({ optionsJSON }).catch(throwCancelled);
-  return (await auth<{ passkey: Passkey }>("POST", "passkeys", { ...credential, name })).passkey;
+  return (await requestAuth<{ passkey: Passkey }>("POST", "passkeys", { ...credential, name })).passkey;
 }
 
 /** Signs in with a passkey. @throws ApiError */
 export async function signInByPasskey(): Promise<SignedIn> {
-  const optionsJSON = await auth<PublicKeyCredentialRequestOptionsJSON>("POST", "passkeys/authentication-options");
+  const optionsJSON = await requestAuth<PublicKeyCredentialRequestOptionsJSON>(
+    "POST",
+    "passkeys/authentication-options",
+  );
   const { startAuthentication } = await loadWebAuthn();
   const assertion = await startAuthentication({ optionsJSON }).catch(throwCancelled);
-  return auth<SignedIn>("POST", "passkeys/sign-in", assertion);
+  return requestAuth<SignedIn>("POST", "passkeys/sign-in", assertion);
 }

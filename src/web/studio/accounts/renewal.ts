@@ -31,7 +31,7 @@ export const renewalCount = (): number => renewalTotal;
  * Resolves after the person has signed in again; immediately if that happened after the request was sent.
  * @param earlierCount value of `renewalCount` before the request
  */
-export function renewed(earlierCount: number): Promise<void> {
+export function waitForRenewal(earlierCount: number): Promise<void> {
   if (earlierCount !== renewalTotal) return Promise.resolve();
   if (!pendingRenewal) {
     pendingRenewal = Promise.withResolvers<void>();
@@ -62,6 +62,6 @@ export async function fetchSignedIn(input: URL, init?: RequestInit): Promise<Res
     const before = renewalTotal;
     const response = await fetch(input, init);
     if (response.status !== 401 || !isWatching) return response;
-    await renewed(before);
+    await waitForRenewal(before);
   }
 }

@@ -2,7 +2,7 @@
 import { type FormEvent, type ReactNode, useEffect, useId, useState } from "react";
 import { type ApiError, asApiError } from "../shared/api.js";
 import { signInByToken } from "../shell/session.js";
-import { auth, type Provider, providerSignInUrl, type SignedIn, signInErrorText } from "./auth-api.js";
+import { type Provider, providerSignInUrl, requestAuth, type SignedIn, signInErrorText } from "./auth-api.js";
 import { hasPasskeys, signInByPasskey } from "./passkeys.js";
 
 interface FormsProps {
@@ -78,7 +78,7 @@ export function useSignInAttempt(errorText: (error: ApiError) => string, before:
 function useProviders(): Provider[] {
   const [providers, setProviders] = useState<Provider[]>([]);
   useEffect(() => {
-    auth<{ providers: Provider[] }>("GET", "providers").then(
+    requestAuth<{ providers: Provider[] }>("GET", "providers").then(
       (answer) => setProviders(answer.providers),
       // If providers cannot be read, the other ways to sign in still work.
       () => undefined,
@@ -109,7 +109,7 @@ function AccountForm({
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
-      await auth<SignedIn>("POST", "sign-in", { email: email.trim(), passphrase });
+      await requestAuth<SignedIn>("POST", "sign-in", { email: email.trim(), passphrase });
       await onSignedIn();
     });
   };
@@ -225,7 +225,7 @@ function ResetForm({ turnTo: switchTo }: { turnTo: (mode: SignInMode) => void })
   const submit = (event: FormEvent) => {
     event.preventDefault();
     void attempt(async () => {
-      await auth("POST", "reset", { email: email.trim() });
+      await requestAuth("POST", "reset", { email: email.trim() });
       setSent(true);
     });
   };

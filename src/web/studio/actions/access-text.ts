@@ -36,5 +36,5 @@ export function publishedSentence({ access, environment, triggers }: PublishedFi
   return accessSentence(accessLevelOf(access as ActionAccess | null));
 }
 
-export const APP_SENTENCE =
+export const APP_ACCESS_SENTENCE =
   "Publishing the app opens its page to every visitor, who can run each published on-demand action whose access includes them.";

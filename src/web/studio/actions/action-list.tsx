@@ -7,21 +7,21 @@ import { Changes } from "../shell/role.js";
 import type { Actions } from "./use-actions.js";
 
 /** Delay after the last key press before the search starts. */
-const TYPED_MS = 250;
+const SEARCH_DELAY_MS = 250;
 
-function matches({ name, description, environment, triggers }: ActionSummary, words: string[]): boolean {
+function matchesWords({ name, description, environment, triggers }: ActionSummary, words: string[]): boolean {
   const kinds = triggers.map(({ trigger }) => trigger);
   const text = [name, description, environment, ...kinds].join(" ").toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
-interface Publication {
+interface PublicationState {
   className: string;
   text: string;
   title: string;
 }
 
-function publication(action: ActionSummary, copy: PublishedCopy | undefined): Publication {
+function publicationState(action: ActionSummary, copy: PublishedCopy | undefined): PublicationState {
   if (!copy) return { className: "", text: "draft", title: "not published" };
   if (Date.parse(action.updatedAt) <= Date.parse(copy.updatedAt)) {
     return { className: "live", text: "live", title: "published as it is" };
@@ -29,7 +29,7 @@ function publication(action: ActionSummary, copy: PublishedCopy | undefined): Pu
   return { className: "behind", text: "changed", title: "live, and changed since it was published" };
 }
 
-function lastRun(action: ActionSummary, copy: PublishedCopy | undefined): string | null {
+function findLastRun(action: ActionSummary, copy: PublishedCopy | undefined): string | null {
   const times = [action.lastRunAt, copy?.lastRunAt ?? null].filter((time) => time !== null);
   return times.sort().at(-1) ?? null;
 }
@@ -42,10 +42,10 @@ interface RowProps {
   open: () => void;
 }
 
-function Row({ action, copy, hasFailed, current, open }: RowProps) {
+function ActionRow({ action, copy, hasFailed, current, open }: RowProps) {
   const { name, active, environment, triggers } = action;
-  const { className, text, title } = publication(action, copy);
-  const ran = lastRun(action, copy);
+  const { className, text, title } = publicationState(action, copy);
+  const lastRunTime = findLastRun(action, copy);
   const state = [!active && "inactive", hasFailed && "the last live run failed"].filter(Boolean).join(", ");
   const kinds = [...new Set(triggers.map(({ trigger }) => trigger))].join(" · ");
   const row = useRef<HTMLLIElement>(null);
@@ -69,7 +69,9 @@ function Row({ action, copy, hasFailed, current, open }: RowProps) {
             {environment}
             {kinds && ` · ${kinds}`}
           </span>
-          <span title={ran ? `last run ${exact(ran)}` : undefined}>{ran ? ago(ran) : "never run"}</span>
+          <span title={lastRunTime ? `last run ${exact(lastRunTime)}` : undefined}>
+            {lastRunTime ? ago(lastRunTime) : "never run"}
+          </span>
         </span>
       </button>
     </li>
@@ -77,11 +79,11 @@ function Row({ action, copy, hasFailed, current, open }: RowProps) {
 }
 
 /** Moves the focus between the rows and the search box by the arrow keys. */
-function walk(event: KeyboardEvent<HTMLElement>): void {
+function moveFocus(event: KeyboardEvent<HTMLElement>): void {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step === undefined) return;
-  const stops = [...event.currentTarget.querySelectorAll<HTMLElement>("input, .action")];
-  const next = stops[stops.indexOf(document.activeElement as HTMLElement) + step];
+  const focusableElements = [...event.currentTarget.querySelectorAll<HTMLElement>("input, .action")];
+  const next = focusableElements[focusableElements.indexOf(document.activeElement as HTMLElement) + step];
   if (!next) return;
   event.preventDefault();
   next.focus();
@@ -97,35 +99,35 @@ interface ActionListProps {
 }
 
 /** Searches in the service if the page has loaded only a part of the list. Returns null while the loaded list is complete. */
-function useFound({ find }: Actions, search: string): ActionSummary[] | null {
-  const [found, setFound] = useState<{ of: string; actions: ActionSummary[] | null } | null>(null);
+function useFoundActions({ find }: Actions, search: string): ActionSummary[] | null {
+  const [foundActions, setFound] = useState<{ of: string; actions: ActionSummary[] | null } | null>(null);
   useEffect(() => {
     let over = false;
     const timer = setTimeout(() => {
       const asked = find(search.trim()) ?? Promise.resolve(null);
       // null also shows that the search has failed.
       void asked.catch(() => null).then((actions) => over || setFound({ of: search, actions }));
-    }, TYPED_MS);
+    }, SEARCH_DELAY_MS);
     return () => {
       over = true;
       clearTimeout(timer);
     };
   }, [find, search]);
   // Ignores the results of an earlier search.
-  return found?.of === search ? found.actions : null;
+  return foundActions?.of === search ? foundActions.actions : null;
 }
 
 export function ActionList({ actions, selected, go }: ActionListProps) {
   const { list, fault, copyOf, hasFailed, reload } = actions;
   const [search, setSearch] = useState("");
-  const elsewhere = useFound(actions, search);
+  const foundByService = useFoundActions(actions, search);
   const box = useRef<HTMLInputElement>(null);
-  const found = useMemo(() => {
+  const matchingActions = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-    const here = list?.actions.filter((action) => matches(action, words)) ?? [];
+    const here = list?.actions.filter((action) => matchesWords(action, words)) ?? [];
     const ids = new Set(here.map(({ id }) => id));
-    return [...here, ...(words.length > 0 ? (elsewhere ?? []) : []).filter(({ id }) => !ids.has(id))];
-  }, [list, search, elsewhere]);
+    return [...here, ...(words.length > 0 ? (foundByService ?? []) : []).filter(({ id }) => !ids.has(id))];
+  }, [list, search, foundByService]);
 
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent) => {
@@ -138,7 +140,7 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
   }, []);
 
   return (
-    <section className="action-list" aria-label="Actions" onKeyDown={walk}>
+    <section className="action-list" aria-label="Actions" onKeyDown={moveFocus}>
       <div className="list-head">
         <input
           ref={box}
@@ -162,7 +164,7 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
           </button>
         </p>
       )}
-      {list && found.length === 0 && search !== "" && <p className="hint">No action matches.</p>}
+      {list && matchingActions.length === 0 && search !== "" && <p className="hint">No action matches.</p>}
       <ul>
         {selected === "new" && (
           <li>
@@ -171,8 +173,8 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
             </span>
           </li>
         )}
-        {found.map((action) => (
-          <Row
+        {matchingActions.map((action) => (
+          <ActionRow
             key={action.id}
             action={action}
             copy={copyOf(action.id)}

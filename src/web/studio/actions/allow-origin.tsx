@@ -19,7 +19,7 @@ interface AllowOriginProps {
 }
 
 /** Button for the page of a run. It changes the saved draft. */
-export function AllowOrigin({ api, appId, actionId, message }: AllowOriginProps) {
+export function AllowOriginButton({ api, appId, actionId, message }: AllowOriginProps) {
   const origin = findRefusedOrigin(message);
   const [said, setSaid] = useState<string | null>(null);
   if (origin === null) return null;
@@ -53,7 +53,7 @@ interface AllowInDraftProps {
 }
 
 /** Button for the editor. It changes the draft in the editor, which the next run saves. */
-export function AllowInDraft({ origin, origins, allow: allowOrigin }: AllowInDraftProps) {
+export function AllowInDraftButton({ origin, origins, allow: allowOrigin }: AllowInDraftProps) {
   if (origin === null) return null;
   if (origins.includes(origin)) return <p className="hint">The draft allows {origin} now. Run it again.</p>;
   return (

@@ -11,7 +11,7 @@ import { ago, exact } from "../shared/format.js";
 import type { Action, Calls, LogEntry } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "../shell/place.js";
-import { type CallExample, endpointExample, runExamples } from "./call-texts.js";
+import { type CallExample, createEndpointExample, createRunExamples } from "./call-texts.js";
 import type { Actions } from "./use-actions.js";
 
 interface CallPanelProps {
@@ -29,13 +29,13 @@ interface CallPanelProps {
 
 type Trigger = Action["triggers"][number];
 
-const isHttp = ({ trigger }: Trigger): boolean => trigger === "http";
+const isHttpTrigger = ({ trigger }: Trigger): boolean => trigger === "http";
 
 /** Reads the URLs and the rejected requests after each save and after each new request. */
-const useCalls = (appId: number, { id, updatedAt }: Action, newest: number | undefined) =>
+const useActionCalls = (appId: number, { id, updatedAt }: Action, newest: number | undefined) =>
   useResource({ ...queryOf(ReadCalls, { appId, id }, `${updatedAt} ${newest}`), placeholderData: keepPreviousData });
 
-function Example({ name, curl, javascript }: CallExample) {
+function CallExampleView({ name, curl, javascript }: CallExample) {
   return (
     <details className="call-example">
       <summary className="mono">{name}</summary>
@@ -55,7 +55,7 @@ function Example({ name, curl, javascript }: CallExample) {
   );
 }
 
-function Address({ label, url }: { label: string; url: string }) {
+function EndpointUrl({ label, url }: { label: string; url: string }) {
   return (
     <p className="row call-address">
       <span className="hint">{label}</span>
@@ -70,11 +70,11 @@ interface EndpointsProps extends Pick<CallPanelProps, "api" | "appId" | "ask" | 
   reload: () => Promise<void>;
 }
 
-function Endpoints({ api, appId, ask, saved, payload, endpoints, reload }: EndpointsProps) {
+function EndpointList({ api, appId, ask, saved, payload, endpoints, reload }: EndpointsProps) {
   const [fault, setFault] = useState<string | null>(null);
-  const triggers = saved.triggers.filter(isHttp);
+  const triggers = saved.triggers.filter(isHttpTrigger);
   const hasSecret = triggers.some(({ where }) => where?.auth?.type === "secret");
-  const rotate = async () => {
+  const rotateSecret = async () => {
     const text = "The addresses of the draft and the live version change at once. Callers need the new one.";
     if (!(await ask({ title: "Replace the secret?", text, yes: "Replace", danger: true }))) return;
     try {
@@ -92,14 +92,14 @@ function Endpoints({ api, appId, ask, saved, payload, endpoints, reload }: Endpo
     <>
       {endpoints.map((endpoint, at) => (
         <section key={`${endpoint.method} ${endpoint.draftUrl}`} aria-label={`Address ${at + 1}`}>
-          <Address label={`${endpoint.method ?? "any method"}, live`} url={endpoint.url} />
-          <Address label="draft, with an editor's credential" url={endpoint.draftUrl} />
-          <Example {...endpointExample(endpoint, triggers[at]?.where?.auth?.type ?? "none", payload)} />
+          <EndpointUrl label={`${endpoint.method ?? "any method"}, live`} url={endpoint.url} />
+          <EndpointUrl label="draft, with an editor's credential" url={endpoint.draftUrl} />
+          <CallExampleView {...createEndpointExample(endpoint, triggers[at]?.where?.auth?.type ?? "none", payload)} />
         </section>
       ))}
       {hasSecret && (
         <p className="row">
-          <button type="button" onClick={() => void rotate()}>
+          <button type="button" onClick={() => void rotateSecret()}>
             Replace the secret
           </button>
         </p>
@@ -111,7 +111,7 @@ function Endpoints({ api, appId, ask, saved, payload, endpoints, reload }: Endpo
   );
 }
 
-function Refusals({ refused }: { refused: Calls["refused"] }) {
+function RefusedRequests({ refused }: { refused: Calls["refused"] }) {
   if (refused.length === 0) return null;
   return (
     <ul className="rows" aria-label="Refused requests">
@@ -125,25 +125,25 @@ function Refusals({ refused }: { refused: Calls["refused"] }) {
   );
 }
 
-const GIST_CHARACTERS = 200;
+const CALL_MAX_CHARACTERS = 200;
 
 /** Returns the request of an HTTP trigger, or the payload of a call with a token. Returns null for runs of schedules and log triggers. */
-function callIn({ mode, payload }: LogEntry): string | null {
+function describeCall({ mode, payload }: LogEntry): string | null {
   if (mode !== "on-demand") return null;
   const { trigger, request } = (payload ?? {}) as { trigger?: string; request?: { method: string; path: string } };
   if (trigger === "log") return null;
   if (trigger === "http" && request) return `${request.method} ${request.path}`;
-  return JSON.stringify(payload ?? {}).slice(0, GIST_CHARACTERS);
+  return JSON.stringify(payload ?? {}).slice(0, CALL_MAX_CHARACTERS);
 }
 
-function Requests({
+function RecentRequests({
   entries,
   appId,
   saved,
   takePayload,
 }: Pick<CallPanelProps, "appId" | "saved" | "takePayload"> & { entries: LogEntry[] }) {
   const requests = entries.flatMap((entry) => {
-    const call = callIn(entry);
+    const call = describeCall(entry);
     return call === null ? [] : [{ entry, call }];
   });
   if (requests.length === 0) return <p className="hint">No requests yet. They appear here as their runs end.</p>;
@@ -175,9 +175,9 @@ function Requests({
 export function CallPanel(props: CallPanelProps) {
   const { api, appId, saved, actions, ids, payload } = props;
   const { entries } = useLog({ api, appId, tail: actions.tail, ids, failuresOnly: false });
-  const { value: calls, fault, reload } = useCalls(appId, saved, entries?.[0]?.id);
+  const { value: calls, fault, reload } = useActionCalls(appId, saved, entries?.[0]?.id);
   const isOnDemand = saved.triggers.some(({ trigger }) => trigger === "manual");
-  const hasAddress = saved.triggers.some(isHttp);
+  const hasAddress = saved.triggers.some(isHttpTrigger);
   return (
     <section className="call-panel" aria-label="Call this action">
       {fault && (
@@ -186,11 +186,11 @@ export function CallPanel(props: CallPanelProps) {
         </p>
       )}
       <h3>Addresses</h3>
-      <Endpoints {...props} endpoints={calls?.action?.endpoints ?? null} reload={reload} />
+      <EndpointList {...props} endpoints={calls?.action?.endpoints ?? null} reload={reload} />
       <h3>With a token</h3>
       {isOnDemand ? (
-        runExamples(serviceAddress("").href.replace(/\/$/, ""), appId, saved.name, payload).map((one) => (
-          <Example key={one.name} {...one} />
+        createRunExamples(serviceAddress("").href.replace(/\/$/, ""), appId, saved.name, payload).map((one) => (
+          <CallExampleView key={one.name} {...one} />
         ))
       ) : (
         <p className="hint">Running with a token needs the trigger “On demand”.</p>
@@ -198,8 +198,8 @@ export function CallPanel(props: CallPanelProps) {
       {(hasAddress || isOnDemand) && (
         <>
           <h3>Last requests</h3>
-          <Refusals refused={calls?.refused ?? []} />
-          <Requests {...props} entries={entries ?? []} />
+          <RefusedRequests refused={calls?.refused ?? []} />
+          <RecentRequests {...props} entries={entries ?? []} />
         </>
       )}
     </section>

@@ -41,7 +41,7 @@ function createExample(
 }
 
 /** Returns examples for the live URL of an HTTP trigger. */
-export function endpointExample({ method, url }: Endpoint, authType: string, payload: string): CallExample {
+export function createEndpointExample({ method, url }: Endpoint, authType: string, payload: string): CallExample {
   const credentialHeader = CREDENTIAL_HEADERS[authType];
   const usedMethod = method ?? "POST";
   return createExample(
@@ -54,7 +54,7 @@ export function endpointExample({ method, url }: Endpoint, authType: string, pay
 }
 
 /** Returns examples for `run` and `runWithResult`, with a token. */
-export function runExamples(base: string, appId: number, name: string, payload: string): CallExample[] {
+export function createRunExamples(base: string, appId: number, name: string, payload: string): CallExample[] {
   return ["runWithResult", "run"].map((verb) => {
     const url = `${base}/v3/apps/${appId}/actions/${encodeURIComponent(name)}/${verb}?by=name`;
     return createExample(verb, "POST", url, [["Auth-token", "$TOKEN"]], payload);

@@ -10,7 +10,7 @@ import { type Command, useCommands } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
 import { CallPanel } from "./call-panel.js";
 import type { Draft } from "./draft.js";
-import { parsedPayload } from "./payload-text.js";
+import { parsePayload } from "./payload-text.js";
 import { PublishPanel } from "./publish-panel.js";
 import { RunPanel } from "./run-panel.js";
 import { TestPanel } from "./test-panel.js";
@@ -91,7 +91,7 @@ export function Dock(props: DockProps) {
   const saveAndRun = useCallback(async () => {
     if (running || !tabs.includes("Run")) return;
     setTab("Run");
-    const parsed = parsedPayload(payload);
+    const parsed = parsePayload(payload);
     setPayloadFault("fault" in parsed ? parsed.fault : null);
     if ("fault" in parsed) return;
     const action = await save();

@@ -6,7 +6,7 @@ import { LogPanel } from "../runs/log-panel.js";
 import type { ActionSummary } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
-import { parsedPayload } from "./payload-text.js";
+import { parsePayload } from "./payload-text.js";
 import { RunOutcome } from "./run-panel.js";
 import { useRun } from "./use-run.js";
 
@@ -22,7 +22,7 @@ export function OperatedAction({ api, appId, ask, actions, go, action }: Operate
   const [fault, setFault] = useState<string | null>(null);
   const isActive = copy ? copy.active : action.active;
   const startRun = async () => {
-    const parsed = parsedPayload(payload);
+    const parsed = parsePayload(payload);
     setFault("fault" in parsed ? parsed.fault : null);
     if ("fault" in parsed) return;
     await start(id, parsed.payload, copy ? "production" : "master");

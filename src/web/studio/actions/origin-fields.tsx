@@ -4,14 +4,14 @@ import { ReadBindingKeys, type ReadBindingKeysQuery } from "../documents.js";
 import { Field } from "../shared/field.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "../shell/place.js";
-import { AllowInDraft } from "./allow-origin.js";
+import { AllowInDraftButton } from "./allow-origin.js";
 import type { FieldsProps } from "./fields-props.js";
-import { requestedOrigins } from "./requested-origins.js";
+import { findRequestedOrigins } from "./requested-origins.js";
 
-type Bindings = ReadBindingKeysQuery["connections"]["bindings"];
+type SecretBindings = ReadBindingKeysQuery["connections"]["bindings"];
 
 /** Reads the app's secret bindings. Returns none while no origin is listed, and for readers, who may not see them. */
-function useBindings(appId: number, isNeeded: boolean): Bindings {
+function useBindings(appId: number, isNeeded: boolean): SecretBindings {
   const { value } = useResource({ ...queryOf(ReadBindingKeys, { appId }), enabled: isNeeded });
   return value?.connections.bindings ?? [];
 }
@@ -22,14 +22,14 @@ export function OriginFields({ appId, draft, fault, change }: FieldsProps) {
   const [text, setText] = useState("");
   const bindings = useBindings(appId, integrationOrigins.length > 0);
   if (environment !== "server" && integrationOrigins.length === 0) return null;
-  const set = (all: string[]) => change({ integrationOrigins: all });
+  const setOrigins = (all: string[]) => change({ integrationOrigins: all });
 
-  const add = (origin: string) => {
+  const addOrigin = (origin: string) => {
     setText("");
-    if (origin !== "" && !integrationOrigins.includes(origin)) set([...integrationOrigins, origin]);
+    if (origin !== "" && !integrationOrigins.includes(origin)) setOrigins([...integrationOrigins, origin]);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) add(text.trim());
+    if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) addOrigin(text.trim());
   };
 
   return (
@@ -61,7 +61,7 @@ export function OriginFields({ appId, draft, fault, change }: FieldsProps) {
                 type="button"
                 className="quiet small"
                 aria-label={`Remove ${origin}`}
-                onClick={() => set(integrationOrigins.filter((other) => other !== origin))}
+                onClick={() => setOrigins(integrationOrigins.filter((other) => other !== origin))}
               >
                 ✕
               </button>
@@ -74,12 +74,14 @@ export function OriginFields({ appId, draft, fault, change }: FieldsProps) {
             value={text}
             onChange={(event) => setText(event.target.value)}
             onKeyDown={onKeyDown}
-            onBlur={() => add(text.trim())}
+            onBlur={() => addOrigin(text.trim())}
           />
           {environment === "server" &&
-            requestedOrigins(code)
+            findRequestedOrigins(code)
               .filter((origin) => !integrationOrigins.includes(origin))
-              .map((origin) => <AllowInDraft key={origin} origin={origin} origins={integrationOrigins} allow={add} />)}
+              .map((origin) => (
+                <AllowInDraftButton key={origin} origin={origin} origins={integrationOrigins} allow={addOrigin} />
+              ))}
         </div>
       )}
     </Field>

@@ -5,10 +5,10 @@ import { type Api, asApiError } from "../shared/api.js";
 import { moment } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { Changes } from "../shell/role.js";
-import { parsedPayload } from "./payload-text.js";
+import { parsePayload } from "./payload-text.js";
 import { usePresets } from "./use-presets.js";
 
-const PAST_RUNS = 10;
+const PAST_RUNS_SHOWN = 10;
 
 interface PayloadPresetsProps {
   api: Api;
@@ -19,9 +19,9 @@ interface PayloadPresetsProps {
   setPayload: (text: string) => void;
 }
 
-const indented = (payload: unknown) => JSON.stringify(payload, null, 2);
+const formatPayload = (payload: unknown) => JSON.stringify(payload, null, 2);
 
-function SaveAs({ save, close }: { save: (name: string) => Promise<boolean>; close: () => void }) {
+function SavePresetForm({ save, close }: { save: (name: string) => Promise<boolean>; close: () => void }) {
   const [name, setName] = useState("");
   return (
     <form
@@ -56,27 +56,27 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const [chosen, setChosen] = useState("");
   const [isNaming, setNaming] = useState(false);
 
-  const lookBack = () =>
-    api.ask(FindRuns, { appId, actionId, limit: PAST_RUNS }).then(
+  const readPastRuns = () =>
+    api.ask(FindRuns, { appId, actionId, limit: PAST_RUNS_SHOWN }).then(
       ({ found }) => setPast(found.runs.filter(({ finishedAt, state }) => finishedAt !== null && state !== "skipped")),
       // If past runs cannot be read, presets can still be chosen.
       () => undefined,
     );
-  const fill = async (value: string) => {
+  const loadPayload = async (value: string) => {
     setChosen(value.startsWith("run ") ? "" : value);
     const preset = presets.find(({ name }) => value === `preset ${name}`);
-    if (preset) return setPayload(indented(preset.payload));
+    if (preset) return setPayload(formatPayload(preset.payload));
     const runId = Number(value.replace("run ", ""));
     if (!runId) return;
     try {
       const { run } = await api.ask(ReadRun, { appId, runId });
-      if (run.log) setPayload(indented(run.log.payload));
+      if (run.log) setPayload(formatPayload(run.log.payload));
     } catch (error) {
       setFault(asApiError(error).message);
     }
   };
   const save = async (name: string) => {
-    const parsed = parsedPayload(payload);
+    const parsed = parsePayload(payload);
     if ("fault" in parsed) {
       setFault(parsed.fault);
       return false;
@@ -99,14 +99,14 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   return (
     <div className="presets">
       {isNaming ? (
-        <SaveAs save={save} close={() => setNaming(false)} />
+        <SavePresetForm save={save} close={() => setNaming(false)} />
       ) : (
         <div className="row">
           <select
             aria-label="Fill the payload from"
             value={preset ? chosen : ""}
-            onFocus={() => void lookBack()}
-            onChange={(event) => void fill(event.target.value)}
+            onFocus={() => void readPastRuns()}
+            onChange={(event) => void loadPayload(event.target.value)}
           >
             <option value="">Fill from…</option>
             {presets.length > 0 && (

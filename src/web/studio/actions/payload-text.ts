@@ -1,5 +1,5 @@
 /** Parses a payload that a person has typed, and describes what is wrong with it. */
-export function parsedPayload(text: string): { payload: unknown } | { fault: string } {
+export function parsePayload(text: string): { payload: unknown } | { fault: string } {
   try {
     return { payload: text.trim() === "" ? {} : JSON.parse(text) };
   } catch (error) {

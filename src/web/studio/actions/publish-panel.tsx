@@ -6,7 +6,7 @@ import type { Ask } from "../shared/confirm.js";
 import { ago, exact } from "../shared/format.js";
 import type { Action, App, Diff, PublishedCopy } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { APP_SENTENCE, publishedSentence } from "./access-text.js";
+import { APP_ACCESS_SENTENCE, publishedSentence } from "./access-text.js";
 import { DiffView } from "./diff-view.js";
 import type { Actions } from "./use-actions.js";
 
@@ -23,26 +23,26 @@ interface PublishPanelProps {
 }
 
 /** Reads the changes that publishing would make. Returns null while they are unknown or if there is no live version to compare with. */
-function useCopiesDiff({ appId, saved: { id, updatedAt }, copy }: PublishPanelProps): Diff | null {
+function usePublicationDiff({ appId, saved: { id, updatedAt }, copy }: PublishPanelProps): Diff | null {
   // Each save and each publication makes another difference.
   const query = queryOf(CompareCopies, { appId, id }, `${updatedAt} ${copy?.updatedAt}`);
   return useResource({ ...query, enabled: copy !== undefined }).value?.diff ?? null;
 }
 
-function Standing({
+function PublicationStatus({
   app,
   saved,
   copy,
   diff,
 }: Pick<PublishPanelProps, "app" | "saved" | "copy"> & { diff: Diff | null }) {
-  const equal = diff?.code === null && diff.fields.length === 0;
+  const isEqual = diff?.code === null && diff.fields.length === 0;
   return (
     <div className="standing">
       {copy ? (
         <p>
           <span className="chip live">live</span> Published{" "}
           <span title={exact(copy.updatedAt)}>{ago(copy.updatedAt)}</span>
-          {equal && ", the same as the draft"}. The live copy is <b>{copy.active ? "active" : "inactive"}</b>.
+          {isEqual && ", the same as the draft"}. The live copy is <b>{copy.active ? "active" : "inactive"}</b>.
         </p>
       ) : (
         <p>
@@ -59,7 +59,7 @@ function Standing({
         the inactive draft or unpublish.
       </p>
       {!app.isPublished && (
-        <p className="notice">The app itself is not published, so none of its actions can be. {APP_SENTENCE}</p>
+        <p className="notice">The app itself is not published, so none of its actions can be. {APP_ACCESS_SENTENCE}</p>
       )}
     </div>
   );
@@ -69,9 +69,9 @@ export function PublishPanel(props: PublishPanelProps) {
   const { api, app, appId, ask, saved, dirty, copy, actions, onAppPublished } = props;
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
-  const diff = useCopiesDiff(props);
+  const diff = usePublicationDiff(props);
 
-  const act = useCallback(async (done: Promise<unknown>, then: () => unknown) => {
+  const runAndReload = useCallback(async (done: Promise<unknown>, then: () => unknown) => {
     setBusy(true);
     try {
       await done;
@@ -85,19 +85,21 @@ export function PublishPanel(props: PublishPanelProps) {
   const ids = { appId, id: saved.id, ifUpdatedAt: saved.updatedAt };
   const unpublish = async () => {
     const text = "The live copy is removed: nothing runs it any more. The draft and its history stay.";
-    const yes = await ask({ title: `Unpublish ${saved.name}?`, text, yes: "Unpublish", danger: true });
-    if (yes) await act(api.ask(UnpublishAction, ids), actions.reload);
+    const isConfirmed = await ask({ title: `Unpublish ${saved.name}?`, text, yes: "Unpublish", danger: true });
+    if (isConfirmed) await runAndReload(api.ask(UnpublishAction, ids), actions.reload);
   };
 
   return (
     <div className="publish-panel">
-      <Standing {...{ app, saved, copy, diff }} />
+      <PublicationStatus {...{ app, saved, copy, diff }} />
       <div className="row">
         {!app.isPublished && (
           <button
             type="button"
             disabled={busy}
-            onClick={() => void act(api.ask(PublishApp, { appId, ifUpdatedAt: app.updatedAt }), onAppPublished)}
+            onClick={() =>
+              void runAndReload(api.ask(PublishApp, { appId, ifUpdatedAt: app.updatedAt }), onAppPublished)
+            }
           >
             Publish the app
           </button>
@@ -106,7 +108,7 @@ export function PublishPanel(props: PublishPanelProps) {
           type="button"
           className="primary"
           disabled={busy || dirty || !app.isPublished}
-          onClick={() => void act(api.ask(PublishAction, ids), actions.reload)}
+          onClick={() => void runAndReload(api.ask(PublishAction, ids), actions.reload)}
         >
           {copy ? "Publish again" : "Publish"}
         </button>

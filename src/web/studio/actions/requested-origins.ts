@@ -5,7 +5,7 @@ const REQUEST_CALL = ".request(";
 const MAX_SUGGESTED_ORIGINS = 3;
 
 /** Returns at most three origins in the order of the code, and none if the code sends no requests. */
-export function requestedOrigins(code: string): string[] {
+export function findRequestedOrigins(code: string): string[] {
   if (!code.includes(REQUEST_CALL)) return [];
   const origins = (code.match(URL_PATTERN) ?? []).map((address) => URL.parse(address)?.origin ?? null);
   const namedOrigins = origins.filter((origin): origin is string => origin?.includes(".") ?? false);

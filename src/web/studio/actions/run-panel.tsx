@@ -7,13 +7,13 @@ import type { Api } from "../shared/api.js";
 import { lasted } from "../shared/format.js";
 import type { Action } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
-import { AllowInDraft, findRefusedOrigin } from "./allow-origin.js";
+import { AllowInDraftButton, findRefusedOrigin } from "./allow-origin.js";
 import type { Draft } from "./draft.js";
 import { PayloadPresets } from "./payload-presets.js";
 import type { ActionRunner, Run } from "./use-run.js";
 
 /** Returns why the service would reject a run on demand, or null. */
-export function obstacle({ active, environment, triggers }: Draft): string | null {
+export function runObstacle({ active, environment, triggers }: Draft): string | null {
   if (environment === "client") return "A client action runs in the user's browser only, not from here.";
   if (!active) return "The action is inactive: switch it on to run it.";
   if (!triggers.some(({ trigger }) => trigger === "manual")) return "Running on demand needs the trigger “On demand”.";
@@ -97,7 +97,7 @@ export function RunPanel(props: RunPanelProps) {
   const { allowOrigin } = props;
   const { run, cancel } = runner;
   const blockedOrigin = run?.error ? findRefusedOrigin(run.error.message) : null;
-  const obstacleText = obstacle(draft);
+  const obstacleText = runObstacle(draft);
   return (
     <div className="run-panel">
       <div className="payload">
@@ -133,7 +133,7 @@ export function RunPanel(props: RunPanelProps) {
       </div>
       {run ? (
         <RunOutcome run={run} isOld={isOld} appId={appId} saved={saved}>
-          <AllowInDraft origin={blockedOrigin} origins={draft.integrationOrigins} allow={allowOrigin} />
+          <AllowInDraftButton origin={blockedOrigin} origins={draft.integrationOrigins} allow={allowOrigin} />
         </RunOutcome>
       ) : (
         <p className="hint empty">The result and what the action prints appear here.</p>

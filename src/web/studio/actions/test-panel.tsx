@@ -5,11 +5,11 @@ import { counted, lasted } from "../shared/format.js";
 import type { Action, App, Preset } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 import type { Draft } from "./draft.js";
-import { obstacle } from "./run-panel.js";
-import { inputOf, type PayloadTest, type PayloadTests } from "./use-payload-tests.js";
+import { runObstacle } from "./run-panel.js";
+import { type PayloadTest, type PayloadTests, testInput } from "./use-payload-tests.js";
 import { usePresets } from "./use-presets.js";
 
-const EXCERPT_CHARACTERS = 300;
+const EXCERPT_MAX_CHARACTERS = 300;
 
 interface TestPanelProps {
   api: Api;
@@ -26,7 +26,7 @@ interface TestPanelProps {
   writePayload: () => void;
 }
 
-function Outcome({ test, isOld, appId }: { test: PayloadTest | undefined; isOld: boolean; appId: number }) {
+function TestOutcome({ test, isOld, appId }: { test: PayloadTest | undefined; isOld: boolean; appId: number }) {
   if (!test) return <span className="hint">not run yet</span>;
   const { state, runId, took, isChanged } = test;
   return (
@@ -45,17 +45,17 @@ interface SamplesProps extends Omit<TestPanelProps, "api" | "writePayload"> {
   isReady: boolean;
 }
 
-function Samples({ app, draft, runner, presets, start, isReady }: SamplesProps) {
+function PresetTests({ app, draft, runner, presets, start, isReady }: SamplesProps) {
   return (
     <ul className="payload-tests" aria-label="Sample payloads">
       {presets.map((preset) => {
         const { name, payload } = preset;
         const test = runner.tests.get(name);
-        const isOld = test !== undefined && test.input !== inputOf(draft.code, preset);
+        const isOld = test !== undefined && test.input !== testInput(draft.code, preset);
         return (
           <li key={name}>
             <b>{name}</b>
-            <Outcome test={test} isOld={isOld} appId={app.id} />
+            <TestOutcome test={test} isOld={isOld} appId={app.id} />
             <button
               type="button"
               className="small"
@@ -65,11 +65,11 @@ function Samples({ app, draft, runner, presets, start, isReady }: SamplesProps) 
             >
               Run
             </button>
-            <code className="payload-excerpt">{JSON.stringify(payload).slice(0, EXCERPT_CHARACTERS)}</code>
+            <code className="payload-excerpt">{JSON.stringify(payload).slice(0, EXCERPT_MAX_CHARACTERS)}</code>
             {test && test.text !== "" && (
               <pre className={test.state === "failed" ? "result failed" : "result"}>
-                {test.text.slice(0, EXCERPT_CHARACTERS)}
-                {test.text.length > EXCERPT_CHARACTERS && " …"}
+                {test.text.slice(0, EXCERPT_MAX_CHARACTERS)}
+                {test.text.length > EXCERPT_MAX_CHARACTERS && " …"}
               </pre>
             )}
           </li>
@@ -79,7 +79,7 @@ function Samples({ app, draft, runner, presets, start, isReady }: SamplesProps) 
   );
 }
 
-function summaryOf(tests: PayloadTests["tests"], presets: readonly Preset[]): string {
+function summarizeTests(tests: PayloadTests["tests"], presets: readonly Preset[]): string {
   const states = presets.flatMap(({ name }) => tests.get(name)?.state ?? []);
   const count = (state: PayloadTest["state"]) => states.filter((one) => one === state).length;
   const parts = (["completed", "failed", "running"] as const)
@@ -89,7 +89,7 @@ function summaryOf(tests: PayloadTests["tests"], presets: readonly Preset[]): st
   return [counted(presets.length, "sample payload", "sample payloads"), ...parts].join(", ");
 }
 
-function TestFiles({ app, name }: { app: App; name: string }) {
+function TestFilesHint({ app, name }: { app: App; name: string }) {
   const docs = serviceAddress("/docs/reference/command-line").href;
   return (
     <section aria-label="Tests in files">
@@ -116,8 +116,8 @@ function TestFiles({ app, name }: { app: App; name: string }) {
 export function TestPanel(props: TestPanelProps) {
   const { app, saved, draft, dirty, runner, start, blocked, writePayload } = props;
   const { presets, fault } = usePresets(app.id, saved.id);
-  const why = obstacle(draft);
-  const isReady = !blocked && !runner.isBusy && why === null;
+  const obstacleText = runObstacle(draft);
+  const isReady = !blocked && !runner.isBusy && obstacleText === null;
   const isEmpty = presets?.length === 0;
   return (
     <div className="test-panel">
@@ -152,17 +152,17 @@ export function TestPanel(props: TestPanelProps) {
               </button>
             )}
             <span className="hint" role="status">
-              {presets && summaryOf(runner.tests, presets)}
+              {presets && summarizeTests(runner.tests, presets)}
             </span>
           </div>
         )}
-        {why && <p className="hint">{why}</p>}
+        {obstacleText && <p className="hint">{obstacleText}</p>}
         <p className="fault" role="alert">
           {fault ?? runner.fault}
         </p>
-        {presets && <Samples {...props} presets={presets} isReady={isReady} />}
+        {presets && <PresetTests {...props} presets={presets} isReady={isReady} />}
       </section>
-      <TestFiles app={app} name={saved.name} />
+      <TestFilesHint app={app} name={saved.name} />
     </div>
   );
 }

@@ -35,7 +35,7 @@ export interface PayloadTests {
 /** Number of characters of a result that are compared and stored. */
 const TEXT_MAX_CHARACTERS = 20_000;
 
-export const inputOf = (code: string, { payload }: Preset): string => `${code}\n${JSON.stringify(payload)}`;
+export const testInput = (code: string, { payload }: Preset): string => `${code}\n${JSON.stringify(payload)}`;
 
 type TestOutcome = Pick<PayloadTest, "state" | "text" | "took">;
 
@@ -74,7 +74,7 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
     async ({ id, code }: Action, preset: Preset, signal: AbortSignal) => {
       const { name, payload } = preset;
       const before = stored.current.get(name);
-      let test: PayloadTest = { ...RUNNING_TEST, input: inputOf(code, preset) };
+      let test: PayloadTest = { ...RUNNING_TEST, input: testInput(code, preset) };
       storeTest(name, test);
       // Another run with this preset may have been started after a stop.
       const write = (next: PayloadTest) => {

@@ -19,20 +19,20 @@ export interface AlertDraft {
   enabled: boolean;
 }
 
-export const CONDITIONS: [AlertCondition, string][] = [
+export const ALERT_CONDITIONS: [AlertCondition, string][] = [
   ["failed", "Runs fail"],
   ["silent", "No run succeeds for some time"],
   ["skipped", "A scheduled run is skipped or overdue"],
   ["queued", "Runs are queued for some time"],
 ];
 
-export const CHANNELS: [AlertChannel, string][] = [
+export const ALERT_CHANNELS: [AlertChannel, string][] = [
   ["email", "E-mail"],
   ["webhook", "Signed webhook"],
   ["slack", "Slack"],
 ];
 
-export function draftOfAlert(one: Alert | null): AlertDraft {
+export function alertToDraft(one: Alert | null): AlertDraft {
   return {
     name: one?.name ?? "",
     condition: one?.condition ?? "failed",
@@ -47,7 +47,7 @@ export function draftOfAlert(one: Alert | null): AlertDraft {
   };
 }
 
-export function alertInputOf(draft: AlertDraft): AlertInput {
+export function alertDraftToInput(draft: AlertDraft): AlertInput {
   const { name, condition, channel, enabled } = draft;
   const numbers = { failures: Number(draft.failures), of: Number(draft.of), minutes: Number(draft.minutes) };
   const actionId = condition === "queued" || draft.actionId === "" ? null : Number(draft.actionId);
@@ -57,7 +57,7 @@ export function alertInputOf(draft: AlertDraft): AlertInput {
 }
 
 /** Returns the condition of the alert as a sentence. */
-export function gistOf({ condition, failures, of, minutes }: Alert): string {
+export function alertSummary({ condition, failures, of, minutes }: Alert): string {
   switch (condition) {
     case "failed":
       return of === 1 ? "a run failed" : `${failures} of the last ${of} runs failed`;

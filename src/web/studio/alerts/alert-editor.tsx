@@ -8,7 +8,7 @@ import { exact, moment } from "../shared/format.js";
 import type { ActionSummary, Alert, AlertInput } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { type AlertDraft, alertInputOf, CHANNELS, CONDITIONS, draftOfAlert } from "./alert-draft.js";
+import { ALERT_CHANNELS, ALERT_CONDITIONS, type AlertDraft, alertDraftToInput, alertToDraft } from "./alert-draft.js";
 
 /** Attributes that connect a field with its error message. */
 interface TiedField {
@@ -24,7 +24,7 @@ interface LabelledProps {
   children: (tied: TiedField) => ReactNode;
 }
 
-function Labelled({ label, hint, fault = null, children }: LabelledProps) {
+function LabelledField({ label, hint, fault = null, children }: LabelledProps) {
   const id = useId();
   return (
     <div className="field">
@@ -43,7 +43,7 @@ const FIELDS = ["name", "failures", "of", "minutes", "to", "setting"] as const;
 type FieldName = (typeof FIELDS)[number];
 
 /** Returns the field that the error message begins with, or null. */
-const fieldIn = (message: string | null): FieldName | null =>
+const findFieldName = (message: string | null): FieldName | null =>
   FIELDS.find((name) => message !== null && (message.startsWith(`${name} `) || message.startsWith(`${name}[`))) ?? null;
 
 interface PartProps {
@@ -52,14 +52,14 @@ interface PartProps {
   faultOf: (field: FieldName) => string | null;
 }
 
-function Choice<T extends string>(props: {
+function ChoiceField<T extends string>(props: {
   label: string;
   value: T;
   options: readonly [T, string][];
   choose: (value: T) => void;
 }) {
   return (
-    <Labelled label={props.label}>
+    <LabelledField label={props.label}>
       {(tied) => (
         <select {...tied} value={props.value} onChange={(event) => props.choose(event.target.value as T)}>
           {props.options.map(([value, words]) => (
@@ -69,7 +69,7 @@ function Choice<T extends string>(props: {
           ))}
         </select>
       )}
-    </Labelled>
+    </LabelledField>
   );
 }
 
@@ -82,15 +82,15 @@ interface NumberFieldProps {
 
 function NumberField({ label, value, fault, change }: NumberFieldProps) {
   return (
-    <Labelled label={label} fault={fault}>
+    <LabelledField label={label} fault={fault}>
       {(tied) => (
         <input {...tied} type="number" min={1} value={value} onChange={(event) => change(event.target.value)} />
       )}
-    </Labelled>
+    </LabelledField>
   );
 }
 
-function When({ draft, change, faultOf, actions }: PartProps & { actions: ActionSummary[] }) {
+function ConditionFields({ draft, change, faultOf, actions }: PartProps & { actions: ActionSummary[] }) {
   const { condition, actionId, failures, of, minutes } = draft;
   const named: [string, string][] = [
     ["", "Every action of the app"],
@@ -98,9 +98,14 @@ function When({ draft, change, faultOf, actions }: PartProps & { actions: Action
   ];
   return (
     <>
-      <Choice label="Condition" value={condition} options={CONDITIONS} choose={(next) => change({ condition: next })} />
+      <ChoiceField
+        label="Condition"
+        value={condition}
+        options={ALERT_CONDITIONS}
+        choose={(next) => change({ condition: next })}
+      />
       {condition !== "queued" && (
-        <Choice label="Action" value={actionId} options={named} choose={(next) => change({ actionId: next })} />
+        <ChoiceField label="Action" value={actionId} options={named} choose={(next) => change({ actionId: next })} />
       )}
       {condition === "failed" && (
         <>
@@ -139,8 +144,13 @@ function Recipients({ draft, change, faultOf }: PartProps) {
   };
   return (
     <>
-      <Choice label="Send by" value={channel} options={CHANNELS} choose={(next) => change({ channel: next })} />
-      <Labelled
+      <ChoiceField
+        label="Send by"
+        value={channel}
+        options={ALERT_CHANNELS}
+        choose={(next) => change({ channel: next })}
+      />
+      <LabelledField
         label={isMail ? "Addresses" : "Setting"}
         hint={channel === "email" ? "Separated by commas." : hints[channel]}
         fault={faultOf(isMail ? "to" : "setting")}
@@ -157,7 +167,7 @@ function Recipients({ draft, change, faultOf }: PartProps) {
             />
           )
         }
-      </Labelled>
+      </LabelledField>
       <label className="check">
         <input
           type="checkbox"
@@ -170,7 +180,7 @@ function Recipients({ draft, change, faultOf }: PartProps) {
   );
 }
 
-function Status({ appId, one }: { appId: number; one: Alert }) {
+function AlertStatus({ appId, one }: { appId: number; one: Alert }) {
   const { value, fault } = useResource(queryOf(ReadAlertDeliveries, { appId, id: one.id }));
   return (
     <aside aria-label="Status of the alert">
@@ -215,7 +225,7 @@ interface EditorProps {
 }
 
 export function AlertEditor({ appId, one, actions, ask, save, test, remove, back, setDirty }: EditorProps) {
-  const field = useFieldDraft(draftOfAlert(one));
+  const field = useFieldDraft(alertToDraft(one));
   const { draft, setDraft, isDirty } = field;
   useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
   const [fault, setFault] = useState<string | null>(null);
@@ -225,7 +235,7 @@ export function AlertEditor({ appId, one, actions, ask, save, test, remove, back
     setFault(null);
     setDraft((old) => ({ ...old, ...part }));
   };
-  const faulty = fieldIn(fault);
+  const faulty = findFieldName(fault);
   const faultOf = (name: FieldName) => (name === faulty ? fault : null);
 
   const attempt = async (work: () => Promise<void>) => {
@@ -253,12 +263,12 @@ export function AlertEditor({ appId, one, actions, ask, save, test, remove, back
       </div>
       <div className="notification-editor">
         <div>
-          <Labelled label="Name" fault={faultOf("name")}>
+          <LabelledField label="Name" fault={faultOf("name")}>
             {(tied) => (
               <input {...tied} value={draft.name} onChange={(event) => change({ name: event.target.value })} />
             )}
-          </Labelled>
-          <When {...{ draft, change, faultOf, actions }} />
+          </LabelledField>
+          <ConditionFields {...{ draft, change, faultOf, actions }} />
           <Recipients {...{ draft, change, faultOf }} />
           <p className="fault" role="alert">
             {faulty === null && fault}
@@ -269,7 +279,7 @@ export function AlertEditor({ appId, one, actions, ask, save, test, remove, back
               type="button"
               className="primary"
               disabled={busy || field.isChangedElsewhere}
-              onClick={() => void attempt(() => save(alertInputOf(draft)).then(() => field.accept(draft)))}
+              onClick={() => void attempt(() => save(alertDraftToInput(draft)).then(() => field.accept(draft)))}
             >
               {one ? "Save" : "Create"}
             </button>
@@ -285,7 +295,7 @@ export function AlertEditor({ appId, one, actions, ask, save, test, remove, back
             )}
           </div>
         </div>
-        {one && <Status appId={appId} one={one} />}
+        {one && <AlertStatus appId={appId} one={one} />}
       </div>
     </article>
   );

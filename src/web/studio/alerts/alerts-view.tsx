@@ -6,7 +6,7 @@ import type { Alert, AlertInput } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { idOf } from "../shell/place.js";
-import { gistOf } from "./alert-draft.js";
+import { alertSummary } from "./alert-draft.js";
 import { AlertEditor } from "./alert-editor.js";
 
 const LOOK_AGAIN_MS = 10_000;
@@ -44,7 +44,7 @@ function Line({ one, selected, open }: { one: Alert; selected: boolean; open: ()
     <li>
       <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
         <b>{one.name}</b>
-        <span className="gist">{gistOf(one)}</span>
+        <span className="gist">{alertSummary(one)}</span>
         <span className={state === "firing" ? "chip failed" : "chip"}>{state}</span>
       </button>
     </li>

@@ -1,6 +1,6 @@
 /** Page of the app itself. The URL selects one of its parts, such as `#/1/app/tokens`. */
 import { type ComponentType, type FormEvent, useState } from "react";
-import { APP_SENTENCE } from "../actions/access-text.js";
+import { APP_ACCESS_SENTENCE } from "../actions/access-text.js";
 import { OriginsForm } from "../actions/origins-form.js";
 import { PublishApp, RenameApp, UnpublishApp } from "../documents.js";
 import { AppPeople } from "../people/people-page.js";
@@ -74,7 +74,7 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
           Publish actions only after their tests (<code>svc publish --tested</code>)
         </span>
       </label>
-      {!app.isPublished && <p className="hint">{APP_SENTENCE}</p>}
+      {!app.isPublished && <p className="hint">{APP_ACCESS_SENTENCE}</p>}
       <OriginsForm api={api} appId={appId} />
     </>
   );

@@ -13,7 +13,7 @@ import { isEmptyPlan, PlanList } from "./manifest-plan.js";
 const ItemDiff = lazy(async () => ({ default: (await import("./item-diff.js")).ItemDiff }));
 
 /** Hours after which a new stage is deleted; 0 if it is permanent. */
-const LIVES: readonly [hours: number, label: string][] = [
+const STAGE_LIFETIMES: readonly [hours: number, label: string][] = [
   [0, "stays"],
   [24, "preview, deleted after a day"],
   [168, "preview, deleted after a week"],
@@ -46,7 +46,7 @@ function NewStage({ busy, create }: NewStageProps) {
       <label>
         <span className="unseen">Life of the new stage</span>
         <select value={hours} onChange={({ target }) => setHours(Number(target.value))}>
-          {LIVES.map(([one, label]) => (
+          {STAGE_LIFETIMES.map(([one, label]) => (
             <option key={one} value={one}>
               {label}
             </option>
@@ -61,7 +61,7 @@ function NewStage({ busy, create }: NewStageProps) {
 }
 
 /** Promotion whose plan the person reviews. */
-interface Review {
+interface PromotionReview {
   from: Stage;
   plan: ManifestPlan;
   /** Version tag of the definitions for which the plan was made. */
@@ -69,7 +69,7 @@ interface Review {
 }
 
 interface ReviewPanelProps extends Pick<PageProps, "api" | "app" | "appId"> {
-  review: Review;
+  review: PromotionReview;
   busy: boolean;
   promote: () => void;
   cancel: () => void;
@@ -164,7 +164,7 @@ interface HistoryProps {
   rollBack: (promotion: Promotion) => void;
 }
 
-function History({ promotions, stages, busy, nameOf, rollBack }: HistoryProps) {
+function PromotionHistory({ promotions, stages, busy, nameOf, rollBack }: HistoryProps) {
   const nameOfApp = (id: number | null) => {
     const stage = stages.find(({ appId }) => appId === id);
     return stage ? labelOf(stage) : `app ${id}`;
@@ -196,7 +196,7 @@ function History({ promotions, stages, busy, nameOf, rollBack }: HistoryProps) {
 /** Data of the page, with the functions that change it. */
 function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
   const { value, fault, busy, change } = useResource(queryOf(ListStages, { appId }));
-  const [review, setReview] = useState<Review | null>(null);
+  const [review, setReview] = useState<PromotionReview | null>(null);
   /** Reason why the last promotion was not sent. */
   const [notice, setNotice] = useState<string | null>(null);
 
@@ -218,7 +218,7 @@ function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
     if (found) setReview({ from, plan: found.planned.plan, tag: found.planned.tag! });
     return found !== null;
   };
-  const promote = async ({ from, tag }: Review) => {
+  const promote = async ({ from, tag }: PromotionReview) => {
     setNotice(null);
     const sent = await change(() =>
       api.ask(Promote, { appId, fromAppId: from.appId, ifMatch: [tag] }).catch((error: unknown) => {
@@ -284,7 +284,9 @@ export function StagesPage(props: PageProps) {
       )}
       <h3>Promotions to this app</h3>
       {value?.promotions.length === 0 && <p className="hint">None yet.</p>}
-      {value && <History {...value} {...{ busy, nameOf }} rollBack={(promotion) => void rollBack(promotion)} />}
+      {value && (
+        <PromotionHistory {...value} {...{ busy, nameOf }} rollBack={(promotion) => void rollBack(promotion)} />
+      )}
     </>
   );
 }

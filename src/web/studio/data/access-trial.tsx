@@ -21,9 +21,9 @@ interface User {
   data: Record<string, unknown>;
 }
 
-const USERS_SHOWN = 20;
+const MAX_USERS_SHOWN = 20;
 
-const titleOf = ({ id, data }: User): string =>
+const userTitle = ({ id, data }: User): string =>
   `${id}: ${Object.values(data)
     .filter((value) => typeof value === "string" && value !== "")
     .slice(0, 3)
@@ -34,7 +34,7 @@ const titleOf = ({ id, data }: User): string =>
 function useUsers({ appId }: AccessTrialProps, users: DataSource | undefined, text: string): User[] {
   const words = useTyped(text);
   const where = { $or: users?.columns.map((column) => ({ [pathOf(column)]: { $iLike: words } })) };
-  const query = { ...(words !== "" && users && users.columns.length > 0 && { where }), limit: USERS_SHOWN };
+  const query = { ...(words !== "" && users && users.columns.length > 0 && { where }), limit: MAX_USERS_SHOWN };
   const { value } = useResource({
     ...queryOf(FindEntries, { appId, id: users?.id ?? 0, query }),
     enabled: users !== undefined,
@@ -43,9 +43,9 @@ function useUsers({ appId }: AccessTrialProps, users: DataSource | undefined, te
   return users ? ((value?.found.entries ?? []) as User[]) : [];
 }
 
-type Trial = TryAccessQuery["trial"];
+type AccessTrialResult = TryAccessQuery["trial"];
 
-function Outcome({ trial, columns }: { trial: Trial; columns: string[] }) {
+function TrialOutcome({ trial, columns }: { trial: AccessTrialResult; columns: string[] }) {
   const seen = trial.verbs.find(({ verb }) => verb === "select")?.columns ?? [];
   const shown = columns.filter((column) => seen.includes(column));
   return (
@@ -103,7 +103,7 @@ export function AccessTrial(props: AccessTrialProps) {
   const [usersId, setUsersId] = useState("");
   const [words, setWords] = useState("");
   const [userId, setUserId] = useState("");
-  const [trial, setTrial] = useState<Trial | null>(null);
+  const [trial, setTrial] = useState<AccessTrialResult | null>(null);
   const [fault, setFault] = useState<string | null>(null);
   const users = useUsers(
     props,
@@ -155,7 +155,7 @@ export function AccessTrial(props: AccessTrialProps) {
               <option value="">choose</option>
               {users.map((user) => (
                 <option key={user.id} value={user.id}>
-                  {titleOf(user)}
+                  {userTitle(user)}
                 </option>
               ))}
             </select>
@@ -168,7 +168,7 @@ export function AccessTrial(props: AccessTrialProps) {
       <p className="fault" role="alert">
         {fault ?? readFault}
       </p>
-      {trial && <Outcome trial={trial} columns={source.columns} />}
+      {trial && <TrialOutcome trial={trial} columns={source.columns} />}
     </section>
   );
 }

@@ -8,7 +8,7 @@ import type { DataSource } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { Changes } from "../shell/role.js";
 import { AccessTrial } from "./access-trial.js";
-import { DefinitionField, PARTS, type PartName } from "./definition-field.js";
+import { DEFINITION_PARTS, DefinitionField, type PartName } from "./definition-field.js";
 import { RecentQueries } from "./recent-queries.js";
 
 interface DefinitionProps {
@@ -76,7 +76,7 @@ export function DataDefinition(props: DefinitionProps) {
   };
   return (
     <div className="data-definition">
-      {(Object.keys(PARTS) as PartName[]).map((field) => (
+      {(Object.keys(DEFINITION_PARTS) as PartName[]).map((field) => (
         <DefinitionField
           key={field}
           field={field}

@@ -32,7 +32,7 @@ export interface ImportedFile {
 }
 
 /** @throws Error with the service's message */
-export async function sendFile(appId: number, id: number, chosen: ChosenFile): Promise<ImportedFile> {
+export async function importFile(appId: number, id: number, chosen: ChosenFile): Promise<ImportedFile> {
   const form = new FormData();
   form.append("file", chosen.file);
   const query = new URLSearchParams({ append: String(chosen.append) });

@@ -18,16 +18,16 @@ import { changedQuery, idOf } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
 import { Changes, useRole } from "../shell/role.js";
 import { DataDefinition, DataVersions } from "./data-definition.js";
-import { type ChosenFile, DataImport, delimiterName, sendFile } from "./data-import.js";
+import { type ChosenFile, DataImport, delimiterName, importFile } from "./data-import.js";
 import { type DataQuery, EntriesPanel, type PanelProps } from "./entries-panel.js";
-import { typesOfEntries } from "./import-preview.js";
+import { detectEntryTypes } from "./import-preview.js";
 
 /** Number of entries from which the types of existing columns are read. */
-const TYPED_ENTRIES = 50;
+const ENTRIES_FOR_TYPES = 50;
 const REFRESH_MS = 3_000;
 const TABS = ["Entries", "Import", "Rules", "Versions"] as const;
 type Tab = (typeof TABS)[number];
-const READ_TABS: readonly Tab[] = ["Entries", "Versions"];
+const READER_TABS: readonly Tab[] = ["Entries", "Versions"];
 
 interface SourceProps extends Omit<PanelProps, "reload"> {
   reload: () => Promise<void>;
@@ -36,11 +36,11 @@ interface SourceProps extends Omit<PanelProps, "reload"> {
   setDirty: (isDirty: boolean) => void;
 }
 
-function Source(props: SourceProps) {
+function DataSourceTabs(props: SourceProps) {
   const { api, appId, ask, source, onChanged, onRemoved, reload } = props;
   const { setDirty, query, changeQuery } = props;
   const isEditor = mayEdit(useRole());
-  const tabs = isEditor ? TABS : READ_TABS;
+  const tabs = isEditor ? TABS : READER_TABS;
   const tab = tabs.find((name) => name.toLowerCase() === query.tab) ?? "Entries";
   const unsaved = useRef(new Set<string>());
   const onDirty = useCallback(
@@ -72,15 +72,15 @@ function Source(props: SourceProps) {
     }
   };
   const take = async (chosen: ChosenFile) => {
-    const { inserted, columns, delimiter } = await sendFile(appId, source.id, chosen);
+    const { inserted, columns, delimiter } = await importFile(appId, source.id, chosen);
     await reload();
     const entries = counted(inserted, "entry was", "entries were");
     const layout = delimiter === null ? "" : `, cells separated by ${delimiterName(delimiter)}`;
     return `${entries} imported: ${counted(columns.length, "column", "columns")}${layout}.`;
   };
   const readTypes = async () => {
-    const query = { limit: TYPED_ENTRIES };
-    return typesOfEntries((await api.ask(FindEntries, { appId, id: source.id, query })).found.entries);
+    const query = { limit: ENTRIES_FOR_TYPES };
+    return detectEntryTypes((await api.ask(FindEntries, { appId, id: source.id, query })).found.entries);
   };
   const panels = {
     Entries: () => <EntriesPanel {...props} reload={() => void reload()} />,
@@ -117,7 +117,7 @@ function Source(props: SourceProps) {
   );
 }
 
-function NewSource({
+function NewDataSource({
   api,
   appId,
   onMade,
@@ -135,7 +135,7 @@ function NewSource({
   const take = async (chosen: ChosenFile) => {
     const made = await make();
     try {
-      await sendFile(appId, made.id, chosen);
+      await importFile(appId, made.id, chosen);
     } catch (error) {
       await api.ask(DeleteDataSource, { appId, id: made.id, ifUpdatedAt: made.updatedAt }).catch(() => undefined);
       throw error;
@@ -218,7 +218,7 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
         )}
       </nav>
       {chosen ? (
-        <Source
+        <DataSourceTabs
           key={chosen.id}
           {...{ api, appId, ask, setDirty, query, changeQuery }}
           source={chosen}
@@ -232,7 +232,7 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
         />
       ) : sourceId === null ? (
         <Changes otherwise={<p className="welcome">Choose a data source.</p>}>
-          <NewSource {...{ api, appId }} onMade={(source) => void onMade(source)} />
+          <NewDataSource {...{ api, appId }} onMade={(source) => void onMade(source)} />
         </Changes>
       ) : (
         <p className="welcome">{sources ? "There is no such data source." : "Loading…"}</p>

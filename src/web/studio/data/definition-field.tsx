@@ -19,7 +19,7 @@ interface DefinitionPart {
   ): ReactNode;
 }
 
-export const PARTS = {
+export const DEFINITION_PARTS = {
   accessRules: {
     label: "Access rules",
     hint: "What pages of the app can do. The first rule that matches a request decides; without a rule it is denied.",
@@ -37,7 +37,7 @@ export const PARTS = {
   },
 } satisfies Record<string, DefinitionPart>;
 
-export type PartName = keyof typeof PARTS;
+export type PartName = keyof typeof DEFINITION_PARTS;
 
 function parseOrUndefined(text: string): unknown {
   try {
@@ -93,7 +93,7 @@ function JsonText({ field, text, fault, setText }: JsonProps) {
     <textarea
       id={field}
       className="mono"
-      aria-label={`${PARTS[field].label} as JSON`}
+      aria-label={`${DEFINITION_PARTS[field].label} as JSON`}
       rows={Math.min(14, text.split("\n").length + 1)}
       spellCheck={false}
       value={text}
@@ -115,7 +115,7 @@ interface DefinitionFieldProps {
 }
 
 export function DefinitionField({ field, stored, columns, save, onDirty, below }: DefinitionFieldProps) {
-  const part: DefinitionPart = PARTS[field];
+  const part: DefinitionPart = DEFINITION_PARTS[field];
   const fieldDraft = useFieldDraft(JSON.stringify(stored, null, 2));
   const { draft: text, isDirty, isChangedElsewhere } = fieldDraft;
   const [isJson, setJson] = useState(false);

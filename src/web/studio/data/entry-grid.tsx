@@ -5,7 +5,7 @@ import { defaultRangeExtractor, type Range, useVirtualizer, type Virtualizer } f
 import { useCallback, useEffect, useRef } from "react";
 import type { Entry } from "../shared/model.js";
 import { EntryRow } from "./entry-row.js";
-import { type CellEdit, shownCell, useCellEdit } from "./use-cell-edit.js";
+import { type CellEdit, cellText, useCellEdit } from "./use-cell-edit.js";
 import type { Entries, EntryOrder } from "./use-entries.js";
 
 const ROW_PIXELS = 30;
@@ -60,7 +60,7 @@ function GridHead({ columns, order, setOrder, width, tracks }: HeadProps) {
 
 /** Message that another person has changed the edited cell; null if nobody has. */
 function changedElsewhereText({ entry, column, isSaving }: CellEdit, { data, updatedAt }: Entry): string | null {
-  const [before, now] = [shownCell(entry.data[column]), shownCell(data[column])];
+  const [before, now] = [cellText(entry.data[column]), cellText(data[column])];
   if (isSaving || updatedAt === entry.updatedAt || now === before) return null;
   return `${column} of entry ${entry.id} changed elsewhere while you edited it: it is now “${now}”.`;
 }

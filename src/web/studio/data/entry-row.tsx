@@ -7,7 +7,7 @@ import { type KeyboardEvent, memo } from "react";
 import type { Entry } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
 import { Changes, useRole } from "../shell/role.js";
-import { type CellActs, type CellEdit, type CellFault, shownCell } from "./use-cell-edit.js";
+import { type CellEdit, type CellFault, type CellFunctions, cellText } from "./use-cell-edit.js";
 
 /** Row number of the first entry for assistive technology; the header is row 1. */
 const FIRST_ENTRY_ROW = 2;
@@ -19,7 +19,7 @@ interface CellProps {
   fault: string | null;
   /** Functions that edit a cell; null for people who may only read. */
   begin: (() => void) | null;
-  acts: CellActs;
+  acts: CellFunctions;
 }
 
 function EntryCell({ column, text, isTyped, fault, begin, acts }: CellProps) {
@@ -73,7 +73,7 @@ interface RowProps {
   /** The edited cell; null if it is in another row. */
   edit: CellEdit | null;
   fault: CellFault | null;
-  acts: CellActs;
+  acts: CellFunctions;
   remove: (entry: Entry) => Promise<void>;
 }
 
@@ -87,7 +87,7 @@ export const EntryRow = memo(function EntryRow(props: RowProps) {
       <span key={column} role="cell" className="cell-box">
         <EntryCell
           {...{ column, acts }}
-          text={isEdited ? edit.text : shownCell(entry!.data[column])}
+          text={isEdited ? edit.text : cellText(entry!.data[column])}
           isTyped={isEdited && !edit.isSaving}
           fault={fault?.column === column ? fault.message : null}
           begin={isEditor ? () => acts.begin(entry!, index, column) : null}

@@ -105,7 +105,7 @@ export function PreviewTable({ preview: { columns, rows }, types, choose }: Prev
 }
 
 /** Returns the types of the columns that the entries contain. Columns without a text, a number or a boolean are left out. */
-export function typesOfEntries(entries: readonly { data: unknown }[]): ColumnTypes {
+export function detectEntryTypes(entries: readonly { data: unknown }[]): ColumnTypes {
   const types: Record<string, CellType> = {};
   for (const { data } of entries) {
     for (const [column, value] of Object.entries(data as object)) {

@@ -22,11 +22,11 @@ export interface CellFault {
   message: string;
 }
 
-export const shownCell = (value: unknown): string =>
+export const cellText = (value: unknown): string =>
   value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
 
 /** Returns the value for the typed text. A text stays a text; for other types, the typed text is parsed as JSON if possible. */
-function typedValue(text: string, before: unknown): unknown {
+function parseCellText(text: string, before: unknown): unknown {
   if (typeof before === "string") return text;
   try {
     return JSON.parse(text);
@@ -36,7 +36,7 @@ function typedValue(text: string, before: unknown): unknown {
 }
 
 /** Functions that cells call. The object stays the same while the grid is mounted. */
-export interface CellActs {
+export interface CellFunctions {
   begin(entry: Entry, index: number, column: string): void;
   type(text: string): void;
   /** Saves the typed text. */
@@ -57,24 +57,24 @@ export function useCellEdit({ update, find }: Pick<Entries, "update" | "find">) 
   const save = useCallback(
     async ({ entry, index, column, text }: CellEdit) => {
       const before = entry.data[column];
-      if (text === shownCell(before)) return change(null);
+      if (text === cellText(before)) return change(null);
       const saving = { entry, index, column, text, isSaving: true };
       change(saving);
       // If another cell of this entry was changed meanwhile, the save still succeeds.
       const now = find(entry.id)?.entry ?? entry;
-      const base = shownCell(now.data[column]) === shownCell(before) ? now : entry;
-      const message = await update(base, { [column]: typedValue(text, before) });
+      const base = cellText(now.data[column]) === cellText(before) ? now : entry;
+      const message = await update(base, { [column]: parseCellText(text, before) });
       setFault(message === null ? null : { entryId: entry.id, column, message });
       // The person may edit another cell by now.
       if (current.current === saving) change(null);
     },
     [change, update, find],
   );
-  const acts = useMemo<CellActs>(
+  const acts = useMemo<CellFunctions>(
     () => ({
       begin(entry, index, column) {
         setFault(null);
-        change({ entry, index, column, text: shownCell(entry.data[column]), isSaving: false });
+        change({ entry, index, column, text: cellText(entry.data[column]), isSaving: false });
       },
       type: (text) => current.current && change({ ...current.current, text }),
       finish() {

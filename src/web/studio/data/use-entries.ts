@@ -6,13 +6,13 @@ import type { Entry } from "../shared/model.js";
 import { useReloadAfter } from "../shared/use-reload-after.js";
 import { useResource } from "../shared/use-resource.js";
 
-const PAGE = 200;
+const PAGE_SIZE = 200;
 /** Maximum number of concurrent page requests. Pages that the person only scrolls past are not requested. */
-const ASKED_AT_ONCE = 2;
+const MAX_CONCURRENT_PAGES = 2;
 /** Maximum number of loaded pages. Above it, the page that was loaded first is removed. */
-const KEPT_PAGES = 50;
+const MAX_LOADED_PAGES = 50;
 /** Changes that arrive within this time cause one read. */
-const GATHER_MS = 500;
+const COLLECT_CHANGES_MS = 500;
 
 export interface EntryOrder {
   column: string;
@@ -51,7 +51,7 @@ interface Options {
 /** A column's name as a path: a dot in it is no step. */
 export const pathOf = (column: string): string => `data.${column.replaceAll(".", "\\.")}`;
 
-interface Found {
+interface FoundEntries {
   entries: Entry[];
   total: number;
 }
@@ -59,67 +59,74 @@ interface Found {
 type Pages = ReturnType<typeof createPages>;
 
 /** Loaded and pending pages of one list. `onRead` receives each page or its error. */
-function createPages(read: (page: number) => Promise<Found>, onRead: (outcome: Found | ApiError) => void) {
+function createPages(
+  read: (page: number) => Promise<FoundEntries>,
+  onRead: (outcome: FoundEntries | ApiError) => void,
+) {
   const here = new Map<number, Entry[]>();
   /** Pages requested since the last change. Other loaded pages may be outdated; they are shown until they are read again. */
   const asked = new Set<number>();
   /** Requested again when they are scrolled to. */
   const refused = new Set<number>();
-  let underWay = 0;
+  let pendingPages = 0;
   let turn = 0;
-  let sight = { from: 0, to: 0 };
+  let visibleRange = { from: 0, to: 0 };
 
-  function keep(page: number, entries: Entry[]): void {
+  function storePage(page: number, entries: Entry[]): void {
     here.delete(page);
     here.set(page, entries);
     const [first] = here.keys();
-    if (here.size <= KEPT_PAGES) return;
+    if (here.size <= MAX_LOADED_PAGES) return;
     here.delete(first!);
     asked.delete(first!);
   }
 
-  async function take(page: number): Promise<void> {
+  async function loadPage(page: number): Promise<void> {
     const mine = turn;
     asked.add(page);
-    underWay += 1;
+    pendingPages += 1;
     const outcome = await read(page).catch(asApiError);
-    underWay -= 1;
+    pendingPages -= 1;
     if (turn === mine) {
-      if ("entries" in outcome) keep(page, outcome.entries);
+      if ("entries" in outcome) storePage(page, outcome.entries);
       else refused.add(page);
       onRead(outcome);
     }
-    await fill();
+    await loadVisiblePages();
   }
 
   /** Loads the visible pages that are missing. Resolves when they are loaded. */
-  async function fill(): Promise<void> {
+  async function loadVisiblePages(): Promise<void> {
     const taken: Promise<void>[] = [];
-    for (let page = Math.floor(sight.from / PAGE); page <= Math.floor(sight.to / PAGE); page += 1)
-      if (underWay < ASKED_AT_ONCE && !asked.has(page)) taken.push(take(page));
+    for (
+      let page = Math.floor(visibleRange.from / PAGE_SIZE);
+      page <= Math.floor(visibleRange.to / PAGE_SIZE);
+      page += 1
+    )
+      if (pendingPages < MAX_CONCURRENT_PAGES && !asked.has(page)) taken.push(loadPage(page));
     await Promise.all(taken);
   }
 
   return {
-    at: (index: number): Entry | undefined => here.get(Math.floor(index / PAGE))?.[index % PAGE],
+    at: (index: number): Entry | undefined => here.get(Math.floor(index / PAGE_SIZE))?.[index % PAGE_SIZE],
     find(id: number): LoadedEntry | undefined {
       for (const [page, entries] of here) {
         const at = entries.findIndex((entry) => entry.id === id);
-        if (at >= 0) return { index: page * PAGE + at, entry: entries[at]! };
+        if (at >= 0) return { index: page * PAGE_SIZE + at, entry: entries[at]! };
       }
       return undefined;
     },
     show(from: number, to: number): void {
-      sight = { from, to };
+      visibleRange = { from, to };
       for (const page of refused) asked.delete(page);
       refused.clear();
-      void fill();
+      void loadVisiblePages();
     },
     reload(): Promise<void> {
       turn += 1;
       asked.clear();
       refused.clear();
-      return fill();
+      return loadVisiblePages();
     },
   };
 }
@@ -137,7 +144,7 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
       const query = {
         ...(filter && { where: filter }),
         ...(by && { order: [[pathOf(by.column), by.direction]] }),
-        ...{ limit: PAGE, offset: page * PAGE, includePagination: true },
+        ...{ limit: PAGE_SIZE, offset: page * PAGE_SIZE, includePagination: true },
       };
       const { found } = await api.ask(FindEntries, { appId, id: source, query });
       const entries = found.entries as Entry[];
@@ -167,7 +174,7 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
     (next: () => void) => api.follow(FollowEntries, { appId, id: String(id) }, { next }),
     [api, appId, id],
   );
-  useReloadAfter(subscribe, reload, GATHER_MS);
+  useReloadAfter(subscribe, reload, COLLECT_CHANGES_MS);
 
   const write = useCallback(
     async (written: Promise<unknown>) => {

@@ -7,7 +7,7 @@ import { mayEdit } from "../shell/rights.js";
 import { Changes, useRole } from "../shell/role.js";
 import { MediaDetails } from "./media-details.js";
 import { createDropHandlers, FileTile, FolderTile } from "./media-tile.js";
-import { type MediaItem, type MediaState, type Sending, useMedia } from "./use-media.js";
+import { type MediaItem, type MediaState, type PendingUpload, useMedia } from "./use-media.js";
 
 function FolderPath({
   listing,
@@ -84,7 +84,7 @@ function NewFolder({ create }: { create: MediaState["createFolder"] }) {
   );
 }
 
-function UploadList({ sending }: { sending: readonly Sending[] }) {
+function UploadList({ sending }: { sending: readonly PendingUpload[] }) {
   if (sending.length === 0) return null;
   return (
     <ul className="uploads" aria-label="Uploads">

@@ -22,7 +22,7 @@ export interface MediaItem {
   id: number;
 }
 
-export interface Sending {
+export interface PendingUpload {
   key: number;
   name: string;
   /** From 0 to 1. */
@@ -37,7 +37,7 @@ export interface MediaState {
   /** null while it is loaded for the first time. */
   listing: MediaListing | null;
   fault: string | null;
-  sending: Sending[];
+  sending: PendingUpload[];
   send(files: readonly File[]): void;
   createFolder(name: string): Promise<string | null>;
   /** Each answers why it was refused, null when it was not. */
@@ -57,7 +57,7 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
     placeholderData: keepPreviousData,
   });
   const listing = value?.media ?? null;
-  const [sending, setSending] = useState<Sending[]>([]);
+  const [sending, setSending] = useState<PendingUpload[]>([]);
 
   const write = useCallback(
     async (written: Promise<unknown>) => {
@@ -78,7 +78,7 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
       const key = keys;
       const breaker = new AbortController();
       const leave = () => setSending((all) => all.filter((one) => one.key !== key));
-      const change = (part: Partial<Sending>) =>
+      const change = (part: Partial<PendingUpload>) =>
         setSending((all) => all.map((one) => (one.key === key ? { ...one, ...part } : one)));
       const end = () => {
         breaker.abort();

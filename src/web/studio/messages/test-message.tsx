@@ -10,7 +10,7 @@ import type { Channel } from "./delivery-draft.js";
 /** Interval of reading until the message has left the queue. */
 const REFRESH_MS = 1_000;
 
-const WORDS: Readonly<Partial<Record<MessageStatus, string>>> = {
+const STATUS_WORDS: Readonly<Partial<Record<MessageStatus, string>>> = {
   queued: "Waiting to be sent…",
   kept: "Stored, not sent: no server or provider is configured.",
   sent: "The server accepted the message.",
@@ -85,7 +85,7 @@ export function TestMessage(props: TestMessageProps) {
         {sent && (
           <>
             <span className={`chip ${sent.status}`}>{sent.status}</span>
-            <span className="grow">{[WORDS[sent.status], sent.detail].filter(Boolean).join(" ")}</span>
+            <span className="grow">{[STATUS_WORDS[sent.status], sent.detail].filter(Boolean).join(" ")}</span>
             <a href={hrefOf({ appId, view: "outbox", item: String(sent.id) })}>Open the message</a>
           </>
         )}

@@ -22,14 +22,14 @@ import { idOf } from "../shell/place.js";
 import { mayManage } from "../shell/rights.js";
 import { fullName } from "./people.js";
 
-const ROLES: Readonly<Record<Role, string>> = {
+const ROLE_NAMES: Readonly<Record<Role, string>> = {
   owner: "full access, names other owners",
   admin: "full access, manages people below owner",
   editor: "writes actions, data and settings",
   operator: "runs, cancels and pauses; sees no code",
   reader: "reads code, runs and data; changes nothing",
 };
-const ORDER = Object.keys(ROLES) as Role[];
+const ROLE_ORDER = Object.keys(ROLE_NAMES) as Role[];
 
 const DURATIONS: readonly [hours: number, label: string][] = [
   [24, "1 day"],
@@ -53,10 +53,10 @@ interface PanelProps extends Pick<PageProps, "api" | "ask"> {
   own: Role;
 }
 
-type Once = { label: string; secret: string };
+type OneTimeLink = { label: string; secret: string };
 
 /** Roles that a person with this role can assign. */
-const grantable = (own: Role): Role[] => ORDER.slice(ORDER.indexOf(own));
+const grantableRoles = (own: Role): Role[] => ROLE_ORDER.slice(ROLE_ORDER.indexOf(own));
 
 function RoleChoice({
   own,
@@ -69,14 +69,14 @@ function RoleChoice({
   onChange: (role: Role) => void;
   label: string;
 }) {
-  const roles = grantable(own);
+  const roles = grantableRoles(own);
   return (
     <label>
       <span className="unseen">{label}</span>
       <select
         value={value}
         disabled={!roles.includes(value)}
-        title={ROLES[value]}
+        title={ROLE_NAMES[value]}
         onChange={(event) => onChange(event.target.value as Role)}
       >
         {(roles.includes(value) ? roles : [value]).map((role) => (
@@ -89,7 +89,7 @@ function RoleChoice({
   );
 }
 
-function Invite({
+function InviteForm({
   list,
   own,
   invite,
@@ -119,9 +119,9 @@ function Invite({
       <label>
         <span className="unseen">Role</span>
         <select value={role} onChange={(event) => setRole(event.target.value as Role)}>
-          {grantable(own).map((one) => (
+          {grantableRoles(own).map((one) => (
             <option key={one} value={one}>
-              {one}: {ROLES[one]}
+              {one}: {ROLE_NAMES[one]}
             </option>
           ))}
         </select>
@@ -159,7 +159,7 @@ interface RowProps {
 
 function MemberRow({ member: { user, role, lastSeenAt }, own, setRole, remove, resetLink }: RowProps) {
   const name = fullName(user);
-  const isBelow = grantable(own).includes(role);
+  const isBelow = grantableRoles(own).includes(role);
   return (
     <li>
       <b>{name}</b>
@@ -218,7 +218,7 @@ function Invitations({ invitations, revoke }: { invitations: Invitation[]; revok
   );
 }
 
-/** List of people, with its changes. */
+/** Reads the list of people, and returns functions that change roles and remove people. */
 function usePeople({ api, appId, organizationId, own }: PanelProps) {
   const isManager = mayManage(own);
   const list = useResource({
@@ -250,7 +250,7 @@ function usePeople({ api, appId, organizationId, own }: PanelProps) {
 function PeoplePanel(props: PanelProps) {
   const { api, ask, organizationId, appId, own } = props;
   const { list, setRole, remove } = usePeople(props);
-  const [once, setOnce] = useState<Once | null>(null);
+  const [once, setOnce] = useState<OneTimeLink | null>(null);
   const invite = async (data: NewInvitation) => {
     const made = await list.change(() => api.ask(CreateInvitation, { organizationId, data: { ...data, appId } }));
     if (made) setOnce({ label: `Link for ${made.created.invitation.email}`, secret: made.created.link });
@@ -277,7 +277,7 @@ function PeoplePanel(props: PanelProps) {
   return (
     <>
       {mayManage(own) ? (
-        <Invite {...{ list, own, invite }} />
+        <InviteForm {...{ list, own, invite }} />
       ) : (
         <p className="hint">Owners and admins invite people and change roles.</p>
       )}

@@ -9,7 +9,7 @@ import { columnTime, exact, lasted, shown } from "../shared/format.js";
 import type { LogEntry } from "../shared/model.js";
 import { useNarrow } from "../shared/use-narrow.js";
 import { isCancelled, isFailed } from "./log-entry.js";
-import { CopyChip } from "./run-words.js";
+import { VersionChip } from "./run-words.js";
 import { Stack, type StackProps } from "./stack.js";
 import type { LogState } from "./use-log.js";
 
@@ -93,7 +93,7 @@ const EntryItem = memo(function EntryItem(props: EntryProps) {
           {columnTime(createdAt)}
         </time>
         <b>{name ?? `action ${taskId}`}</b>
-        <CopyChip copy={isLive ? "production" : "master"} />
+        <VersionChip copy={isLive ? "production" : "master"} />
         <span className="mode">{mode}</span>
         <span className="took">{lasted(duration)}</span>
         <span className="gist">{entryExcerpt(entry)}</span>

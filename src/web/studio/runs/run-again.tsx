@@ -1,6 +1,6 @@
 /** Form that replays a run: with its payload or a changed one, by the draft, the live version or an older version. */
 import { useState } from "react";
-import { parsedPayload } from "../actions/payload-text.js";
+import { parsePayload } from "../actions/payload-text.js";
 import { ListVersions, ReplayRun } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import type { Ask } from "../shared/confirm.js";
@@ -42,7 +42,7 @@ export function RunAgain({ api, appId, run, go, ask }: RunAgainProps) {
   if (masterId === null) return null;
 
   const start = async () => {
-    const parsed = text === null ? null : parsedPayload(text);
+    const parsed = text === null ? null : parsePayload(text);
     if (parsed && "fault" in parsed) return setFault(parsed.fault);
     if (target === "production" && !(await ask(LIVE))) return;
     setBusy(true);

@@ -4,7 +4,7 @@ import { columnTime, exact } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { hrefOf, type Place } from "../shell/place.js";
 import { CancelButton } from "./run-line.js";
-import { CopyChip, RunState, runDuration, runSummary, TRIGGER_WORDS } from "./run-words.js";
+import { RunState, runDuration, runSummary, TRIGGER_WORDS, VersionChip } from "./run-words.js";
 
 interface CellContext {
   appId: number;
@@ -71,7 +71,7 @@ export const RUN_COLUMNS: readonly RunColumn[] = [
     isFixed: true,
     cell: (run, { appId, filters }) => <ActionLink {...{ run, appId, filters }} />,
   },
-  { key: "version", head: "Version", width: "56px", className: "", cell: ({ copy }) => <CopyChip copy={copy} /> },
+  { key: "version", head: "Version", width: "56px", className: "", cell: ({ copy }) => <VersionChip copy={copy} /> },
   {
     key: "trigger",
     head: "Trigger",

@@ -7,7 +7,7 @@ import type { RunRow } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 import { mayOperate } from "../shell/rights.js";
 import { useRole } from "../shell/role.js";
-import { CopyChip, isUnfinished, RunState, runDuration, runSummary, TRIGGER_WORDS } from "./run-words.js";
+import { isUnfinished, RunState, runDuration, runSummary, TRIGGER_WORDS, VersionChip } from "./run-words.js";
 
 interface RunLineProps {
   run: RunRow;
@@ -37,7 +37,7 @@ export function RunLine({ run, appId, cancel }: RunLineProps) {
           {columnTime(at)}
         </time>
         <b>{run.actionName ?? `action ${run.actionId}`}</b>
-        <CopyChip copy={run.copy} />
+        <VersionChip copy={run.copy} />
         <span className="mode">{TRIGGER_WORDS[run.trigger]}</span>
         <span className="took">{runDuration(run)}</span>
         <span className="gist">{runSummary(run)}</span>

@@ -1,6 +1,6 @@
 /** Page of one run: its times, payload and result, the runs and messages that it caused, and a replay. */
 import type { ReactNode } from "react";
-import { AllowOrigin } from "../actions/allow-origin.js";
+import { AllowOriginButton } from "../actions/allow-origin.js";
 import type { Api } from "../shared/api.js";
 import { exact, lasted, sized } from "../shared/format.js";
 import type { RunDetails } from "../shared/model.js";
@@ -11,11 +11,11 @@ import { ConsoleLines } from "./console-lines.js";
 import { ResultView } from "./result-view.js";
 import { RunAgain } from "./run-again.js";
 import { RunLine } from "./run-line.js";
-import { CopyChip, isUnfinished, RunState, TRIGGER_WORDS, WAIT_WORDS } from "./run-words.js";
+import { isUnfinished, RunState, TRIGGER_WORDS, VersionChip, WAIT_REASON_WORDS } from "./run-words.js";
 import { Stack } from "./stack.js";
 import { useRunDetails } from "./use-run-details.js";
 
-function Section({ title, children }: { title: string; children: ReactNode }) {
+function RunSection({ title, children }: { title: string; children: ReactNode }) {
   return (
     <section className="run-part" aria-label={title}>
       <h3>{title}</h3>
@@ -24,14 +24,14 @@ function Section({ title, children }: { title: string; children: ReactNode }) {
   );
 }
 
-interface Moment {
+interface RunMoment {
   what: string;
   at: string;
   /** Time since the previous step. */
   after: string;
 }
 
-function momentsOf(run: RunDetails): Moment[] {
+function listMoments(run: RunDetails): RunMoment[] {
   const { tick, queuedAt, startedAt, finishedAt, state } = run;
   const named: [string, string | null][] = [
     ["due", tick],
@@ -47,10 +47,10 @@ function momentsOf(run: RunDetails): Moment[] {
   });
 }
 
-function Timeline({ run }: { run: RunDetails }) {
+function RunTimeline({ run }: { run: RunDetails }) {
   return (
     <ol className="timeline">
-      {momentsOf(run).map(({ what, at, after }) => (
+      {listMoments(run).map(({ what, at, after }) => (
         <li key={what} className="moment">
           <b>{what}</b> <time dateTime={at}>{exact(at)}</time> <span className="hint">{after}</span>
         </li>
@@ -65,7 +65,7 @@ const SANDBOX_WORDS: Record<string, string> = {
   document: "a document",
 };
 
-function Facts({ run, appId }: { run: RunDetails; appId: number }) {
+function RunFacts({ run, appId }: { run: RunDetails; appId: number }) {
   const to = (place: Partial<Place> & Pick<Place, "view">, words: string) => (
     <a href={hrefOf({ appId, ...place })}>{words}</a>
   );
@@ -97,7 +97,7 @@ function Facts({ run, appId }: { run: RunDetails; appId: number }) {
     ["First of the chain", chainId === null || chainId === causeRunId ? null : runLink(chainId)],
     ["Log event", eventId],
     ["Skipped because", reason && (tickCount > 1 ? `${reason}, ${tickCount} ticks` : reason)],
-    ["Waits", waitsFor && WAIT_WORDS[waitsFor]],
+    ["Waits", waitsFor && WAIT_REASON_WORDS[waitsFor]],
     ["Evaluated in", sandbox && (SANDBOX_WORDS[sandbox] ?? sandbox)],
     ["Contacted", hosts.length === 0 ? null : hosts.join(", ")],
   ];
@@ -123,7 +123,7 @@ interface HeadProps {
   cancel: () => Promise<void>;
 }
 
-function Head({ run, appId, filters, cancel }: HeadProps) {
+function RunHead({ run, appId, filters, cancel }: HeadProps) {
   const { actionId, actionName, masterId } = run;
   const name = actionName ?? `action ${actionId}, which is gone`;
   return (
@@ -138,7 +138,7 @@ function Head({ run, appId, filters, cancel }: HeadProps) {
       <span role="status">
         <RunState state={run.state} />
       </span>
-      <CopyChip copy={run.copy} />
+      <VersionChip copy={run.copy} />
       <span className="grow" />
       <a href={hrefOf({ appId, view: "runs", query: { action: String(actionId) } })}>All runs of this action</a>
       {isUnfinished(run) && (
@@ -152,10 +152,10 @@ function Head({ run, appId, filters, cancel }: HeadProps) {
   );
 }
 
-function Requests({ requests }: Pick<RunDetails, "requests">) {
+function RunRequests({ requests }: Pick<RunDetails, "requests">) {
   if (requests.length === 0) return null;
   return (
-    <Section title="Requests to other services">
+    <RunSection title="Requests to other services">
       <table>
         <thead>
           <tr>
@@ -180,31 +180,31 @@ function Requests({ requests }: Pick<RunDetails, "requests">) {
           ))}
         </tbody>
       </table>
-    </Section>
+    </RunSection>
   );
 }
 
-function Outcome({ run, appId, api }: { run: RunDetails; appId: number; api: Api }) {
+function RunOutcome({ run, appId, api }: { run: RunDetails; appId: number; api: Api }) {
   const { log, masterId, actionName } = run;
   if (!log) return null;
   if (log.error) {
     const action = masterId === null ? null : { id: masterId, name: actionName! };
     return (
-      <Section title="Error">
+      <RunSection title="Error">
         <Stack error={log.error} appId={appId} action={action} />
-        {masterId !== null && <AllowOrigin {...{ api, appId, actionId: masterId, message: log.error.message }} />}
-      </Section>
+        {masterId !== null && <AllowOriginButton {...{ api, appId, actionId: masterId, message: log.error.message }} />}
+      </RunSection>
     );
   }
   const result = log.result as { data?: unknown } | null;
   return (
-    <Section title="Result">
+    <RunSection title="Result">
       {result ? (
         <ResultView value={result.data} name={`run-${run.id}.json`} />
       ) : (
         <p className="hint">A scheduled run keeps no result.</p>
       )}
-    </Section>
+    </RunSection>
   );
 }
 
@@ -228,20 +228,20 @@ export function RunPage({ api, appId, runId, place, go, ask }: PageProps & { run
   const { log, caused } = run;
   return (
     <div className="run-page">
-      <Head {...{ run, appId, cancel }} filters={place.query} />
+      <RunHead {...{ run, appId, cancel }} filters={place.query} />
       <div className="run-columns">
         <div>
-          <Outcome run={run} appId={appId} api={api} />
-          <Requests requests={run.requests} />
-          <Section title="Console">
+          <RunOutcome run={run} appId={appId} api={api} />
+          <RunRequests requests={run.requests} />
+          <RunSection title="Console">
             {lines.length === 0 ? (
               <p className="hint">{isUnfinished(run) ? "Nothing yet." : "It printed nothing."}</p>
             ) : (
               <ConsoleLines lines={lines} />
             )}
-          </Section>
+          </RunSection>
           {caused.length > 0 && (
-            <Section title="What it caused">
+            <RunSection title="What it caused">
               <ul className="caused">
                 {caused.map((one) => (
                   <li key={one.id} className={`run-row ${one.state}`}>
@@ -249,18 +249,18 @@ export function RunPage({ api, appId, runId, place, go, ask }: PageProps & { run
                   </li>
                 ))}
               </ul>
-            </Section>
+            </RunSection>
           )}
         </div>
         <div>
-          <Section title="Timeline">
-            <Timeline run={run} />
-            <Facts run={run} appId={appId} />
-          </Section>
+          <RunSection title="Timeline">
+            <RunTimeline run={run} />
+            <RunFacts run={run} appId={appId} />
+          </RunSection>
           {log && (
-            <Section title="Payload">
+            <RunSection title="Payload">
               <ResultView value={log.payload} name={`payload-of-run-${run.id}.json`} />
-            </Section>
+            </RunSection>
           )}
           <Operations>
             <RunAgain {...{ api, appId, run, go, ask }} />

@@ -33,7 +33,7 @@ export function RunState({ state }: Pick<RunRow, "state">) {
   );
 }
 
-export function CopyChip({ copy }: Pick<RunRow, "copy">) {
+export function VersionChip({ copy }: Pick<RunRow, "copy">) {
   return <span className={copy === "production" ? "chip live" : "chip"}>{VERSION_WORDS[copy]}</span>;
 }
 
@@ -44,14 +44,14 @@ export function runDuration({ startedAt, finishedAt }: Pick<RunRow, "startedAt" 
 }
 
 /** Reasons why a run waits, except for a free slot. */
-export const WAIT_WORDS: Record<NonNullable<RunRow["waitsFor"]>, string> = {
+export const WAIT_REASON_WORDS: Record<NonNullable<RunRow["waitsFor"]>, string> = {
   concurrency: "for others of its action to end, by the action's concurrency",
   debounce: "for its debounce delay: a later start replaces it",
 };
 
 /** Returns the result, the error, or the reason why the run was skipped or waits. */
 export function runSummary({ state, reason, failure, resultPreview, tickCount, waitsFor }: RunRow): string {
-  if (waitsFor) return `waits ${WAIT_WORDS[waitsFor]}`;
+  if (waitsFor) return `waits ${WAIT_REASON_WORDS[waitsFor]}`;
   if (state === "skipped") return tickCount > 1 ? `${reason}, ${tickCount} ticks` : (reason ?? "");
   return failure ?? resultPreview ?? "";
 }

@@ -12,7 +12,7 @@ const PAGE = 100;
 const GATHER_MS = 400;
 /** Interval of reading while runs are queued or running. */
 const REFRESH_WAITING_MS = 3_000;
-/** Interval of reading otherwise: the service sends no notice of a run that starts. A search reads many runs, and is not repeated. */
+/** Interval of the reads while no run is unfinished. The service does not announce new runs. Searches are not repeated, because they read many runs. */
 const REFRESH_MS = 5_000;
 /** Number of pages without a match after which a search pauses until the person continues it. */
 const EMPTY_PAGES = 10;

@@ -9,21 +9,21 @@ import { useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
 import { BindingTrial } from "./binding-trial.js";
-import { NewBinding, PLACES } from "./new-binding.js";
+import { BINDING_PLACES, NewBinding } from "./new-binding.js";
 
 const PAGE = 100;
-const PAGES_MAX = 20;
+const MAX_PAGES = 20;
 
-interface Listed {
+interface ListedAction {
   id: number;
   name: string;
   integrationOrigins: string[];
 }
 
 /** Reads all actions that list an origin, page by page. */
-async function listedActions(api: Api, appId: number): Promise<Listed[]> {
-  const found: Listed[] = [];
-  for (let page = 0; page < PAGES_MAX; page += 1) {
+async function listedActions(api: Api, appId: number): Promise<ListedAction[]> {
+  const found: ListedAction[] = [];
+  for (let page = 0; page < MAX_PAGES; page += 1) {
     const { listed } = await api.ask(ListAllowedOrigins, { appId, offset: page * PAGE });
     found.push(...listed.actions.filter(({ integrationOrigins }) => integrationOrigins.length > 0));
     if (!listed.pagination.hasMore) break;
@@ -31,9 +31,9 @@ async function listedActions(api: Api, appId: number): Promise<Listed[]> {
   return found;
 }
 
-type ActionLink = Pick<Listed, "id" | "name">;
+type ActionLink = Pick<ListedAction, "id" | "name">;
 
-function Links({ appId, actions }: { appId: number; actions: readonly ActionLink[] }) {
+function ActionLinks({ appId, actions }: { appId: number; actions: readonly ActionLink[] }) {
   return actions.map(({ id, name }, at) => (
     <span key={id}>
       {at > 0 && ", "}
@@ -58,7 +58,7 @@ function BindingLine({ api, appId, binding, users, remove }: BindingLineProps) {
       <b className="mono">{key}</b>
       <code className="grow">{origin}</code>
       <span className="hint">
-        {PLACES[binding.in]}
+        {BINDING_PLACES[binding.in]}
         {name !== null && ` ${name}`}
       </span>
       {sealed && <span className="chip">sealed</span>}
@@ -84,7 +84,7 @@ function BindingLine({ api, appId, binding, users, remove }: BindingLineProps) {
           "No action uses it: none lists the origin and names the key."
         ) : (
           <>
-            Used by <Links appId={appId} actions={users} />
+            Used by <ActionLinks appId={appId} actions={users} />
           </>
         )}
       </p>

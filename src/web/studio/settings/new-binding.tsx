@@ -4,7 +4,7 @@
  */
 import { type FormEvent, type HTMLProps, useState } from "react";
 
-export const PLACES: Record<string, string> = {
+export const BINDING_PLACES: Record<string, string> = {
   header: "as a header",
   query: "as a query parameter",
   basic: "as basic credentials",
@@ -91,7 +91,7 @@ export function NewBinding({ busy, add }: NewBindingProps) {
       <label>
         Place in the request
         <select name="in" value={place} onChange={(event) => changeBinding({ in: event.target.value })}>
-          {Object.entries(PLACES).map(([one, label]) => (
+          {Object.entries(BINDING_PLACES).map(([one, label]) => (
             <option key={one} value={one}>
               {label}
             </option>

@@ -1,7 +1,7 @@
 /** Form for a new setting. It shows the tier that follows from the typed key. */
 import { type FormEvent, useEffect, useId, useState } from "react";
 import type { Ask } from "../shared/confirm.js";
-import { mayBePublic } from "./public-secret.js";
+import { confirmPublicSecret } from "./public-secret.js";
 import { parsed, type TypedValue, tierOf } from "./setting-value.js";
 import type { Settings } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
@@ -41,7 +41,7 @@ export function NewSetting({ settings, ask, onDirty }: NewSettingProps) {
     event.preventDefault();
     const result = parsed(value);
     if ("fault" in result) return setFault(result.fault);
-    if (!(await mayBePublic(ask, key, result.value))) return;
+    if (!(await confirmPublicSecret(ask, key, result.value))) return;
     const refusal = await settings.set(key, result.value);
     setFault(refusal);
     if (refusal !== null) return;

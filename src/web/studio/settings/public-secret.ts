@@ -4,7 +4,7 @@ import { looksSecret } from "./looks-secret.js";
 import { tierOf } from "./setting-value.js";
 
 /** @returns true if the value may be stored */
-export async function mayBePublic(ask: Ask, key: string, value: unknown): Promise<boolean> {
+export async function confirmPublicSecret(ask: Ask, key: string, value: unknown): Promise<boolean> {
   if (tierOf(key) !== "public" || !looksSecret(key, value)) return true;
   return ask({
     title: `Let everyone read ${key}?`,

@@ -5,7 +5,7 @@ import type { Ask } from "../shared/confirm.js";
 import { ago, exact } from "../shared/format.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
-import { mayBePublic } from "./public-secret.js";
+import { confirmPublicSecret } from "./public-secret.js";
 import { parsed, type TypedValue, tierOf, typed } from "./setting-value.js";
 import { SettingReaders } from "./settings-use.js";
 import type { Settings } from "./use-settings.js";
@@ -42,7 +42,7 @@ export function SettingLine(props: SettingLineProps) {
   const save = async () => {
     const result = parsed(draft);
     if ("fault" in result) return setFault(result.fault);
-    if (!(await mayBePublic(ask, name, result.value))) return;
+    if (!(await confirmPublicSecret(ask, name, result.value))) return;
     const refusal = await settings.set(name, result.value);
     setFault(refusal);
     if (refusal === null) field.accept(draft);

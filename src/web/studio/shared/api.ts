@@ -2,7 +2,7 @@
 import { type Client, createClient } from "graphql-ws/client";
 import type { Document } from "../../document.js";
 import { serviceAddress } from "../../service-address.js";
-import { fetchSignedIn, isRenewable, renewalCount, renewed } from "../accounts/renewal.js";
+import { fetchSignedIn, isRenewable, renewalCount, waitForRenewal } from "../accounts/renewal.js";
 
 const ADDRESS = serviceAddress("/graphql");
 
@@ -163,7 +163,10 @@ function upload(
     request.onload = () => {
       if (request.status === 201) return resolve();
       if (request.status === 401 && isRenewable()) {
-        return renewed(before).then(() => upload(url, { form, onProgress, signal }).then(resolve, reject), reject);
+        return waitForRenewal(before).then(
+          () => upload(url, { form, onProgress, signal }).then(resolve, reject),
+          reject,
+        );
       }
       const { status, error } = refusalIn(request.responseText);
       reject(new ApiError(status, error));
@@ -194,7 +197,7 @@ export function createApi(): Api {
     retryAttempts: Number.POSITIVE_INFINITY,
     shouldRetry: (event) => !(event instanceof CloseEvent && event.code === FORBIDDEN) || isRenewable(),
     async retryWait(retries) {
-      if (isForbidden) await renewed(before);
+      if (isForbidden) await waitForRenewal(before);
       before = renewalCount();
       isForbidden = false;
       await new Promise((resolve) => setTimeout(resolve, reconnectDelayMs(retries)));
@@ -229,7 +232,7 @@ export function createApi(): Api {
         checkForbidden(statusOf(answer));
         // GraphQL responds with 200 even if the session has expired.
         if (statusOf(answer) !== "UNAUTHORIZED" || !isRenewable()) return dataOf(answer);
-        await renewed(sent);
+        await waitForRenewal(sent);
       }
     },
     async bytes(address) {

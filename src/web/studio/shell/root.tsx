@@ -2,7 +2,7 @@
 import { QueryClientProvider } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { createRoot } from "react-dom/client";
-import { FinishAccount, LinkPage, linkPageOf } from "../accounts/link-pages.js";
+import { FinishAccount, LinkPage, parseLinkPage } from "../accounts/link-pages.js";
 import { watchSession } from "../accounts/renewal.js";
 import { createQueryClient } from "../shared/query-client.js";
 import { NotFound } from "./not-found.js";
@@ -31,7 +31,7 @@ function Page() {
 }
 
 function Content() {
-  const linkPage = linkPageOf(location.pathname);
+  const linkPage = parseLinkPage(location.pathname);
   if (linkPage) return <LinkPage name={linkPage} />;
   return isStudioPath() ? <Page /> : <NotFound />;
 }
