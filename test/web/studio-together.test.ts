@@ -127,6 +127,29 @@ describe("two people in Studio at one action", () => {
     await waitForSave(mine);
   });
 
+  it("shows that the action was paused elsewhere, and a form from before the pause does not resume it", async () => {
+    const path = `/v3/apps/${service.appId}/actions/${actionId}`;
+    const setActive = async (active: boolean) =>
+      expect((await service.rest("PUT", path, { body: { active } })).http).to.equal(200);
+    const waitForActive = (active: boolean) =>
+      mine.page.waitForFunction(`document.querySelector('[data-field="active"] input').checked === ${active}`);
+    await waitForActive(true);
+    await setActive(false);
+    await waitForActive(false);
+    await setActive(true);
+    await waitForActive(true);
+    await changeCode(mine, "unsaved");
+    await setActive(false);
+    await mine.studio.textOf(".banner");
+    await mine.studio.press("s");
+    await mine.studio.button("Take theirs");
+    await waitForActive(false);
+    await waitForSave(mine);
+    expect((await readStoredCode()).active).to.equal(false);
+    await setActive(true);
+    await waitForActive(true);
+  });
+
   it("reports that the action was deleted, and creates a new one from the own text if the person chooses so", async () => {
     await changeCode(mine, "kept");
     await service.rest("DELETE", `/v3/apps/${service.appId}/actions/${actionId}`);
