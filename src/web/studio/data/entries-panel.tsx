@@ -91,11 +91,13 @@ export function EntriesPanel({ api, appId, ask, source, reload, query, changeQue
             Add an entry
           </button>
         </Changes>
-        {["csv", "json", "jsonl"].map((format) => (
-          <a key={format} href={file(format)} download={`${source.name}.${format}`}>
-            {format.toUpperCase()}
-          </a>
-        ))}
+        <span className="row">
+          {["csv", "json", "jsonl"].map((format) => (
+            <a key={format} href={file(format)} download={`${source.name}.${format}`}>
+              {format.toUpperCase()}
+            </a>
+          ))}
+        </span>
       </div>
       <p className="fault" role="alert">
         {fault ?? entries.fault?.message}
