@@ -10,8 +10,7 @@ import { join } from "node:path";
 import { memoryFolder } from "./memory-folder.mjs";
 import { ROOT } from "./setup/steps.mjs";
 
-/** Flags of the test processes. Several threads for garbage collection would need a fifth more processor time. */
-const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps", "--single-threaded-gc"];
+const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
 /**
  * Number of test processes. It is higher than the number of cores, because tests wait for browsers and timers: with 4 processes, 2 cores
  * were idle for 30 % of the time.
