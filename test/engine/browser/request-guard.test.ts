@@ -208,7 +208,8 @@ describe("URLs that a run may not request", () => {
           expect(outcome).to.deep.equal([blocked, "here"]);
           expect(arrived).to.deep.equal(["/harmless"]);
         });
-
+      }
+      for (const [title, way] of sampleOf(ways, 0, 3)) {
         it(`are sent by ${title} if the check allows them`, async () => {
           const both = /plain.*,\/harmless$/;
           expect(await arriving(way, both, here)).to.match(both);
