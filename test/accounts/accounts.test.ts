@@ -335,6 +335,8 @@ describe("accounts of people", () => {
     const [first, second] = [await audit("admin", "?limit=2"), await audit("admin", "?limit=1")];
     const cursor = second.body.pagination.nextCursor;
     expect(types(await audit("admin", `?limit=1&cursor=${cursor}`))[0]).to.equal(types(first)[1]);
+    const empty = await audit("admin", "?limit=0");
+    expect([empty.http, empty.body]).to.deep.equal([200, { entries: [], pagination: { hasMore: true } }]);
     expect((await audit("editor")).http).to.equal(403);
   });
 

@@ -198,6 +198,22 @@ describe("the OpenAPI document", function () {
     check("/v1/apps/{appId}/communicate/messages/{messageId}", "get", message);
   });
 
+  it("has lists of an app and of an organization whose page with limit=0 is empty", async () => {
+    const known: Record<string, number> = { appId: service.appId, organizationId: service.organizationId };
+    const lists = Object.entries<Schema>(document["paths"]).filter(
+      ([path, { get }]) =>
+        get?.parameters?.some(({ name }: Schema) => name === "limit") &&
+        [...path.matchAll(/\{(\w+)\}/g)].every(([, name]) => name! in known),
+    );
+    expect(lists.length).to.be.above(5);
+    for (const [path] of lists) {
+      const address = path.replaceAll(/\{(\w+)\}/g, (_, name) => String(known[name]));
+      const { http, body } = await service.rest("GET", `${address}?limit=0`, { as: "admin" });
+      const items = Object.values(body).flatMap((value) => (Array.isArray(value) ? value : []));
+      expect([http, items], address).to.deep.equal([200, []]);
+    }
+  });
+
   it("generates a client that creates an action, changes it and gets the service's error", async () => {
     const call = clientOf(document, service.url, service.tokens.editor);
     const appId = service.appId;

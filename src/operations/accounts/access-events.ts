@@ -77,6 +77,7 @@ export function createAccessList({ db }: { db: DataSource }) {
     const eventRows = await rows<AccessEntry & { createdAt: Date }>(db, LIST, values);
     const entries = eventRows.slice(0, limit).map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() }));
     const hasMore = eventRows.length > limit;
-    return { entries, pagination: { hasMore, ...(hasMore && { nextCursor: cursorOf(entries.at(-1)!.id) }) } };
+    const last = entries.at(-1);
+    return { entries, pagination: { hasMore, ...(hasMore && last && { nextCursor: cursorOf(last.id) }) } };
   };
 }
