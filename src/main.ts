@@ -25,8 +25,8 @@ function onSignal(): void {
 }
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
 
-const { bearYoung } = await import("./young-garbage.js");
-bearYoung();
+const { disablePretenuring } = await import("./young-garbage.js");
+disablePretenuring();
 const { readConfig } = await import("./config.js");
 const { captureConsole, createLog } = await import("./engine/log.js");
 const { faultLine } = await import("./errors.js");

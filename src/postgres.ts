@@ -17,13 +17,13 @@ const IDLE_IN_TRANSACTION_LIMIT_MS = 30_000;
 /** Time after which a connection without a byte in either direction counts as lost. It is longer than any statement. */
 const SILENCE_LIMIT_MS = STATEMENT_LIMIT_MS + 10_000;
 /** TCP keep-alive: time after which the kernel probes an unused connection. */
-const ASKED_AFTER_MS = 30_000;
+const KEEP_ALIVE_AFTER_MS = 30_000;
 
 /** Options that keep idle connections open, because opening one takes 20 ms of processor time, just when many are needed at once. */
-const KEPT = { keepAlive: true, keepAliveInitialDelayMillis: ASKED_AFTER_MS, idleTimeoutMillis: 0 };
+const KEEP_OPEN = { keepAlive: true, keepAliveInitialDelayMillis: KEEP_ALIVE_AFTER_MS, idleTimeoutMillis: 0 };
 
 const BOUNDS = {
-  ...KEPT,
+  ...KEEP_OPEN,
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   statement_timeout: STATEMENT_LIMIT_MS,
   idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_LIMIT_MS,
@@ -49,7 +49,7 @@ export function reportDiskFree(): void {
 export const lostConnections = (): number => lost;
 
 /** A client with an error listener from the start. Between two statements there is no other one, and a lost connection would end the process. */
-class HeardClient extends pg.Client {
+class ClientWithErrorListener extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
     this.on("error", () => undefined);
@@ -60,8 +60,8 @@ class HeardClient extends pg.Client {
   }
 }
 
-/** A HeardClient that also fails if a statement gets no byte for longer than the longest statement may take. Idle connections may be silent. */
-class BoundedClient extends HeardClient {
+/** A client that also fails if a statement gets no byte for longer than the longest statement may take. Idle connections may be silent. */
+class BoundedClient extends ClientWithErrorListener {
   private isAsked = false;
 
   constructor(config?: string | pg.ClientConfig) {
@@ -98,18 +98,27 @@ export const BOUNDED_POOL = { ...BOUNDS, Client: BoundedClient };
  * client gives up by itself.
  */
 export const POOLED_POOL = {
-  ...KEPT,
+  ...KEEP_OPEN,
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   query_timeout: STATEMENT_LIMIT_MS,
   Client: BoundedClient,
 };
 /** Options for pools without a time limit per statement, for migrations. */
-export const PATIENT_POOL = { connectionTimeoutMillis: CONNECT_LIMIT_MS, keepAlive: true, Client: HeardClient };
+export const PATIENT_POOL = {
+  connectionTimeoutMillis: CONNECT_LIMIT_MS,
+  keepAlive: true,
+  Client: ClientWithErrorListener,
+};
 
 /** Creates a single client that is not connected yet. It may be silent for long; the caller checks that it is alive. */
 export function createClient(url: string, name = "svc-app-actions"): pg.Client {
   const { connectionTimeoutMillis, keepAlive } = PATIENT_POOL;
-  return new HeardClient({ connectionString: url, application_name: name, connectionTimeoutMillis, keepAlive });
+  return new ClientWithErrorListener({
+    connectionString: url,
+    application_name: name,
+    connectionTimeoutMillis,
+    keepAlive,
+  });
 }
 
 /**
@@ -122,7 +131,7 @@ export function createPool(
   name: string,
   onConnect: (client: pg.ClientBase) => Promise<void> = async () => undefined,
 ): pg.Pool {
-  const options = { ...BOUNDS, Client: HeardClient, application_name: name, onConnect };
+  const options = { ...BOUNDS, Client: ClientWithErrorListener, application_name: name, onConnect };
   const pool = new pg.Pool({ connectionString: url, max: size, ...options });
   // Each client handles its own loss; a pool without a listener would throw.
   return pool.on("error", () => undefined).on("connect", () => undefined);

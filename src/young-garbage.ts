@@ -8,7 +8,7 @@ import { runInNewContext } from "node:vm";
 type Collect = (how: { type: "minor" }) => void;
 
 /** Returns V8's function for this. The flag is reset at once, so that contexts that are created later do not have the function. */
-function found(): Collect {
+function collectFunction(): Collect {
   setFlagsFromString("--expose-gc");
   try {
     return runInNewContext("gc") as Collect;
@@ -24,12 +24,12 @@ let collect: Collect | null = null;
  * cached GraphQL documents live long, so nodes of refused documents would be freed only by a full collection. In a separate process 1,500
  * hostile documents took 176 MB with pretenuring and 11 MB without. Call it at the start; it applies to the whole process.
  */
-export function bearYoung(): void {
+export function disablePretenuring(): void {
   setFlagsFromString("--no-allocation-site-pretenuring");
 }
 
 /** Collects garbage, which takes about a millisecond. */
 export function collectYoungGarbage(): void {
-  collect ??= found();
+  collect ??= collectFunction();
   collect({ type: "minor" });
 }

@@ -8,16 +8,16 @@ interface Described {
   description?: string | null | undefined;
 }
 
-interface Named {
+interface NamedField {
   name: string;
   description?: string | null | undefined;
 }
 
 /** A type as introspection returns it. Members that its kind does not have are null. */
-interface Members extends Named {
-  fields?: readonly (Named & { args: readonly Named[] })[] | null;
-  inputFields?: readonly Named[] | null;
-  enumValues?: readonly Named[] | null;
+interface Members extends NamedField {
+  fields?: readonly (NamedField & { args: readonly NamedField[] })[] | null;
+  inputFields?: readonly NamedField[] | null;
+  enumValues?: readonly NamedField[] | null;
 }
 
 /** Lists the type, its fields with their arguments, its input fields and its enum values. */

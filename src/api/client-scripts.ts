@@ -21,8 +21,8 @@ const SCRIPT_HEADERS = {
   vary: "Cookie, Auth-token, Authorization",
 } as const;
 
-const FOR_EVER = "private, max-age=31536000, immutable";
-const ASK_AGAIN = "private, no-cache";
+const CACHED_FOREVER = "private, max-age=31536000, immutable";
+const REVALIDATED = "private, no-cache";
 
 export interface ClientScriptsOptions {
   resolvers: Resolvers;
@@ -73,7 +73,7 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
     // A service worker of a page could intercept later pages of the service.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
     const { script, integrity } = await clients.compiledAction(context, appId, id);
-    const cacheHeader = version === integrity ? FOR_EVER : ASK_AGAIN;
+    const cacheHeader = version === integrity ? CACHED_FOREVER : REVALIDATED;
     return reply.headers({ ...SCRIPT_HEADERS, "cache-control": cacheHeader }).send(script);
   });
 }

@@ -11,12 +11,12 @@ export function refuseOtherBytes(text: unknown, field: string): void {
 }
 
 /** Matches messages of the form parser, which says "needle" for a boundary that is too long. */
-const OF_FORM = /form|multipart|boundary|needle|premature|aborted|header/i;
+const FORM_MESSAGE = /form|multipart|boundary|needle|premature|aborted|header/i;
 
 /** Returns REQUEST_INVALID for a fault of the form; any other error unchanged. */
 export function asFormRefusal(error: unknown): unknown {
   if (error instanceof ActionError) return error;
   const { code = "", message = "" } = error as NodeJS.ErrnoException;
-  if (!code.startsWith("FST_") && !OF_FORM.test(message)) return error;
+  if (!code.startsWith("FST_") && !FORM_MESSAGE.test(message)) return error;
   return new ActionError("REQUEST_INVALID", "the form is incomplete or is not multipart/form-data");
 }

@@ -116,7 +116,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
     stringifyResult: (result) => `${writeJson(result)}\n`,
     // The keys end in the hash of the text. A checked document is not parsed or validated again.
     documentStore: {
-      get: async (key) => documents.remembered(key.slice(key.lastIndexOf(":") + 1)),
+      get: async (key) => documents.cached(key.slice(key.lastIndexOf(":") + 1)),
       set: async () => undefined,
       delete: async () => undefined,
     },
@@ -124,7 +124,8 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
       {
         requestDidStart: async () => ({
           async didResolveSource({ source, contextValue }) {
-            if (source !== contextValue[CHECKED_DOCUMENT]) throw new GraphQLError("the document was not checked");
+            if (source !== contextValue[CHECKED_DOCUMENT])
+              throw new GraphQLError("the document is not the one that was checked");
           },
           async willSendResponse({ contextValue, response }) {
             const { body } = response;

@@ -37,7 +37,7 @@ function reply(response: ServerResponse, http: number, body: object): void {
     .end(JSON.stringify(body));
 }
 
-const NOT_YET = { status: "OVERLOADED", error: "the service is starting or stopping, try again shortly" } as const;
+const NOT_READY = { status: "OVERLOADED", error: "the service is starting or stopping, try again shortly" } as const;
 
 const NO_API = {
   status: "NOT_FOUND",
@@ -113,7 +113,7 @@ export function createFrontDoor(parts: ServiceParts): FrontDoor {
       }
       if (!("api" in parts)) return reply(response, 404, NO_API);
       response.setHeader("Connection", "close");
-      reply(response, 503, NOT_YET);
+      reply(response, 503, NOT_READY);
     },
 
     refuse(error, socket) {

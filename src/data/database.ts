@@ -116,11 +116,11 @@ const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
   (error as { driverError?: pg.DatabaseError } | null)?.driverError ?? (error as Partial<pg.DatabaseError>);
 
 /** TypeORM's message about a transaction whose connection was lost between two statements. */
-const TAKEN_AWAY = [QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError];
+const LOST_CONNECTION_ERRORS = [QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError];
 
 /** True if the database was not available or cancelled the statement for its time limit. The statement may still have been executed. */
 export function isDatabaseAway(error: unknown): boolean {
-  return TAKEN_AWAY.some((kind) => error instanceof kind) || isConnectionFault(driverErrorOf(error));
+  return LOST_CONNECTION_ERRORS.some((kind) => error instanceof kind) || isConnectionFault(driverErrorOf(error));
 }
 
 /** True if the database refused a duplicate, by the unique index `constraint` if it is passed. */
@@ -224,12 +224,12 @@ export async function bringSchema(url: string, migrations: readonly (typeof MIGR
   }
 }
 
-const OWN = MIGRATIONS.map(({ name }) => name);
+const OWN_MIGRATIONS = MIGRATIONS.map(({ name }) => name);
 
 /** Brings the schema to this release's version, and declares which releases run with it. For callers with the schema's lock. */
 export async function bringCurrentSchema(url: string, query: Query): Promise<void> {
   await bringSchema(url, MIGRATIONS);
-  await declareSchema(query, OWN);
+  await declareSchema(query, OWN_MIGRATIONS);
 }
 
 /**
@@ -239,7 +239,7 @@ export async function bringCurrentSchema(url: string, query: Query): Promise<voi
  */
 export const migrate = (url: string): Promise<string[]> =>
   withSchemaLock(url, async (query) => {
-    const applied = await checkSchema(query, OWN);
+    const applied = await checkSchema(query, OWN_MIGRATIONS);
     await bringCurrentSchema(url, query);
-    return OWN.filter((name) => !applied.includes(name));
+    return OWN_MIGRATIONS.filter((name) => !applied.includes(name));
   });

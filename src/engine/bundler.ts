@@ -14,7 +14,7 @@ import { BundlerBusyError, PackageFault, UncontainedError } from "./bundler/faul
 import type { Placed, Script } from "./bundler/make-script.js";
 import { memoryOf, processorTimeOf } from "./bundler/process-tree.js";
 import type { RepositoryJob } from "./bundler/project/git-project.js";
-import { APART, lacks, type Room, sandboxesOf, startIn } from "./bundler/room.js";
+import { type BundlerSandbox, lacks, sandboxesOf, startIn, UNSHARE_COMMAND } from "./bundler/room.js";
 import type { SourceJob, SourceScript } from "./bundler/source-script.js";
 
 const CHILD = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
@@ -26,7 +26,7 @@ interface Bounds {
 }
 const BOUNDS: Bounds = { ms: 30_000, bytes: 512 * 2 ** 20 };
 /** A process that got less processor time than this share of its time limit was slowed down by other processes. */
-const KEPT_FROM_IT = 1 / 2;
+const SLOWED_DOWN_SHARE = 1 / 2;
 const LOOK_EVERY_MS = 100;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 /** Size limit of the response: the script (twice its size if every character is escaped), its declarations and the other fields. */
@@ -90,9 +90,16 @@ export function createBundler(options: {
   /** Processor time of a process and its children, in seconds. */
   processorTime?: (pid: number) => Promise<number>;
 }) {
-  const { log, sandbox, script = CHILD, apart = APART, bounds = BOUNDS, processorTime = processorTimeOf } = options;
+  const {
+    log,
+    sandbox,
+    script = CHILD,
+    apart = UNSHARE_COMMAND,
+    bounds = BOUNDS,
+    processorTime = processorTimeOf,
+  } = options;
   const running = new Set<ChildProcess>();
-  let known: Promise<Room> | null = null;
+  let known: Promise<BundlerSandbox> | null = null;
 
   function kill(child: ChildProcess): void {
     try {
@@ -103,7 +110,7 @@ export function createBundler(options: {
     }
   }
 
-  function start(room: Room): ChildProcess {
+  function start(room: BundlerSandbox): ChildProcess {
     const child = startIn(room, script);
     running.add(child);
     child.once("close", () => running.delete(child));
@@ -122,7 +129,7 @@ export function createBundler(options: {
       kill(child);
     };
     const checkTime = async () => {
-      const isStarved = (await processorTime(pid)) * 1_000 < ms * KEPT_FROM_IT;
+      const isStarved = (await processorTime(pid)) * 1_000 < ms * SLOWED_DOWN_SHARE;
       end(isStarved ? new BundlerBusyError("the machine is too busy to bundle it") : takesMore(inSeconds(ms)));
     };
     const checkMemory = async () => {
@@ -162,7 +169,7 @@ export function createBundler(options: {
     }
   }
 
-  async function answers(room: Room): Promise<boolean> {
+  async function answers(room: BundlerSandbox): Promise<boolean> {
     try {
       await ask(EMPTY_JOB, [], start(room), BOUNDS);
       return true;
@@ -173,7 +180,7 @@ export function createBundler(options: {
   }
 
   /** Finds the strictest sandbox that works on this machine. */
-  async function find(): Promise<Room> {
+  async function find(): Promise<BundlerSandbox> {
     for (const room of sandboxesOf(apart, !sandbox)) {
       if (!(await answers(room))) continue;
       for (const what of lacks(room)) log.warn(what);
@@ -185,7 +192,7 @@ export function createBundler(options: {
   }
 
   /** Finds it once, and again if there was none: an operator may have enabled one. @throws UncontainedError, BundlerBusyError */
-  function room(): Promise<Room> {
+  function room(): Promise<BundlerSandbox> {
     known ??= find().catch((error: unknown) => {
       known = null;
       throw error;

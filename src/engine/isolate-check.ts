@@ -17,7 +17,7 @@ export interface IsolateLimits {
 }
 
 /** Position at the end of V8's message. */
-const PLACE = / \[code:(\d+):(\d+)\]$/;
+const POSITION = / \[code:(\d+):(\d+)\]$/;
 const MESSAGE_MAX_CHARACTERS = 200;
 
 /**
@@ -82,8 +82,8 @@ async function compile(source: string, memoryMb: number): Promise<void> {
 
 function refusal(error: unknown): ActionError {
   const message = error instanceof Error ? error.message : String(error);
-  const [, line, column] = PLACE.exec(message) ?? [];
-  const reason = message.replace(PLACE, "").slice(0, MESSAGE_MAX_CHARACTERS).toWellFormed();
+  const [, line, column] = POSITION.exec(message) ?? [];
+  const reason = message.replace(POSITION, "").slice(0, MESSAGE_MAX_CHARACTERS).toWellFormed();
   // V8 reports line 0 if its own stack overflowed.
   if (line === undefined || line === "0") return failed(`code does not compile: ${reason}`);
   return failed(`code, line ${line}, column ${column}: ${reason}`);

@@ -13,17 +13,17 @@ const RECONNECT_MS = 500;
 /** The process keeps listening to a channel for this time after its last follower, so that the next one does not have to wait. */
 const LINGER_MS = 30_000;
 
-export type NoticeListener = (payload: string) => void;
+export type NotificationHandler = (payload: string) => void;
 
 export interface Notifications {
   start(): Promise<void>;
   /** Calls `listener` for each notification on `channel`, which is one of `channels`. Returns a function that unsubscribes. */
-  listen(channel: string, listener: NoticeListener): () => void;
+  listen(channel: string, listener: NotificationHandler): () => void;
   /**
    * Like `listen`, for one of `followed`, to which the process listens only while it has followers. `onGap` is called whenever
    * notifications may have been missed: when listening starts, unless it had started before, and after a lost connection.
    */
-  follow(channel: string, listener: NoticeListener, onGap: () => void): () => void;
+  follow(channel: string, listener: NotificationHandler, onGap: () => void): () => void;
   /** Calls `listener` after a lost connection, because notifications may have been missed. */
   onGap(listener: () => void): () => void;
   /** False while notifications may be missed. */
@@ -32,7 +32,7 @@ export interface Notifications {
 }
 
 interface Follower {
-  hear: NoticeListener;
+  hear: NotificationHandler;
   onGap: () => void;
 }
 
@@ -53,7 +53,7 @@ export function createNotifications(options: {
   log: Logger;
 }): Notifications {
   const { url, channels, followed = [], lingerMs = LINGER_MS, log } = options;
-  const listeners = new Map<string, Set<NoticeListener>>(channels.map((channel) => [channel, new Set()]));
+  const listeners = new Map<string, Set<NotificationHandler>>(channels.map((channel) => [channel, new Set()]));
   const follows = new Map<string, Followed>(
     followed.map((channel) => [channel, { followers: new Set(), askedOf: null, leaving: undefined }]),
   );
@@ -82,7 +82,7 @@ export function createNotifications(options: {
     }
     client = next;
     timer = setTimeout(() => runInBackground(check()), CHECK_MS);
-    for (const [channel, one] of follows) if (one.followers.size > 0) runInBackground(hear(channel, one));
+    for (const [channel, one] of follows) if (one.followers.size > 0) runInBackground(notifyListeners(channel, one));
   }
 
   function ask(whom: pg.Client, text: string): Promise<unknown> {
@@ -93,7 +93,7 @@ export function createNotifications(options: {
   /**
    * Starts to listen to the channel. Its followers then read what they missed. Without a connection, the next connection starts to listen.
    */
-  async function hear(channel: string, one: Followed): Promise<void> {
+  async function notifyListeners(channel: string, one: Followed): Promise<void> {
     const requested = client;
     if (!requested || one.askedOf === requested) return;
     one.askedOf = requested;
@@ -101,7 +101,7 @@ export function createNotifications(options: {
     if (requested === client) for (const { onGap } of one.followers) onGap();
   }
 
-  function leave(channel: string, one: Followed): void {
+  function removeListener(channel: string, one: Followed): void {
     const requested = one.askedOf;
     one.askedOf = null;
     if (requested === null || requested !== client) return;
@@ -166,10 +166,10 @@ export function createNotifications(options: {
       const follower = { hear: onNotice, onGap };
       one.followers.add(follower);
       clearTimeout(one.leaving);
-      runInBackground(hear(channel, one));
+      runInBackground(notifyListeners(channel, one));
       return () => {
         if (!one.followers.delete(follower) || one.followers.size > 0 || stopped) return;
-        one.leaving = setTimeout(leave, lingerMs, channel, one).unref();
+        one.leaving = setTimeout(removeListener, lingerMs, channel, one).unref();
       };
     },
     onGap(listener) {

@@ -18,11 +18,11 @@ const TIME_LIMIT_MS = 60_000;
 const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
 const HEADER_MAX_BYTES = 4_096;
-const SPENT = "it asks for more time, memory or pixels than it may";
+const LIMIT_REASON = "it asks for more time, memory or pixels than it may";
 /** Niceness: runs have priority. */
 const PRIORITY = 10;
 /** An unprivileged uid, if the service is root. The browsers have other uids. */
-const NOBODY = 64_050;
+const UNPRIVILEGED_UID = 64_050;
 /** A shell sets the limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
 const LIMITED = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 const NODE_FLAGS = ["--max-old-space-size=64", "--no-warnings"];
@@ -83,7 +83,7 @@ class Frames {
   async *stream(bytes: number): AsyncGenerator<Buffer> {
     for (let missing = bytes; missing > 0; ) {
       const chunk = this.rest.length > 0 ? this.rest : ((await this.chunks.next()).value as Buffer | undefined);
-      if (!chunk) throw new PictureFault(SPENT);
+      if (!chunk) throw new PictureFault(LIMIT_REASON);
       const taken = chunk.subarray(0, missing);
       this.rest = chunk.subarray(taken.length);
       missing -= taken.length;
@@ -113,7 +113,8 @@ const undecoded = (error: unknown): null => {
 
 export function createPictures({ log }: { log: Logger }) {
   const running = new Set<ChildProcess>();
-  let account: { uid: number; gid: number } | null = process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : null;
+  let account: { uid: number; gid: number } | null =
+    process.getuid?.() === 0 ? { uid: UNPRIVILEGED_UID, gid: UNPRIVILEGED_UID } : null;
   let probed: Promise<void> | null = null;
 
   function start(job: Job): ChildProcess {

@@ -16,7 +16,7 @@ export interface RateAnswer {
  * announced moment is accepted, and no span ever exceeds its limit.
  */
 const NOW = "date_trunc('milliseconds', clock_timestamp() + interval '999 microseconds')";
-const TAKE = `
+const ADD_HIT = `
   INSERT INTO rate_window AS w (app_id, class, hits) VALUES ($1, $2, ARRAY[${NOW}])
   ON CONFLICT (app_id, class) DO UPDATE
     SET hits = (w.hits || greatest(w.hits[cardinality(w.hits)], ${NOW}))
@@ -44,7 +44,7 @@ export function createRateWindow(db: DataSource): RateWindow {
     async take(appId, rateClass, { limit, windowMs }) {
       const leaves = (hit: Date): Date => new Date(hit.getTime() + windowMs);
       const parameters = [appId, rateClass, limit];
-      const [row]: { hits: Date[] }[] = await db.query(TAKE, [...parameters, windowMs]);
+      const [row]: { hits: Date[] }[] = await db.query(ADD_HIT, [...parameters, windowMs]);
       if (row) {
         const newest = row.hits.at(-1)!;
         const counted = row.hits.filter((hit) => leaves(hit) > newest);

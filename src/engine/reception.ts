@@ -91,12 +91,12 @@ export function createReception(folder: string, turns: Turns) {
   /** Reads the source while it has a slot. A slow source frees its slot until more data arrives. */
   async function* inTurns(source: AsyncIterable<Buffer>, key: number | string): AsyncGenerator<Buffer> {
     const chunks = source[Symbol.asyncIterator]();
-    let leave = await turns.enter(key);
+    let freeSlot = await turns.enter(key);
     let [left, patience] = [TURN_BYTES, TURN_WAIT_MS];
     const again = async (ready?: Promise<unknown>) => {
-      leave();
+      freeSlot();
       await ready;
-      leave = await turns.enter(key);
+      freeSlot = await turns.enter(key);
       [left, patience] = [TURN_BYTES, TURN_WAIT_MS];
     };
     try {
@@ -112,7 +112,7 @@ export function createReception(folder: string, turns: Turns) {
         yield value;
       }
     } finally {
-      leave();
+      freeSlot();
       await chunks.return?.();
     }
   }

@@ -6,7 +6,7 @@ import { POOL_CONNECTIONS, STATEMENT_CONNECTIONS } from "../data/database.js";
 import { READ_CONNECTIONS } from "./data-sources/read-pool.js";
 
 /** Each process has one connection that receives notifications. */
-const NOTICE_CONNECTIONS = 1;
+const NOTIFICATION_CONNECTIONS = 1;
 /** One connection builds the indexes of data sources. */
 const UPKEEP_CONNECTIONS = 1;
 
@@ -15,7 +15,7 @@ export function connectionsOf({ roles }: Pick<Config, "roles">): number {
   return (
     POOL_CONNECTIONS +
     STATEMENT_CONNECTIONS +
-    NOTICE_CONNECTIONS +
+    NOTIFICATION_CONNECTIONS +
     READ_CONNECTIONS +
     (roles.has("scheduler") ? UPKEEP_CONNECTIONS : 0)
   );

@@ -2,7 +2,7 @@
 import { isIPv6 } from "node:net";
 
 const HEXTET_COUNT = 8;
-const OF_A_BLOCK = 4;
+const HEXTETS_OF_BLOCK = 4;
 
 /**
  * Returns the key of one holder of a credential. All visitors of a page may share a live token, so its requests are counted per network
@@ -23,7 +23,7 @@ export function addressBlock(address: string): string {
   const zeroCount = tail === undefined ? 0 : Math.max(0, HEXTET_COUNT - hextetsBefore.length - hextetsAfter.length);
   const allHextets = [...hextetsBefore, ...Array<string>(zeroCount).fill("0"), ...hextetsAfter];
   return allHextets
-    .slice(0, OF_A_BLOCK)
+    .slice(0, HEXTETS_OF_BLOCK)
     .map((group) => Number.parseInt(group, 16).toString(16))
     .join(":");
 }

@@ -34,7 +34,7 @@ describe("The address of an asset", () => {
     await service?.stop();
   });
 
-  async function asked(path: string, method = "GET") {
+  async function answerTo(path: string, method = "GET") {
     const headers = { "auth-token": service.tokens.editor };
     const answer = await fetch(`${moved.url}/v3/apps/${service.appId}/actions${path}`, { method, headers });
     expect(answer.ok, path).to.equal(true);
@@ -45,12 +45,12 @@ describe("The address of an asset", () => {
   const here = [{ name: "svc-csv", url: MOVED + PATH, path: PATH }];
 
   async function expectHere(): Promise<void> {
-    expect((await asked("")).actions[0].assets).to.deep.equal(here);
-    for (const id of [master, production]) expect((await asked(`/${id}`)).action.assets).to.deep.equal(here);
-    const { versions } = await asked(`/${master}/versions`);
+    expect((await answerTo("")).actions[0].assets).to.deep.equal(here);
+    for (const id of [master, production]) expect((await answerTo(`/${id}`)).action.assets).to.deep.equal(here);
+    const { versions } = await answerTo(`/${master}/versions`);
     const versionId = versions.at(-1).id;
-    expect((await asked(`/${master}/versions/${versionId}`)).version.data.assets).to.deep.equal(here);
-    expect((await asked(`/${master}/versions/${versionId}/restore`, "POST")).action.assets).to.deep.equal(here);
+    expect((await answerTo(`/${master}/versions/${versionId}`)).version.data.assets).to.deep.equal(here);
+    expect((await answerTo(`/${master}/versions/${versionId}/restore`, "POST")).action.assets).to.deep.equal(here);
     const query = `{ compiledAction(appId: ${service.appId}, id: ${production}) { assets { name url path } } }`;
     const headers = { "auth-token": service.tokens.live, "content-type": "application/json" };
     const answer = await fetch(`${moved.url}/graphql`, { method: "POST", headers, body: JSON.stringify({ query }) });

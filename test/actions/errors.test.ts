@@ -57,7 +57,7 @@ const BY_TYPE: Record<string, Status> = {
   "dependencies not an array of strings": "REQUEST_INVALID",
 };
 
-const NOBODY = 2_000_000_000;
+const UNKNOWN_ID = 2_000_000_000;
 const MANUAL = [{ trigger: "manual" }];
 
 /** All operations that take the id of one action. */
@@ -78,7 +78,7 @@ const ON_ONE: Record<string, (exit: Exit, id: number) => Promise<Outcome>> = {
 
 const OPERATIONAL: [Status, string, (exit: Exit, service: TestService) => Promise<Outcome>][] = [
   ...Object.entries(ON_ONE).flatMap(([verb, ask]): typeof OPERATIONAL => [
-    ["ACTION_NOT_FOUND", `${verb} of an id that no action has`, (exit) => ask(exit, NOBODY)],
+    ["ACTION_NOT_FOUND", `${verb} of an id that no action has`, (exit) => ask(exit, UNKNOWN_ID)],
     ["ACTION_NOT_V3", `${verb} of a legacy V2 action`, async (exit, service) => ask(exit, await insertLegacy(service))],
   ]),
   ["ACTION_NOT_FOUND", "run of a name that no action has", (exit) => exit.run("nobody")],
@@ -95,12 +95,12 @@ const OPERATIONAL: [Status, string, (exit: Exit, service: TestService) => Promis
   [
     "VERSION_NOT_FOUND",
     "retrieving a version that the action has not",
-    async (exit) => exit.version((await make(exit)).id, NOBODY),
+    async (exit) => exit.version((await make(exit)).id, UNKNOWN_ID),
   ],
   [
     "VERSION_NOT_FOUND",
     "restoring a version that the action has not",
-    async (exit) => exit.restore((await make(exit)).id, NOBODY),
+    async (exit) => exit.restore((await make(exit)).id, UNKNOWN_ID),
   ],
   [
     "CANNOT_UPDATE_PRODUCTION",

@@ -32,7 +32,7 @@ export interface Exit {
   runWithResult(nameOrId: string | number, payload?: unknown, call?: Call): Promise<Outcome>;
 }
 
-type Picked = (body: Record<string, unknown>) => unknown;
+type PickValue = (body: Record<string, unknown>) => unknown;
 
 function query(values: Record<string, unknown>): string {
   const given = Object.entries(values).filter(([, value]) => value !== undefined);
@@ -43,14 +43,14 @@ function query(values: Record<string, unknown>): string {
 
 export function restExit({ rest, appId }: TestService): Exit {
   const actions = `/v3/apps/${appId}/actions`;
-  const ask = async (method: string, path: string, call: Call, pick: Picked): Promise<Outcome> => {
+  const ask = async (method: string, path: string, call: Call, pick: PickValue): Promise<Outcome> => {
     const { http, body } = await rest(method, actions + path, call);
     return http < 300
       ? { status: "OK", http, value: pick(body) }
       : { status: body.status, error: body.error, http, value: body };
   };
-  const all: Picked = (body) => body;
-  const none: Picked = () => undefined;
+  const all: PickValue = (body) => body;
+  const none: PickValue = () => undefined;
   return {
     name: "REST",
     create: (data, call) => ask("POST", "", { ...call, body: data }, ({ action }) => action),

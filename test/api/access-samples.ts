@@ -6,7 +6,7 @@ import type { Operation } from "../../src/rules/access.js";
 import type { TestService } from "../harness/service.js";
 
 /** Caller of an operation, with the app that it concerns and a queued run that the caller started. */
-export interface Asker {
+export interface OperationCaller {
   token: string | null;
   organizationId: number;
   appId: number;
@@ -14,7 +14,7 @@ export interface Asker {
 }
 
 /** Sends the call. Returns the status of the refusal, or null if there was none. */
-type Sample = (service: TestService, asker: Asker) => Promise<string | null>;
+type Sample = (service: TestService, asker: OperationCaller) => Promise<string | null>;
 
 /** A script hash that matches no script. */
 const NO_SCRIPT = `sha256-${"A".repeat(43)}=`;

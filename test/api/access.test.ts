@@ -39,9 +39,9 @@ const OF_ORGANIZATION: readonly Operation[] = ["readOrganization", "manageOrgani
 const OPERATIONS = Object.keys(ACCESS_TABLE) as Operation[];
 const REFUSALS = ["UNAUTHORIZED", "FORBIDDEN"];
 
-type Place = "own" | "another" | "foreign" | "missing";
+type CallerScope = "own" | "another" | "foreign" | "missing";
 
-const PLACES: Record<Place, string> = {
+const PLACES: Record<CallerScope, string> = {
   own: "the app",
   another: "another app of the organization",
   foreign: "another organization's app",
@@ -60,7 +60,7 @@ interface TestCaller {
   standing: CallerRole | null;
   scopes: readonly Scope[] | null;
   /** Apps on which the caller has the rights of this column. */
-  reaches: readonly Place[];
+  reaches: readonly CallerScope[];
   token: string;
   /** True for a session of a signed-in person, who can manage the account. */
   isSession?: true;
@@ -69,9 +69,9 @@ interface TestCaller {
 describe("the access matrix", () => {
   let service: TestService;
   const callers: TestCaller[] = [];
-  const apps: Record<Place, number> = { own: 0, another: 0, foreign: 0, missing: 2_000_000_000 };
-  const organizations: Record<Place, number> = { ...apps };
-  const placeOf = (appId: number) => (Object.keys(apps) as Place[]).find((place) => apps[place] === appId)!;
+  const apps: Record<CallerScope, number> = { own: 0, another: 0, foreign: 0, missing: 2_000_000_000 };
+  const organizations: Record<CallerScope, number> = { ...apps };
+  const placeOf = (appId: number) => (Object.keys(apps) as CallerScope[]).find((place) => apps[place] === appId)!;
 
   async function insert(sql: string, parameters: unknown[]): Promise<number> {
     const [row] = await rows<{ id: number }>(service.db, `${sql} RETURNING id`, parameters);
@@ -119,7 +119,7 @@ describe("the access matrix", () => {
     return status !== null && REFUSALS.includes(status) ? status : "passed";
   }
 
-  function expected(operation: Operation, { standing, scopes, reaches, name }: TestCaller, place: Place): string {
+  function expected(operation: Operation, { standing, scopes, reaches, name }: TestCaller, place: CallerScope): string {
     if (OF_NO_APP.includes(operation)) {
       return allowsOperation(operation, standing ?? "reader", scopes) ? "passed" : "FORBIDDEN";
     }
@@ -202,16 +202,16 @@ describe("the access matrix", () => {
     }
   }
 
-  const ABOUT_PEOPLE =
+  const PEOPLE_PATHS =
     /^\/v1\/(?:(?:auth|organizations|admin)\b|apps\/:appId\/(?:members|editors|tokens|origins|audit)\b)/;
 
   it("the matrix of people has every route of accounts, sessions, members, invitations, tokens, origins and audit logs", () => {
-    const routes = ROUTES.filter(({ path, isForAnonymous }) => ABOUT_PEOPLE.test(path) && !isForAnonymous);
+    const routes = ROUTES.filter(({ path, isForAnonymous }) => PEOPLE_PATHS.test(path) && !isForAnonymous);
     expect(Object.keys(PEOPLE_ROUTES)).to.have.members(routes.map(({ method, path }) => `${method} ${path}`));
   });
 
   /** The same for a route. A right on the organization gives no right on an app, and only a session can manage an account. */
-  function expectedOf(route: string, caller: TestCaller, place: Place): string {
+  function expectedOf(route: string, caller: TestCaller, place: CallerScope): string {
     const [operation, on] = PEOPLE_ROUTES[route]!;
     if (on === "session") return caller.isSession ? "passed" : "FORBIDDEN";
     if (on !== "organization") return expected(operation, caller, place);

@@ -12,7 +12,7 @@ export const WEATHER = {
   parameters: { type: "object", properties: { place: { type: "string" } } },
 };
 
-export interface Asked {
+export interface ProviderCall {
   path: string;
   headers: IncomingMessage["headers"];
   text: string;

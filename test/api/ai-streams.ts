@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { runInBackground } from "../../src/background.js";
 import type { TestService } from "../harness/service.js";
-import { type Asked, KEY, OPENAI_CHUNKS, OPENAI_STREAM, streamedText } from "./ai-answers.js";
+import { KEY, OPENAI_CHUNKS, OPENAI_STREAM, type ProviderCall, streamedText } from "./ai-answers.js";
 
 /** Status and body of the provider's next responses, or a function that writes them. */
 export interface ProviderAnswer {
@@ -15,7 +15,7 @@ export interface ProviderAnswer {
 export interface TestProvider {
   readonly service: TestService;
   /** Requests that the provider received since the current test began. */
-  readonly asked: readonly Asked[];
+  readonly asked: readonly ProviderCall[];
   answer: ProviderAnswer;
   /** Runs the body of a server action. @param fields of the action */
   // biome-ignore lint/suspicious/noExplicitAny: the result of any action

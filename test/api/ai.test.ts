@@ -9,12 +9,12 @@ import {
   ANTHROPIC_ANSWER,
   ANTHROPIC_REQUEST,
   ANTHROPIC_STREAM,
-  type Asked,
   KEY,
   MANUAL,
   OPENAI_ANSWER,
   OPENAI_CALLS,
   openAiAnswerWith,
+  type ProviderCall,
   WEATHER,
 } from "./ai-answers.js";
 import { itAnswersOverGraphql } from "./ai-over-graphql.js";
@@ -24,7 +24,7 @@ describe("Svc.AI", () => {
   let service: TestService;
   let provider: Server;
   let url: string;
-  let asked: Asked[] = [];
+  let asked: ProviderCall[] = [];
   let answer: ProviderAnswer = { text: "{}" };
   let names = 0;
 
@@ -94,7 +94,7 @@ describe("Svc.AI", () => {
         },
         keys: [],
       });
-      const [{ path, headers, body }] = asked as [Asked];
+      const [{ path, headers, body }] = asked as [ProviderCall];
       expect([path, headers.authorization]).to.deep.equal(["/v1/chat/completions", `Bearer ${KEY}`]);
       expect(body).to.deep.equal({
         model: "gpt-4o-mini",
@@ -226,7 +226,7 @@ describe("Svc.AI", () => {
         model: "claude-sonnet-4-5",
         finishReason: "tool_use",
       });
-      const [{ path, headers, body }] = asked as [Asked];
+      const [{ path, headers, body }] = asked as [ProviderCall];
       expect([path, headers["x-api-key"], headers["anthropic-version"]]).to.deep.equal([
         "/v1/messages",
         KEY,

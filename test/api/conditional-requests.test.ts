@@ -51,11 +51,11 @@ describe("conditional requests", () => {
       expect(Boolean(REST_CHANGES[nameOf(route)]) !== Boolean(route.stateless), nameOf(route)).to.equal(true);
     }
     for (const { name, args } of mutations()) {
-      const takesState = args.some(
+      const takesCondition = args.some(
         (argument) => argument.name === "ifUpdatedAt" && String(argument.type) === "DateTime",
       );
-      expect(Boolean(GRAPHQL_CHANGES[name]), name).to.equal(takesState);
-      if (!takesState) expect(MAKES.test(name) || STATELESS_MUTATIONS.includes(name), name).to.equal(true);
+      expect(Boolean(GRAPHQL_CHANGES[name]), name).to.equal(takesCondition);
+      if (!takesCondition) expect(MAKES.test(name) || STATELESS_MUTATIONS.includes(name), name).to.equal(true);
     }
   });
 
@@ -182,8 +182,8 @@ describe("conditional requests", () => {
       "/v3/apps/:appId/packages/declarations": `?integrity=sha256-${"A".repeat(43)}=`,
     };
     /** Responses that contain the current time, so that no two reads are equal. */
-    const MOVING = ["/v3/apps/:appId/schedule/week"];
-    const UNMADE = ["/runs/:runId", "/messages/:messageId", "/passkeys/:passkeyId"];
+    const TIME_DEPENDENT = ["/v3/apps/:appId/schedule/week"];
+    const WITHOUT_SAMPLE = ["/runs/:runId", "/messages/:messageId", "/passkeys/:passkeyId"];
 
     function filled(path: string): string {
       return path
@@ -197,7 +197,7 @@ describe("conditional requests", () => {
         .concat(QUERIES[path] ?? "");
     }
 
-    for (const { path } of READS.filter((route) => !UNMADE.some((part) => route.path.includes(part)))) {
+    for (const { path } of READS.filter((route) => !WITHOUT_SAMPLE.some((part) => route.path.includes(part)))) {
       it(`GET ${path} returns an ETag, and 304 for the same ETag`, async () => {
         const address = filled(path);
         const isOfPeople = ["/v1/auth/", "/v1/organizations/", "/v1/admin/"].some((start) => path.startsWith(start));
@@ -208,7 +208,7 @@ describe("conditional requests", () => {
         expect(http, JSON.stringify(body)).to.equal(200);
         const tag = headers.get("etag")!;
         expect(tag).to.match(/^"[^"]+"$/);
-        if (MOVING.includes(path)) return;
+        if (TIME_DEPENDENT.includes(path)) return;
         for (const known of [tag, `W/${tag}`, `"other", ${tag}`, "*"]) {
           const again = await get(known);
           expect([again.http, again.body, again.headers.get("etag")], known).to.deep.equal([304, "", tag]);

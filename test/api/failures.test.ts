@@ -4,7 +4,7 @@ import { STATUS } from "../../src/errors.js";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 
 /** Texts that no response may contain: files and lines of the server, SQL statements, names of its libraries. */
-const OURS =
+const INTERNAL_TEXT =
   /node_modules|\/src\/|\.ts:\d|\.js:\d|\bat .+:\d+:\d+|SELECT |INSERT |QueryFailed|typeorm|fastify|FST_|apollo/i;
 
 const SECRET = "s3cret-value-99";
@@ -20,7 +20,7 @@ describe("errors that callers get", () => {
     expect(body).to.include({ status });
     expect(http).to.equal(STATUS[status].http);
     expect(body.error).to.be.a("string").and.not.equal("");
-    expect(JSON.stringify(body)).to.not.match(OURS);
+    expect(JSON.stringify(body)).to.not.match(INTERNAL_TEXT);
   };
 
   /** Sends raw bytes that an HTTP client would not send. */
@@ -172,7 +172,7 @@ describe("errors that callers get", () => {
         expect(extensions.status).to.equal("REQUEST_INVALID");
         expect(message).to.be.a("string").and.not.equal("");
       }
-      expect(JSON.stringify(errors)).to.not.contain(SECRET).and.to.not.match(OURS);
+      expect(JSON.stringify(errors)).to.not.contain(SECRET).and.to.not.match(INTERNAL_TEXT);
     });
   }
 
@@ -205,7 +205,7 @@ describe("errors that callers get", () => {
       expect(http).to.equal(400);
       const status = answer.status ?? answer.errors?.[0].extensions.status;
       expect(status).to.equal("REQUEST_INVALID");
-      expect(JSON.stringify(answer)).to.not.match(OURS);
+      expect(JSON.stringify(answer)).to.not.match(INTERNAL_TEXT);
     }
   });
 });

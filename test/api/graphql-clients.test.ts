@@ -43,7 +43,7 @@ describe("GraphQL clients in their released form", () => {
   const run = () => service.rest("POST", "/v3/apps/1/actions/first/runWithResult", { body: {} });
 
   /** Starts runs until the subscriber has received one. */
-  async function told(follow: (onType: (type: string) => void) => void): Promise<string> {
+  async function firstMessageType(follow: (onType: (type: string) => void) => void): Promise<string> {
     let found: string | null = null;
     follow((type) => {
       found ??= type;
@@ -86,7 +86,7 @@ describe("GraphQL clients in their released form", () => {
     it("follows a subscription over graphql-ws", async () => {
       const transport = socket();
       const client = new ApolloClient({ link: new GraphQLWsLink(transport), cache: new InMemoryCache() });
-      const type = await told((onType) =>
+      const type = await firstMessageType((onType) =>
         client
           .subscribe<{ actionLogAdded: { type: string } }>({ query: gql(FOLLOW) })
           .subscribe(({ data }) => data && onType(data.actionLogAdded.type)),
@@ -141,7 +141,7 @@ describe("GraphQL clients in their released form", () => {
           }),
         ],
       });
-      const type = await told((onType) =>
+      const type = await firstMessageType((onType) =>
         client.subscription(FOLLOW, {}).subscribe(({ data }) => data && onType(data.actionLogAdded.type)),
       );
       expect(type).to.equal("app.task.completed");

@@ -6,7 +6,7 @@ import { until } from "../harness/until.js";
 
 const CODE = "async function execute(context) { return context.payload; }";
 
-interface Wanted {
+interface ExpectedEvent {
   name: string;
   where?: object;
   triggers?: object[];
@@ -26,7 +26,12 @@ describe("log events", () => {
   });
   after(() => service.stop());
 
-  async function published({ name, where, triggers, active = true }: Wanted): Promise<{ id: number; master: number }> {
+  async function published({
+    name,
+    where,
+    triggers,
+    active = true,
+  }: ExpectedEvent): Promise<{ id: number; master: number }> {
     const path = `/v3/apps/${service.appId}/actions`;
     const body = { name, code: CODE, active, triggers: triggers ?? [{ trigger: "log", where }] };
     const created = await service.rest("POST", path, { body });

@@ -11,7 +11,7 @@ const LIMITS = {
   RATE_LIMIT_PUBLISH: "10",
   RATE_LIMIT_COMMUNICATE: "20",
 };
-const NOBODY = 2_000_000_000;
+const UNKNOWN_ID = 2_000_000_000;
 
 describe("the rate limits", () => {
   let service: TestService;
@@ -45,7 +45,7 @@ describe("the rate limits", () => {
   const CLASSES: [string, number, string, (path: string) => string, number][] = [
     ["get, getById, create, update, remove, versions", 60, "GET", (path) => path, 200],
     ["run, runWithResult", 30, "POST", (path) => `${path}/nobody/run`, 404],
-    ["publish, unpublish, restore", 10, "POST", (path) => `${path}/${NOBODY}/publish`, 404],
+    ["publish, unpublish, restore", 10, "POST", (path) => `${path}/${UNKNOWN_ID}/publish`, 404],
   ];
   for (const [said, limit, method, pathOf, otherwise] of CLASSES) {
     it(`${said}: ${limit} in 60 s for an app, over every API`, async () => {
@@ -62,7 +62,7 @@ describe("the rate limits", () => {
 
   it("Communicate: 20 in 30 s for an app, in both forms of the call", async () => {
     const communicate = `/v1/apps/${service.appId}/communicate`;
-    const began = Date.now();
+    const startedAt = Date.now();
     const codes = [];
     for (let call = 0; call < 20; call += 1) {
       codes.push(
@@ -75,12 +75,12 @@ describe("the rate limits", () => {
       429,
       `this app's limit is 20 such requests in 30 seconds; try again in ${body.retryAfter} s`,
     ]);
-    expect(Date.parse(body.nextValidRequestDate) - began).to.be.within(29_000, 60_000);
+    expect(Date.parse(body.nextValidRequestDate) - startedAt).to.be.within(29_000, 60_000);
     expect((await service.rest("GET", `${communicate}/messages`)).http).to.equal(200);
   });
 
   it("reject with 429, Retry-After and nextValidRequestDate", async () => {
-    const path = `${actions()}/${NOBODY}/unpublish`;
+    const path = `${actions()}/${UNKNOWN_ID}/unpublish`;
     for (let call = 0; call < 10; call += 1) await service.rest("POST", path);
     const { http, headers, body } = await service.rest("POST", path);
     expect(http).to.equal(429);
@@ -98,13 +98,13 @@ describe("the rate limits", () => {
   it("return the remaining quota with every limited response: success or error, over REST and GraphQL", async () => {
     const { rest, appId } = service;
     expect(quotaOf(await rest("GET", actions()))).to.deep.equal([60, 59]);
-    const missing = await rest("GET", `${actions()}/${NOBODY}`);
+    const missing = await rest("GET", `${actions()}/${UNKNOWN_ID}`);
     expect([missing.http, ...quotaOf(missing)]).to.deep.equal([404, 60, 58]);
     const invalid = await rest("POST", actions(), { body: {} });
     expect([invalid.http, ...quotaOf(invalid)]).to.deep.equal([400, 60, 57]);
     const query = `query { actions(appId: ${appId}) { pagination { total } } }`;
     expect(quotaOf(await rest("POST", "/graphql", { body: { query } }))).to.deep.equal([60, 56]);
-    const failing = `query { action(appId: ${appId}, id: ${NOBODY}) { id } }`;
+    const failing = `query { action(appId: ${appId}, id: ${UNKNOWN_ID}) { id } }`;
     const answer = await rest("POST", "/graphql", { body: { query: failing } });
     expect(answer.body.errors[0].extensions.status).to.equal("ACTION_NOT_FOUND");
     expect(quotaOf(answer)).to.deep.equal([60, 55]);
@@ -141,14 +141,14 @@ describe("the rate limits", () => {
     for (let call = 0; call < 15; call += 1) {
       expect((await service.rest("POST", `${actions()}/1/publish`, { as: "live" })).http).to.equal(403);
     }
-    expect(quotaOf(await service.rest("POST", `${actions()}/${NOBODY}/publish`))).to.deep.equal([10, 9]);
+    expect(quotaOf(await service.rest("POST", `${actions()}/${UNKNOWN_ID}/publish`))).to.deep.equal([10, 9]);
   });
 
   it("accept calls of another app while one is at its limit", async () => {
     const { rest } = service;
-    for (let call = 0; call < 10; call += 1) await rest("POST", `${actions()}/${NOBODY}/publish`);
+    for (let call = 0; call < 10; call += 1) await rest("POST", `${actions()}/${UNKNOWN_ID}/publish`);
     const { body } = await rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } });
-    const other = await rest("POST", `/v3/apps/${body.app.id}/actions/${NOBODY}/publish`, { as: "admin" });
+    const other = await rest("POST", `/v3/apps/${body.app.id}/actions/${UNKNOWN_ID}/publish`, { as: "admin" });
     expect(other.body.status).to.equal("ACTION_NOT_FOUND");
   });
 });

@@ -10,7 +10,7 @@ const CODE = `async function execute(context) {
   return { answer: context.payload.answer ?? null };
 }`;
 
-interface Listed {
+interface ListedRun {
   runs: { id: number; failure: string | null; resultPreview: string | null; state: string }[];
   pagination: { total: number; totalIsExact: boolean; hasMore: boolean; nextBefore: number | null };
 }
@@ -29,7 +29,7 @@ describe("lists and statistics of runs", () => {
     });
     return body.runId;
   };
-  const found = async (query: string): Promise<Listed> => (await service.rest("GET", `${base}/runs?${query}`)).body;
+  const found = async (query: string): Promise<ListedRun> => (await service.rest("GET", `${base}/runs?${query}`)).body;
   const idsOf = async (query: string) => (await found(query)).runs.map(({ id }) => id);
   const refusal = async (method: string, path: string, body?: unknown) => {
     const answer = await service.rest(method, base + path, { body });
@@ -128,7 +128,7 @@ describe("lists and statistics of runs", () => {
     const all = await idsOf("");
     const walked: number[] = [];
     for (let before: number | null = all[0]! + 1; before !== null; ) {
-      const page: Listed = await found(`limit=3&before=${before}`);
+      const page: ListedRun = await found(`limit=3&before=${before}`);
       expect(page.runs.length).to.be.within(1, 3);
       walked.push(...page.runs.map(({ id }) => id));
       expect(page.pagination.hasMore).to.equal(page.pagination.nextBefore !== null);

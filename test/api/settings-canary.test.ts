@@ -19,7 +19,7 @@ const SHOWS_PRIVATE = /\/settings$|\/versions\/\d+$|\{ settings\(|\{ appVersion\
 /** Credentials that can subscribe to the app's activity. */
 const FOLLOWERS = ["editor", "admin", "api"];
 
-interface Leaving {
+interface SentText {
   kind: string;
   exit: string;
   text: string;
@@ -34,13 +34,13 @@ const forms = (canary: string): string[] =>
 
 const holds = (text: string, canary: string): boolean => forms(canary).some((form) => text.includes(form));
 
-const isFrame = ({ exit, text }: Leaving): boolean => exit.startsWith("subscription") && text.includes('"data"');
+const isFrame = ({ exit, text }: SentText): boolean => exit.startsWith("subscription") && text.includes('"data"');
 
 describe("settings in every response", () => {
   let service: TestService;
   let tokens: Record<string, string | null>;
   let ids: Ids;
-  const left: Leaving[] = [];
+  const left: SentText[] = [];
 
   async function older(versionId: number): Promise<void> {
     await service.db.query(
@@ -155,8 +155,8 @@ describe("settings in every response", () => {
 
   it("the private test value appears only for editors, admins, API and task tokens, where settings are read", () => {
     const shown = left.filter(({ text }) => holds(text, CANARY.private));
-    const places = (list: Leaving[]) => [...new Set(list.map(({ kind, exit }) => `${kind} at ${exit}`))];
-    const belongs = ({ kind, exit }: Leaving) =>
+    const places = (list: SentText[]) => [...new Set(list.map(({ kind, exit }) => `${kind} at ${exit}`))];
+    const belongs = ({ kind, exit }: SentText) =>
       READERS.includes(kind) && (SHOWS_PRIVATE.test(exit) || exit === "setSettings");
     expect(places(shown.filter((one) => !belongs(one)))).to.deep.equal([]);
     for (const kind of READERS) expect(places(shown)).to.include(`${kind} at /v1/apps/${service.appId}/settings`);

@@ -53,12 +53,12 @@ describe("the websocket", () => {
 
   it("accepts a token in the connection's parameters or in a header, and the cookie of our own page", async () => {
     const { editor } = service.tokens;
-    const ways: [Record<string, string>, object | undefined][] = [
+    const credentials: [Record<string, string>, object | undefined][] = [
       [{}, { authToken: editor }],
       [{ "auth-token": editor }, undefined],
       [{ cookie: cookie(), origin: service.url }, undefined],
     ];
-    for (const [headers, payload] of ways) {
+    for (const [headers, payload] of credentials) {
       const { init, next, socket, closed } = open(headers);
       await init(payload);
       expect(await next()).to.deep.equal({ type: "connection_ack" });

@@ -16,7 +16,7 @@ const GRAPHICS = `
   };`;
 
 /** APIs that start or wake a process in an unrestricted browser. Each call gets half a second. */
-const SUMMONS: Record<string, string> = {
+const PROCESS_STARTERS: Record<string, string> = {
   sound: `const context = new AudioContext(); const tone = context.createOscillator(); tone.connect(context.destination);
     tone.start(); await context.resume();`,
   "rendered sound": "await new OfflineAudioContext(1, 4410, 44100).startRendering();",
@@ -76,7 +76,7 @@ describe("the processes of a browser", () => {
     expect(await resultOf(browsers, code)).to.deep.equal([16, 32, 48, 255]);
   });
 
-  for (const [what, code] of Object.entries(SUMMONS)) {
+  for (const [what, code] of Object.entries(PROCESS_STARTERS)) {
     it(`are sandboxed, or run no author's code, after a run has requested ${what}`, async () => {
       const source = `const execute = () => Promise.race([
         (async () => { try { ${code} } catch {} })(), new Promise((resolve) => setTimeout(resolve, 500))])`;

@@ -35,7 +35,7 @@ const DEPTH = 4;
 const COUNTS =
   /^(limit|offset|count|expiresIn|failures|of|minutes|delayMs|maxWaitMs|timeoutMs|toleranceSeconds|createdAt|before|after)$/;
 /** Fields that the operation requires, although the schema makes them optional to give a better error. */
-const NEEDED_ALL_THE_SAME: readonly string[] = ["TriggerWhereInput.type", "AccessTrialInput.user"];
+const REQUIRED_ANYWAY: readonly string[] = ["TriggerWhereInput.type", "AccessTrialInput.user"];
 const TEXTS: Readonly<Record<string, string>> = {
   DateTime: '"2026-01-01T00:00:00Z"',
   JSON: "{}",
@@ -56,7 +56,7 @@ function valuesOf(given: Given, type: GraphQLInputType = given.type): string[] {
 
 /** Returns lists of arguments: the required ones only, the required ones with each optional one, and all arguments with numbers. */
 function choicesOf(all: readonly Given[], inside = ""): string[][] {
-  const isNeeded = ({ name, type }: Given) => isNonNullType(type) || NEEDED_ALL_THE_SAME.includes(`${inside}.${name}`);
+  const isNeeded = ({ name, type }: Given) => isNonNullType(type) || REQUIRED_ANYWAY.includes(`${inside}.${name}`);
   const needed = all.filter((given) => isNeeded(given) && given.name !== "appId");
   const besides = all.filter((given) => !isNeeded(given));
   const textsOf = (given: Given) => valuesOf(given).map((value) => `${given.name}: ${value}`);

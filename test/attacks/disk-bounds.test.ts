@@ -55,7 +55,7 @@ describe("the disk space of an app", () => {
       );
     }
   }
-  async function happen(appId: number, events: number, bytes: number, type: string): Promise<void> {
+  async function addEvents(appId: number, events: number, bytes: number, type: string): Promise<void> {
     for (let made = 0; made < events; made += 1) {
       const values = [appId, type, JSON.stringify({ text: noise(bytes) })];
       await db.query(
@@ -83,7 +83,7 @@ describe("the disk space of an app", () => {
 
   it("is limited also for rows from before the start of the process, and after the limit was lowered", async () => {
     await finish(1, 30, 9_000);
-    await happen(1, 30, 9_000, "t");
+    await addEvents(1, 30, 9_000, "t");
     await createTrimming({ db, maxBytes: 200_000 }).trim();
     expect(await count("run WHERE app_id = 1")).to.be.within(19, 22);
     expect(await count("log_event")).to.be.within(19, 22);
@@ -110,8 +110,8 @@ describe("the disk space of an app", () => {
     await trimming.trim();
     await finish(1, 8, 9_000);
     await finish(1, 30, 9_000, true);
-    await happen(1, 8, 9_000, "email.bounced");
-    await happen(1, 30, 9_000, "app.analytics.event");
+    await addEvents(1, 8, 9_000, "email.bounced");
+    await addEvents(1, 30, 9_000, "app.analytics.event");
     await trimming.trim();
     expect(await count("run WHERE credential_id IS NULL")).to.equal(8);
     expect(await count("run WHERE credential_id = 1")).to.be.within(4, 6);
@@ -122,11 +122,11 @@ describe("the disk space of an app", () => {
   it("keeps an event that a run still refers to, and runs that have not ended", async () => {
     const trimming = createTrimming({ db, maxBytes: 20_000 });
     await trimming.trim();
-    await happen(1, 1, 9_000, "t");
+    await addEvents(1, 1, 9_000, "t");
     await db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, state, event_id) VALUES (1, 1, 'production', 'log', 'queued', 1)`,
     );
-    await happen(1, 10, 9_000, "t");
+    await addEvents(1, 10, 9_000, "t");
     await finish(1, 10, 9_000);
     await trimming.trim();
     expect(await count("log_event WHERE id = 1")).to.equal(1);

@@ -109,7 +109,7 @@ describe("GraphQL documents that request too much", () => {
   });
 
   it("are not cached when they are rejected, so that they cannot replace other documents", async () => {
-    const { check, remembered } = await documents();
+    const { check, cached: remembered } = await documents();
     const isRemembered = (query: string) => remembered(createHash("sha256").update(query).digest("hex")) !== undefined;
     const good = "query ($options: ActionLogsInput) { actionLogs(appId: 1, options: $options) { count } }";
     expect(check({ query: good, variables: {} })).to.have.property("kind");

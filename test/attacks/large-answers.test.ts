@@ -230,10 +230,10 @@ describe("the count of bytes in progress", () => {
     const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 1_000 });
     const answer = answers.open(caller(1));
     const reading = Promise.withResolvers<string>();
-    let begun = 0;
+    let started = 0;
     const part = () =>
       answer.part(async () => {
-        begun += 1;
+        started += 1;
         await answer.reserve(60);
         return reading.promise;
       });
@@ -243,7 +243,7 @@ describe("the count of bytes in progress", () => {
     expect(answers.held()).to.equal(60);
     reading.resolve("x".repeat(60));
     expect((await parts).map(({ status }) => status)).to.deep.equal(["fulfilled", "rejected", "rejected"]);
-    expect([begun, answers.held()]).to.deep.equal([1, 0]);
+    expect([started, answers.held()]).to.deep.equal([1, 0]);
   });
 
   it("starts nothing for a disconnected caller, and ends only with its last part", async () => {

@@ -20,25 +20,25 @@ describe("one event to sockets that each request it with a different document", 
     expect(answers.held()).to.equal(0);
   });
 
-  interface Got {
+  interface Received {
     results: (string | Buffer)[];
     missed: number;
     /** Reports to the service that the held text has been sent. */
     send(): void;
   }
 
-  async function follow(fields: string, appId = 1): Promise<Got> {
+  async function follow(fields: string, appId = 1): Promise<Received> {
     const lefts: (() => void)[] = [];
-    const got: Got = { results: [], missed: 0, send: () => lefts.splice(0).forEach((left) => void left()) };
+    const received: Received = { results: [], missed: 0, send: () => lefts.splice(0).forEach((left) => void left()) };
     const contextValue: ResultReceiver = {
       owner: {},
       shape: fields,
       deliver(result, left) {
-        got.results.push(result);
+        received.results.push(result);
         if (left) lefts.push(left);
       },
       miss() {
-        got.missed += 1;
+        received.missed += 1;
       },
     };
     const live: LiveSource<object> = liveSource(appId, (listener) => {
@@ -48,8 +48,8 @@ describe("one event to sockets that each request it with a different document", 
     const source = guardSource(live, { appId, check: () => undefined });
     const document = parse(`subscription { added { ${fields} } }`);
     const events = await subscribe({ schema, document, contextValue, rootValue: { added: source } });
-    ends.push(() => (events as AsyncGenerator).return(undefined), got.send);
-    return got;
+    ends.push(() => (events as AsyncGenerator).return(undefined), received.send);
+    return received;
   }
 
   async function emit(event: object = EVENT): Promise<void> {

@@ -188,7 +188,7 @@ describe("a malicious package", () => {
     }
   });
 
-  const ODD: [what: string, body: string][] = [
+  const INVALID_BODIES: [what: string, body: string][] = [
     ["no JSON", "<html>"],
     ["a list", "[]"],
     [
@@ -202,7 +202,7 @@ describe("a malicious package", () => {
     ["a version without an archive", '{"versions": {"1.0.0": {"version": "1.0.0"}}, "dist-tags": {"latest": "1.0.0"}}'],
     ["depths", `{"versions": ${"[".repeat(100_000)}${"]".repeat(100_000)}}`],
   ];
-  for (const [what, body] of ODD) {
+  for (const [what, body] of INVALID_BODIES) {
     it(`of a registry that answers ${what} is rejected`, async () => {
       registry.instead = (_request, response) => void response.end(body);
       await saves.refused(/no JSON|no version|is none|no archive|without TLS/);

@@ -15,7 +15,7 @@ import { addNumberedApp } from "./numbered-app.js";
 /** Numbers as IDs. All resources of an app have the same number, so that one call covers every kind. No resource has the last number. */
 const OWN = 4001;
 const FOREIGN = 5001;
-const NOBODYS = 6001;
+const UNUSED_NUMBER = 6001;
 const MARK = "kept-by-the-other";
 
 const CALLS = callsByNumber(buildSchema(readFileSync("schema/schema.graphql", "utf8")));
@@ -45,8 +45,8 @@ describe("resources of another app, requested by their IDs", () => {
       const numbers = (odd: number) =>
         Array.from({ length: call.numbers }, (_, index) => (index === place ? odd : OWN));
       const foreign = await answerTo(call, numbers(FOREIGN));
-      const nobodys = await answerTo(call, numbers(NOBODYS));
-      if (foreign !== nobodys) found.push(`${call.name}, number ${place + 1}: ${foreign} beside ${nobodys}`);
+      const unusedAnswer = await answerTo(call, numbers(UNUSED_NUMBER));
+      if (foreign !== unusedAnswer) found.push(`${call.name}, number ${place + 1}: ${foreign} beside ${unusedAnswer}`);
     }
     return found;
   }
@@ -82,7 +82,7 @@ describe("resources of another app, requested by their IDs", () => {
     const same: string[] = [];
     for (const call of callsOf("query")) {
       const all = (number: number) => Array<number>(call.numbers).fill(number);
-      if ((await answerTo(call, all(OWN))) === (await answerTo(call, all(NOBODYS)))) same.push(call.name);
+      if ((await answerTo(call, all(OWN))) === (await answerTo(call, all(UNUSED_NUMBER)))) same.push(call.name);
     }
     expect(same).to.deep.equal([]);
   });
@@ -105,7 +105,7 @@ describe("resources of another app, requested by their IDs", () => {
       client.subscribe({ query }, { next: add, error: add, complete: () => {} });
     };
     for (const { name, numbers, document } of callsOf("subscription")) {
-      for (const number of [FOREIGN, NOBODYS]) {
+      for (const number of [FOREIGN, UNUSED_NUMBER]) {
         follow(`${name} of ${number}`, document(OWN, Array<number>(numbers).fill(number)));
       }
     }
@@ -118,7 +118,7 @@ describe("resources of another app, requested by their IDs", () => {
     await client.dispose();
     await db.end();
     for (const { name } of callsOf("subscription")) {
-      expect(received.get(`${name} of ${FOREIGN}`), name).to.deep.equal(received.get(`${name} of ${NOBODYS}`));
+      expect(received.get(`${name} of ${FOREIGN}`), name).to.deep.equal(received.get(`${name} of ${UNUSED_NUMBER}`));
     }
     expect(received.get(own)).to.have.nested.property("0.data.actionLogAdded.id");
   });

@@ -74,7 +74,7 @@ const FORMS: Record<string, Encode> = {
 };
 
 /** Texts before and after the secret. Some look like the beginning of an escape. */
-const AROUND: [string, string][] = [
+const SURROUNDINGS: [string, string][] = [
   ["before ", " after"],
   ["", ""],
   ["\\", "n"],
@@ -89,7 +89,8 @@ const BEGINNINGS = ["http://h.example/x?", "http://h.example/x?n=", "http://h.ex
  * Selects texts for a value of this length. A backslash before an escape changes the text, and the rest of the shortest values is too short
  * to detect.
  */
-const aroundOf = ({ length }: string) => AROUND.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : AROUND.length);
+const aroundOf = ({ length }: string) =>
+  SURROUNDINGS.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : SURROUNDINGS.length);
 
 describe("secrets in every form", () => {
   for (const [kind, value] of Object.entries(VALUES)) {

@@ -18,7 +18,7 @@ import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { filesUnder, mediaOf } from "../media/support.js";
-import { allAnswers, backUp, furnish, restoreTo } from "./support.js";
+import { allAnswers, backUp, fillService, restoreTo } from "./support.js";
 
 interface Shape {
   partitions: string[];
@@ -54,7 +54,7 @@ describe("a backup that is restored elsewhere", function () {
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), "svc-backup-"));
     source = await startTestService({ ROLES: "api" });
-    await furnish(source);
+    await fillService(source);
     place = await emptyDatabase();
     const file = join(folder, "backup");
     const report = await backUp(source, file);

@@ -52,7 +52,7 @@ async function fillPartitions({ db }: TestService): Promise<void> {
 }
 
 /** Adds rows to most tables through the API. */
-export async function furnish(service: TestService): Promise<void> {
+export async function fillService(service: TestService): Promise<void> {
   const { appId, rest } = service;
   const app = `/v1/apps/${appId}`;
   const actions = `/v3/apps/${appId}/actions`;

@@ -10,13 +10,17 @@ import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { programEnvironment } from "../harness/program-environment.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-interface Said {
+interface CommandOutput {
   code: number;
   stdout: string;
   stderr: string;
 }
 
-function command(name: "backup" | "restore", args: string[], environment: Record<string, string>): Promise<Said> {
+function command(
+  name: "backup" | "restore",
+  args: string[],
+  environment: Record<string, string>,
+): Promise<CommandOutput> {
   const program = fileURLToPath(new URL(`../../src/cli/${name}.js`, import.meta.url));
   return new Promise((resolve) => {
     const options = { env: { ...programEnvironment(), ...environment } };

@@ -30,14 +30,14 @@ async function check(environment: Record<string, string>): Promise<string> {
   return (await findings(environmentWith(environment))).map((one) => `${written(one)}\n`).join("");
 }
 
-/** Runs the doctor. @param walls commands that each start the next one with fewer rights */
+/** Runs the doctor. @param prefix commands that each start the next one with fewer rights */
 function doctor(
   environment: Record<string, string>,
-  walls: readonly string[] = [],
+  prefix: readonly string[] = [],
 ): Promise<{ code: number; stdout: string }> {
   const env = { ...programEnvironment(), ...environmentWith(environment) };
   return new Promise((resolve) => {
-    const [command, ...args] = [...walls, process.execPath, "--no-node-snapshot", PROGRAM];
+    const [command, ...args] = [...prefix, process.execPath, "--no-node-snapshot", PROGRAM];
     execFile(command!, args, { env }, (error, stdout, stderr) =>
       resolve({ code: Number(error?.code ?? 0), stdout: stdout + stderr }),
     );
@@ -96,12 +96,12 @@ describe("npm run doctor", function () {
 
   it("recognizes a machine without user namespaces, on which npm packages are rejected", async () => {
     const none = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" "$@"';
-    const walls = ["unshare", "--user", "--map-root-user", "sh", "-c", none];
+    const prefix = ["unshare", "--user", "--map-root-user", "sh", "-c", none];
     const words =
       /^WRONG {2}packages of npm: this machine gives its bundler no user namespaces.*\n {7}-> allow user namespaces/m;
-    const strict = await doctor(environment, walls);
+    const strict = await doctor(environment, prefix);
     expect([strict.code, words.test(strict.stdout)], strict.stdout).to.deep.equal([1, true]);
-    const open = await doctor({ ...environment, NPM_SANDBOX: "off" }, walls);
+    const open = await doctor({ ...environment, NPM_SANDBOX: "off" }, prefix);
     expect(open.stdout).to.match(
       /^WRONG {2}packages of npm: are bundled in a process with a network \(NPM_SANDBOX=off\)$/m,
     );

@@ -15,7 +15,7 @@ import { until } from "../harness/until.js";
 
 const PROGRAM = fileURLToPath(new URL("../../src/cli/token.js", import.meta.url));
 
-interface Said {
+interface CommandOutput {
   code: number;
   stderr: string;
   // biome-ignore lint/suspicious/noExplicitAny: each command answers its own shape
@@ -23,7 +23,7 @@ interface Said {
 }
 
 /** Runs the program as npm does, with only the variables in `environment`. */
-function runProgram(environment: Record<string, string>, ...words: string[]): Promise<Said> {
+function runProgram(environment: Record<string, string>, ...words: string[]): Promise<CommandOutput> {
   return new Promise((resolve) => {
     const env = { ...programEnvironment(), ...environment };
     execFile(process.execPath, ["--no-node-snapshot", PROGRAM, ...words], { env }, (error, stdout, stderr) => {

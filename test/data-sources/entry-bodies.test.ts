@@ -7,7 +7,7 @@ interface Outcome {
   status?: string;
 }
 
-type Way = (source: number, entry: unknown, id: number) => Promise<Outcome>;
+type SendEntry = (source: number, entry: unknown, id: number) => Promise<Outcome>;
 
 describe("the body of an entry", () => {
   let service: TestService;
@@ -53,7 +53,7 @@ describe("the body of an entry", () => {
     );
 
   const rest =
-    (method: string, path: (id: number) => string, bodyOf = (entry: unknown) => entry): Way =>
+    (method: string, path: (id: number) => string, bodyOf = (entry: unknown) => entry): SendEntry =>
     async (source, entry, id) => {
       const { http, body } = await service.rest(method, `${base}/${source}/${path(id)}`, {
         body: JSON.stringify(bodyOf(entry)),
@@ -62,7 +62,7 @@ describe("the body of an entry", () => {
       return { failed: http >= 400, status: body.status };
     };
   const graphql =
-    (field: string, variable: string, wrap = (entry: unknown) => entry): Way =>
+    (field: string, variable: string, wrap = (entry: unknown) => entry): SendEntry =>
     async (source, entry, id) => {
       const document = `mutation ($app: Int!, $source: ID!, ${field.includes("$id") ? "$id: Int!, " : ""}$value: ${variable}) { ${field} }`;
       const answer = await service.graphql(document, {
@@ -75,7 +75,7 @@ describe("the body of an entry", () => {
       return { failed: error !== undefined, status: error?.extensions.status };
     };
   const library =
-    (call: string): Way =>
+    (call: string): SendEntry =>
     async (source, entry, id) => {
       const body = { call, source, id, entry };
       return (await service.rest("POST", `/v3/apps/${service.appId}/actions/library/runWithResult`, { body })).body
@@ -84,7 +84,7 @@ describe("the body of an entry", () => {
   const inList = (entry: unknown) => [entry];
   const inCommit = (entry: unknown) => ({ entries: [{ data: entry }] });
 
-  const WAYS: Record<string, Way> = {
+  const WAYS: Record<string, SendEntry> = {
     "REST: insert": rest("POST", () => "entries"),
     "REST: insert under data": rest(
       "POST",

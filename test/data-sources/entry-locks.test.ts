@@ -38,22 +38,22 @@ describe("data sources under locks", () => {
         const entries = `SELECT FROM data_source_entry
           WHERE data_source_id = (SELECT id FROM data_source WHERE name = $1) ORDER BY id LIMIT ${locked} FOR UPDATE`;
         await manager.query(entries, [name]);
-        const begun: Promise<Answer>[] = [];
+        const started: Promise<Answer>[] = [];
         let answered = 0;
         for (const send of requests) {
           const answer = send();
-          begun.push(answer);
+          started.push(answer);
           answer.then(
             () => (answered += 1),
             () => undefined,
           );
           await until(async () => {
             const [{ count }] = (await rows<{ count: number }>(service.db, WAITING)) as [{ count: number }];
-            return count + answered >= begun.length;
+            return count + answered >= started.length;
           });
         }
         if (last !== undefined) await manager.query(last, [name]);
-        return begun;
+        return started;
       });
       return Promise.all(sent);
     }

@@ -13,7 +13,7 @@ const WELCOME = {
 const REMINDER = { type: "sms", runOn: ["update"], where: { Late: true }, to: "{{Phone}}", body: "{{Name}}, come!" };
 const HASH = { type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } };
 
-interface Told {
+interface HookEvent {
   type: string;
   entry: number;
   data: { messageId: number | null; to: string[]; subject?: string; detail: string | null };
@@ -34,7 +34,7 @@ describe("hooks of data sources that send", () => {
   const insert = (name: string, data: object, as?: string) =>
     service.rest("POST", `${base}/${name}/entries`, { body: { data }, ...(as && { as }) });
   const received = (dataSourceId: number) =>
-    rows<Told>(
+    rows<HookEvent>(
       service.db,
       `SELECT type, data_source_entry_id AS entry, data FROM log_event
         WHERE data_source_id = $1 AND type LIKE '%.dataSourceHook' ORDER BY id`,

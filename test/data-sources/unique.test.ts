@@ -27,22 +27,26 @@ describe("a unique index of a data source", () => {
     body.status,
     body.columns,
   ];
-  const TAKEN = [409, "ENTRY_ALREADY_EXISTS", ["Email"]];
+  const ALREADY_EXISTS = [409, "ENTRY_ALREADY_EXISTS", ["Email"]];
 
   it("rejects a duplicate by insert, update, commit and import, names the columns and writes nothing", async () => {
     const made = await make("Writes", { entries: [{ Email: "a@x.org" }, { Email: "b@x.org" }] });
     expect([made.http, made.body.dataSource.indexes]).to.deep.equal([201, BY_EMAIL]);
     const found = (await service.rest("POST", `${base}/Writes/query`, { body: {} })).body.entries;
     const answer = await insert("Writes", { Email: "a@x.org" });
-    expect(refused(answer)).to.deep.equal(TAKEN);
+    expect(refused(answer)).to.deep.equal(ALREADY_EXISTS);
     expect(answer.body.error).to.equal('an entry with the same "Email" already exists');
     const update = { body: { data: { Email: "a@x.org" } } };
-    expect(refused(await service.rest("PUT", `${base}/Writes/entries/${found[1].id}`, update))).to.deep.equal(TAKEN);
+    expect(refused(await service.rest("PUT", `${base}/Writes/entries/${found[1].id}`, update))).to.deep.equal(
+      ALREADY_EXISTS,
+    );
     for (const entries of [
       [{ data: { Email: "c@x.org" } }, { data: { Email: "b@x.org" } }],
       [{ data: { Email: "c@x.org" } }, { data: { Email: "c@x.org" } }],
     ]) {
-      expect(refused(await service.rest("POST", `${base}/Writes/commit`, { body: { entries } }))).to.deep.equal(TAKEN);
+      expect(refused(await service.rest("POST", `${base}/Writes/commit`, { body: { entries } }))).to.deep.equal(
+        ALREADY_EXISTS,
+      );
     }
     const many = Array.from({ length: 2_500 }, (_, n) => `m${n}@x.org`);
     for (const lines of [
@@ -51,7 +55,9 @@ describe("a unique index of a data source", () => {
       [...many, "a@x.org"],
     ]) {
       const file = { headers: { "content-type": "text/csv" }, body: ["Email", ...lines].join("\n") };
-      expect(refused(await service.rest("POST", `${base}/Writes/import?append=true`, file))).to.deep.equal(TAKEN);
+      expect(refused(await service.rest("POST", `${base}/Writes/import?append=true`, file))).to.deep.equal(
+        ALREADY_EXISTS,
+      );
     }
     expect(await emails("Writes")).to.deep.equal(["a@x.org", "b@x.org"]);
   });
@@ -80,11 +86,11 @@ describe("a unique index of a data source", () => {
   it("is rejected if entries already have duplicates, and then blocks no write", async () => {
     await make("Alike", { indexes: ["Name"], entries: [{ Email: "a@x.org" }, { Email: "a@x.org" }] });
     const answer = await service.rest("PUT", `${base}/Alike`, { body: { indexes: BY_EMAIL } });
-    expect(refused(answer)).to.deep.equal(TAKEN);
+    expect(refused(answer)).to.deep.equal(ALREADY_EXISTS);
     expect((await service.rest("GET", `${base}/Alike`)).body.dataSource.indexes).to.deep.equal(["Name"]);
     expect((await insert("Alike", { Email: "a@x.org" })).http).to.equal(201);
     const created = await make("Never", { entries: [{ Email: "a@x.org" }, { Email: "a@x.org" }] });
-    expect(refused(created)).to.deep.equal(TAKEN);
+    expect(refused(created)).to.deep.equal(ALREADY_EXISTS);
     expect((await service.rest("GET", `${base}/Never`)).http).to.equal(404);
   });
 
@@ -105,7 +111,7 @@ describe("a unique index of a data source", () => {
     ];
     await make("Hidden", { accessRules, indexes, entries });
     const [, bea] = (await service.rest("POST", `${base}/Hidden/query`, { body: {} })).body.entries;
-    expect(refused(await insert("Hidden", { Email: "a@x.org" }, "live"))).to.deep.equal(TAKEN);
+    expect(refused(await insert("Hidden", { Email: "a@x.org" }, "live"))).to.deep.equal(ALREADY_EXISTS);
     const renamed = { as: "live" as const, body: { data: { Name: "Ada" } } };
     const { http, body } = await service.rest("PUT", `${base}/Hidden/entries/${bea.id}`, renamed);
     expect([http, body.status]).to.deep.equal([409, "ENTRY_ALREADY_EXISTS"]);

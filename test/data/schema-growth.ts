@@ -50,7 +50,7 @@ function onlyAllowsMore(demand: { table: string; says: string }, before: Catalog
 /**
  * Each difference that a statement for `before` would meet in `after`; in the order of tables, columns, constraints, indexes, functions.
  */
-export function takenAway(before: Catalogue, after: Catalogue): string[] {
+export function removedParts(before: Catalogue, after: Catalogue): string[] {
   const tables = new Set(before.columns.map(({ table }) => table));
   const nowOf = new Map(after.columns.map((one) => [`${one.table}.${one.column}`, one]));
   const columns = before.columns.flatMap((was) => {

@@ -7,7 +7,7 @@ import { LAST_OF_RELEASE_BEFORE, versionOf } from "../../src/data/schema-guard.j
 import { BROWSER_HOLDER } from "../../src/operations/runs/run-repository.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
-import { type Catalogue, catalogueOf, takenAway } from "./schema-growth.js";
+import { type Catalogue, catalogueOf, removedParts } from "./schema-growth.js";
 
 /* Statements of the last release; rewrite them when a release is made. */
 const STATEMENTS = [
@@ -45,7 +45,7 @@ describe("the schema with the previous release", () => {
   it("has everything that its statements name, and requires nothing that they do not write", async () => {
     expect(released.at(-1)!.name).to.equal(LAST_OF_RELEASE_BEFORE);
     await migrate(database.url);
-    expect(takenAway(before, await catalogueOf(db))).to.deep.equal([]);
+    expect(removedParts(before, await catalogueOf(db))).to.deep.equal([]);
   });
 
   it("keeps its processes from ending runs that pages reported to newer processes", async () => {
@@ -90,7 +90,7 @@ describe("the schema with the previous release", () => {
       const after = await catalogueOf(runner as unknown as DataSource);
       await runner.rollbackTransaction();
       await runner.release();
-      expect(takenAway(before, after)[0], sql).to.match(refusal);
+      expect(removedParts(before, after)[0], sql).to.match(refusal);
     }
     const harmless = `
       CREATE TABLE more (id bigint PRIMARY KEY); ALTER TABLE app ADD COLUMN more text, ADD COLUMN most int NOT NULL DEFAULT 1;
@@ -98,7 +98,7 @@ describe("the schema with the previous release", () => {
       CREATE INDEX ON app (name); ALTER TABLE run DROP CONSTRAINT run_trigger_check;
       ALTER TABLE run ADD CHECK (trigger IN ('manual', 'schedule', 'log', 'analytics', 'more')) NOT VALID`;
     await db.query(harmless);
-    expect(takenAway(before, await catalogueOf(db))).to.deep.equal([]);
+    expect(removedParts(before, await catalogueOf(db))).to.deep.equal([]);
   });
 
   it("can be migrated while the previous release writes: none of its statements fails", async () => {

@@ -7,17 +7,17 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import pino from "pino";
 import { PackageFault, UncontainedError } from "../../src/engine/bundler/fault.js";
-import { APART } from "../../src/engine/bundler/room.js";
+import { UNSHARE_COMMAND } from "../../src/engine/bundler/room.js";
 import { createBundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
-import type { Errand, Report } from "./room-visitor.js";
+import type { Report, VisitorTask } from "./room-visitor.js";
 
 const VISITOR = fileURLToPath(new URL("./room-visitor.js", import.meta.url));
 const SECRETS = { SETTINGS_KEY: "a-key", DATABASE_URL: "postgres://someone:a-password@127.0.0.1/none" };
 type Options = Partial<Parameters<typeof createBundler>[0]>;
 
 const placed = (archive: Buffer) => ({ name: "thing", version: "1.0.0", folder: "/node_modules/thing", archive });
-const THING = placed(
+const LIBRARY = placed(
   archiveOf([
     { path: "package/package.json", content: "{}" },
     { path: "package/index.js", content: "module.exports = 1" },
@@ -32,7 +32,7 @@ function bundlerWith(options: Options) {
 }
 
 /** Returns the error for a package whose archive contains a task for the test script. */
-async function refusalOf(errand: Errand, options: Options = {}): Promise<Error> {
+async function refusalOf(errand: VisitorTask, options: Options = {}): Promise<Error> {
   const { bundler } = bundlerWith({ script: VISITOR, ...options });
   const archive = Buffer.from(JSON.stringify(errand));
   return bundler.bundle([placed(archive)]).then(
@@ -96,21 +96,21 @@ describe("the process in which packages are bundled", () => {
   it("is checked again at the next package if the machine has no namespaces; until then packages are rejected", async () => {
     const apart = ["false"];
     const { bundler, lines } = bundlerWith({ apart });
-    const refusal = await bundler.bundle([THING]).then(
+    const refusal = await bundler.bundle([LIBRARY]).then(
       () => expect.fail("it was bundled"),
       (error: unknown) => error,
     );
     expect(refusal).to.be.instanceOf(UncontainedError);
     expect(lines).to.deep.equal([(refusal as Error).message]);
-    apart.splice(0, 1, ...APART);
-    expect((await bundler.bundle([THING])).global).to.equal("thing");
+    apart.splice(0, 1, ...UNSHARE_COMMAND);
+    expect((await bundler.bundle([LIBRARY])).global).to.equal("thing");
     expect((await bundler.room()).isApart).to.equal(true);
   });
 
   it("has network access only if the machine has no namespaces and the operator allows it, but no environment", async () => {
     const open = { apart: ["false"], sandbox: false };
     const { bundler, lines } = bundlerWith(open);
-    expect((await bundler.bundle([THING])).global).to.equal("thing");
+    expect((await bundler.bundle([LIBRARY])).global).to.equal("thing");
     expect(lines[0]).to.contain("a process that has a network");
     const { outcomes, environment } = await reportIn(open);
     expect(outcomes).to.include({ connect: "done", environ: "EACCES" });

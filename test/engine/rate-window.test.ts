@@ -41,7 +41,7 @@ describe("the rate window", () => {
     return row!.hits.map((hit) => hit.getTime());
   }
 
-  async function letPass(ms: number): Promise<void> {
+  async function passTime(ms: number): Promise<void> {
     await sources[0]!.query(
       `UPDATE rate_window SET hits = ARRAY(
          SELECT hit - $2::int * interval '1 millisecond' FROM unnest(hits) WITH ORDINALITY AS t (hit, place) ORDER BY place)
@@ -55,16 +55,16 @@ describe("the rate window", () => {
       const stamps: number[] = [];
       let passed = 0;
       for (let round = 0; round < 50; round += 1) {
-        const began = Date.now() + passed;
+        const startedAt = Date.now() + passed;
         const count = accepted(await burst(20, limit));
         stamps.push(...(count === 0 ? [] : (await hits()).slice(-count)).map((hit) => hit + passed));
         if (count < 20) {
           const newest = stamps.at(-1)!;
-          const inWindow = stamps.filter((stamp) => stamp > Math.max(newest, began) - WINDOW_MS - 1_000);
+          const inWindow = stamps.filter((stamp) => stamp > Math.max(newest, startedAt) - WINDOW_MS - 1_000);
           expect(inWindow.length, "a refusal, so the window is full").to.be.at.least(limit);
         }
         const step = ((round * 7919) % 13_000) + 1;
-        await letPass(step);
+        await passTime(step);
         passed += step;
       }
       expect(stamps.length).to.be.above(3 * limit);
@@ -76,7 +76,7 @@ describe("the rate window", () => {
   it("does not count rejected calls", async () => {
     await burst(10, 10);
     expect(accepted(await burst(50, 10))).to.equal(0);
-    await letPass(WINDOW_MS);
+    await passTime(WINDOW_MS);
     expect(accepted(await burst(20, 10))).to.equal(10);
   });
 
@@ -84,9 +84,9 @@ describe("the rate window", () => {
     const [first] = await burst(3, 3);
     const [{ accepted: taken, remaining, freesAt }] = (await burst(1, 3)) as [RateAnswer];
     expect({ taken, remaining, freesAt }).to.deep.equal({ taken: false, remaining: 0, freesAt: first!.freesAt });
-    await letPass(freesAt.getTime() - Date.now() - WINDOW_MS / 2);
+    await passTime(freesAt.getTime() - Date.now() - WINDOW_MS / 2);
     expect(accepted(await burst(1, 3))).to.equal(0);
-    await letPass(WINDOW_MS / 2);
+    await passTime(WINDOW_MS / 2);
     expect(accepted(await burst(1, 3))).to.equal(1);
   });
 
@@ -110,7 +110,7 @@ describe("the rate window", () => {
 
   it("keeps its order if the machine's clock is set back", async () => {
     await burst(1, 5);
-    await letPass(-30_000);
+    await passTime(-30_000);
     await burst(4, 5);
     const stamps = await hits();
     expect(stamps).to.deep.equal([...stamps].sort((a, b) => a - b));
@@ -123,7 +123,7 @@ describe("the rate window", () => {
     const { freesAt } = await windows[1]!.take(apps, "communicate", half);
     expect(freesAt.getTime()).to.equal((await hits())[0]! + WINDOW_MS / 2);
     expect((await windows[0]!.take(apps, "communicate", half)).accepted).to.equal(false);
-    await letPass(WINDOW_MS / 2);
+    await passTime(WINDOW_MS / 2);
     expect((await windows[0]!.take(apps, "communicate", half)).accepted).to.equal(true);
   });
 

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 
 /** Task of the script, which the test sends in place of an archive. */
-export interface Errand {
+export interface VisitorTask {
   /** Port of a server on loopback. */
   port: number;
   /** Folder that contains `kept`, a file of another user. */
@@ -30,7 +30,7 @@ function attempt(act: () => unknown): string {
   }
 }
 
-async function reportOf({ port, folder }: Errand): Promise<Report> {
+async function reportOf({ port, folder }: VisitorTask): Promise<Report> {
   const kept = join(folder, "kept");
   const socket = connect(port, "127.0.0.1");
   const connected = new Promise<string>((resolve) => {
@@ -51,7 +51,7 @@ async function reportOf({ port, folder }: Errand): Promise<Report> {
   return { network: readlinkSync("/proc/self/ns/net"), environment: Object.keys(process.env), outcomes };
 }
 
-async function errand(): Promise<Errand | null> {
+async function errand(): Promise<VisitorTask | null> {
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
   const input = Buffer.concat(chunks);

@@ -4,22 +4,22 @@ import { sharedReads } from "../../src/engine/shared-reads.js";
 
 describe("shared reads", () => {
   let stands = 0;
-  const begun: string[] = [];
+  const started: string[] = [];
   /** Returns the value at its start; a key that begins with - fails. */
   const read = sharedReads(async (key: string) => {
-    begun.push(key);
+    started.push(key);
     const found = stands;
     await turn();
     if (key.startsWith("-")) throw new Error(key);
     return { found };
   });
   beforeEach(() => {
-    begun.length = 0;
+    started.length = 0;
   });
 
   it("read once for all callers of one turn, and once for each key", async () => {
     const [first, second, other] = await Promise.all([read("a"), read("a"), read("b")]);
-    expect(begun).to.deep.equal(["a", "b"]);
+    expect(started).to.deep.equal(["a", "b"]);
     expect(second).to.equal(first);
     expect(other).not.to.equal(first);
   });
@@ -28,7 +28,7 @@ describe("shared reads", () => {
     stands = 1;
     const early = read("a");
     await turn();
-    expect(begun).to.deep.equal(["a"]);
+    expect(started).to.deep.equal(["a"]);
     stands = 2;
     expect(await Promise.all([early, read("a")])).to.deep.equal([{ found: 1 }, { found: 2 }]);
   });
@@ -38,13 +38,13 @@ describe("shared reads", () => {
     const early = read("a");
     stands = 4;
     expect(await Promise.all([early, read("a")])).to.deep.equal([{ found: 4 }, { found: 4 }]);
-    expect(begun).to.deep.equal(["a"]);
+    expect(started).to.deep.equal(["a"]);
   });
 
   it("fail for all their callers, and the next call reads again", async () => {
     const outcomes = await Promise.allSettled([read("-"), read("-")]);
     expect(outcomes.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
     await Promise.allSettled([read("-")]);
-    expect(begun).to.deep.equal(["-", "-"]);
+    expect(started).to.deep.equal(["-", "-"]);
   });
 });

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { expect } from "chai";
 import { openKernelSockets } from "../../src/engine/egress-proxy/kernel-sockets.js";
-import { NOBODY, peerUid, uidByTable } from "../../src/engine/egress-proxy/socket-owner.js";
+import { NO_OWNER, peerUid, uidByTable } from "../../src/engine/egress-proxy/socket-owner.js";
 
 /** Script that connects as another user. It drops its rights itself, because that user may be unable to read the program. */
 const CONNECT = `
@@ -13,7 +13,7 @@ const CONNECT = `
   net.connect(Number(port), host).on("error", () => undefined);`;
 
 /** An unused user id. */
-const STRANGER = 64_033;
+const OTHER_UID = 64_033;
 
 const ends = ({ remoteAddress, remotePort, localAddress, localPort }: Socket) =>
   [
@@ -47,7 +47,7 @@ describe("the owner of a connection", () => {
 
   for (const host of ["127.0.0.1", "::1"]) {
     it(`is the same by the kernel and by its table, on ${host}`, async () => {
-      const uid = process.getuid!() === 0 ? STRANGER : process.getuid!();
+      const uid = process.getuid!() === 0 ? OTHER_UID : process.getuid!();
       const socket = await connectionOf(uid, host);
       const ask = await openKernelSockets();
       const [own, other] = ends(socket);
@@ -63,8 +63,8 @@ describe("the owner of a connection", () => {
       const gone = once(socket, "close");
       socket.resetAndDestroy();
       await gone;
-      expect(await peerUid({ remoteAddress, remotePort, localAddress, localPort })).to.equal(NOBODY);
-      expect(await peerUid(socket)).to.equal(NOBODY);
+      expect(await peerUid({ remoteAddress, remotePort, localAddress, localPort })).to.equal(NO_OWNER);
+      expect(await peerUid(socket)).to.equal(NO_OWNER);
     });
 
     it(`is not the process that listens at the same port, on ${host}`, async () => {

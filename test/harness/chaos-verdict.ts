@@ -12,7 +12,7 @@ const ALLOWED_TICKS = ["completed", "failed", "still running", "late by more tha
 
 export function expectAccountedFor(outcome: ChaosOutcome): void {
   expect(outcome.faults).to.deep.equal([]);
-  const { missing, surplus, fates, unlogged, unknownRuns, crashes, readyWhileAway, untold, answers } = outcome;
+  const { missing, surplus, fates, unlogged, unknownRuns, crashes, readyWhileAway, unreported, answers } = outcome;
   expect({
     missing: missing.slice(0, 10),
     surplus,
@@ -20,7 +20,7 @@ export function expectAccountedFor(outcome: ChaosOutcome): void {
     unknownRuns,
     crashes,
     readyWhileAway,
-    untold,
+    unreported,
   }).to.deep.equal({
     missing: [],
     surplus: 0,
@@ -28,7 +28,7 @@ export function expectAccountedFor(outcome: ChaosOutcome): void {
     unknownRuns: [],
     crashes: [],
     readyWhileAway: 0,
-    untold: [],
+    unreported: [],
   });
   expect(ALLOWED_TICKS).to.include.members(Object.keys(fates));
   expect(fates).to.include.keys("completed");
@@ -36,7 +36,7 @@ export function expectAccountedFor(outcome: ChaosOutcome): void {
 }
 
 /** If no instance was killed: expects that no run waits too long, and that no instance reports that it is ready while one does. */
-export function expectTaken({ longestQueuedMs, readyWhileWaiting }: ChaosOutcome): void {
+export function expectRunsClaimed({ longestQueuedMs, readyWhileWaiting }: ChaosOutcome): void {
   expect(longestQueuedMs).to.be.below(WAIT_LIMIT_MS);
   expect(readyWhileWaiting).to.equal(0);
 }

@@ -15,7 +15,7 @@ import { type ServiceFleet, startFleet } from "./fleet.js";
 import { type DatabaseLoss, startRestartablePostgres } from "./gateway.js";
 import { publishDirectly } from "./production-copies.js";
 import { firstCredentials } from "./service.js";
-import { ask, type Pace, RESTLESS, type Seen, unrest } from "./unrest.js";
+import { ask, type FleetObservations, FREQUENT_PACE, type Pace, unrest } from "./unrest.js";
 import { until } from "./until.js";
 
 /** Every minute except one, because the specification does not allow every minute. */
@@ -41,7 +41,7 @@ export interface ChaosOptions {
   losses: readonly DatabaseLoss[];
 }
 
-export interface ChaosOutcome extends Seen {
+export interface ChaosOutcome extends FleetObservations {
   /** Number of expected ticks of all schedules. */
   expected: number;
   /** Ticks without a row, as `action tick`. */
@@ -56,7 +56,7 @@ export interface ChaosOutcome extends Seen {
   unknownRuns: number[];
   answers: Answers["counts"];
   /** Differences between the sent alerts and the failed runs. */
-  untold: string[];
+  unreported: string[];
   kills: number;
   /** Reasons for which instances ended by themselves while they served. */
   crashes: string[];
@@ -68,16 +68,16 @@ export interface ChaosOutcome extends Seen {
 
 /** Waits until a tick that becomes due from now on completes. Returns the duration in milliseconds. */
 async function recovery(db: DataSource): Promise<number> {
-  const begun = performance.now();
+  const startedAt = performance.now();
   const newest = (where: string) => async () =>
     ((await db.query(`SELECT max(id) AS id FROM run WHERE ${where}`).catch(() => [{}]))[0].id as number) ?? 0;
   const before = await until(newest("true"), RECOVERY_LIMIT_MS);
   const completed = newest("tick IS NOT NULL AND state = 'completed'");
   await until(async () => (await completed()) > before, RECOVERY_LIMIT_MS);
-  return performance.now() - begun;
+  return performance.now() - startedAt;
 }
 
-interface LedgerRow {
+interface RunRow {
   actionId: number;
   tick: Date;
   tickCount: number;
@@ -88,7 +88,7 @@ interface LedgerRow {
 const keyOf = (actionId: number, tick: Date) => `${actionId} ${tick.toISOString()}`;
 
 /** Returns every tick for which a row exists. */
-function ticksOf({ actionId, tick, tickCount }: LedgerRow): string[] {
+function ticksOf({ actionId, tick, tickCount }: RunRow): string[] {
   const more = tickCount > 1 ? nextRuns(SCHEDULE_FREQUENCY, "UTC", tick, tickCount - 1) : [];
   return [tick, ...more].map((one) => keyOf(actionId, one));
 }
@@ -99,7 +99,7 @@ export async function checkTicks(db: DataSource, actionIds: number[], from: Date
     await db.query(
       `SELECT action_id AS "actionId", tick, tick_count AS "tickCount", state, reason FROM run WHERE tick IS NOT NULL`,
     )
-  ).filter(({ tick }: LedgerRow) => tick <= to) as LedgerRow[];
+  ).filter(({ tick }: RunRow) => tick <= to) as RunRow[];
   const minutes = Math.ceil((to.getTime() - from.getTime()) / 60_000) + 1;
   const ticks = nextRuns(SCHEDULE_FREQUENCY, "UTC", from, minutes).filter((tick) => tick <= to);
   const expected = new Set(actionIds.flatMap((id) => ticks.map((tick) => keyOf(id, tick))));
@@ -157,10 +157,10 @@ export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
   const dataDir = mkdtempSync(join(tmpdir(), "svc-chaos-"));
   const { appId, tokens } = await firstCredentials(postgres.url, dataDir);
   const db = await openDatabase(postgres.url, 4);
-  const began = Date.now();
-  const clock = fastClock(began, options.rate);
+  const startedAt = Date.now();
+  const clock = fastClock(startedAt, options.rate);
   const environment: Record<string, string> = options.hook ? { ALLOW_PRIVATE_NETWORK: "1" } : {};
-  const fleet = await startFleet({ ...options, environment, databaseUrl: postgres.url, began });
+  const fleet = await startFleet({ ...options, environment, databaseUrl: postgres.url, began: startedAt });
   try {
     const from = new Date(clock.now());
     const ticking = Array.from({ length: options.schedules }, (_, at) => ({
@@ -172,17 +172,17 @@ export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
     const answers = noAnswers();
     const work = callFleet(fleet, options.callers, { appId, token: tokens.editor }, answers);
     const service = { url: fleet.urls()[0]!, appId, token: tokens.editor };
-    const telling = options.hook && (await reportFailures(options.hook, service, copies.slice(-ALERTED_ACTIONS)));
-    const seen = await unrest({ pace: RESTLESS, ...options, postgres, fleet, db, work });
+    const reporting = options.hook && (await reportFailures(options.hook, service, copies.slice(-ALERTED_ACTIONS)));
+    const seen = await unrest({ pace: FREQUENT_PACE, ...options, postgres, fleet, db, work });
     await fleet.ready();
     await postgres.restart();
     const recoveryMs = await recovery(db);
     const to = await waitUntilSettled(db, clock.now);
     const ids = copies.slice(0, ticking.length).map(({ id }) => id);
-    const untold = (await telling?.faults(db)) ?? [];
+    const unreported = (await reporting?.faults(db)) ?? [];
     const verdict = { ...(await checkTicks(db, ids, from, to)), ...(await runsOf(db, answers)) };
     const { counts } = answers;
-    const disturbances = { untold, kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };
+    const disturbances = { unreported, kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };
     return { ...verdict, ...seen, ...disturbances, answers: counts, recoveryMs };
   } finally {
     await fleet.stop();

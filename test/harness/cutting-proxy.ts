@@ -26,7 +26,7 @@ export interface CuttingProxy {
   stop(): Promise<void>;
 }
 
-interface Way {
+interface ProxyConnection {
   sockets: readonly [Socket, Socket];
   /** Bytes until the cut; null if no cut is planned. */
   left: number | null;
@@ -38,7 +38,7 @@ interface Way {
 
 export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target);
-  const ways = new Set<Way>();
+  const connections = new Set<ProxyConnection>();
   let cutting = false;
   let silent = false;
   let cuts = 0;
@@ -49,8 +49,8 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   const life = () => 1 + Math.floor(Math.random() * LONGEST_LIFE_BYTES);
 
   /** Ends the connection, half of the time by a reset. The bytes that were not passed on are lost. */
-  function end(way: Way): void {
-    ways.delete(way);
+  function end(way: ProxyConnection): void {
+    connections.delete(way);
     for (const socket of way.sockets) {
       if (Math.random() < 0.5) socket.resetAndDestroy();
       else socket.destroySoon();
@@ -58,7 +58,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   }
 
   /** True if this response must be dropped. */
-  function isLost(way: Way, chunk: Buffer, from: Socket): boolean {
+  function isLost(way: ProxyConnection, chunk: Buffer, from: Socket): boolean {
     const isAnswer = from === way.sockets[1];
     const named = isAnswer ? unanswered.with : unanswered.to;
     if (named !== undefined && chunk.includes(named)) {
@@ -69,7 +69,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   }
 
   /** True if this response must be withheld. */
-  function isWithheld(way: Way, chunk: Buffer, from: Socket): boolean {
+  function isWithheld(way: ProxyConnection, chunk: Buffer, from: Socket): boolean {
     if (from === way.sockets[1]) return way.withheld;
     if (withholding && chunk.includes(withholding.to)) {
       way.withheld = true;
@@ -79,7 +79,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     return false;
   }
 
-  function pass(way: Way, chunk: Buffer, from: Socket, to: Socket): void {
+  function pass(way: ProxyConnection, chunk: Buffer, from: Socket, to: Socket): void {
     if (isWithheld(way, chunk, from)) return;
     if (isLost(way, chunk, from)) {
       answersLost += 1;
@@ -100,15 +100,15 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
 
   const server = createServer((near) => {
     const far = connect(Number(port), hostname);
-    const way: Way = { sockets: [near, far], left: cutting ? life() : null, mute: false, withheld: false };
-    ways.add(way);
+    const way: ProxyConnection = { sockets: [near, far], left: cutting ? life() : null, mute: false, withheld: false };
+    connections.add(way);
     for (const [from, to] of [
       [near, far],
       [far, near],
     ] as const) {
       from.on("error", () => undefined);
-      from.on("data", (chunk) => ways.has(way) && pass(way, chunk, from, to));
-      from.on("close", () => ways.delete(way) && to.destroy());
+      from.on("data", (chunk) => connections.has(way) && pass(way, chunk, from, to));
+      from.on("close", () => connections.delete(way) && to.destroy());
       if (silent) from.pause();
     }
   });
@@ -123,7 +123,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     answersLost: () => answersLost,
     cut() {
       cutting = true;
-      for (const way of ways) way.left = life();
+      for (const way of connections) way.left = life();
     },
     loseAnswer(which) {
       unanswered = which;
@@ -131,16 +131,16 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     withhold: (to) => new Promise((isWithheld) => (withholding = { to, isWithheld })),
     silence() {
       silent = true;
-      for (const { sockets } of ways) for (const socket of sockets) socket.pause();
+      for (const { sockets } of connections) for (const socket of sockets) socket.pause();
     },
     heal() {
       cutting = false;
       silent = false;
-      for (const way of ways) way.left = null;
-      for (const { sockets } of ways) for (const socket of sockets) socket.resume();
+      for (const way of connections) way.left = null;
+      for (const { sockets } of connections) for (const socket of sockets) socket.resume();
     },
     async stop() {
-      for (const way of [...ways]) end(way);
+      for (const way of [...connections]) end(way);
       server.close();
       await once(server, "close");
     },

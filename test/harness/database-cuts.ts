@@ -109,11 +109,11 @@ export async function databaseCuts(count: number): Promise<CutsOutcome> {
       if (!ended) throw error;
     });
     proxy.heal();
-    const healed = performance.now();
+    const reconnectedAt = performance.now();
     const readyMs = ended
       ? Number.NaN
       : await until(async () => (await fetch(`${url}/health/ready`)).ok, READY_LIMIT_MS).then(
-          () => performance.now() - healed,
+          () => performance.now() - reconnectedAt,
         );
     if (!ended) await settled(db);
     const after = ended ? null : (await runWithResult()).result;

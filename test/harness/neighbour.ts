@@ -48,18 +48,18 @@ export async function createNeighbour(service: ServiceProcess, url: string): Pro
   await post(actions, { name: "double", active: true, triggers: [{ trigger: "manual" }], code: CODE });
 
   async function call(n: number, took: number[], failures: string[]): Promise<void> {
-    const begun = performance.now();
+    const startedAt = performance.now();
     const answer = await post(`${actions}/double/runWithResult`, { n }).catch((error: Error) => ({
       http: 0,
       body: { result: error.message },
     }));
-    took.push(performance.now() - begun);
+    took.push(performance.now() - startedAt);
     if (answer.http !== 200 || answer.body.result !== n * 2) failures.push(JSON.stringify(answer).slice(0, 200));
   }
 
   return {
     async beside(during, atLeastMs) {
-      const took: number[] = [];
+      const durations: number[] = [];
       const failures: string[] = [];
       const calls: Promise<void>[] = [];
       let over = false;
@@ -69,15 +69,22 @@ export async function createNeighbour(service: ServiceProcess, url: string): Pro
       await longestPause(url);
       let pause = 0;
       for (let n = 0; !over; n += 1) {
-        calls.push(call(n, took, failures));
+        calls.push(call(n, durations, failures));
         // Reading the metric resets it, and the response may itself have waited.
         if (n % 10 === 0) void longestPause(url).then((ms) => (pause = Math.max(pause, ms)));
         await delay(EVERY_MS);
       }
       await Promise.all([settled, ...calls]);
       pause = Math.max(pause, await longestPause(url));
-      took.sort((a, b) => a - b);
-      return { calls: calls.length, p50: at(took, 0.5), p95: at(took, 0.95), wait: took.at(-1) ?? 0, failures, pause };
+      durations.sort((a, b) => a - b);
+      return {
+        calls: calls.length,
+        p50: at(durations, 0.5),
+        p95: at(durations, 0.95),
+        wait: durations.at(-1) ?? 0,
+        failures,
+        pause,
+      };
     },
   };
 }

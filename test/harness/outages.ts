@@ -18,7 +18,7 @@ import { firstCredentials } from "./service.js";
 import { until } from "./until.js";
 
 /** Roles of the processes: two of each kind. */
-export const SIX = ["api", "api", "scheduler", "scheduler", "runner", "runner"];
+export const TWO_OF_EACH_ROLE = ["api", "api", "scheduler", "scheduler", "runner", "runner"];
 
 const ANSWER_LIMIT_MS = 90_000;
 const CASE_LIMIT_MS = 180_000;

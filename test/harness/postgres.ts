@@ -13,9 +13,9 @@ const SETTINGS = { fsync: "off", full_page_writes: "off", synchronous_commit: "o
 const CLOSING_LIMIT_MS = 10_000;
 const TEMPLATE = "migrated_template";
 /** URL of a server that already runs. Its owner stops it: mocha's first process, or a test with another version of PostgreSQL. */
-const GIVEN = process.env["TEST_POSTGRES_URL"];
+const GIVEN_SERVER_URL = process.env["TEST_POSTGRES_URL"];
 /** Number of this process in the names of databases, because several processes share one server. */
-const WORKER = process.env["MOCHA_WORKER_ID"] ?? "0";
+const PROCESS_NUMBER = process.env["MOCHA_WORKER_ID"] ?? "0";
 const DUPLICATE_DATABASE = "42P04";
 /**
  * First version with the option STRATEGY of CREATE DATABASE. Without this option, PostgreSQL writes each block of the template to its log,
@@ -65,7 +65,7 @@ async function ensureTemplate(base: string): Promise<void> {
 }
 
 async function start(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
-  const postgres = GIVEN ? { url: GIVEN, stop: async () => undefined } : await startOwn();
+  const postgres = GIVEN_SERVER_URL ? { url: GIVEN_SERVER_URL, stop: async () => undefined } : await startOwn();
   await ensureTemplate(postgres.url);
   return postgres;
 }
@@ -96,7 +96,7 @@ async function drop(base: string, database: string): Promise<void> {
 async function createDatabase(template: string): Promise<FreshDatabase> {
   const base = await startTestServer();
   databases += 1;
-  const database = `test_${WORKER}_${databases}`;
+  const database = `test_${PROCESS_NUMBER}_${databases}`;
   await withAdmin(base, async (admin) => {
     const { rows } = await admin.query<{ version: number }>(
       "SELECT current_setting('server_version_num')::int AS version",

@@ -72,7 +72,7 @@ function processes(): ProcessRow[] {
 }
 
 /** Returns children, their children, and orphans that use the process's folders. */
-function offspringOf(pid: number, dataDir: string, known: Set<number>): ProcessRow[] {
+function descendantsOf(pid: number, dataDir: string, known: Set<number>): ProcessRow[] {
   const all = processes();
   const family = new Set([pid]);
   for (let size = 0; size !== family.size; ) {
@@ -162,12 +162,12 @@ export function startProcess(
     credentials: () => JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8")),
     signal: (name) => void child.kill(name),
     ended,
-    offspring: () => offspringOf(pid, dataDir, known).map(({ command, pid: id }) => `${id} ${command.slice(0, 80)}`),
+    offspring: () => descendantsOf(pid, dataDir, known).map(({ command, pid: id }) => `${id} ${command.slice(0, 80)}`),
     async clean() {
       child.kill("SIGKILL");
-      for (const one of offspringOf(pid, dataDir, known)) end(one.pid);
+      for (const one of descendantsOf(pid, dataDir, known)) end(one.pid);
       await ended;
-      await until(() => offspringOf(pid, dataDir, known).length === 0);
+      await until(() => descendantsOf(pid, dataDir, known).length === 0);
       rmSync(dataDir, { recursive: true, force: true });
     },
   };

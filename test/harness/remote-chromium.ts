@@ -21,7 +21,7 @@ export interface RemoteChromium {
   port: number;
   /** `ws://127.0.0.1:PORT` */
   endpoint: string;
-  /** Same URL with the random path of this start. */
+  /** The same URL with the random path of this start. */
   socketUrl: string;
   /** Returns the number of browser contexts, without the default context. */
   contexts(): Promise<number>;

@@ -10,7 +10,7 @@ const LOOK_MS = 250;
 export const WAIT_LIMIT_MS = 10_000;
 const PROBE_LIMIT_MS = 5_000;
 
-export interface Seen {
+export interface FleetObservations {
   /**
    * Longest time for which a run was observed in the queue. If it was queued before an outage, the time counts from the database's return.
    */
@@ -42,12 +42,12 @@ export interface Pace {
   browserEvery?: number;
 }
 
-export const RESTLESS: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
+export const FREQUENT_PACE: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
 
 /** Loses the database in each of these ways during the work. Observes from its return to the next loss. */
 async function loseDatabase(
   options: { postgres: RestartablePostgres; fleet: ServiceFleet; losses: readonly DatabaseLoss[]; pace: Pace },
-  seen: Seen,
+  seen: FleetObservations,
   back: (at: Date) => void,
 ): Promise<void> {
   const { postgres, fleet, losses, pace } = options;
@@ -61,7 +61,13 @@ async function loseDatabase(
   }
 }
 
-async function watchQueue(db: DataSource, fleet: ServiceFleet, seen: Seen, since: () => Date, over: () => boolean) {
+async function watchQueue(
+  db: DataSource,
+  fleet: ServiceFleet,
+  seen: FleetObservations,
+  since: () => Date,
+  over: () => boolean,
+) {
   while (!over()) {
     const from = since();
     const [row] = await db
@@ -89,9 +95,9 @@ export async function unrest(options: {
   losses: readonly DatabaseLoss[];
   pace: Pace;
   work: (over: () => boolean) => Promise<unknown>;
-}): Promise<Seen> {
+}): Promise<FleetObservations> {
   const { fleet, db, kills, pace, work } = options;
-  const seen: Seen = { longestQueuedMs: 0, readyWhileAway: 0, readyWhileWaiting: 0 };
+  const seen: FleetObservations = { longestQueuedMs: 0, readyWhileAway: 0, readyWhileWaiting: 0 };
   let since = new Date();
   let over = false;
   const killing = (async () => {

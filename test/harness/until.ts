@@ -15,11 +15,11 @@ const LIMIT_MS = 60_000;
  * @throws Error after `limitMs` without such a result, or the error that `condition` throws
  */
 export async function until<T>(condition: () => T | Promise<T>, limitMs = LIMIT_MS): Promise<NonNullable<T>> {
-  const begun = Date.now();
+  const startedAt = Date.now();
   for (;;) {
     const answer = await condition();
     if (answer) return answer as NonNullable<T>;
-    const waited = Date.now() - begun;
+    const waited = Date.now() - startedAt;
     if (waited > limitMs) throw new Error(`the condition did not hold within ${limitMs} ms: ${condition}`);
     await delay(Math.min(POLL_MAX_MS, Math.max(POLL_MIN_MS, waited / 20)));
   }

@@ -11,7 +11,7 @@ import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { asEditor } from "../service/support.js";
 
-const DEEP = 100_000;
+const BACKLOG = 100_000;
 const KILLS = 10;
 /** Number of rows that one statement inserts. */
 const CHUNK = 10_000;
@@ -21,7 +21,7 @@ const CODE = 'async function execute() { console.log("ran"); return 1 }';
 
 const FATES = `
   SELECT state, coalesce(reason, '') AS reason, count(*)::int AS n FROM run WHERE action_id = $1 GROUP BY 1, 2 ORDER BY 1, 2`;
-const ODD = `
+const UNEXPECTED_RUNS = `
   SELECT (SELECT count(*)::int FROM run WHERE action_id = $1 AND finished_at IS NULL) AS unfinished,
          (SELECT count(*)::int FROM run WHERE action_id = $1 AND state IN ('completed', 'failed') AND started_at IS NOT NULL
              AND (SELECT count(*) FROM execution_log WHERE run_id = run.id) <> 1) AS unlogged,
@@ -30,7 +30,7 @@ const ODD = `
          (SELECT count(*)::int FROM run WHERE action_id = $1 AND state = 'completed'
              AND NOT EXISTS (SELECT FROM console_line WHERE run_id = run.id)) AS "completedUnrun"`;
 
-describe(`${DEEP} runs in the queue`, function () {
+describe(`${BACKLOG} runs in the queue`, function () {
   this.timeout(1_200_000);
 
   it(`each end once while runners are killed ${KILLS} times, and the rest is cancelled at once`, async () => {
@@ -48,7 +48,7 @@ describe(`${DEEP} runs in the queue`, function () {
       await Promise.all(runners.map((one) => one.ready()));
       const id = await asEditor(url, tokens.editor).create("work", CODE);
       // The queue is nearly full before a process claims the first run.
-      for (let sent = 0; sent < DEEP; sent += CHUNK) {
+      for (let sent = 0; sent < BACKLOG; sent += CHUNK) {
         await db.query(
           `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
            SELECT $1, $2, 'master', 'manual', '{}', 'queued' FROM generate_series(1, ${CHUNK})`,
@@ -74,12 +74,12 @@ describe(`${DEEP} runs in the queue`, function () {
         const answer = await fetch(`${url}/v3/apps/${appId}/backlog/cancel`, { method: "POST", headers });
         ({ more } = (await answer.json()) as { more: boolean });
       }
-      await until(async () => (await ended()) === DEEP, 120_000);
+      await until(async () => (await ended()) === BACKLOG, 120_000);
       const fates: { state: string; n: number }[] = await db.query(FATES, [id]);
       process.stdout.write(`      ${JSON.stringify(fates)}\n`);
-      expect(fates.reduce((sum, { n }) => sum + n, 0)).to.equal(DEEP);
+      expect(fates.reduce((sum, { n }) => sum + n, 0)).to.equal(BACKLOG);
       expect(new Set(fates.map(({ state }) => state))).to.deep.equal(new Set(["completed", "failed", "cancelled"]));
-      const [odd] = await db.query(ODD, [id]);
+      const [odd] = await db.query(UNEXPECTED_RUNS, [id]);
       expect(odd).to.deep.equal({ unfinished: 0, unlogged: 0, loggedTwice: 0, ranTwice: 0, completedUnrun: 0 });
     } finally {
       for (const one of [api, ...runners]) one.signal("SIGTERM");

@@ -7,7 +7,7 @@ import { until } from "../harness/until.js";
 
 const HOLDER = "00000000-0000-4000-8000-000000000001";
 const ROUNDS = 300;
-const DEEP = 100_000;
+const BACKLOG = 100_000;
 /**
  * Maximum number of runs that start ahead of a later run: more than this process starts while it answers one request, and far fewer than
  * the queue holds.
@@ -40,7 +40,7 @@ async function filled(depth: number) {
 describe("a queue of 100,000 runs", () => {
   it("costs a claim at most one and a half times as much as a queue of some hundred", async () => {
     const small = await filled(ROUNDS + 100);
-    const deep = await filled(DEEP);
+    const deep = await filled(BACKLOG);
     const times = new Map([
       [small, [] as number[]],
       [deep, [] as number[]],
@@ -75,7 +75,7 @@ describe("a queue of 100,000 runs", () => {
     await create(other, "one", "async function execute() { return 2 }");
     await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
-       SELECT $1, $2, 'master', 'manual', '{}', 'queued' FROM generate_series(1, ${DEEP})`,
+       SELECT $1, $2, 'master', 'manual', '{}', 'queued' FROM generate_series(1, ${BACKLOG})`,
       [service.appId, id],
     );
     await until(

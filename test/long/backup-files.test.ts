@@ -13,7 +13,7 @@ import { firstCredentials } from "../harness/service.js";
 import { filesUnder } from "../media/support.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: a manifest is changed in any way
-type Said = any;
+type CommandOutput = any;
 
 async function* each(parts: readonly Part[]): AsyncGenerator<Part> {
   yield* parts;
@@ -74,20 +74,20 @@ describe("a file that claims to be a backup", function () {
     );
   }
 
-  const said = (name: string, change: (said: Said) => void) => (all: Part[]) =>
+  const said = (name: string, change: (said: CommandOutput) => void) => (all: Part[]) =>
     all.map((part) => {
       if (part.name !== name) return part;
       const value = JSON.parse(part.content.toString());
       change(value);
       return { name, content: Buffer.from(JSON.stringify(value)) };
     });
-  const manifest = (change: (said: Said) => void) => said("manifest.json", change);
-  const summary = (change: (said: Said) => void) => said("summary.json", change);
-  const table = (all: Said, name: string) => all.tables.find((one: Said) => one.name === name);
+  const manifest = (change: (said: CommandOutput) => void) => said("manifest.json", change);
+  const summary = (change: (said: CommandOutput) => void) => said("summary.json", change);
+  const table = (all: CommandOutput, name: string) => all.tables.find((one: CommandOutput) => one.name === name);
 
   it("is checked before anything is changed if its names are SQL, or invalid", async () => {
     const sql = 'run"; DROP TABLE app; --';
-    const changes: ((said: Said) => void)[] = [
+    const changes: ((said: CommandOutput) => void)[] = [
       (all) => (table(all, "app").name = sql),
       (all) => table(all, "app").columns.push(sql),
       (all) => (all.partitions[sql] = []),

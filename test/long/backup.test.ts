@@ -14,7 +14,7 @@ import { readConfig } from "../../src/config.js";
 import { bringSchema } from "../../src/data/database.js";
 import { MIGRATIONS } from "../../src/data/migrations.js";
 import { startService } from "../../src/service.js";
-import { allAnswers, backUp, furnish, KEY, restoreTo } from "../backup/support.js";
+import { allAnswers, backUp, fillService, KEY, restoreTo } from "../backup/support.js";
 import { installedVersions, startVersion } from "../harness/debian-postgres.js";
 import { emptyDatabase } from "../harness/postgres.js";
 import { startS3 } from "../harness/s3.js";
@@ -85,7 +85,7 @@ describe("a backup of a gigabyte", function () {
     file = join(folder, "backup");
     writeFileSync(join(folder, "key"), (KEY as { bytes: Buffer }).bytes.toString("base64"));
     service = await startTestService({ ROLES: "api", INTAKE_QUOTA_MB: "0", LOG_MAX_MB: "0", DISK_FREE_MIN_MB: "0" });
-    await furnish(service);
+    await fillService(service);
     // Inserts a kilobyte per row, compressible to a quarter. Uses a separate client without a time limit.
     const client = new Client({ connectionString: service.databaseUrl });
     await client.connect();
@@ -121,12 +121,12 @@ describe("a backup of a gigabyte", function () {
     };
     const writing = write();
     const environment = { DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir };
-    const began = performance.now();
+    const startedAt = performance.now();
     const made = await command("backup", [file, "--key-file", join(folder, "key")], environment).finally(() => {
       over = true;
     });
     await writing;
-    const seconds = (performance.now() - began) / 1_000;
+    const seconds = (performance.now() - startedAt) / 1_000;
     process.stderr.write(
       `      ${Math.round(statSync(file).size / MB)} MB in ${seconds.toFixed(1)} s, ${Math.round(made.peak)} MB of memory, ${sent} writes meanwhile\n`,
     );
@@ -145,9 +145,9 @@ describe("a backup of a gigabyte", function () {
       const dataDir = join(folder, `data-${version}`);
       try {
         const environment = { DATABASE_URL: place.url, DATA_DIR: dataDir };
-        const began = performance.now();
+        const startedAt = performance.now();
         const restored = await command("restore", [file, "--key-file", join(folder, "key")], environment);
-        const seconds = (performance.now() - began) / 1_000;
+        const seconds = (performance.now() - startedAt) / 1_000;
         process.stderr.write(`      ${seconds.toFixed(1)} s, ${Math.round(restored.peak)} MB of memory\n`);
         expect(restored.peak).to.be.within(1, MEMORY_MAX_MB);
         expect(await countsOf(place.url)).to.deep.equal(await countsOf(service.databaseUrl));

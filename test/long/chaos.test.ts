@@ -56,8 +56,8 @@ describe(`three API processes, two schedulers and three runners under load, for 
     const { expected, fates, kills, answers, recoveryMs, longestQueuedMs } = outcome;
     const figures = { expected, fates, kills, answers, recoveryMs, longestQueuedMs, alerts: hook.heard.length };
     process.stdout.write(`      ${JSON.stringify(figures)}\n`);
-    const { missing, surplus, unlogged, unknownRuns, crashes, readyWhileAway, untold } = outcome;
-    const wrong = { missing: missing.length, surplus, unlogged, unknownRuns, crashes, readyWhileAway, untold };
+    const { missing, surplus, unlogged, unknownRuns, crashes, readyWhileAway, unreported } = outcome;
+    const wrong = { missing: missing.length, surplus, unlogged, unknownRuns, crashes, readyWhileAway, unreported };
     process.stdout.write(`      ${JSON.stringify(wrong)}\n`);
     expectAccountedFor(outcome);
     expect(hook.heard.length).to.be.above(0);

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { chaos } from "../harness/chaos.js";
-import { expectAccountedFor, expectTaken } from "../harness/chaos-verdict.js";
+import { expectAccountedFor, expectRunsClaimed } from "../harness/chaos-verdict.js";
 import { databaseCuts } from "../harness/database-cuts.js";
 import { expectUnharmed } from "../harness/database-cuts-verdict.js";
 import { ALL_ROLES } from "../harness/fleet.js";
@@ -26,7 +26,7 @@ describe("a database that is stopped fast, killed, stopped at once or disconnect
       process.stdout.write(`${JSON.stringify({ expected, fates, answers, longestQueuedMs, recoveryMs })}\n`);
       expect(outcome.kills).to.equal(0);
       expectAccountedFor(outcome);
-      expectTaken(outcome);
+      expectRunsClaimed(outcome);
     });
   }
 });

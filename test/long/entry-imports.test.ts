@@ -51,9 +51,9 @@ async function post(url: string, headers: Record<string, string>): Promise<unkno
 }
 
 async function timed(work: () => Promise<unknown>): Promise<number> {
-  const begun = performance.now();
+  const startedAt = performance.now();
   await work();
-  return (performance.now() - begun) / 1000;
+  return (performance.now() - startedAt) / 1000;
 }
 
 describe("an import of a million rows of CSV", () => {

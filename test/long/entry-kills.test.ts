@@ -16,7 +16,7 @@ const COMMITTED = 40;
 const RECOVERY_LIMIT_MS = 60_000;
 
 /** State of the rows of one data source. */
-interface Seen {
+interface SourceState {
   entries: number;
   bytes: number;
   tallied: number;
@@ -56,7 +56,7 @@ describe("imports and commits under kill -9 of the service and of PostgreSQL", (
     const outcomes = { whole: 0, nothing: 0 };
 
     async function judge(id: number, expected: number): Promise<boolean> {
-      const [seen] = await until(() => rows<Seen>(db, SEEN, [id]).catch(() => null), RECOVERY_LIMIT_MS);
+      const [seen] = await until(() => rows<SourceState>(db, SEEN, [id]).catch(() => null), RECOVERY_LIMIT_MS);
       const { entries, bytes, tallied, talliedBytes, created, imports, changes } = seen!;
       expect(entries).to.be.oneOf([0, expected]);
       expect([tallied, talliedBytes]).to.deep.equal([entries, bytes]);

@@ -5,7 +5,7 @@ import { fetchRealm } from "../attacks/fetch-realm.js";
 import { failureOf, resultOf } from "../engine/browser/support.js";
 
 /** Each run allocates this much: two runs together exceed the memory limit of a page. */
-const MUCH = "for (let at = 0; at < 34; at += 1) kept.push(make('x'.repeat(1e7) + at));";
+const FILL_MEMORY = "for (let at = 0; at < 34; at += 1) kept.push(make('x'.repeat(1e7) + at));";
 
 describe("consecutive runs on a thread with fetch that fill memory", () => {
   const { browsers, here, execute, service, ASK, next, lost, arrived } = fetchRealm();
@@ -18,7 +18,7 @@ describe("consecutive runs on a thread with fetch that fill memory", () => {
   ] as const) {
     it(`have their full memory, whatever the previous run has left in ${what}`, async () => {
       const source = execute(
-        `${MUCH.replace("34", what === "blobs" ? "8" : "34")} return kept.length`,
+        `${FILL_MEMORY.replace("34", what === "blobs" ? "8" : "34")} return kept.length`,
         `globalThis.kept = []; const make = ${make}`,
       );
       for (let count = 0; count < 3; count += 1) expect(await resultOf(browsers(), source, here)).to.be.above(0);

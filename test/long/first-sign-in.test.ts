@@ -39,7 +39,7 @@ describe("the start of README", function () {
     execFileSync("git", ["push", "--quiet", repository, "HEAD:refs/heads/main"], { cwd: ROOT });
     const browser = await launchChromium();
     try {
-      const begun = performance.now();
+      const startedAt = performance.now();
       const variables = { ...NETWORK, REPOSITORY: repository, PORT: String(await freePort()) };
       const service = await home.start(commands.join("\n"), variables, START_LIMIT_MS);
       const [link] = await until(() => /http:\S+#token=\S+/.exec(service.said()));
@@ -54,7 +54,7 @@ describe("the start of README", function () {
         user: { email: string };
       };
       expect(session.user.email).to.equal(person.email);
-      console.log(`      from git clone to signed in: ${Math.round((performance.now() - begun) / 1000)} s`);
+      console.log(`      from git clone to signed in: ${Math.round((performance.now() - startedAt) / 1000)} s`);
       await service.stop();
     } finally {
       await browser.close();

@@ -157,9 +157,9 @@ describe("five hundred hostile documents", function () {
   async function neighbour(over: () => boolean): Promise<number> {
     let longest = 0;
     while (!over()) {
-      const begun = performance.now();
+      const startedAt = performance.now();
       await post({ query: "{ __typename }" }, "admin");
-      longest = Math.max(longest, performance.now() - begun);
+      longest = Math.max(longest, performance.now() - startedAt);
       await delay(5);
     }
     return longest;
@@ -172,12 +172,13 @@ describe("five hundred hostile documents", function () {
     for (let n = from; n < from + COUNT; n += 1) {
       const document = KINDS[n % KINDS.length]!(n);
       const way = Math.floor(n / KINDS.length) % 2 === 0 ? overHttp : overSocket;
-      const begun = performance.now();
+      const startedAt = performance.now();
       const errors = await way(document);
-      const took = performance.now() - begun;
-      times.push(took);
+      const durationMs = performance.now() - startedAt;
+      times.push(durationMs);
       expect(errors, document.query.slice(0, 60)).to.be.an("array").and.not.have.length(0);
-      if (took > ANSWER_MS) slow.push(`${Math.round(took)} ms by ${way.name}: ${document.query.slice(0, 60)}`);
+      if (durationMs > ANSWER_MS)
+        slow.push(`${Math.round(durationMs)} ms by ${way.name}: ${document.query.slice(0, 60)}`);
     }
     return { times: times.sort((one, other) => one - other), slow };
   }

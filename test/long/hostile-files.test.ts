@@ -16,7 +16,7 @@ const FILE_LIMIT_MS = 90_000;
 const LOADED_TOGETHER = 20;
 const LOAD_PATIENCE_MS = 2_000;
 /** Functions of the browser that this test uses. */
-interface Loading {
+interface LoadedFile {
   document: { title: string; body: { append(element: object): void }; createElement(tag: string): object };
   navigator: { serviceWorker: { register(url: string): Promise<unknown> } };
   setTimeout(done: () => void, ms: number): void;
@@ -53,11 +53,11 @@ describe("hundreds of malicious files", () => {
     const folderId = await media.folder("open");
     await media.rest("PUT", `/folders/${folderId}/accessRules`, [{ type: ["read"], allow: "all" }]);
     for (const { name, bytes, type = "application/octet-stream" } of files) {
-      const began = performance.now();
+      const startedAt = performance.now();
       const { http, body } = await sendRaw(service, media.root, name, bytes, type);
       answers[http] = (answers[http] ?? 0) + 1;
       expect([201, 400], `${name}: ${JSON.stringify(body)}`).to.include(http);
-      expect(performance.now() - began, name).to.be.below(FILE_LIMIT_MS);
+      expect(performance.now() - startedAt, name).to.be.below(FILE_LIMIT_MS);
       if (http === 400) expect(body.error, name).to.match(/but cannot be read:|form/);
       else await media.rest("PUT", `/files/${body.files[0]!.id}`, { folderId });
     }
@@ -102,7 +102,7 @@ describe("hundreds of malicious files", () => {
   async function loadedAs(page: Page, urls: readonly string[]) {
     return page.evaluate(
       async (given, patience) => {
-        const { document, navigator, setTimeout } = globalThis as unknown as Loading;
+        const { document, navigator, setTimeout } = globalThis as unknown as LoadedFile;
         const load = (tag: string, fields: object) =>
           new Promise<void>((done) => {
             const element = Object.assign(document.createElement(tag), fields, { onload: done, onerror: done });

@@ -94,9 +94,9 @@ describe("floods of requests to HTTP triggers over two processes", () => {
 
   it("are accepted up to the app's limit in total, and another app's event runs before the flood's backlog", async () => {
     const [flooded, neighbour] = [await createHook(), await createHook()];
-    const begun = performance.now();
+    const startedAt = performance.now();
     const answers = await Promise.all(Array.from({ length: SENT }, (_, at) => post(flooded.path, at)));
-    const windows = 1 + Math.floor((performance.now() - begun) / RATE_WINDOW_MS);
+    const windows = 1 + Math.floor((performance.now() - startedAt) / RATE_WINDOW_MS);
     expect(countOf(answers, 202)).to.be.within(LIMIT, LIMIT * windows);
     expect(countOf(answers, 202) + countOf(answers, 429)).to.equal(SENT);
     const other = await post(neighbour.path, 0);

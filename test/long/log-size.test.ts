@@ -116,9 +116,9 @@ async function runsBeside({ url: databaseUrl, dataDir, token }: Sized) {
   let over = false;
   const call = async () => {
     while (!over) {
-      const begun = performance.now();
+      const startedAt = performance.now();
       await post(`${actions}/work/runWithResult`, { n: 1 });
-      runs.push({ begun, ended: performance.now() });
+      runs.push({ begun: startedAt, ended: performance.now() });
     }
   };
   const calling = Promise.all(Array.from({ length: CALLERS }, call));

@@ -103,11 +103,11 @@ describe("media under load", () => {
     const action = { name: "one", active: true, triggers: [{ trigger: "manual" }], code };
     await fetch(api, { method: "POST", headers, body: JSON.stringify(action) });
     const run = async () => {
-      const began = performance.now();
+      const startedAt = performance.now();
       const response = await fetch(`${api}/one/runWithResult`, { method: "POST", headers, body: "{}" });
       await response.text();
       expect(response.status).to.equal(200);
-      return performance.now() - began;
+      return performance.now() - startedAt;
     };
     const measure = async (count: number) => {
       const times: number[] = [];

@@ -12,7 +12,7 @@ import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 const MESSAGES = 10_000;
-const TOGETHER = 50;
+const AT_ONCE = 50;
 const BATCH_EVERY_MS = 500;
 const KILLS = 20;
 
@@ -35,7 +35,7 @@ describe("messages under kill -9", () => {
     let sending = true;
 
     async function batch(first: number): Promise<void> {
-      const body = Array.from({ length: TOGETHER }, (_, n) => ({
+      const body = Array.from({ length: AT_ONCE }, (_, n) => ({
         options: { to: [{ email: `a${first + n}@example.com` }], subject: String(first + n), text: "x" },
       }));
       const headers = {
@@ -84,7 +84,7 @@ describe("messages under kill -9", () => {
     }
 
     const killed = killing();
-    for (let first = 0; first < MESSAGES; first += TOGETHER) {
+    for (let first = 0; first < MESSAGES; first += AT_ONCE) {
       await Promise.all([batch(first), delay(BATCH_EVERY_MS)]);
     }
     sending = false;

@@ -89,9 +89,9 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     let longest = 0;
     let over = false;
     const timed = (request: () => Promise<{ status?: string }>) => () => {
-      const begun = performance.now();
+      const startedAt = performance.now();
       return request().finally(() => {
-        longest = Math.max(longest, performance.now() - begun);
+        longest = Math.max(longest, performance.now() - startedAt);
       });
     };
     const [runs, others]: Answers[] = [noAnswers(), noAnswers()];
@@ -119,15 +119,15 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     await fill();
     const before = await counts();
     const callers = callersBeside();
-    const begun = performance.now();
+    const startedAt = performance.now();
     await migrate(database.url).catch(async (error: unknown) => {
       await callers.stop();
       throw error;
     });
-    const took = performance.now() - begun;
+    const durationMs = performance.now() - startedAt;
     const { runs, others, longest } = await callers.stop();
     process.stdout.write(
-      `      changed in ${(took / 1000).toFixed(1)} s; longest answer ${longest.toFixed(0)} ms; runs ${JSON.stringify(runs.counts)}, others ${JSON.stringify(others.counts)}\n`,
+      `      changed in ${(durationMs / 1000).toFixed(1)} s; longest answer ${longest.toFixed(0)} ms; runs ${JSON.stringify(runs.counts)}, others ${JSON.stringify(others.counts)}\n`,
     );
     expect(Object.keys(others.counts).filter((status) => !status.startsWith("2"))).to.deep.equal([]);
     // As docs/operate/upgrading.md says, a process of the previous release starts no runs after the partitioning.

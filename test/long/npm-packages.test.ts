@@ -87,7 +87,7 @@ const WORKS: readonly Work[] = [
 ];
 
 /** A dependency, and the reason in its error. */
-const CANNOT: readonly (readonly [dependency: string, reason: RegExp])[] = [
+const UNSUPPORTED: readonly (readonly [dependency: string, reason: RegExp])[] = [
   ["express", /needs Node's .*\bstring_decoder\b/],
   ["pg", /needs Node's .*\bdns\b/],
   ["sharp", /needs Node's .*\bchild_process\b/],
@@ -173,7 +173,7 @@ describe("popular packages", () => {
     });
   }
 
-  for (const [dependency, reason] of CANNOT) {
+  for (const [dependency, reason] of UNSUPPORTED) {
     it(`${dependency} is rejected with an explanation`, async () => {
       const data = { name: nameOf(dependency), code: "async function execute() {}", dependencies: [dependency] };
       const { http, body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: data });

@@ -137,12 +137,12 @@ const FRAGMENTS = [
   ...["ς", "İ", "😀", "\ud83d", "\u2028", "\u202e", "\0", "é"],
 ];
 
-const WHOLE = 256 * 1_024;
+const FULL_LENGTH = 256 * 1_024;
 /** Number of pieces in the longest text: five doublings. The same number of pieces is also parsed one by one, for comparison. */
 const PIECES = 32;
 const MOST_PER_DOUBLING = 2.5;
 /** A linear parser takes twice as long at each doubling, so the whole text takes as long as its pieces. */
-const MOST = (MOST_PER_DOUBLING / 2) ** Math.log2(PIECES);
+const GROWTH_MAX = (MOST_PER_DOUBLING / 2) ** Math.log2(PIECES);
 const ROUNDS = 2;
 /** Processor time in milliseconds below which a comparison is imprecise, because the system counts ticks of about 8 ms. */
 const MEASURABLE_MS = 30;
@@ -170,14 +170,14 @@ async function timeOf(parse: Parser, text: string, times: number): Promise<numbe
 /** Describes excessive growth; null if there is none. */
 async function growthFault(parse: Parser, fragment: string): Promise<string | null> {
   const textOf = (length: number) => fragment.repeat(Math.ceil(length / fragment.length));
-  for (const length of [512, WHOLE / PIECES]) {
+  for (const length of [512, FULL_LENGTH / PIECES]) {
     const taken = await timeOf(parse, textOf(length), 1);
     if (taken > LONGEST_MS) return `${JSON.stringify(fragment)}: ${taken.toFixed(0)} ms for ${length} characters`;
   }
-  const whole = await timeOf(parse, textOf(WHOLE), 1);
+  const whole = await timeOf(parse, textOf(FULL_LENGTH), 1);
   if (whole <= MEASURABLE_MS) return null;
-  const pieces = await timeOf(parse, textOf(WHOLE / PIECES), PIECES);
-  if (whole <= MOST * Math.max(pieces, MEASURABLE_MS)) return null;
+  const pieces = await timeOf(parse, textOf(FULL_LENGTH / PIECES), PIECES);
+  if (whole <= GROWTH_MAX * Math.max(pieces, MEASURABLE_MS)) return null;
   return `${JSON.stringify(fragment)}: ${whole.toFixed(0)} ms at once, ${pieces.toFixed(0)} ms in ${PIECES} pieces`;
 }
 

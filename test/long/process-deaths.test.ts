@@ -70,7 +70,7 @@ const actionsOf = (url: string): Record<string, string> => ({
 /** Failures that the loss of a browser process explains. */
 const EXPLAINED = /browser ended|page crashed|Failed to fetch|No browser was available|did not come to its end/;
 
-interface Seen {
+interface AnswerCounts {
   answers: number;
   failures: number;
   longestMs: number;
@@ -78,12 +78,17 @@ interface Seen {
 }
 
 /** Calls the actions repeatedly until `isOver`. */
-async function load(editor: Editor, names: readonly string[], seen: Seen, isOver: () => boolean): Promise<void> {
+async function load(
+  editor: Editor,
+  names: readonly string[],
+  seen: AnswerCounts,
+  isOver: () => boolean,
+): Promise<void> {
   const caller = async (first: number) => {
     for (let turn = first; !isOver(); turn += 1) {
-      const begun = performance.now();
+      const startedAt = performance.now();
       const { http, body } = await editor.call("POST", `/${names[turn % names.length]}/runWithResult`, {});
-      seen.longestMs = Math.max(seen.longestMs, performance.now() - begun);
+      seen.longestMs = Math.max(seen.longestMs, performance.now() - startedAt);
       seen.answers += 1;
       if (http === 200) continue;
       seen.failures += 1;
@@ -119,11 +124,11 @@ describe("a service whose browser's processes die", function () {
     const editor = await editorOf(service);
     const url = `http://127.0.0.1:${(host.address() as AddressInfo).port}/`;
     for (const [name, code] of Object.entries(actionsOf(url))) await editor.create(name, code);
-    const seen: Seen = { answers: 0, failures: 0, longestMs: 0, unexplained: [] };
+    const seen: AnswerCounts = { answers: 0, failures: 0, longestMs: 0, unexplained: [] };
     const killed: Record<string, number> = {};
     let isOver = false;
     const loaded = load(editor, names, seen, () => isOver);
-    const begun = performance.now();
+    const startedAt = performance.now();
     for (let kill = 0; kill < KILLS; kill += 1) {
       await delay(Math.random() * PAUSE_MAX_MS);
       const kind = anyKind();
@@ -134,7 +139,7 @@ describe("a service whose browser's processes die", function () {
     await loaded;
     const metrics = await (await fetch(`${editor.url}/metrics`)).text();
     const rejections = Number(/^svc_unhandled_rejections_total (\d+)$/m.exec(metrics)?.[1]);
-    const seconds = Math.round((performance.now() - begun) / 1_000);
+    const seconds = Math.round((performance.now() - startedAt) / 1_000);
     const { unexplained, ...figures } = seen;
     process.stdout.write(`      ${JSON.stringify({ ...figures, killed, rejections, seconds })}\n`);
     service.signal("SIGTERM");
@@ -153,7 +158,7 @@ describe("a service whose browser's processes die", function () {
       let isOver = false;
       const loaded = editorOf(own)
         .then((editor) => {
-          const seen: Seen = { answers: 0, failures: 0, longestMs: 0, unexplained: [] };
+          const seen: AnswerCounts = { answers: 0, failures: 0, longestMs: 0, unexplained: [] };
           return load(editor, names, seen, () => isOver);
         })
         // The port closes before the callers notice the stop.
@@ -161,11 +166,11 @@ describe("a service whose browser's processes die", function () {
       await own.listening();
       await delay(Math.random() * 3_000);
       if (stop % 2 === 0) await Promise.race([killOne(own, anyKind()).catch(() => {}), delay(500)]);
-      const begun = performance.now();
+      const startedAt = performance.now();
       own.signal("SIGTERM");
       isOver = true;
       const { code, signal } = await own.ended;
-      longestMs = Math.max(longestMs, performance.now() - begun);
+      longestMs = Math.max(longestMs, performance.now() - startedAt);
       codes[`${code ?? signal}`] = (codes[`${code ?? signal}`] ?? 0) + 1;
       await loaded;
     }

@@ -36,11 +36,11 @@ describe("the time of a failed sign-in", () => {
       address += 1;
       // Each sign-in comes from a separate address, so that none has to wait.
       const headers = { "x-forwarded-for": `10.${address >> 16}.${(address >> 8) & 255}.${address & 255}` };
-      const begun = performance.now();
+      const startedAt = performance.now();
       const body = { email: account, passphrase: "not the passphrase of anyone" };
       const { http } = await service.rest("POST", "/v1/auth/sign-in", { as: null, headers, body });
       expect(http).to.equal(401);
-      return performance.now() - begun;
+      return performance.now() - startedAt;
     }
     const kinds = { wrong: email, unknown: "unknown-account@example.com", without: "editor@example.com" };
     const times: Record<keyof typeof kinds, number[]> = { wrong: [], unknown: [], without: [] };

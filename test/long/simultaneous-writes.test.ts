@@ -10,7 +10,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 
 const WRITES = Number(process.env["WRITES"] ?? 6_000);
 const SEED = Number(process.env["SEED"] ?? 1);
-const TOGETHER = 16;
+const WRITES_AT_ONCE = 16;
 /** Routes whose response waits for a run or for another service. */
 const LEFT_OUT = /runWithResult|\/ai\/|secret-bindings\/test|sign-in|\/auth\/reset|communicate/;
 
@@ -112,7 +112,7 @@ describe("concurrent changes of one app", function () {
     const writer = async () => {
       for (; sent < WRITES; ) await write(sent++);
     };
-    await Promise.all(Array.from({ length: TOGETHER }, writer));
+    await Promise.all(Array.from({ length: WRITES_AT_ONCE }, writer));
     process.stdout.write(`      ${JSON.stringify(answers)}\n`);
     expect(faults).to.deep.equal([]);
     const sql = "SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()";

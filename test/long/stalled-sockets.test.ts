@@ -52,17 +52,17 @@ describe("200 sockets that stop reading", () => {
     while (stalled.length < SOCKETS) stalled.push(await open());
     expect(heldOpen(url, stalled)).to.equal(SOCKETS);
     for (const socket of stalled) socket.stall();
-    const begun = Date.now();
+    const startedAt = Date.now();
     const read = received();
     let [peak, emitted, held] = [before, 0, SOCKETS];
-    while (held > 0 && Date.now() - begun < 30_000) {
+    while (held > 0 && Date.now() - startedAt < 30_000) {
       await emit();
       emitted += 1;
       await delay(PACE_MS);
       peak = Math.max(peak, residentBytes(service.pid));
       held = heldOpen(url, stalled);
     }
-    const seconds = (Date.now() - begun) / 1_000;
+    const seconds = (Date.now() - startedAt) / 1_000;
     process.stdout.write(`${JSON.stringify({ held, seconds, emitted, grownMb: (peak - before) / MB })}\n`);
     expect(held).to.equal(0);
     expect(peak - before).to.be.below(100 * MB);

@@ -41,10 +41,10 @@ describe("Studio on a slow connection", () => {
     const times: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       const page = await slowPage();
-      const began = performance.now();
+      const startedAt = performance.now();
       const loading = page.goto(`${service.url}/studio${place}`);
       await page.waitForSelector(usable);
-      times.push(performance.now() - began);
+      times.push(performance.now() - startedAt);
       await loading;
       await page.close();
     }

@@ -48,9 +48,9 @@ const textOf = (part: string, characters: number) =>
   Buffer.from(`${part.repeat(Math.ceil(characters / part.length))}!`).toString();
 
 async function timeOf(read: (text: string) => unknown, text: string): Promise<number> {
-  const begun = process.threadCpuUsage();
+  const startedAt = process.threadCpuUsage();
   await read(text);
-  const { user, system } = process.threadCpuUsage(begun);
+  const { user, system } = process.threadCpuUsage(startedAt);
   return (user + system) / 1_000;
 }
 

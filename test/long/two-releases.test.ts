@@ -48,8 +48,8 @@ describe("this release and the previous one on one database, under load", functi
   let folder: string;
   let appId: number;
   let token: string;
-  const began = Date.now();
-  const clock = fastClock(began, RATE);
+  const startedAt = Date.now();
+  const clock = fastClock(startedAt, RATE);
   const settingsKey = randomBytes(32).toString("base64");
   const processes: ServiceProcess[] = [];
   const answers: Record<string, Answers> = {};
@@ -78,7 +78,7 @@ describe("this release and the previous one on one database, under load", functi
       NPM_PACKAGES: "off",
     };
     // The previous release's clock starts at its argument, not BACK_MS earlier. With this argument, both clocks are equal.
-    const start = root === HERE ? began : began + BACK_MS / (RATE - 1);
+    const start = root === HERE ? startedAt : startedAt + BACK_MS / (RATE - 1);
     const entry = [join(root, "dist/test/harness/instance-process.js"), String(start), String(RATE)];
     const started = startProcess(environment, entry, root);
     processes.push(started);

@@ -55,8 +55,8 @@ describe("media: access", () => {
 
   const caller = (who: Who) => mediaOf(service, tokens.get(who) ?? null);
   const refused = (who: Who) => (who === "nobody" ? 401 : 403);
-  const RULED: readonly Who[] = ["viewer", "live", "visitor without a name", "nobody"];
-  const APPS_OWN: readonly Who[] = ["editor", "admin", "api", "task"];
+  const CALLERS_WITH_RULES: readonly Who[] = ["viewer", "live", "visitor without a name", "nobody"];
+  const TRUSTED_CALLERS: readonly Who[] = ["editor", "admin", "api", "task"];
 
   async function folderWith(rules: unknown): Promise<{ folderId: number; fileId: number }> {
     const folderId = await editor.folder(`f${Math.random()}`);
@@ -68,7 +68,7 @@ describe("media: access", () => {
   const FORMS: Record<string, { rule: (right: MediaRight) => object[] | null; granted: readonly Who[] }> = {
     "no rules": { rule: () => null, granted: [] },
     "an empty list": { rule: () => [], granted: [] },
-    all: { rule: (right) => [{ type: [right], allow: "all" }], granted: RULED },
+    all: { rule: (right) => [{ type: [right], allow: "all" }], granted: CALLERS_WITH_RULES },
     loggedIn: { rule: (right) => [{ type: [right], allow: "loggedIn" }], granted: ["viewer", "live"] },
     "a user by a column": {
       rule: (right) => [{ type: [right], allow: { user: { email: { equals: email } } } }],
@@ -97,7 +97,7 @@ describe("media: access", () => {
     it(`grants each right by ${form} to ${granted.join(", ") || "nobody"}`, async () => {
       for (const right of RIGHTS) {
         const place = await folderWith(rule(right));
-        for (const who of RULED) {
+        for (const who of CALLERS_WITH_RULES) {
           const fileId =
             right === "delete"
               ? (await editor.upload("d", "x", { folderId: String(place.folderId) })).id
@@ -136,7 +136,7 @@ describe("media: access", () => {
   });
 
   it("lets the app itself do everything without a rule", async () => {
-    for (const who of APPS_OWN) {
+    for (const who of TRUSTED_CALLERS) {
       const { folderId, fileId } = await folderWith([]);
       for (const right of RIGHTS) {
         expect([who, right, (await CALLS[right](caller(who), { folderId, fileId })) < 300]).to.deep.equal([
@@ -170,7 +170,7 @@ describe("media: access", () => {
     const target = await folderWith([{ type: ["create", "read", "delete"], allow: "all" }]);
     const alike = await folderWith([{ type: ["create", "update"], allow: "all" }]);
     const inner = await editor.folder("inner", source.folderId);
-    for (const who of RULED) {
+    for (const who of CALLERS_WITH_RULES) {
       const { rest } = caller(who);
       const move = async (path: string, body: object) => (await rest("PUT", path, body)).http;
       expect(await move(`/files/${source.fileId}`, { folderId: target.folderId }), who).to.equal(refused(who));
@@ -197,7 +197,7 @@ describe("media: access", () => {
 
   it("gives the same rejection whether or not a file or folder exists", async () => {
     const { folderId, fileId } = await folderWith([]);
-    for (const who of RULED) {
+    for (const who of CALLERS_WITH_RULES) {
       const answers = await Promise.all(
         [
           `/files/${fileId}`,
@@ -216,7 +216,7 @@ describe("media: access", () => {
 
   it("lets pages and app users neither read nor write rules", async () => {
     const { folderId, fileId } = await folderWith([{ type: [...RIGHTS], allow: "all" }]);
-    for (const who of RULED) {
+    for (const who of CALLERS_WITH_RULES) {
       for (const path of [`/files/${fileId}/accessRules`, `/folders/${folderId}/accessRules`]) {
         expect((await caller(who).rest("GET", path)).http).to.equal(refused(who));
         expect((await caller(who).rest("PUT", path, [])).http).to.equal(refused(who));
@@ -377,7 +377,7 @@ describe("media: access", () => {
         expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
         expect(body.error).to.match(/^expiresIn must be/);
       }
-      for (const who of RULED) {
+      for (const who of CALLERS_WITH_RULES) {
         expect((await caller(who).rest("POST", `/files/${fileId}/link`)).http).to.equal(refused(who));
       }
     });

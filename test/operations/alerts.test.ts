@@ -11,7 +11,7 @@ import { until } from "../harness/until.js";
 
 const SECRET = "a-secret-to-sign-with";
 
-interface Heard {
+interface ReceivedAlert {
   headers: IncomingHttpHeaders;
   text: string;
   body: Record<string, unknown> & { text: string };
@@ -19,7 +19,7 @@ interface Heard {
 
 /** A webhook with scripted responses. It stores what it receives. */
 async function startHook() {
-  const received: Heard[] = [];
+  const received: ReceivedAlert[] = [];
   const answers: number[] = [];
   const server = createServer(async (request, response) => {
     let text = "";

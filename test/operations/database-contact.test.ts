@@ -125,21 +125,21 @@ describe("the lease of a process", () => {
     create();
     await lease.start();
     await settled();
-    const begun = renewals().length;
+    const renewalsBefore = renewals().length;
     expect(renewals()[0]!.values).to.deep.equal([lease.holder, ["api", "runner"], null]);
     await pass(2_999);
-    expect(renewals()).to.have.length(begun);
+    expect(renewals()).to.have.length(renewalsBefore);
     await pass(1);
-    expect(renewals()).to.have.length(begun + 1);
+    expect(renewals()).to.have.length(renewalsBefore + 1);
     fails = true;
     await pass(3_000);
     fails = false;
     await pass(499);
-    expect(renewals()).to.have.length(begun + 1);
+    expect(renewals()).to.have.length(renewalsBefore + 1);
     await pass(1);
-    expect(renewals()).to.have.length(begun + 2);
+    expect(renewals()).to.have.length(renewalsBefore + 2);
     await pass(3_000);
-    expect(renewals()).to.have.length(begun + 3);
+    expect(renewals()).to.have.length(renewalsBefore + 3);
   });
 
   it("lets others be declared dead once this process has reached the database for a whole lease without a gap", async () => {
@@ -186,7 +186,7 @@ describe("the lease of a process", () => {
     create();
     await lease.start();
     await settled();
-    const begun = renewals().length;
+    const renewalsBefore = renewals().length;
     const { promise, resolve } = Promise.withResolvers<void>();
     held = promise;
     await pass(3_000);
@@ -194,10 +194,10 @@ describe("the lease of a process", () => {
     resolve();
     await stopped;
     held = null;
-    expect(renewals()).to.have.length(begun + 1);
+    expect(renewals()).to.have.length(renewalsBefore + 1);
     expect(statements.at(-1)).to.deep.equal({ text: "DELETE FROM instance WHERE id = $1", values: [lease.holder] });
     await pass(60_000);
-    expect(renewals()).to.have.length(begun + 1);
+    expect(renewals()).to.have.length(renewalsBefore + 1);
   });
 
   it("stores the first proxy that is ignored", async () => {

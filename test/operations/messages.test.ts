@@ -109,8 +109,8 @@ describe("messages", () => {
     const { body } = await send();
     let found = await tried(body.id, 1);
     expect(found).to.include({ status: "queued", detail: "451 try again later" });
-    const began = moved;
-    while (moved - began < HOUR_MS) {
+    const movedBefore = moved;
+    while (moved - movedBefore < HOUR_MS) {
       await moveTo(found.dueAt);
       found = await tried(body.id, found.attempts + 1);
       expect(found.status).to.equal("queued");

@@ -11,7 +11,7 @@ import { until } from "../harness/until.js";
 const SECRET = "the-webhooks-secret";
 const TOKEN = "the-twilio-auth-token";
 
-interface Asked {
+interface ProviderCall {
   url: string;
   headers: IncomingHttpHeaders;
   body: string;
@@ -21,7 +21,7 @@ describe("text messages and reports", () => {
   let service: TestService;
   let provider: Server;
   let url: string;
-  const asked: Asked[] = [];
+  const asked: ProviderCall[] = [];
   let answer: { status: number; body: string } | "hang up";
 
   before(async () => {
@@ -77,7 +77,7 @@ describe("text messages and reports", () => {
     await useWebhook();
     const { body } = await sms({ data: { to: "+1 (555) 010-99", body: "Shipped" }, provider: "webhook" });
     expect(await ended(body.id)).to.include({ status: "sent", text: "Shipped", kind: "sms" });
-    const [request] = asked as [Asked];
+    const [request] = asked as [ProviderCall];
     expect(asked).to.have.length(1);
     expect(JSON.parse(request.body)).to.include({
       id: body.id,
@@ -106,7 +106,7 @@ describe("text messages and reports", () => {
     answer = { status: 201, body: '{"sid": "SM1"}' };
     const { body } = await sms({ to: "+15550101", body: "Shipped" });
     expect((await ended(body.id)).status).to.equal("sent");
-    const [request] = asked as [Asked];
+    const [request] = asked as [ProviderCall];
     expect(request.url).to.equal("/2010-04-01/Accounts/AC1/Messages.json");
     expect(Object.fromEntries(new URLSearchParams(request.body))).to.include({
       To: "+15550101",

@@ -59,7 +59,7 @@ describe("a package that an action has", () => {
   const create = async (dependencies: string[], code = "async function execute() {}") =>
     (await service.rest("POST", actions(), { body: dataOf(dependencies, code) })).body.action;
 
-  async function asked(method: string, path: string, body?: object) {
+  async function answerTo(method: string, path: string, body?: object) {
     const headers = { "auth-token": service.tokens.editor, "content-type": "application/json" };
     const answer = await fetch(later.url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
     // biome-ignore lint/suspicious/noExplicitAny: whatever the path answers
@@ -79,20 +79,22 @@ describe("a package that an action has", () => {
     expect(assets[0].version).to.equal("1.0.0");
     release("moves-on", "2.0.0", "new");
     await service.db.query("UPDATE package_choice SET chosen_at = 'epoch'");
-    const other = await asked("POST", actions(), dataOf(["moves-on"], code));
+    const other = await answerTo("POST", actions(), dataOf(["moves-on"], code));
     expect(other.body.action.assets[0].version).to.equal("2.0.0");
 
-    const saved = await asked("PUT", `${actions()}/${id}`, { dependencies, description: "again" });
+    const saved = await answerTo("PUT", `${actions()}/${id}`, { dependencies, description: "again" });
     expect(saved.body.action.assets).to.deep.equal(assets.map(moved));
-    expect((await asked("PUT", `${actions()}/${id}`, { description: "more" })).body.action.assets).to.deep.equal(
+    expect((await answerTo("PUT", `${actions()}/${id}`, { description: "more" })).body.action.assets).to.deep.equal(
       assets.map(moved),
     );
-    const published = await asked("POST", `${actions()}/${id}/publish`);
+    const published = await answerTo("POST", `${actions()}/${id}/publish`);
     expect(published.body.action.assets).to.deep.equal(assets.map(moved));
     await service.db.query("UPDATE kept_script SET touched_at = 'epoch'");
     await createStoredScripts(service.db).sweep();
-    expect((await asked("POST", `${actions()}/${id}/runWithResult`, {})).body.result).to.equal("old");
-    expect((await asked("POST", `${actions()}/${other.body.action.id}/runWithResult`, {})).body.result).to.equal("new");
+    expect((await answerTo("POST", `${actions()}/${id}/runWithResult`, {})).body.result).to.equal("old");
+    expect((await answerTo("POST", `${actions()}/${other.body.action.id}/runWithResult`, {})).body.result).to.equal(
+      "new",
+    );
     expect(await auditedVersions(id)).to.deep.equal(["1.0.0"]);
   });
 
@@ -122,17 +124,17 @@ describe("a package that an action has", () => {
     const code = "async function execute() { return hadBefore }";
     const { id, dependencies, assets } = await create(["had-before"], code);
     await startLater({ NPM_PACKAGES: "off" });
-    const refused = await asked("POST", actions(), dataOf(["had-before"], code));
+    const refused = await answerTo("POST", actions(), dataOf(["had-before"], code));
     expect([refused.http, refused.body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
     expect(refused.body.error).to.include('"had-before" is no package of the catalogue');
     expect(refused.body.error).to.include("packages of npm are switched off here");
-    const added = await asked("PUT", `${actions()}/${id}`, { dependencies: [...dependencies, "moves-on"] });
+    const added = await answerTo("PUT", `${actions()}/${id}`, { dependencies: [...dependencies, "moves-on"] });
     expect([added.http, added.body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
-    const saved = await asked("PUT", `${actions()}/${id}`, { dependencies, description: "again" });
+    const saved = await answerTo("PUT", `${actions()}/${id}`, { dependencies, description: "again" });
     expect(saved.http).to.equal(200);
     expect(saved.body.action.assets).to.deep.equal(assets.map(moved));
-    expect((await asked("POST", `${actions()}/${id}/publish`)).http).to.equal(200);
-    expect((await asked("POST", `${actions()}/${id}/runWithResult`, {})).body.result).to.equal("still here");
+    expect((await answerTo("POST", `${actions()}/${id}/publish`)).http).to.equal(200);
+    expect((await answerTo("POST", `${actions()}/${id}/runWithResult`, {})).body.result).to.equal("still here");
   });
 });
 

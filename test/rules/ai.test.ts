@@ -94,9 +94,10 @@ describe("the APIs of language models", () => {
     const isFailure = (read: () => unknown) => expect(read).to.throw().with.property("code", "TRANSPORT");
     isFailure(() => read(OPENAI_API, streamOf([chunk({ content: "Hel" })])));
     const event = (data: object) => `event: x\ndata: ${JSON.stringify(data)}\n\n`;
-    const begun = event({ type: "message_start", message: { model: "m", usage: { input_tokens: 1 } } });
-    isFailure(() => read(ANTHROPIC_API, Buffer.from(begun)));
-    const overloaded = begun + event({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } });
+    const messageStart = event({ type: "message_start", message: { model: "m", usage: { input_tokens: 1 } } });
+    isFailure(() => read(ANTHROPIC_API, Buffer.from(messageStart)));
+    const overloaded =
+      messageStart + event({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } });
     isFailure(() => read(ANTHROPIC_API, Buffer.from(overloaded)));
   });
 

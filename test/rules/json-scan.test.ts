@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { jsonFault, memberText } from "../../src/rules/json-scan.js";
 import { JsonText, writeJson } from "../../src/rules/json-text.js";
 
-const DEEP = 1_000;
+const DEPTH = 1_000;
 
 function isJson(text: string): boolean {
   try {
@@ -27,7 +27,7 @@ describe("JSON text that is read without parsing", () => {
   it("is valid exactly if JSON.parse accepts it", () => {
     fc.assert(
       fc.property(fc.oneof(fc.json({ maxDepth: 6 }), nearlyJson, fc.string()), (text) => {
-        expect(jsonFault(text, DEEP) === null, text).to.equal(isJson(text));
+        expect(jsonFault(text, DEPTH) === null, text).to.equal(isJson(text));
       }),
       { numRuns: 20_000 },
     );
@@ -43,7 +43,7 @@ describe("JSON text that is read without parsing", () => {
       '{"":{}}',
       "[[],{}]",
     ]) {
-      expect(jsonFault(text, DEEP), text).to.equal(null);
+      expect(jsonFault(text, DEPTH), text).to.equal(null);
     }
     for (const text of [
       "",
@@ -65,7 +65,7 @@ describe("JSON text that is read without parsing", () => {
       "1 2",
       "[1]]",
     ]) {
-      expect(jsonFault(text, DEEP), text).to.equal("invalid");
+      expect(jsonFault(text, DEPTH), text).to.equal("invalid");
     }
   });
 

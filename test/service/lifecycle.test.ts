@@ -14,7 +14,7 @@ const HELD = `async function execute({ payload }) {
   if (payload.hold) await fetch(payload.hold);
   return { held: Boolean(payload.hold) };
 }`;
-/** Long compared with a short action, which must end first, in milliseconds. */
+/** Time limit in milliseconds. It is long compared with a short action, which must end first. */
 const LIMIT_MS = 6_000;
 
 /** Answers no request until it is released: runs that wait for it do not end before, however slow the machine is. */

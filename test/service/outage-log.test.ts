@@ -5,8 +5,8 @@ import { reportDiskFree } from "../../src/postgres.js";
 import { createOutageLog, databaseProblem } from "../../src/service/outage-log.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 
-const AWAY = new Error("connect ECONNREFUSED");
-const AWAY_BY_CODE = Object.assign(new Error("connect"), { code: "ECONNREFUSED" });
+const CONNECTION_REFUSED = new Error("connect ECONNREFUSED");
+const REFUSED_BY_CODE = Object.assign(new Error("connect"), { code: "ECONNREFUSED" });
 
 describe("the log while the database is not available", () => {
   let time = 0;
@@ -18,7 +18,7 @@ describe("the log while the database is not available", () => {
   const create = (level = "info") =>
     createOutageLog({
       level,
-      problemOf: (error) => (error === AWAY ? "the database is away" : null),
+      problemOf: (error) => (error === CONNECTION_REFUSED ? "the database is away" : null),
       destination: { write: (line) => void lines.push(JSON.parse(line)) },
       now: () => time,
     });
@@ -27,7 +27,7 @@ describe("the log while the database is not available", () => {
   it("has one line at the start, one a minute and one at the end, with counts", () => {
     const { log, reached } = create();
     for (let second = 0; second < 150; second += 1) {
-      for (let line = 0; line < 15; line += 1) log.warn({ err: AWAY }, "a heartbeat failed");
+      for (let line = 0; line < 15; line += 1) log.warn({ err: CONNECTION_REFUSED }, "a heartbeat failed");
       reached();
       time += 1_000;
     }
@@ -49,12 +49,12 @@ describe("the log while the database is not available", () => {
   it("has every other line, and counts each outage separately", () => {
     const { log, reached } = create();
     reached();
-    log.error({ err: AWAY }, "a request failed");
+    log.error({ err: CONNECTION_REFUSED }, "a request failed");
     log.error({ err: new Error("another") }, "a request failed");
     log.warn("plain");
     time += 5_000;
     reached();
-    log.error({ err: AWAY }, "a request failed");
+    log.error({ err: CONNECTION_REFUSED }, "a request failed");
     expect(messages()).to.deep.equal([
       "the database is away: failures are counted until it is back",
       "a request failed",
@@ -66,9 +66,9 @@ describe("the log while the database is not available", () => {
 
   it("reports an outage also at the level error", () => {
     const { log } = create("error");
-    log.warn({ err: AWAY }, "not written");
+    log.warn({ err: CONNECTION_REFUSED }, "not written");
     expect(messages()).to.deep.equal([]);
-    log.error({ err: AWAY }, "written");
+    log.error({ err: CONNECTION_REFUSED }, "written");
     expect(messages()).to.have.length(1);
   });
 
@@ -87,7 +87,7 @@ describe("the log while the database is not available", () => {
   it("distinguishes a lack of connections and a slow statement from an outage", () => {
     const fault = (code: string) => Object.assign(new DatabaseError("a fault", 1, "error"), { code });
     expect(databaseProblem(fault("57P01"))).to.equal("the database is away");
-    expect(databaseProblem(AWAY_BY_CODE)).to.equal("the database is away");
+    expect(databaseProblem(REFUSED_BY_CODE)).to.equal("the database is away");
     expect(databaseProblem(fault("53300"))).to.equal("the database has no connection left");
     for (const code of ["57014", "23505", "42601"]) expect(databaseProblem(fault(code)), code).to.equal(null);
     expect(databaseProblem(new Error("another"))).to.equal(null);

@@ -73,7 +73,7 @@ const SUBJECTS: Record<Name, Subject> = {
   runConsoleLinesAdded: { query: "runConsoleLinesAdded(appId: $app, runId: $run) { seq }", callers: ["api", "editor"] },
 };
 
-const WAYS = [
+const RIGHT_LOSSES = [
   "token revoked",
   "token expired",
   "role changed",
@@ -83,9 +83,9 @@ const WAYS = [
   "thing deleted",
   "app unpublished",
 ] as const;
-type Way = (typeof WAYS)[number];
+type RightLoss = (typeof RIGHT_LOSSES)[number];
 
-function outcomeOf(name: Name, who: Who, way: Way): Outcome {
+function outcomeOf(name: Name, who: Who, way: RightLoss): Outcome {
   const isRun = name.startsWith("runConsole");
   switch (way) {
     case "token revoked":
@@ -107,7 +107,9 @@ function outcomeOf(name: Name, who: Who, way: Way): Outcome {
 }
 
 const cells = (Object.keys(SUBJECTS) as Name[]).flatMap((name) =>
-  SUBJECTS[name].callers.flatMap((who) => WAYS.map((way) => ({ name, who, way, outcome: outcomeOf(name, who, way) }))),
+  SUBJECTS[name].callers.flatMap((who) =>
+    RIGHT_LOSSES.map((way) => ({ name, who, way, outcome: outcomeOf(name, who, way) })),
+  ),
 );
 
 describe("a subscription whose caller loses the right to it, over two processes", () => {
@@ -120,7 +122,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
   let app: number;
   let tokens: Record<Kind, string>;
   let sequence = 0;
-  const took: number[] = [];
+  const durations: number[] = [];
 
   async function rest(method: string, path: string, body?: unknown, token = tokens.editor) {
     const response = await fetch(near + path, {
@@ -286,7 +288,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
 
   /** Removes the right. @returns the time from which on the right is lost */
   async function lose(
-    way: Way,
+    way: RightLoss,
     { token, user, entry }: Awaited<ReturnType<typeof callerOf>>,
     thing: Thing,
   ): Promise<number> {
@@ -330,7 +332,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
   });
 
   // For the service, a revoked or expired credential is one case, whatever it subscribes to. So only some of these cells are tested.
-  const endsCredential = ({ way }: { way: Way }) => way === "token revoked" || way === "token expired";
+  const endsCredential = ({ way }: { way: RightLoss }) => way === "token revoked" || way === "token expired";
   const ending = cells.filter(({ outcome }) => outcome !== "goes on");
   const ended = [...sampleOf(ending.filter(endsCredential), 0, 6), ...ending.filter((cell) => !endsCredential(cell))];
   const unchanged = cells.filter(({ outcome }) => outcome === "goes on");
@@ -366,7 +368,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
           await until(() => got.status !== null);
           expect(got.status).to.equal(outcome);
         }
-        took.push(got.at - from);
+        durations.push(got.at - from);
         if (outcome === "reset") return;
         await until(async () => (await subscriptions()) === (way === "thing deleted" ? 0 : 1));
         if (way !== "thing deleted") {
@@ -384,7 +386,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
   }
 
   it("is measured", () => {
-    expect(took).to.not.deep.equal([]);
-    expect(Math.max(...took)).to.be.lessThan(WITHIN_MS);
+    expect(durations).to.not.deep.equal([]);
+    expect(Math.max(...durations)).to.be.lessThan(WITHIN_MS);
   });
 });

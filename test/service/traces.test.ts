@@ -11,11 +11,11 @@ import { startTestService, type TestService } from "../harness/service.js";
 import { type CollectedSpan, startTraceCollector, type TraceCollector } from "../harness/trace-collector.js";
 
 const SECRET = "a-secret-of-many-characters";
-const OURS = "0af7651916cd43dd8448eb211c80319c";
+const CLIENT_TRACE_ID = "0af7651916cd43dd8448eb211c80319c";
 const parentOf = (traceId: string) => `00-${traceId}-b7ad6b7169203331-01`;
 
 /** Starts a host outside of the service, and records the requests that it receives. */
-async function startStranger() {
+async function startOtherServer() {
   const received: IncomingHttpHeaders[] = [];
   const server = createServer(({ headers }, response) => {
     received.push(headers);
@@ -30,7 +30,7 @@ async function startStranger() {
 describe("traces", function () {
   this.timeout(180_000);
   let collector: TraceCollector;
-  let stranger: Awaited<ReturnType<typeof startStranger>>;
+  let stranger: Awaited<ReturnType<typeof startOtherServer>>;
   let service: TestService;
   const runs: Record<string, number> = {};
 
@@ -39,12 +39,12 @@ describe("traces", function () {
     const fields = { name, code, active: true, triggers: [{ trigger: "manual" }] };
     expect((await service.rest("POST", "/v3/apps/1/actions", { body: fields })).http).to.equal(201);
   };
-  const call = (path: string, as = "editor", traceId = OURS) =>
+  const call = (path: string, as = "editor", traceId = CLIENT_TRACE_ID) =>
     service.rest("POST", `/v3/apps/1/actions/${path}`, { as, body: {}, headers: { traceparent: parentOf(traceId) } });
 
   before(async () => {
     collector = await startTraceCollector();
-    stranger = await startStranger();
+    stranger = await startOtherServer();
     service = await startTestService({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ALLOW_PRIVATE_NETWORK: "1" });
     await service.rest("POST", "/v1/apps/1/settings", { body: { __key: SECRET } });
     await create("inner", "return 1");
@@ -86,7 +86,7 @@ describe("traces", function () {
     expect(chain, "a chain through five spans to a run").to.not.equal(undefined);
     const { request, run, fetch, innerRuns } = chain!;
     const spans = [...Object.values(chain!).flat()];
-    expect(new Set(spans.map(({ traceId }) => traceId))).to.deep.equal(new Set([OURS]));
+    expect(new Set(spans.map(({ traceId }) => traceId))).to.deep.equal(new Set([CLIENT_TRACE_ID]));
     expect(request.values).to.deep.equal({
       "http.request.method": "POST",
       "http.route": "/v3/apps/:appId/actions/:nameOrId/runWithResult",
@@ -126,7 +126,7 @@ describe("traces", function () {
     const [run] = collector.spans.filter(
       ({ name, values }) => name === "run" && Number(values["svc.run_id"]) === runs["queued"],
     );
-    expect(run?.traceId).to.equal(OURS);
+    expect(run?.traceId).to.equal(CLIENT_TRACE_ID);
   });
 
   it("cannot be chosen by a visitor", () => {
@@ -150,7 +150,7 @@ describe("traces", function () {
 describe("traces without a configured collector", () => {
   it("are not created", async () => {
     expect(await createTracing(null, "one", pino({ level: "silent" }))).to.equal(NO_TRACING);
-    const span = NO_TRACING.begin("run", "internal", parentOf(OURS), { a: 1 });
+    const span = NO_TRACING.begin("run", "internal", parentOf(CLIENT_TRACE_ID), { a: 1 });
     expect(span.traceparent).to.equal(null);
     expect(NO_TRACING.within(span, () => NO_TRACING.current())).to.equal(null);
   });

@@ -1,4 +1,7 @@
-/** The one check of GraphQL documents, for HTTP and websockets alike: form, grammar, schema, cost, variables. What has passed is remembered. Work is done in the sender's turn. Executes nothing. */
+/**
+ * Checks GraphQL documents from HTTP requests and WebSockets: form, grammar, schema, cost and variables. Accepted documents are cached. The
+ * senders take turns. Nothing is executed here.
+ */
 import { createHash } from "node:crypto";
 import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, specifiedRules, validate } from "graphql";
 import { LRUCache } from "lru-cache";
@@ -10,50 +13,54 @@ import { createCostCheck, type Variables } from "./document-cost.js";
 import { checkForm } from "./document-form.js";
 import { variablesFault } from "./variables.js";
 
-/** Names in one document, aliases included; a hand-written document has some hundreds. */
+/** Maximum number of tokens in a document. A hand-written document has some hundreds. */
 const DOCUMENT_MAX_TOKENS = 5_000;
 const FAULTS_MAX = 20;
 /** The rules report values that nest deeper than they allow. Values beyond this depth would overflow the stack before that. */
 const VARIABLES_MAX_DEPTH = 2 * JSON_MAX_DEPTH;
-/** Of all that is remembered; a parsed document takes some fifty times the memory of its text. */
+/** Maximum size of all cached documents. A parsed document takes some fifty times the memory of its text. */
 const REMEMBERED_CHARACTERS = 500_000;
 /**
- * After so much text what its reading left is collected, at a moment in which nearly all of it is garbage. Where V8 chooses the moment, it
- * finds documents in use and keeps their parts for old.
+ * Number of parsed characters after which garbage is collected, when nearly all of their nodes are garbage. If V8 chooses the moment, it
+ * finds documents in use and moves their nodes to the old generation.
  */
 const COLLECTED_CHARACTERS = 128 * 1024;
-/** The limits leave at most 5 ms, measured, to the check of each small body's worth of a request: its sender rests for no more than this. */
+/**
+ * Maximum time of a check for which its sender waits, per SMALL_BODY_BYTES of the request. With the limits, a check took at most 5 ms in a
+ * measurement.
+ */
 const CHECK_MOST_MS = 6;
-/** Values that an operation may ask for beside all others: they take less than two milliseconds. */
+/** Maximum number of selected values of an operation that is executed without its own turn. They take less than two milliseconds. */
 const LIGHT_COST = 1_000;
-/** Measured: an introspection of 30,000 values takes some fifty. */
+/** Execution time of a value. In a measurement, an introspection of 30,000 values took some 50 ms. */
 const MS_PER_VALUE = 1 / 600;
 
-/** What a client asks to have executed. */
-export interface Asked {
+/** A GraphQL request of a client. */
+export interface CheckedRequest {
   query: string;
   operationName?: string | null | undefined;
   variables?: Variables;
 }
 
-/** A document that may be executed, or why it is refused. */
-export type Checked = DocumentNode | readonly GraphQLError[];
+/** A document that may be executed, or the errors for which it is refused. */
+export type CheckResult = DocumentNode | readonly GraphQLError[];
 
 export interface Documents {
-  /** The document, or why it is refused. */
-  check(asked: Asked): Checked;
+  /** Checks a document at once. */
+  check(asked: CheckedRequest): CheckResult;
   /**
-   * The same in the sender's turn: at once where it is known and asks for little, and `bytes`, those of the request, are few.
-   * @throws RATE_LIMIT_EXCEEDED where too much of that sender waits already
+   * Checks a document in the sender's turn; at once if the document is cached and cheap, and the request is small.
+   * @param bytes size of the request
+   * @throws RATE_LIMIT_EXCEEDED if too many requests of that sender wait
    */
-  checkInTurn(sender: string, bytes: number, asked: Asked): Promise<Checked>;
-  /** One that has passed, by the SHA-256 of its text in hexadecimal. */
-  remembered(hash: string): DocumentNode | undefined;
+  checkInTurn(sender: string, bytes: number, asked: CheckedRequest): Promise<CheckResult>;
+  /** Returns the accepted document with this SHA-256 of its text in hexadecimal, if it is cached. */
+  cached(hash: string): DocumentNode | undefined;
 }
 
 const hashOf = (query: string): string => createHash("sha256").update(query).digest("hex");
 
-/** graphql-js reads by recursion: brackets without end overflow the stack, which is the document's fault. */
+/** Returns the errors of a failed parse. graphql-js parses by recursion, so that deep nesting overflows the stack. @throws other errors */
 function faultsOf(error: unknown): readonly GraphQLError[] {
   if (error instanceof GraphQLError) return [error];
   if (error instanceof RangeError) return [new GraphQLError("the document nests too deeply")];
@@ -62,11 +69,11 @@ function faultsOf(error: unknown): readonly GraphQLError[] {
 
 export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurns()): Documents {
   const costOf = createCostCheck(schema);
-  const passed = new LRUCache<string, DocumentNode>({ maxSize: REMEMBERED_CHARACTERS });
+  const checkedDocuments = new LRUCache<string, DocumentNode>({ maxSize: REMEMBERED_CHARACTERS });
 
   let uncollected = 0;
 
-  function read(query: string): Checked {
+  function parseDocument(query: string): CheckResult {
     uncollected += query.length;
     if (uncollected > COLLECTED_CHARACTERS) {
       uncollected = query.length;
@@ -82,20 +89,23 @@ export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurn
     }
   }
 
-  function judge({ query, operationName, variables }: Asked, hash: string): { checked: Checked; cost: number } {
+  function judge(
+    { query, operationName, variables }: CheckedRequest,
+    hash: string,
+  ): { checked: CheckResult; cost: number } {
     const refused = (...checked: GraphQLError[]) => ({ checked, cost: 0 });
     if (nestsDeeperThan(variables, VARIABLES_MAX_DEPTH)) {
       return refused(new GraphQLError("the variables nest too deeply"));
     }
-    const known = passed.get(hash);
-    const found = known ?? read(query);
+    const cachedDocument = checkedDocuments.get(hash);
+    const found = cachedDocument ?? parseDocument(query);
     if (!("kind" in found)) return refused(...found);
     const cost = costOf(found, operationName, variables);
     if (typeof cost !== "number") return refused(cost);
     const fault = variablesFault(schema, found, operationName, variables);
     if (fault) return refused(fault);
-    // What is refused, for whatever reason, takes no other's place.
-    if (!known) passed.set(hash, found, { size: Math.max(1, query.length) });
+    // Refused documents are not cached, so that they displace no others.
+    if (!cachedDocument) checkedDocuments.set(hash, found, { size: Math.max(1, query.length) });
     return { checked: found, cost };
   }
 
@@ -104,17 +114,17 @@ export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurn
 
     async checkInTurn(sender, bytes, asked) {
       const hash = hashOf(asked.query);
-      const light = passed.has(hash) && bytes <= SMALL_BODY_BYTES;
+      const isLight = checkedDocuments.has(hash) && bytes <= SMALL_BODY_BYTES;
       const work = () => judge(asked, hash);
-      const most = CHECK_MOST_MS * Math.max(1, bytes / SMALL_BODY_BYTES);
-      const { checked, cost } = light ? work() : await turns.take(sender, work, most);
+      const limitMs = CHECK_MOST_MS * Math.max(1, bytes / SMALL_BODY_BYTES);
+      const { checked, cost } = isLight ? work() : await turns.take(sender, work, limitMs);
       if (cost <= LIGHT_COST) return checked;
-      // It is executed in the next turn, and counts for the one after.
-      if (light) await turns.take(sender, () => undefined);
+      // The document is executed in the sender's next turn. Its cost delays the turn after that.
+      if (isLight) await turns.take(sender, () => undefined);
       turns.owe(sender, cost * MS_PER_VALUE);
       return checked;
     },
 
-    remembered: (hash) => passed.get(hash),
+    cached: (hash) => checkedDocuments.get(hash),
   };
 }

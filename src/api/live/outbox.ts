@@ -12,8 +12,8 @@ const WAITING_LENGTH = 16 * 1024 * 1024;
 /** Maximum time in milliseconds to send queued messages before a socket is closed. A slower reader loses them. */
 const WAITED_MS = 1_000;
 /** Number of queued messages below which `room` resolves at once. */
-const ROOM_MESSAGES = 100;
-const ROOM_LENGTH = 1024 * 1024;
+const QUEUE_MESSAGES = 100;
+const QUEUE_LENGTH = 1024 * 1024;
 /** Time after which a client that reads nothing, while messages are waiting, is disconnected. */
 export const STALLED_MS = 15_000;
 
@@ -68,9 +68,9 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   whenRoomy.resolve();
 
   /** Closes `room` while messages are queued, and opens it when they have been sent. */
-  function updateRoom(): void {
+  function updateFreeSpace(): void {
     const hasRoom =
-      socket.readyState !== socket.OPEN || (waitingMessages.length < ROOM_MESSAGES && length < ROOM_LENGTH);
+      socket.readyState !== socket.OPEN || (waitingMessages.length < QUEUE_MESSAGES && length < QUEUE_LENGTH);
     if (hasRoom) whenRoomy.resolve();
     else if (!isCrowded) whenRoomy = Promise.withResolvers();
     isCrowded = !hasRoom;
@@ -90,7 +90,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
       });
     }
     wire.uncork();
-    updateRoom();
+    updateFreeSpace();
   }
 
   function planCheck(): void {
@@ -109,7 +109,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   function clearMessages(): void {
     for (const { settled } of waitingMessages.splice(0)) settled?.();
     length = 0;
-    updateRoom();
+    updateFreeSpace();
   }
 
   function cutOff(): void {
@@ -129,7 +129,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     // A single text of any size is sent, but many are not queued.
     if (waitingMessages.length > WAITING_MESSAGES || (waitingMessages.length > 1 && length > WAITING_LENGTH)) cutOff();
     else planCheck();
-    updateRoom();
+    updateFreeSpace();
   }
 
   function afterWaiting(act: () => void): void {

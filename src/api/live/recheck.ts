@@ -12,7 +12,7 @@ export interface HeldConnection {
   caller: Caller | null;
 }
 
-const AT_ONCE = 4;
+const CHECKS_AT_ONCE = 4;
 /** Delay in milliseconds after which a credential is checked again that has expired by this machine's clock but not by the database's. */
 const CLOCKS_APART_MS = 200;
 /** Maximum delay of a timer in milliseconds. A later round sets timers for later times. */
@@ -64,7 +64,7 @@ export function createRecheck<Holder extends HeldConnection>(options: {
     const recheckLane = async () => {
       for (const [token, holdersOfToken] of byToken) await settleHolders(token, holdersOfToken);
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, recheckLane));
+    await Promise.all(Array.from({ length: CHECKS_AT_ONCE }, recheckLane));
   }
 
   return {

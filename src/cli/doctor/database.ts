@@ -21,7 +21,7 @@ import {
 } from "../../operations/connections.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
 import { createClient, isDiskFull } from "../../postgres.js";
-import { type Finding, ill, well } from "./finding.js";
+import { type Finding, ill, noProblem } from "./finding.js";
 
 const VERSION_MIN = 140_000;
 const STATEMENT_LIMIT_MS = 5_000;
@@ -52,11 +52,11 @@ interface Facts {
 function ofServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts): Finding[] {
   const server =
     version >= VERSION_MIN
-      ? well("database", `PostgreSQL ${named} answers`)
+      ? noProblem("database", `PostgreSQL ${named} answers`)
       : ill("database", `PostgreSQL ${named}`, "use PostgreSQL 14 or later");
   if (isStandby || isReadOnly)
     return [server, ill("rights", "the database takes no writes", "DATABASE_URL must name the primary")];
-  if (mayCreate) return [server, well("rights", "the schema may be made and changed")];
+  if (mayCreate) return [server, noProblem("rights", "the schema may be made and changed")];
   const advice =
     "GRANT CREATE ON DATABASE and ON SCHEMA public to the user of DATABASE_URL: migrations and restores need it";
   return [server, ill("rights", "the user may not create tables and schemas", advice)];
@@ -65,7 +65,7 @@ function ofServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts): 
 function ofClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Finding {
   const skew = Math.max(askedAt - Number(clockMs), Number(clockMs) - answeredAt, 0);
   const says = `this machine's and the database's differ by ${Math.round(skew)} ms at the least`;
-  if (skew <= SKEW_MAX_MS) return well("clock", says);
+  if (skew <= SKEW_MAX_MS) return noProblem("clock", says);
   return ill(
     "clock",
     says,
@@ -78,7 +78,7 @@ async function ofDisk(client: Client): Promise<Finding> {
   try {
     await client.query("BEGIN");
     for (const statement of SPILL) await client.query(statement);
-    return well("database disk", "can be written");
+    return noProblem("database disk", "can be written");
   } catch (error) {
     if (!isDiskFull()) throw error;
     return ill("database disk", `is full (${(error as Error).message})`, "make room on the disk of PostgreSQL");
@@ -95,8 +95,8 @@ async function ofSchema(client: Client): Promise<Finding> {
     return ill("schema", fault, "start the newer release, or restore a backup that this release can read");
   const missing = own.filter((name) => !applied.includes(name)).length;
   const newer = applied.filter((name) => !own.includes(name)).length;
-  if (newer > 0) return well("schema", `is the next release's, which this release runs with`);
-  return well("schema", missing === 0 ? "is this release's" : `${missing} migrations run at the next start`);
+  if (newer > 0) return noProblem("schema", `is the next release's, which this release runs with`);
+  return noProblem("schema", missing === 0 ? "is this release's" : `${missing} migrations run at the next start`);
 }
 
 async function ofKeys(client: Client, { settingsKeys, dataDir }: Config): Promise<Finding> {
@@ -105,8 +105,8 @@ async function ofKeys(client: Client, { settingsKeys, dataDir }: Config): Promis
   const known = new Set(keys.map((key) => fingerprint(key)));
   const { rows } = await client.query<{ fingerprint: string }>("SELECT fingerprint FROM settings_key");
   const [used] = rows;
-  if (!used) return well("keys", "no setting is encrypted yet");
-  if (known.has(used.fingerprint)) return well("keys", "fit the database's settings");
+  if (!used) return noProblem("keys", "no setting is encrypted yet");
+  if (known.has(used.fingerprint)) return noProblem("keys", "fit the database's settings");
   return ill(
     "keys",
     "are not those that the database's settings are encrypted under",
@@ -117,7 +117,7 @@ async function ofKeys(client: Client, { settingsKeys, dataDir }: Config): Promis
 async function ofLife(client: Client): Promise<Finding[]> {
   const { rows } = await client.query<{ living: number; schedulers: number; lagSeconds: number }>(LIFE);
   const { living, schedulers, lagSeconds } = rows[0]!;
-  const lives = well("processes", `${living} live on it, ${schedulers} of them schedulers`);
+  const lives = noProblem("processes", `${living} live on it, ${schedulers} of them schedulers`);
   if (living === 0 || lagSeconds < LAG_MAX_SECONDS) return [lives];
   return [
     lives,
@@ -138,12 +138,12 @@ async function ofMediaStore(client: Client, { roles, mediaBucket, dataDir }: Con
   );
   const { space, identity } = rows[0]!;
   const folder = join(dataDir, "media");
-  if (identity === null) return [well("media store", "is recorded at the first start")];
+  if (identity === null) return [noProblem("media store", "is recorded at the first start")];
   const path = identityFile(folder, space);
   const own = existsSync(path) ? readFileSync(path, "utf8").trim() : null;
   const isSame = mediaBucket === null ? own === identity : identity === bucketIdentity(mediaBucket);
   const where = mediaBucket === null ? folder : `the bucket ${mediaBucket.bucket}`;
-  if (isSame) return [well("media store", `${where} has the files of this database`)];
+  if (isSame) return [noProblem("media store", `${where} has the files of this database`)];
   const problem = `${where} is not the one that has the files of this database`;
   const remedy = "give every process the same DATA_DIR/media, on a shared volume, or the same bucket by MEDIA_URL";
   return [ill("media store", problem, remedy)];
@@ -156,7 +156,7 @@ async function ofProxy(client: Client): Promise<Finding> {
     `SELECT DISTINCT to_jsonb(instance)->>'ignored_proxy' AS proxy FROM instance
       WHERE lease_until >= now() AND to_jsonb(instance)->>'ignored_proxy' IS NOT NULL ORDER BY 1 LIMIT 5`,
   );
-  if (rows.length === 0) return well("proxy", "no X-Forwarded-For from a private network is ignored");
+  if (rows.length === 0) return noProblem("proxy", "no X-Forwarded-For from a private network is ignored");
   const proxies = rows.map(({ proxy }) => proxy).join(", ");
   return ill(
     "proxy",
@@ -173,9 +173,9 @@ async function ofConnections(client: Client, config: Config): Promise<Finding> {
   );
   const needs = living.rows.map(({ roles }) => connectionsOf({ roles: new Set(roles) }));
   const needed = needs.length > 0 ? needs.reduce((sum, one) => sum + one) : connectionsOf(config);
-  const who = needs.length > 0 ? `the ${needs.length} processes that live need` : "a process of these ROLES needs";
-  const says = `${who} up to ${needed}, PostgreSQL gives ${most}`;
-  if (most >= needed) return well("connections", says);
+  const subject = needs.length > 0 ? `the ${needs.length} processes that live need` : "a process of these ROLES needs";
+  const says = `${subject} up to ${needed}, PostgreSQL gives ${most}`;
+  if (most >= needed) return noProblem("connections", says);
   return ill("connections", says, "raise max_connections, or run fewer processes (docs/operate/several-machines.md)");
 }
 
@@ -197,10 +197,13 @@ async function ofAppUsers(client: Client): Promise<Finding> {
   const unmarked = await client.query<{ appId: number; name: string }>(NOT_USERS);
   const users = rows.map((source) => named(source) + (source.byUpgrade ? " (marked by an upgrade)" : ""));
   const says = users.length === 0 ? "no data source holds any (isUsers)" : `in ${users.join(", ")}`;
-  if (unmarked.rows.length === 0) return well("app users", says);
+  if (unmarked.rows.length === 0) return noProblem("app users", says);
   const others = unmarked.rows.map(named).join(", ");
   const has = unmarked.rows.length === 1 ? "has a hashed column and is" : "have a hashed column and are";
-  return well("app users", `${says}; ${others} ${has} not isUsers: pages cannot sign in until an editor sets isUsers`);
+  return noProblem(
+    "app users",
+    `${says}; ${others} ${has} not isUsers: pages cannot sign in until an editor sets isUsers`,
+  );
 }
 
 async function hasColumn(client: Client, table: string, column: string): Promise<boolean> {
@@ -213,7 +216,7 @@ async function examine(client: Client, config: Config): Promise<Finding[]> {
   const { rows } = await client.query<Facts>(FACTS);
   const facts = rows[0]!;
   const found = [...ofServer(facts), ofClock(facts, askedAt, Date.now()), await ofDisk(client)];
-  if (!facts.isMigrated) return [...found, well("schema", "is made at the first start")];
+  if (!facts.isMigrated) return [...found, noProblem("schema", "is made at the first start")];
   const users = (await hasColumn(client, "data_source", "is_users")) ? [await ofAppUsers(client)] : [];
   return [
     ...found,
@@ -231,7 +234,7 @@ async function examine(client: Client, config: Config): Promise<Finding[]> {
 export async function database(config: Config): Promise<Finding[]> {
   const own = config.databaseDirectUrl ?? config.databaseUrl;
   const url = own ?? (await attachEmbeddedPostgres(config.dataDir));
-  if (url === null) return [well("database", "embedded: starts with the service, and is looked at while it runs")];
+  if (url === null) return [noProblem("database", "embedded: starts with the service, and is looked at while it runs")];
   const client = createClient(url, "svc-app-actions doctor");
   try {
     await client.connect();

@@ -7,7 +7,7 @@ export interface Finding {
   advice: string | null;
 }
 
-export const well = (what: string, says: string): Finding => ({ what, says, advice: null });
+export const noProblem = (what: string, says: string): Finding => ({ what, says, advice: null });
 export const ill = (what: string, says: string, advice: string): Finding => ({ what, says, advice });
 
 /** Returns two lines for a problem, and one line otherwise. */

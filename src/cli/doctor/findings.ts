@@ -1,7 +1,7 @@
 /** All checks of the doctor, in the order of its output. */
 import { type Config, ConfigError, readConfig } from "../../config.js";
 import { database } from "./database.js";
-import { type Finding, ill, well } from "./finding.js";
+import { type Finding, ill, noProblem } from "./finding.js";
 import { browser, bundling, egress, folder, isolate, keyFile, node } from "./machine.js";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -9,7 +9,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Returns the settings, or their fault. */
 function settings(environment: Environment | undefined): { config: Config | null; findings: Finding[] } {
   try {
-    return { config: readConfig(environment), findings: [well("settings", "can be read")] };
+    return { config: readConfig(environment), findings: [noProblem("settings", "can be read")] };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return {

@@ -11,7 +11,7 @@ import { findChromium, usualPaths } from "../../engine/chromium-path.js";
 import { createIsolateCheck } from "../../engine/isolate-check.js";
 import { isLocalAddress } from "../../engine/local-address.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
-import { type Finding, ill, well } from "./finding.js";
+import { type Finding, ill, noProblem } from "./finding.js";
 
 const MB = 2 ** 20;
 const NODE = { major: 24, minor: 11 };
@@ -21,14 +21,14 @@ const OTHERS = 0o077;
 export function node(version = process.versions.node): Finding {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const fits = major > NODE.major || (major === NODE.major && minor >= NODE.minor);
-  if (fits) return well("Node", version);
+  if (fits) return noProblem("Node", version);
   return ill("Node", version, `use Node ${NODE.major}.${NODE.minor} or later; npm install brings one for Linux`);
 }
 
 export async function isolate(): Promise<Finding> {
   try {
     await createIsolateCheck().check("async function execute() {}");
-    return well("isolate", "compiles code");
+    return noProblem("isolate", "compiles code");
   } catch (error) {
     return ill(
       "isolate",
@@ -64,9 +64,9 @@ export async function folder({ dataDir, diskFreeMinMb }: Config): Promise<Findin
   const free = Math.floor((bavail * bsize) / MB);
   const says = `${free} MB free under ${dataDir}`;
   const least = Math.max(diskFreeMinMb, 1);
-  if (free >= least) return [well("DATA_DIR", "can be written"), well("disk", says)];
+  if (free >= least) return [noProblem("DATA_DIR", "can be written"), noProblem("disk", says)];
   return [
-    well("DATA_DIR", "can be written"),
+    noProblem("DATA_DIR", "can be written"),
     ill("disk", says, `make room: below ${least} MB (DISK_FREE_MIN_MB) events are refused, below half of it runs`),
   ];
 }
@@ -74,7 +74,8 @@ export async function folder({ dataDir, diskFreeMinMb }: Config): Promise<Findin
 /** Checks the local address of every connection that a run makes. */
 export async function egress({ egressAddress }: Config): Promise<Finding[]> {
   if (egressAddress === null) return [];
-  if (await isLocalAddress(egressAddress)) return [well("egress", `${egressAddress} is an address of this machine`)];
+  if (await isLocalAddress(egressAddress))
+    return [noProblem("egress", `${egressAddress} is an address of this machine`)];
   return [
     ill(
       "egress",
@@ -88,19 +89,19 @@ export async function egress({ egressAddress }: Config): Promise<Finding[]> {
 export function keyFile({ dataDir, settingsKeys }: Config): Finding {
   const path = settingsKeyFile(dataDir);
   const found = statSync(path, { throwIfNoEntry: false });
-  if (settingsKeys !== null) return well("settings key", "in SETTINGS_KEY");
-  if (!found) return well("settings key", `is made at the first start, in ${path}`);
-  if ((found.mode & OTHERS) === 0) return well("settings key", `in ${path}, readable only by its owner`);
+  if (settingsKeys !== null) return noProblem("settings key", "in SETTINGS_KEY");
+  if (!found) return noProblem("settings key", `is made at the first start, in ${path}`);
+  if ((found.mode & OTHERS) === 0) return noProblem("settings key", `in ${path}, readable only by its owner`);
   return ill("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
 }
 
 /** Checks whether npm packages can be bundled in the configured sandbox. */
 export async function bundling({ roles, npm }: Config): Promise<Finding> {
-  if (!npm) return well("packages of npm", "are switched off");
-  if (!roles.has("api")) return well("packages of npm", "are not bundled here: ROLES names no api");
+  if (!npm) return noProblem("packages of npm", "are switched off");
+  if (!roles.has("api")) return noProblem("packages of npm", "are not bundled here: ROLES names no api");
   try {
     await createBundler({ log: pino({ level: "silent" }), sandbox: true }).room();
-    return well("packages of npm", "are bundled without a network");
+    return noProblem("packages of npm", "are bundled without a network");
   } catch (error) {
     const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, a container's seccomp profile)";
@@ -116,9 +117,9 @@ export async function browser({
   puppeteerCacheDir,
   chromeSandbox,
 }: Config): Promise<Finding[]> {
-  if (!roles.has("runner")) return [well("browser", "not needed: ROLES names no runner")];
+  if (!roles.has("runner")) return [noProblem("browser", "not needed: ROLES names no runner")];
   if (browserWsEndpoints.length > 0)
-    return [well("browser", `${browserWsEndpoints.length} of others; their start says whether they can be used`)];
+    return [noProblem("browser", `${browserWsEndpoints.length} of others; their start says whether they can be used`)];
   const path = findChromium(chromePath, usualPaths(puppeteerCacheDir));
   if (!path)
     return [ill("browser", "no Chromium was found", "apt-get install chromium-headless-shell, or set CHROME_PATH")];
@@ -132,8 +133,8 @@ export async function browser({
   try {
     await browsers.start();
     const proof = await browsers.sandbox();
-    const started = well("browser", `${path} starts`);
-    if (proof?.sandboxed) return [started, well("sandbox", `holds, for ${proof.processes.length} processes`)];
+    const started = noProblem("browser", `${path} starts`);
+    if (proof?.sandboxed) return [started, noProblem("sandbox", `holds, for ${proof.processes.length} processes`)];
     const advice =
       "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), and leave CHROME_SANDBOX on";
     return [started, ill("sandbox", "untrusted code would run without it", advice)];

@@ -69,7 +69,7 @@ export const CALLERS_NOTE = `**Callers.** Each operation lists who may call it:
 - *pages of the app*: the live app and the viewer for editors, with the token of the page`;
 
 /** Operations that all other callers can use as far as the app's access rules allow. */
-const UNDER_RULES: readonly Operation[] = [
+const WITH_ACCESS_RULES: readonly Operation[] = [
   "readEntries",
   "writeEntries",
   "removeEntries",
@@ -80,7 +80,7 @@ const UNDER_RULES: readonly Operation[] = [
 
 /** True if access rules decide for all other callers. A trial of access rules needs full access. */
 export const isUnderRules = (field: string, operations: readonly Operation[]): boolean =>
-  field !== "tryAccess" && operations.some((name) => UNDER_RULES.includes(name));
+  field !== "tryAccess" && operations.some((name) => WITH_ACCESS_RULES.includes(name));
 
 const PEOPLE: readonly CallerRole[] = ["reader", "operator", "editor", "admin", "owner"];
 

@@ -77,10 +77,10 @@ class Bytes {
       this.size += value.length;
     }
     const all = this.held.length === 1 ? this.held[0]! : Buffer.concat(this.held);
-    const taken = all.subarray(0, count);
-    this.held = [all.subarray(taken.length)];
-    this.size = all.length - taken.length;
-    return taken;
+    const piece = all.subarray(0, count);
+    this.held = [all.subarray(piece.length)];
+    this.size = all.length - piece.length;
+    return piece;
   }
 
   async close(): Promise<void> {

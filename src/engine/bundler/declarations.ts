@@ -16,14 +16,14 @@ const NAMED_MAX = 3_000;
 const PACKAGE = /^(?:@[^/]+\/)?[^/]+/;
 const DECLARATION = /\.d\.[cm]?ts$/;
 /** Extensions of the declaration file beside a module with the same name. */
-const BESIDE: readonly [RegExp, string][] = [
+const DECLARATION_EXTENSIONS: readonly [RegExp, string][] = [
   [/\.mjs$/, ".d.mts"],
   [/\.cjs$/, ".d.cts"],
   [/\.jsx?$/, ".d.ts"],
 ];
 
 /** Words that may precede the name of a module: of the package, or of one that it needs. */
-const NAMING = /\b(?:from|import|require|module)\b/g;
+const MODULE_KEYWORD = /\b(?:from|import|require|module)\b/g;
 /** The name behind such a word, and in a script's reference. */
 const NAME = /(\s*(?:\(\s*)?)["']([^"'\n]+)["']/y;
 /** In `<reference path="…">`, by which a script's declarations name another's. */
@@ -73,7 +73,7 @@ function createFinder(tree: FileTree) {
   /** Returns the file that declares the module; null if there is none. */
   function declared(found: string | null): string | null {
     if (found === null) return null;
-    const beside = BESIDE.map(([end, instead]) => found.replace(end, instead));
+    const beside = DECLARATION_EXTENSIONS.map(([end, instead]) => found.replace(end, instead));
     return [found, ...beside].find((path) => isDeclaration(path) && tree.read(path)) ?? null;
   }
 
@@ -141,7 +141,7 @@ class Declared {
   private async numbered(text: string, folder: string): Promise<string> {
     const numbers = new Map<string, number>();
     const specifiers = new Set<string>();
-    renamed(text, NAMING, (specifier) => {
+    renamed(text, MODULE_KEYWORD, (specifier) => {
       specifiers.add(specifier);
       return specifier;
     });
@@ -154,7 +154,7 @@ class Declared {
       const file = join(folder, specifier);
       return isDeclaration(file) && this.tree.read(file) ? `./${this.numberOf(file)}.d.ts` : specifier;
     };
-    const numbered = renamed(text, NAMING, (specifier) =>
+    const numbered = renamed(text, MODULE_KEYWORD, (specifier) =>
       numbers.has(specifier) ? `./${numbers.get(specifier)}` : specifier,
     );
     return renamed(numbered, REFERENCE, brought);

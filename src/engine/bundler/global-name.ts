@@ -18,14 +18,14 @@ const RESERVED = new Set(
     "static super switch this throw true try typeof undefined var void while with yield execute Svc require module exports"
   ).split(" "),
 );
-const TAKEN = new Set([
+const EXISTING_GLOBALS = new Set([
   ...Object.keys(globals.builtin),
   ...Object.keys(globals.browser),
   ...Object.keys(globals.worker),
 ]);
 
 export const isFree = (name: string): boolean =>
-  IDENTIFIER.test(name) && !RESERVED.has(name) && !TAKEN.has(name) && !(name in Object.prototype);
+  IDENTIFIER.test(name) && !RESERVED.has(name) && !EXISTING_GLOBALS.has(name) && !(name in Object.prototype);
 
 /** A browser build names its global within the first lines; the factory after it may be long. */
 const WRAPPER_MAX_CHARACTERS = 2_000_000;

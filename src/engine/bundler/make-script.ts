@@ -41,11 +41,11 @@ const TARGET = "es2022";
 const NAMESPACE = "package";
 const REASON_MAX_CHARACTERS = 300;
 
-const OF_NODE = "process";
+const NODE_GLOBAL = "process";
 /** Values that bundlers for browsers use for these names. */
 const DEFINED = {
-  [`${OF_NODE}.env.NODE_ENV`]: '"production"',
-  [`${OF_NODE}.browser`]: "true",
+  [`${NODE_GLOBAL}.env.NODE_ENV`]: '"production"',
+  [`${NODE_GLOBAL}.browser`]: "true",
   global: "globalThis",
   self: "globalThis",
   define: "undefined",

@@ -11,14 +11,14 @@ const DATA_LIMIT_KB = 1024 * 1024;
 /** A lower priority than runs. */
 const PRIORITY = 10;
 /** An unprivileged account, if the service is root. Browsers and pictures use other numbers. */
-const NOBODY = { uid: 64_051, gid: 64_051 };
+const UNPRIVILEGED_ACCOUNT = { uid: 64_051, gid: 64_051 };
 /** A shell sets the limits, because Node cannot: no core dump, no written file, limited processor time, memory and descriptors. */
 const LIMITED = `ulimit -c 0; ulimit -f 0; ulimit -t ${CPU_LIMIT_SECONDS}; ulimit -d ${DATA_LIMIT_KB} 2>/dev/null; ulimit -n 64; exec "$0" "$@"`;
 /**
  * Command that gives the process its own namespaces. There it has only an empty network, and cannot read the memory or environment of the
  * service's process.
  */
-export const APART: readonly string[] = ["unshare", "--user", "--net", "--"];
+export const UNSHARE_COMMAND: readonly string[] = ["unshare", "--user", "--net", "--"];
 /**
  * Landlock removes every right to write, create and delete files, including the service's own, which may have the same
  * account. Node cannot call Landlock; Debian's Perl can: landlock_create_ruleset (444) with the rights of its first
@@ -35,19 +35,19 @@ const SEALED = ["--no-new-privs", "perl", "-e", SEAL];
  * Options that remove the rights of root, because root outside of a user namespace could read the memory and environment of the service's
  * process.
  */
-const POWERLESS = ["--bounding-set=-all", "--inh-caps=-all"];
+const WITHOUT_CAPABILITIES = ["--bounding-set=-all", "--inh-caps=-all"];
 const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
 /** Environment of the process. V8 collects the bundler's garbage before the limit ends the process. */
 const ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
 
 /** One way to start the process, with its protections. */
-export interface Room {
+export interface BundlerSandbox {
   /** Commands that start the next command with fewer rights. */
-  walls: readonly string[];
+  commands: readonly string[];
   isApart: boolean;
   isSealed: boolean;
   /** Account of the process; null for that of the service. */
-  account: typeof NOBODY | null;
+  account: typeof UNPRIVILEGED_ACCOUNT | null;
 }
 
 /**
@@ -55,23 +55,23 @@ export interface Room {
  * @param apart the command that removes the network
  * @param mayBeOpen true if that command may be missing
  */
-export function sandboxesOf(apart: readonly string[], mayBeOpen: boolean): Room[] {
+export function sandboxesOf(apart: readonly string[], mayBeOpen: boolean): BundlerSandbox[] {
   const isRoot = process.getuid?.() === 0;
-  const accounts = isRoot ? [NOBODY, null] : [null];
+  const accounts = isRoot ? [UNPRIVILEGED_ACCOUNT, null] : [null];
   return (mayBeOpen ? [true, false] : [true]).flatMap((isApart) =>
     [true, false].flatMap((isSealed) =>
       accounts.map((account) => {
         const isPowerful = isRoot && account === null && !isApart;
-        const sealed = ["setpriv", ...(isPowerful ? POWERLESS : []), ...SEALED];
-        const walls = [...(isApart ? apart : []), ...(isSealed ? sealed : [])];
-        return { walls, isApart, isSealed, account };
+        const sealed = ["setpriv", ...(isPowerful ? WITHOUT_CAPABILITIES : []), ...SEALED];
+        const commands = [...(isApart ? apart : []), ...(isSealed ? sealed : [])];
+        return { commands, isApart, isSealed, account };
       }),
     ),
   );
 }
 
 /** Describes what a sandbox lacks, for the log. */
-export function lacks({ isApart, isSealed, account }: Room): string[] {
+export function lacks({ isApart, isSealed, account }: BundlerSandbox): string[] {
   const isOwn = account === null;
   return [
     ...(isApart ? [] : ["packages are bundled in a process that has a network: user namespaces are not to be had"]),
@@ -83,8 +83,8 @@ export function lacks({ isApart, isSealed, account }: Room): string[] {
 }
 
 /** Starts a script of the service in the sandbox. It reads its request from standard input and writes its response to descriptor 3. */
-export function startIn({ walls, account }: Room, script: string): ChildProcess {
-  const args = ["-c", LIMITED, ...walls, process.execPath, ...NODE_FLAGS, script];
+export function startIn({ commands, account }: BundlerSandbox, script: string): ChildProcess {
+  const args = ["-c", LIMITED, ...commands, process.execPath, ...NODE_FLAGS, script];
   const stdio = ["pipe" as const, "ignore" as const, "ignore" as const, "pipe" as const];
   const child = spawn("/bin/sh", args, { cwd: "/", env: ENVIRONMENT, stdio, detached: true, ...account });
   child.on("error", () => undefined);

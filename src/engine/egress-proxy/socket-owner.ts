@@ -8,7 +8,7 @@ const TABLES = { ipv4: "/proc/net/tcp", ipv6: "/proc/net/tcp6" } as const;
 const UID_COLUMN = 7;
 
 /** Not a uid: the other end no longer exists. */
-export const NOBODY = -1;
+export const NO_OWNER = -1;
 
 /** Formats an end as the kernel does: each word of the address in the machine's byte order, then the port. */
 function written({ address, port }: End): string {
@@ -23,7 +23,7 @@ export async function uidByTable(own: End, other: End): Promise<number | null> {
   const table = await readFile(TABLES[ipaddr.process(own.address).kind()], "latin1").catch(() => null);
   if (table === null) return null;
   const line = table.split("\n").find((one) => one.includes(pair));
-  return line === undefined ? NOBODY : Number(line.trim().split(/\s+/)[UID_COLUMN]);
+  return line === undefined ? NO_OWNER : Number(line.trim().split(/\s+/)[UID_COLUMN]);
 }
 
 let asking: Promise<AskKernel | null> | null = null;
@@ -33,7 +33,7 @@ export async function peerUid(
   socket: Pick<Socket, "remoteAddress" | "remotePort" | "localAddress" | "localPort">,
 ): Promise<number | null> {
   const { remoteAddress, remotePort, localAddress, localPort } = socket;
-  if (!remoteAddress || !remotePort || !localAddress || !localPort) return NOBODY;
+  if (!remoteAddress || !remotePort || !localAddress || !localPort) return NO_OWNER;
   const [own, other] = [
     { address: remoteAddress, port: remotePort },
     { address: localAddress, port: localPort },

@@ -13,7 +13,7 @@ export interface Hit {
 }
 
 /** If at most this number of bytes of a pattern is matched, the search for the next beginning is faster than following links. */
-const LEFT_BYTES = 3;
+const SHORT_MATCH_BYTES = 3;
 /** Distance from the end of a truncated text that is searched: a cut within an escape leaves up to five bytes of it. */
 const CUT_SLACK = 6;
 
@@ -185,7 +185,7 @@ export class Automaton {
         const before = node;
         node = this.next(node, byte);
         // The node is not a child of the previous one: the matched prefix became shorter.
-        if (depth[node]! <= LEFT_BYTES && depth[node]! <= depth[before]!) break;
+        if (depth[node]! <= SHORT_MATCH_BYTES && depth[node]! <= depth[before]!) break;
       }
       const found = report[node]!;
       if (found === 0) continue;

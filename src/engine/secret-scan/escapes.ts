@@ -9,12 +9,12 @@ const PERCENT = 0x25;
 const LOWER_U = 0x75;
 const LOWER_X = 0x78;
 /** Up to this distance, bytes are searched and copied one by one: a library call would cost as much. */
-const NEAR = 64;
+const BYTEWISE_DISTANCE = 64;
 /** Bytes before an escape that it may overwrite (a high surrogate), and the bytes that it writes from there. */
 const REWRITTEN = 3;
 const WRITTEN_MAX = 4;
 /** Larger than every text. */
-const NOWHERE = 2 ** 30;
+const BEYOND_EVERY_TEXT = 2 ** 30;
 
 /** Meaning of a backslash and this character; 0 for none. */
 const ESCAPED = new Uint8Array(256);
@@ -109,7 +109,7 @@ class Escapes {
   /** Returns the next place at which an escape is possible, if there is none at `from`. */
   endOfGap(from: number): number {
     const { bytes } = this;
-    const near = Math.min(bytes.length, from + NEAR);
+    const near = Math.min(bytes.length, from + BYTEWISE_DISTANCE);
     let to = from + 1;
     while (to < near && bytes[to] !== BACKSLASH && bytes[to] !== PERCENT) to += 1;
     return to < near ? to : this.next(to);
@@ -144,12 +144,12 @@ class MovedSpans {
   /** Next start or end of a span; NOWHERE after the last one. */
   next: number;
   constructor(private readonly before: Spans) {
-    this.next = before[0] ?? NOWHERE;
+    this.next = before[0] ?? BEYOND_EVERY_TEXT;
   }
 
   /** Records that the input from `from` to `to` was written up to `length`, unchanged or as the meaning of an escape. */
   upTo(from: number, to: number, length: number, isSame: boolean): void {
-    for (; this.next <= to; this.next = this.before[this.spans.length] ?? NOWHERE) {
+    for (; this.next <= to; this.next = this.before[this.spans.length] ?? BEYOND_EVERY_TEXT) {
       this.spans.push(isSame ? length - (to - Math.max(from, this.next)) : length);
     }
   }
@@ -171,7 +171,7 @@ function copy<Units extends Uint8Array | Int32Array>(
   place: number,
 ): void {
   if (bytes === target && from === place) return;
-  if (to - from > NEAR) target.set(bytes.subarray(from, to), place);
+  if (to - from > BYTEWISE_DISTANCE) target.set(bytes.subarray(from, to), place);
   else for (let index = from; index < to; index += 1) target[place + index - from] = bytes[index]!;
 }
 
@@ -207,7 +207,7 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
       continue;
     }
     if (length + WRITTEN_MAX >= noted) {
-      noted = length + NEAR;
+      noted = length + BYTEWISE_DISTANCE;
       addSpan(fresh, Math.max(0, length - REWRITTEN), noted);
     }
     const value = meaning & 0xffff;

@@ -68,10 +68,10 @@ function indexOfByte(bytes: Uint8Array, byte: number): number {
   return found === -1 ? bytes.length : found;
 }
 
-/** By byte: 1 unless it is a line break. */
-const KEPT = new Uint8Array(256).fill(1);
-KEPT[10] = 0;
-KEPT[13] = 0;
+/** For each byte: 1 unless it is a line break. */
+const IS_KEPT = new Uint8Array(256).fill(1);
+IS_KEPT[10] = 0;
+IS_KEPT[13] = 0;
 
 /** Removes line breaks in place, from the first one. Returns the new length. */
 function dropLineBreaks(bytes: Uint8Array, first: number): number {
@@ -79,7 +79,7 @@ function dropLineBreaks(bytes: Uint8Array, first: number): number {
   for (let index = first; index < bytes.length; index += 1) {
     const byte = bytes[index]!;
     bytes[length] = byte;
-    length += KEPT[byte]!;
+    length += IS_KEPT[byte]!;
   }
   return length;
 }
@@ -89,7 +89,7 @@ function dropPositions(at: Int32Array, bytes: Uint8Array, first: number): void {
   let length = first;
   for (let index = first; index < bytes.length; index += 1) {
     at[length] = at[index]!;
-    length += KEPT[bytes[index]!]!;
+    length += IS_KEPT[bytes[index]!]!;
   }
 }
 

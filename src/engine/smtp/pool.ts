@@ -14,15 +14,15 @@ export interface PooledSession {
   broken: boolean;
 }
 
-interface Kept extends PooledSession {
+interface KeptSession extends PooledSession {
   key: string;
   served: number;
   timer: NodeJS.Timeout | undefined;
 }
 
-interface Place {
+interface ServerConnections {
   open: number;
-  idle: Kept[];
+  idle: KeptSession[];
   waiting: (() => void)[];
 }
 
@@ -30,27 +30,27 @@ interface Place {
 const keyOf = (server: object): string => createHash("sha256").update(JSON.stringify(server)).digest("hex");
 
 export function createSmtpPool<Server extends object>(open: (server: Server) => Promise<SMTPConnection>) {
-  const places = new Map<string, Place>();
+  const places = new Map<string, ServerConnections>();
   let stopped = false;
 
-  function leave(key: string): void {
+  function freeSlot(key: string): void {
     const place = places.get(key)!;
     place.open -= 1;
     place.waiting.shift()?.();
     if (place.open === 0 && place.waiting.length === 0) places.delete(key);
   }
 
-  function end(pooled: Kept): void {
+  function end(pooled: KeptSession): void {
     clearTimeout(pooled.timer);
     const place = places.get(pooled.key);
     if (place) place.idle = place.idle.filter((one) => one !== pooled);
     if (pooled.broken || stopped) pooled.connection.close();
     else pooled.connection.quit();
-    leave(pooled.key);
+    freeSlot(pooled.key);
   }
 
   /** Waits for a free connection slot of the server. @throws the signal's reason */
-  async function enter(key: string, signal: AbortSignal): Promise<Kept | null> {
+  async function enter(key: string, signal: AbortSignal): Promise<KeptSession | null> {
     for (;;) {
       signal.throwIfAborted();
       const place = places.get(key) ?? { open: 0, idle: [], waiting: [] };
@@ -80,20 +80,20 @@ export function createSmtpPool<Server extends object>(open: (server: Server) => 
       }
       try {
         const connection = await open(server);
-        const pooled: Kept = { key, connection, reused: false, broken: false, served: 0, timer: undefined };
+        const pooled: KeptSession = { key, connection, reused: false, broken: false, served: 0, timer: undefined };
         connection.once("end", () => {
           pooled.broken = true;
           if (places.get(key)?.idle.includes(pooled)) end(pooled);
         });
         return pooled;
       } catch (error) {
-        leave(key);
+        freeSlot(key);
         throw error;
       }
     },
 
     giveBack(session: PooledSession): void {
-      const pooled = session as Kept;
+      const pooled = session as KeptSession;
       pooled.served += 1;
       if (stopped || pooled.broken || pooled.served >= MESSAGES_PER_CONNECTION) {
         end(pooled);

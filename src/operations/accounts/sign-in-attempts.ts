@@ -49,7 +49,7 @@ async function saveAttempts(manager: EntityManager, subject: Buffer, state: Atte
 export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
 
 export function createSignInAttempts({ db }: { db: DataSource }) {
-  async function nowOf(manager: EntityManager): Promise<number> {
+  async function databaseTime(manager: EntityManager): Promise<number> {
     const [row] = await rows<{ now: Date }>(manager, "SELECT clock_timestamp() AS now", []);
     return row!.now.getTime();
   }
@@ -62,7 +62,7 @@ export function createSignInAttempts({ db }: { db: DataSource }) {
   async function countAttempt(subjects: readonly Buffer[]): Promise<number> {
     return db.transaction(async (manager) => {
       const lockedRows = await lockAttempts(manager, subjects);
-      const now = await nowOf(manager);
+      const now = await databaseTime(manager);
       const until = Math.max(...lockedRows.map((row) => blockedUntil(stateOf(row), now) ?? 0));
       if (until > 0) {
         throw tooOften("too many failed sign-ins", Math.max(1, Math.ceil((until - now) / 1000)));

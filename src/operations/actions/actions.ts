@@ -5,7 +5,7 @@ import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { foldCase, foldCaseSql } from "../../rules/comparable-text.js";
 import { page, pageOf, type ReserveBytes, type SizedRow } from "../../rules/page.js";
-import { NOTHING_RESOLVED } from "../packages/packages.js";
+import { NO_PACKAGES } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import {
   type Action,
@@ -120,7 +120,7 @@ export function createActions(options: {
     async update(caller: Caller, target: Target, data: unknown): Promise<Action> {
       const { appId } = target;
       const stored = await unlockedMaster(db, target);
-      const resolvedPackages = stored ? await judgement.ahead({ caller, appId }, data, stored) : NOTHING_RESOLVED;
+      const resolvedPackages = stored ? await judgement.ahead({ caller, appId }, data, stored) : NO_PACKAGES;
       return db.transaction(async (manager) => {
         const currentDraft = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
         const validatedAction = await judgement.updated(manager, currentDraft, data, resolvedPackages);

@@ -49,8 +49,8 @@ const labelOf = (side: ComparedSide): string => (typeof side === "number" ? `ver
 /** Length up to which code is compared on the main thread. Half a million lines would block it for a second and a half. */
 const INLINE_MAX_CHARACTERS = 8_192;
 /** Maximum concurrent comparisons, in total and per app, as for checking code. */
-const AT_ONCE = 4;
-const line = new FairSemaphore(AT_ONCE, 1);
+const COMPARISONS_AT_ONCE = 4;
+const line = new FairSemaphore(COMPARISONS_AT_ONCE, 1);
 const threads = createThreads<DiffedActions, ActionDiff>({
   module: new URL("../../rules/action-diff.js", import.meta.url),
   name: "diffActions",

@@ -15,8 +15,8 @@ import { refuseUnknownFields } from "../../rules/unknown-fields.js";
 import { validationRow } from "../../rules/validation-table.js";
 import { addressTakenFault } from "../http/routes.js";
 import {
-  NOTHING_PROMISED,
-  NOTHING_RESOLVED,
+  NO_PACKAGES,
+  NO_PROMISED_ASSETS,
   type Packages,
   type PromisedAssets,
   type ResolvedPackages,
@@ -146,11 +146,11 @@ export function createActionValidation(options: {
       author: ScriptAuthor,
       data: unknown,
       current: ActionRow | null,
-      promised = NOTHING_PROMISED,
+      promised = NO_PROMISED_ASSETS,
     ): Promise<ResolvedPackages> {
       try {
         const hasSource = isObject(propertyOf(data, "source")) && propertyOf(data, "dependencies") !== undefined;
-        const resolvedEarly = hasSource ? await resolvedOfSource(author, data, current, promised) : NOTHING_RESOLVED;
+        const resolvedEarly = hasSource ? await resolvedOfSource(author, data, current, promised) : NO_PACKAGES;
         const builtSource = await sources.codeOf(author.appId, data, current, resolvedEarly);
         if (hasSource) {
           const { data: wholeSnapshot } = builtSource;
@@ -165,7 +165,7 @@ export function createActionValidation(options: {
           return { ...(await packages.caughtUp(author, input.dependencies, current.assets)), fault: null };
         return await packages.resolve(author, input.dependencies, current?.assets ?? [], promised);
       } catch (error) {
-        if (error instanceof ActionError) return NOTHING_RESOLVED;
+        if (error instanceof ActionError) return NO_PACKAGES;
         throw error;
       }
     },

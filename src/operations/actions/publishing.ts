@@ -7,7 +7,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { changedAfter } from "../../rules/precondition.js";
 import { addressTakenFault, writeRoutes } from "../http/routes.js";
-import { NOTHING_RESOLVED, type ResolvedPackages } from "../packages/packages.js";
+import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
@@ -115,7 +115,7 @@ export function createPublishing(options: {
   async function publishAhead(caller: Caller, target: Publication): Promise<Action> {
     const stored = await unlockedMaster(db, target);
     const author = { caller, appId: target.appId };
-    const resolved = stored ? await judgement.publishedAhead(author, stored) : NOTHING_RESOLVED;
+    const resolved = stored ? await judgement.publishedAhead(author, stored) : NO_PACKAGES;
     return db.transaction((manager) => publish(manager, caller, target, resolved));
   }
 

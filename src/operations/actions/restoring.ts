@@ -4,7 +4,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { NOTHING_RESOLVED, type ResolvedPackages } from "../packages/packages.js";
+import { NO_PACKAGES, type ResolvedPackages } from "../packages/packages.js";
 import { recordChange } from "../records/audit.js";
 import {
   type Action,
@@ -80,12 +80,12 @@ export function createRestoring(options: {
     const { appId, id } = target;
     const resolvePackages = async () => {
       const row = await unlockedMaster(db, target);
-      if (!row) return NOTHING_RESOLVED;
+      if (!row) return NO_PACKAGES;
       const { data } = await findVersion(db.manager, id, versionId);
       return judgement.revivedAhead({ caller, appId }, data, row);
     };
     // The restore reports the faults of the request or of the code.
-    const resolved = await resolvePackages().catch(() => NOTHING_RESOLVED);
+    const resolved = await resolvePackages().catch(() => NO_PACKAGES);
     return db.transaction((manager) => restore(manager, caller, target, versionId, resolved));
   }
 

@@ -10,14 +10,14 @@ import { type CheckedConnections, NotConnectedError } from "../../engine/checked
 import { ActionError } from "../../errors.js";
 import { type AlertChannel, type AlertDestination, alertDestination } from "../../rules/alert-input.js";
 import { signBody } from "../communicate/sms-delivery.js";
-import { createInHand } from "../in-hand.js";
+import { createRunningDeliveries } from "../running-deliveries.js";
 import type { Settings } from "../settings/settings.js";
 import { type AlertBody, slackBody } from "./alert-texts.js";
 
 /** Concurrent deliveries in this process. */
 const DELIVERY_SLOTS = 20;
 /** Concurrent deliveries of one app, so that hosts that never answer do not occupy all slots. */
-const PLACES_PER_APP = 4;
+const DELIVERIES_PER_APP = 4;
 /** Lease of a delivery; longer than an attempt can take. */
 const CLAIM_DURATION = "interval '60 seconds'";
 const FIRST_PAUSE_SECONDS = 15;
@@ -37,7 +37,7 @@ const CLAIM_DELIVERIES = `
                 AND NOT EXISTS (SELECT FROM alert_delivery AS older
                                  WHERE older.rule_id = first.rule_id AND older.status = 'queued' AND older.id < first.id)
             ) AS turn USING (id)
-      WHERE delivery.status = 'queued' AND delivery.due_at <= now() AND turn.place <= ${PLACES_PER_APP}
+      WHERE delivery.status = 'queued' AND delivery.due_at <= now() AND turn.place <= ${DELIVERIES_PER_APP}
       ORDER BY turn.place LIMIT $1 FOR UPDATE OF delivery SKIP LOCKED)
   RETURNING id, app_id AS "appId", channel, setting, body, attempts, give_up_at <= now() AS "isLast"`;
 
@@ -68,7 +68,7 @@ export function createAlertDelivery(options: {
   log: Logger;
 }) {
   const { db, settings, connections, allowHttp, log } = options;
-  const inHand = createInHand(DELIVERY_SLOTS);
+  const deliveries = createRunningDeliveries(DELIVERY_SLOTS);
 
   /**
    * Reads the URL and secret from the app's setting. @throws REQUEST_INVALID with the name of the setting and the
@@ -93,7 +93,7 @@ export function createAlertDelivery(options: {
       method: "POST",
       headers,
       body: text,
-      signal: inHand.signal,
+      signal: deliveries.signal,
     });
     if (status >= 200 && status < 300) return { status: "sent", detail: `HTTP ${status}` };
     const isForGood = status < 500 && ![408, 425, 429].includes(status);
@@ -117,30 +117,30 @@ export function createAlertDelivery(options: {
     const status = outcome.status === "queued" && one.isLast ? "failed" : outcome.status;
     const nextPauseSeconds = Math.min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** Math.min(one.attempts - 1, 10));
     // A process that stops releases its running deliveries, so that the next process need not wait for the lease.
-    await rows(db, SETTLE_DELIVERY, [one.id, status, outcome.detail, inHand.signal.aborted ? 0 : nextPauseSeconds]);
+    await rows(db, SETTLE_DELIVERY, [one.id, status, outcome.detail, deliveries.signal.aborted ? 0 : nextPauseSeconds]);
   }
 
   function startDelivery(one: ClaimedDelivery): void {
     const logUnsettled = (err: unknown) =>
       log.warn({ err, deliveryId: one.id }, "the outcome of an alert could not be stored");
-    inHand.take(one, sendDelivery(one).catch(logUnsettled));
+    deliveries.take(one, sendDelivery(one).catch(logUnsettled));
   }
 
   return {
     destination: readDestination,
 
-    whenFree: inHand.whenFree,
+    whenFree: deliveries.whenFree,
 
     /** Starts due deliveries while slots are free. Returns null, because the time of the next one is unknown. */
     async look(): Promise<null> {
-      for (let freeSlots = inHand.free(); freeSlots > 0; freeSlots = inHand.free()) {
-        const claimedDeliveries = await rows<ClaimedDelivery>(db, CLAIM_DELIVERIES, [freeSlots, ...inHand.byApp()]);
+      for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
+        const claimedDeliveries = await rows<ClaimedDelivery>(db, CLAIM_DELIVERIES, [freeSlots, ...deliveries.byApp()]);
         for (const one of claimedDeliveries) startDelivery(one);
         if (claimedDeliveries.length === 0) break;
       }
       return null;
     },
 
-    drain: inHand.drain,
+    drain: deliveries.drain,
   };
 }

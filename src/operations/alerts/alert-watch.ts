@@ -27,7 +27,7 @@ const HOUR_MS = 3_600_000;
 /** ID that stands for the app as a whole. */
 const WHOLE_APP = 0;
 
-const TAKE_CURSOR = `
+const LOCK_CURSOR = `
   SELECT FROM alert_cursor WHERE looked_at <= now() - interval '10 seconds' FOR UPDATE SKIP LOCKED`;
 
 /**
@@ -180,7 +180,7 @@ export function createAlertWatch(options: { db: DataSource; tell: SendAlert; now
     const at = new Date(now());
     const action = actionId === WHOLE_APP || name === undefined ? null : { id: actionId, name };
     let { told: isReported } = before;
-    const say = async (state: "firing" | "recovered", { reason, runId }: AlertState) => {
+    const reportAlert = async (state: "firing" | "recovered", { reason, runId }: AlertState) => {
       rule.reportedAt = rule.reportedAt.filter((sentAt) => at.getTime() - sentAt.getTime() < HOUR_MS);
       if (rule.reportedAt.length >= MESSAGES_PER_HOUR) return;
       await tell(manager, rule, { rule, state, action, reason: reason ?? "", runId, at });
@@ -190,8 +190,8 @@ export function createAlertWatch(options: { db: DataSource; tell: SendAlert; now
     };
     // An alert that has recovered meanwhile is still reported.
     const first = fired ?? (standing.firing ? standing : null);
-    if (!isReported && first) await say("firing", first);
-    if (isReported && !standing.firing) await say("recovered", standing);
+    if (!isReported && first) await reportAlert("firing", first);
+    if (isReported && !standing.firing) await reportAlert("recovered", standing);
     return isReported;
   }
 
@@ -245,7 +245,7 @@ export function createAlertWatch(options: { db: DataSource; tell: SendAlert; now
     /** Checks all rules, unless another process has just done so or is doing so. */
     async look(): Promise<null> {
       await db.transaction(async (manager) => {
-        if ((await rows(manager, TAKE_CURSOR)).length === 0) return;
+        if ((await rows(manager, LOCK_CURSOR)).length === 0) return;
         const rules = await watchedRules(manager);
         if (rules.length > 0) await foldWindow(manager, rules);
         else await rows(manager, "UPDATE alert_cursor SET looked_until = now()");

@@ -81,7 +81,7 @@ function migrationsOf({ migrations, service }: Manifest): typeof MIGRATIONS {
   throw new ArchiveError(`a newer release made the backup (${service}): restore it with that release`);
 }
 
-const OWN = `
+const DATABASE_CONTENTS = `
   SELECT (SELECT count(*)::int FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
            AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')) AS things,
          (SELECT count(*)::int FROM pg_namespace WHERE nspname = '${REPLACED_SCHEMA}') AS aside,
@@ -89,7 +89,7 @@ const OWN = `
 
 /** Moves the tables of the database to another schema. @throws StartError if the database cannot be restored into */
 async function moveOldTablesAside(client: Client, replace: boolean): Promise<void> {
-  const { rows } = await client.query<{ things: number; aside: number; hasInstances: boolean }>(OWN);
+  const { rows } = await client.query<{ things: number; aside: number; hasInstances: boolean }>(DATABASE_CONTENTS);
   const { things, aside, hasInstances } = rows[0]!;
   if (aside > 0) {
     throw new StartError(
@@ -112,7 +112,7 @@ async function moveOldTablesAside(client: Client, replace: boolean): Promise<voi
 }
 
 /* Drops the tables, sequences and functions in the schema, except objects of extensions. */
-const DELETE_INSTANCE_ROWS = `
+const DROP_CONTENTS = `
   DO $$
     DECLARE one record;
     BEGIN
@@ -128,8 +128,8 @@ const DELETE_INSTANCE_ROWS = `
 
 /** Restores the previous contents. */
 async function undoRestore(client: Client): Promise<void> {
-  await client.query(DELETE_INSTANCE_ROWS);
-  const { rows } = await client.query<{ aside: number }>(OWN);
+  await client.query(DROP_CONTENTS);
+  const { rows } = await client.query<{ aside: number }>(DATABASE_CONTENTS);
   if (rows[0]!.aside === 0) return;
   await client.query(`BEGIN; DROP SCHEMA public; ALTER SCHEMA ${REPLACED_SCHEMA} RENAME TO public; COMMIT`);
 }

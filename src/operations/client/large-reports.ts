@@ -6,7 +6,7 @@ import { JSON_MAX_DEPTH } from "../../limits.js";
 import type { LargeReport } from "../../rules/client-report.js";
 import { JsonText } from "../../rules/json-text.js";
 
-const AT_ONCE = 2;
+const REPORTS_AT_ONCE = 2;
 
 const threads = createThreads<string, LargeReport>({
   module: new URL("../../rules/client-report.js", import.meta.url),
@@ -14,7 +14,7 @@ const threads = createThreads<string, LargeReport>({
   memoryMb: 256,
   timeoutMs: 10_000,
 });
-const line = new FairSemaphore(AT_ONCE, 1);
+const line = new FairSemaphore(REPORTS_AT_ONCE, 1);
 
 const FAULT_MESSAGES: Record<NonNullable<LargeReport["fault"]>, [Status, string]> = {
   invalid: ["REQUEST_INVALID", "the body is not valid JSON"],

@@ -60,7 +60,7 @@ export function createPageSessions(options: {
   const { db, credentials, logEvents, room } = options;
   const sessionBucket = createTokenBucket({ limit: PAGE_SESSIONS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
   const viewerBucket = createTokenBucket({ limit: VIEWS_PER_VIEWER, windowMs: RATE_WINDOW_MS });
-  const makeRoomForVisitor = createVisitorLimits();
+  const removeOldestVisitors = createVisitorLimits();
   const viewBucket = createTokenBucket({ limit: VIEWS_PER_APP, windowMs: RATE_WINDOW_MS });
 
   /**
@@ -91,7 +91,7 @@ export function createPageSessions(options: {
   ): Promise<string> {
     return db.transaction(async (manager: Executor) => {
       await rows(manager, DELETE_OLD_PREVIEWS);
-      if (session.visitorBlock) await makeRoomForVisitor(manager, session.appId, session.visitorBlock);
+      if (session.visitorBlock) await removeOldestVisitors(manager, session.appId, session.visitorBlock);
       const { id, token } = await credentials.issue({ ...session, pageSession: true }, manager);
       const { kind, appId, personId = null } = session;
       const emitter = { kind, credentialId: id, personId, runId: null };

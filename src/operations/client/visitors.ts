@@ -49,7 +49,7 @@ const HAS_NO_SESSION = "NOT EXISTS (SELECT FROM app_user_session AS session WHER
  * Removes sessions of one address block. $1 is the app, $2 the address block, $3 the number of sessions to return. Returns the number of
  * the block's sessions.
  */
-const HELD_BY_ADDRESS = `
+const SESSIONS_OF_ADDRESS = `
   SELECT count(*)::int AS count FROM
     (SELECT FROM credential WHERE app_id = $1 AND visitor_block = $2 LIMIT $3) AS held`;
 const REMOVE_OF_ADDRESS = `
@@ -184,10 +184,10 @@ export function createVisitors(options: {
  */
 export function createVisitorLimits() {
   let visitorsMade = 0;
-  return async function makeRoomForVisitor(executor: Executor, appId: number, block: Buffer): Promise<void> {
+  return async function removeOldestVisitors(executor: Executor, appId: number, block: Buffer): Promise<void> {
     visitorsMade += 1;
     if (visitorsMade % APP_CHECKED_EVERY === 0) await rows(executor, REMOVE_OF_APP, [appId, VISITORS_PER_APP]);
-    const [held] = await rows<{ count: number }>(executor, HELD_BY_ADDRESS, [appId, block, VISITORS_PER_ADDRESS]);
+    const [held] = await rows<{ count: number }>(executor, SESSIONS_OF_ADDRESS, [appId, block, VISITORS_PER_ADDRESS]);
     if (held!.count < VISITORS_PER_ADDRESS) return;
     const removedVisitors = await rows(executor, REMOVE_OF_ADDRESS, [appId, block]);
     if (removedVisitors.length === 0)

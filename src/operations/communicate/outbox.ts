@@ -125,21 +125,21 @@ const SETTLE_MESSAGE = `
    WHERE id = $1 AND holder = $2 RETURNING id`;
 
 /* Releases messages whose lease has expired. A message is sent again if certainly no part of it was sent; otherwise a person decides. */
-const LET_GO = `
+const RELEASE_MESSAGES = `
   UPDATE message
      SET status = CASE WHEN handed_at IS NULL THEN 'queued' ELSE 'unknown' END, holder = NULL,
          due_at = CASE WHEN handed_at IS NULL THEN due_at END, updated_at = now(),
          attempts = CASE WHEN handed_at IS NULL THEN attempts - 1 ELSE attempts END,
          detail = CASE WHEN handed_at IS NULL THEN detail ELSE 'the service ended while the message was being sent' END`;
 const RELEASE_LOST_MESSAGES = `
-  ${LET_GO} WHERE holder IS NOT NULL
+  ${RELEASE_MESSAGES} WHERE holder IS NOT NULL
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = message.holder AND lease_until >= now()) RETURNING id`;
 /**
  * Releases claimed messages that the process $1 does not know of, because the response to its claim was lost. $2 are the messages that it
  * knows.
  */
 const RELEASE_ORPHAN_MESSAGES = `
-  ${LET_GO} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
+  ${RELEASE_MESSAGES} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
 
 /* Stores a person's decision. $1 is the app, $2 the message, $3 the status, $4 the time. */
 const DECIDE_MESSAGE = `

@@ -2,8 +2,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import { createInHand } from "../in-hand.js";
 import type { LogEvents } from "../records/log-events.js";
+import { createRunningDeliveries } from "../running-deliveries.js";
 import type { DeliveryControl } from "./email-delivery.js";
 import type { ClaimedMessage, Outbox, Settlement } from "./outbox.js";
 import { emitStatus } from "./status-events.js";
@@ -42,7 +42,7 @@ export function createSender(options: {
   log: Logger;
 }) {
   const { db, outbox, deliver, logEvents, holder, now, log } = options;
-  const inHand = createInHand(SENDER_SLOTS);
+  const deliveries = createRunningDeliveries(SENDER_SLOTS);
 
   function settlementOf(message: ClaimedMessage, outcome: Exclude<TryOutcome, { kind: "fenced" }>): Settlement {
     const { recipients, detail } = outcome;
@@ -78,7 +78,7 @@ export function createSender(options: {
       return hasBegun;
     };
     try {
-      return await deliver[message.content.kind](message, { mayBegin, signal: inHand.signal });
+      return await deliver[message.content.kind](message, { mayBegin, signal: deliveries.signal });
     } catch (err) {
       log.error({ err, messageId: message.id }, "an attempt to send a message failed unexpectedly");
       const { recipients } = message;
@@ -96,20 +96,20 @@ export function createSender(options: {
     // No outcome is written. When the lease expires, the message is released according to its stored state.
     const logUnsettled = (err: unknown) =>
       log.warn({ err, messageId: message.id }, "the outcome of a message could not be stored");
-    inHand.take(message, sendMessage(message).catch(logUnsettled));
+    deliveries.take(message, sendMessage(message).catch(logUnsettled));
   }
 
   return {
     /** IDs of the messages that this process holds to its knowledge. */
-    known: inHand.ids,
-    whenFree: inHand.whenFree,
+    known: deliveries.ids,
+    whenFree: deliveries.whenFree,
 
     /** Claims due messages while slots are free. Returns the Unix time in milliseconds of the next due message, or null. */
     async look(): Promise<number | null> {
-      for (let freeSlots = inHand.free(); freeSlots > 0; freeSlots = inHand.free()) {
+      for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
         const appShare = Math.max(1, Math.floor(freeSlots * APP_SHARE));
         const claimedMessages = await outbox.claim(holder, {
-          held: inHand.byApp(),
+          held: deliveries.byApp(),
           share: appShare,
           count: freeSlots,
           now: new Date(now()),
@@ -122,6 +122,6 @@ export function createSender(options: {
       return next && next.getTime() > now() ? next.getTime() : null;
     },
 
-    drain: inHand.drain,
+    drain: deliveries.drain,
   };
 }

@@ -18,7 +18,7 @@ interface CountFilter {
 /** Maximum cost of an exact count in the planner's units: some 40 ms of a core. */
 const EXACT_COST_MAX = 5_000;
 /** Number of positions in the order at which samples are read, and number of entries in a sample. */
-const SAMPLE_PLACES = 400;
+const SAMPLE_POSITIONS = 400;
 const SAMPLE_RUN = 5;
 /** Maximum size of a sampled entry. Larger ones would be decompressed only for an estimate. */
 const SAMPLED_MAX_BYTES = 64 * 1024;
@@ -45,7 +45,7 @@ export function createEntryCounts(read: ReadRows) {
         SELECT (SELECT "order" FROM ${entries} ORDER BY "order" LIMIT 1) AS low,
                (SELECT "order" FROM ${entries} ORDER BY "order" DESC LIMIT 1) AS high),
       e AS MATERIALIZED (
-        SELECT DISTINCT ON (run.id) run.* FROM ends CROSS JOIN generate_series(0, ${SAMPLE_PLACES - 1}) AS place
+        SELECT DISTINCT ON (run.id) run.* FROM ends CROSS JOIN generate_series(0, ${SAMPLE_POSITIONS - 1}) AS place
          CROSS JOIN LATERAL (
            SELECT * FROM ${entries} AND "order" >= low + (high - low) * mod(place * ${GOLDEN_RATIO}, 1)::float8
             ORDER BY "order", id LIMIT ${SAMPLE_RUN}) run)

@@ -11,7 +11,7 @@ import { type EntryView, type RawRow, sourceOf, viewOf } from "./entry-rows.js";
 import type { ReadRows } from "./read-pool.js";
 
 /** Maximum number of entries in one message, counted after the subscriber's rights and `where`. */
-const TOLD_ENTRIES = 1_000;
+const ENTRIES_PER_MESSAGE = 1_000;
 
 /** An entry as it was before a change. */
 interface EntryImage {
@@ -112,7 +112,7 @@ export async function readDifferences(
     const entry = row.is ? toEntryView(row) : old(row);
     bytes += entry.data.text.length;
     count += 1;
-    if (bytes > PAGE_MAX_BYTES || count > TOLD_ENTRIES) return null;
+    if (bytes > PAGE_MAX_BYTES || count > ENTRIES_PER_MESSAGE) return null;
     if (!row.is) result.deleted.push(entry);
     else if (row.was) result.updated.push(entry);
     else result.inserted.push(entry);

@@ -21,7 +21,7 @@ import { createEntryUserWatch } from "./entry-user-watch.js";
 import type { ReadRows } from "./read-pool.js";
 
 /** Maximum number of changes in a message, because each may hold 2 MB of earlier states. */
-const SUBSCRIBERS_TOGETHER = 10;
+const CHANGES_PER_MESSAGE = 10;
 /** Delay before a failed read is repeated. */
 const RETRY_MS = 1_000;
 
@@ -41,7 +41,7 @@ const SELECT_NEWEST_CHANGE = `
 
 const SINCE = `
   SELECT id, bulk, inserted, replaced FROM data_source_change
-   WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id LIMIT ${SUBSCRIBERS_TOGETHER}`;
+   WHERE app_id = $1 AND data_source_id = $2 AND id > $3 ORDER BY id LIMIT ${CHANGES_PER_MESSAGE}`;
 
 interface FeedSubscriber {
   visit: AdmittedRequest;
@@ -233,7 +233,7 @@ export function createEntryFeed(options: {
       if (newest === undefined || !source) return;
       for (const group of await groups(followers.filter(({ position }) => position! < newest)))
         await notifyGroup(room, source, group, changes);
-      if (changes.length < SUBSCRIBERS_TOGETHER) return;
+      if (changes.length < CHANGES_PER_MESSAGE) return;
     }
   }
 

@@ -22,12 +22,12 @@ import { isUnique } from "./index-definitions.js";
 import type { CsvLayout } from "./row-streams.js";
 
 /** Maximum number of concurrent large imports, because each holds a database connection until its last row. An app can have one. */
-const AT_ONCE = 3;
+const IMPORTS_AT_ONCE = 3;
 const RETRY_SECONDS = 10;
 
 /** Number of characters that are sent to the database at once, and number of bytes between two checks of the disk. */
 const COPY_CHARACTERS = 256 * 1024;
-const ROOM_BYTES = 16 * 1024 * 1024;
+const QUEUE_BYTES = 16 * 1024 * 1024;
 
 const COPY_ENTRIES = "COPY data_source_entry (app_id, data_source_id, data) FROM STDIN";
 
@@ -77,7 +77,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
 
   /** @throws OVERLOADED */
   function enterImport(appId: number): () => void {
-    if (importingApps.has(appId) || importingApps.size >= AT_ONCE) {
+    if (importingApps.has(appId) || importingApps.size >= IMPORTS_AT_ONCE) {
       throw new ActionError("OVERLOADED", "too many imports are running, or one of this app is; try again later", {
         retryAfter: RETRY_SECONDS,
       });
@@ -110,7 +110,7 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
       // The app's own imports are limited by the disk and its quota, those of pages by the page's quota.
       if (!trusted) intake.take(rights.writer.emitter, source.appId, bytes);
       uncheckedEntries += bytes;
-      if (uncheckedEntries > ROOM_BYTES) {
+      if (uncheckedEntries > QUEUE_BYTES) {
         intake.checkRoom();
         uncheckedEntries = 0;
       }

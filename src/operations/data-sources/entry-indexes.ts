@@ -72,7 +72,7 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
   }
 
   /** @param more number of additional indexes of this app */
-  async function checkRoom(client: pg.Client, key: DataSourceKey, more: number): Promise<void> {
+  async function checkSpace(client: pg.Client, key: DataSourceKey, more: number): Promise<void> {
     const { rows } = await client.query<{ all: number; app: number }>(
       `SELECT count(*) AS all, count(*) FILTER (WHERE relname LIKE $1) AS app FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
         WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE 'entry\\_ix\\_%' AND relname NOT LIKE '%\\_a'`,
@@ -124,19 +124,19 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     const missing: IndexStatements[] = [];
     const surplus: string[] = [];
     for (const { key, wishes } of changes) {
-      const held = await existing(client, key);
+      const existingIndex = await existing(client, key);
       const wished = wishes.flatMap((wish) => definitions(key, wish));
       const names = new Set(wished.map(({ name }) => name));
       // A process that ended during a build has left this invalid index.
       await dropAll(
         client,
-        [...held].flatMap(([name, valid]) => (valid ? [] : [name])),
+        [...existingIndex].flatMap(([name, valid]) => (valid ? [] : [name])),
       );
-      missing.push(...wished.filter(({ name }) => held.get(name) !== true));
-      surplus.push(...[...held].flatMap(([name, valid]) => (valid && !names.has(name) ? [name] : [])));
+      missing.push(...wished.filter(({ name }) => existingIndex.get(name) !== true));
+      surplus.push(...[...existingIndex].flatMap(([name, valid]) => (valid && !names.has(name) ? [name] : [])));
     }
     const more = missing.filter(({ name }) => isCounted(name)).length - surplus.filter(isCounted).length;
-    if (changes[0]) await checkRoom(client, changes[0].key, more);
+    if (changes[0]) await checkSpace(client, changes[0].key, more);
     try {
       for (const made of missing) await make(client, made);
       await save();
@@ -204,8 +204,10 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     /** Returns which of the requested indexes queries can use now. */
     states: (key: DataSourceKey, wishes: readonly IndexWish[]): Promise<IndexState[]> =>
       alone(async (client) => {
-        const held = await existing(client, key);
-        return wishes.map((wish) => (definitions(key, wish).every(({ name }) => held.get(name)) ? "ready" : "missing"));
+        const existingIndex = await existing(client, key);
+        return wishes.map((wish) =>
+          definitions(key, wish).every(({ name }) => existingIndex.get(name)) ? "ready" : "missing",
+        );
       }),
 
     /** Resolves when no work is in progress. */

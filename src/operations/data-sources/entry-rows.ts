@@ -49,7 +49,7 @@ export function entriesOf(
 }
 
 /** Up to this limit, rows are read completely and the page is cut here. */
-const FEW = 16;
+const READ_WHOLE_MAX = 16;
 
 /**
  * Returns the first rows of a select that fit into PAGE_MAX_BYTES, at least one. PostgreSQL decompresses the texts after
@@ -60,7 +60,8 @@ const FEW = 16;
 export function boundBySize(select: string, limit: number, more: readonly string[] = []): string {
   const columns = ["id", '"order"', "created_at", "updated_at", "data::text AS data", ...more].join(", ");
   const totalColumn = more.includes("found") ? ", count(*) OVER () AS found" : "";
-  if (limit <= FEW) return `SELECT ${columns} FROM (SELECT chosen.*${totalColumn} FROM (${select}) chosen) sized`;
+  if (limit <= READ_WHOLE_MAX)
+    return `SELECT ${columns} FROM (SELECT chosen.*${totalColumn} FROM (${select}) chosen) sized`;
   return `
     SELECT ${columns} FROM (
       SELECT chosen.*, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held, row_number() OVER () AS place${totalColumn} FROM (${select}) chosen) sized

@@ -123,8 +123,8 @@ export function createHookMessenger({ outlet, intake }: { outlet: MessageOutlet;
           statement.values,
         );
         await rows(executor, "SET LOCAL statement_timeout = DEFAULT");
-        const held = new Set(matching.map(({ id }) => id));
-        found.push(...own.filter(({ entryId }) => held.has(entryId)));
+        const matchingIds = new Set(matching.map(({ id }) => id));
+        found.push(...own.filter(({ entryId }) => matchingIds.has(entryId)));
       }
       return found;
     }

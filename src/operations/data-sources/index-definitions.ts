@@ -104,7 +104,7 @@ export const isUniqueName = (name: string): boolean => name.startsWith(PREFIX) &
 export interface IndexStatements {
   name: string;
   create: string;
-  /** For a unique index: its columns as written. */
+  /** Columns of a unique index as written. */
   unique?: readonly string[];
 }
 

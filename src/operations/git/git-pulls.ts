@@ -215,7 +215,7 @@ export function createGitPulls(options: {
   /** Pulls when it is the app's turn: one pull of an app at a time. @returns null if there was nothing to pull */
   async function pullInTurn(request: PullRequest): Promise<GitPull | null> {
     const { appId } = request;
-    const leave = await pullSlots.enter(appId);
+    const freeSlot = await pullSlots.enter(appId);
     try {
       const row = await connections.row(appId);
       const pulledRef = request.refOf(row);
@@ -232,7 +232,7 @@ export function createGitPulls(options: {
       if (pulled) await record(pull, null);
       return pulled;
     } finally {
-      leave();
+      freeSlot();
     }
   }
 

@@ -8,7 +8,7 @@ import { pulledRef } from "../../rules/git-input.js";
 import { isFromGitServer, pushedRef } from "../../rules/git-webhook.js";
 import type { SignedRequest } from "../../rules/http/signatures.js";
 import type { AccessGate } from "../access/gate.js";
-import { createInHand } from "../in-hand.js";
+import { createRunningDeliveries } from "../running-deliveries.js";
 import type { GitConnections } from "./git-connections.js";
 import { type ClaimedWebhook, type GitDeliveries, WAITING_MAX } from "./git-deliveries.js";
 import { type GitPulls, PULLS_AT_ONCE } from "./git-pulls.js";
@@ -33,7 +33,7 @@ export function createGitWebhooks(options: {
 }) {
   const { connections, pulls, deliveries, gate, log } = options;
   const addresses = createTokenBucket({ limit: REQUESTS_PER_ADDRESS_MAX, windowMs: RATE_WINDOW_MS });
-  const inHand = createInHand(PULLS_AT_ONCE);
+  const runningPulls = createRunningDeliveries(PULLS_AT_ONCE);
   let onAccepted: () => void = () => undefined;
 
   /** The pull stores its failure with the connection; no caller awaits it. Rejects only for failures of the service. */
@@ -57,7 +57,7 @@ export function createGitWebhooks(options: {
     // The row stays, and is released by `recover`.
     const logFailure = (err: unknown) =>
       log.warn({ err, appId: webhook.appId, ref: webhook.ref }, "a pull after a webhook failed in the service");
-    inHand.take(webhook, pulling.catch(logFailure));
+    runningPulls.take(webhook, pulling.catch(logFailure));
   }
 
   return {
@@ -70,12 +70,12 @@ export function createGitWebhooks(options: {
     /** Sets the function to call when a webhook was accepted or a pull has ended: then `look`. */
     whenWaiting(listener: () => void): void {
       onAccepted = listener;
-      inHand.whenFree(listener);
+      runningPulls.whenFree(listener);
     },
 
     /** Starts the pulls of accepted webhooks, as many as there are slots. Returns null: the next one comes with its webhook. */
     async look(): Promise<null> {
-      for (let free = inHand.free(); free > 0; free = inHand.free()) {
+      for (let free = runningPulls.free(); free > 0; free = runningPulls.free()) {
         const claimed = await deliveries.claim(free);
         for (const webhook of claimed) startPull(webhook);
         if (claimed.length === 0) break;
@@ -85,14 +85,14 @@ export function createGitWebhooks(options: {
 
     /** Releases webhooks whose pull this process does not know and, if `mayDeclareDead`, those of dead processes. */
     async recover(mayDeclareDead: boolean): Promise<void> {
-      const { lost, givenUp } = await deliveries.release(inHand.ids(), mayDeclareDead);
+      const { lost, givenUp } = await deliveries.release(runningPulls.ids(), mayDeclareDead);
       if (lost > 0) log.warn({ count: lost, givenUp }, "released webhooks of git servers whose pull was interrupted");
     },
 
     /** Starts no pull any more, and waits for those in progress until the signal aborts. The next process pulls for the others. */
     async drain(impatience: AbortSignal): Promise<void> {
       const aborted = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
-      const drained = inHand.drain(impatience);
+      const drained = runningPulls.drain(impatience);
       if (!impatience.aborted) await Promise.race([drained, aborted]);
     },
 

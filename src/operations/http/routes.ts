@@ -113,9 +113,12 @@ export function createAddressClaims(): (triggers: readonly Trigger[]) => void {
   const claimedKeys = new Set<string>();
   return (triggers) => {
     const httpConditions = httpWheres(triggers);
-    const taken = httpConditions.find((where) => claimedKeys.has(routeKey(where)));
-    if (taken) {
-      throw new ActionError("TRIGGERS_INVALID", `triggers: two actions have an http trigger for ${nameOf(taken)}`);
+    const existingCondition = httpConditions.find((where) => claimedKeys.has(routeKey(where)));
+    if (existingCondition) {
+      throw new ActionError(
+        "TRIGGERS_INVALID",
+        `triggers: two actions have an http trigger for ${nameOf(existingCondition)}`,
+      );
     }
     for (const where of httpConditions) claimedKeys.add(routeKey(where));
   };

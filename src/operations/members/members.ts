@@ -100,7 +100,7 @@ export const END_SESSIONS = `
 
 const IS_ADMINISTRATOR = "SELECT FROM person WHERE id = $1 AND is_administrator";
 /* Selects every organization to which the person belongs. The role is null for a member without one. */
-const HELD_EVERYWHERE = `
+const ROLES_EVERYWHERE = `
   SELECT organization_id AS "organizationId", json_agg(role) AS roles FROM (
     SELECT organization_id, NULL AS role FROM person WHERE id = $1
     UNION ALL SELECT organization_id, role FROM organization_member WHERE person_id = $1
@@ -133,7 +133,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
     if (caller.kind === "admin" && (caller.session === undefined || (await isAdministrator(caller.personId))))
       return true;
     type HeldRoles = { organizationId: number; roles: (Role | null)[] };
-    for (const { organizationId, roles } of await rows<HeldRoles>(manager, HELD_EVERYWHERE, [personId])) {
+    for (const { organizationId, roles } of await rows<HeldRoles>(manager, ROLES_EVERYWHERE, [personId])) {
       const own = await roleAt(manager, { organizationId, appId: null }, caller.personId);
       const isManager = own === "owner" || own === "admin";
       if (!isManager || roles.some((role) => role !== null && !isAbove(own, role))) return false;

@@ -40,10 +40,10 @@ import type { NotificationReader, ReaderOf } from "./reader.js";
 /** Maximum number of the newest notifications whose scopes are matched with an app user. */
 const OWN_MAX = 1_000;
 /** Number of notifications that are published in one batch. */
-const DUE_TOGETHER = 100;
+const NOTIFICATIONS_PER_PASS = 100;
 
 const DUE = `SELECT id, app_id AS "appId" FROM notification WHERE status = 'scheduled' AND order_at <= $1
-              ORDER BY order_at LIMIT ${DUE_TOGETHER}`;
+              ORDER BY order_at LIMIT ${NOTIFICATIONS_PER_PASS}`;
 const NEXT = "SELECT min(order_at) AS next FROM notification WHERE status = 'scheduled'";
 
 const MARK_READ = `

@@ -9,14 +9,14 @@ import { rows } from "../../data/database.js";
 import { type CheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { pushRequest } from "../../engine/push-message.js";
 import { inScope, type Scope } from "../../rules/scope.js";
-import { createInHand } from "../in-hand.js";
+import { createRunningDeliveries } from "../running-deliveries.js";
 import { usersOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
 const PUSH_SLOTS = 50;
 /** Maximum concurrent messages of one app, so that push services that never respond do not block others. */
-const PLACES_PER_APP = 10;
-const DEVICES_TOGETHER = 1_000;
+const DELIVERIES_PER_APP = 10;
+const DEVICES_PER_STATEMENT = 1_000;
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 30_000;
 /** Statuses with which a push service reports that the device has unsubscribed. */
@@ -27,7 +27,7 @@ const NEXT_WISH = `
   SELECT id, app_id AS "appId", scope FROM notification WHERE push_at <= $1
    ORDER BY push_at LIMIT 1 FOR UPDATE SKIP LOCKED`;
 const SELECT_DEVICES = `
-  SELECT id, reader FROM push_subscription WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT ${DEVICES_TOGETHER}`;
+  SELECT id, reader FROM push_subscription WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT ${DEVICES_PER_STATEMENT}`;
 const INSERT_DELIVERIES = `
   INSERT INTO push_delivery (notification_id, subscription_id, due_at) SELECT $1, id, $3 FROM unnest($2::bigint[]) AS wanted (id)`;
 
@@ -38,13 +38,13 @@ const CLAIM_DELIVERIES = `
       FROM push_delivery AS delivery JOIN push_subscription AS subscription ON subscription.id = subscription_id
      WHERE delivery.holder IS NULL AND delivery.due_at <= $1
        AND NOT EXISTS (SELECT FROM unnest($3::bigint[], $4::int[]) AS busy (app_id, held)
-                        WHERE busy.app_id = subscription.app_id AND held >= ${PLACES_PER_APP})
+                        WHERE busy.app_id = subscription.app_id AND held >= ${DELIVERIES_PER_APP})
      ORDER BY delivery.due_at LIMIT 1000),
   turn AS (
     SELECT id, row_number() OVER (PARTITION BY app_id ORDER BY due_at) + coalesce(busy.held, 0) AS place
       FROM first LEFT JOIN unnest($3::bigint[], $4::int[]) AS busy (app_id, held) USING (app_id)),
   chosen AS (
-    SELECT push_delivery.id FROM push_delivery JOIN turn USING (id) WHERE place <= ${PLACES_PER_APP} AND holder IS NULL
+    SELECT push_delivery.id FROM push_delivery JOIN turn USING (id) WHERE place <= ${DELIVERIES_PER_APP} AND holder IS NULL
      ORDER BY place LIMIT $2 FOR UPDATE OF push_delivery SKIP LOCKED),
   taken AS (
     UPDATE push_delivery SET holder = $5, claimed_at = now(), attempts = attempts + 1
@@ -97,7 +97,7 @@ export function createPushSender(options: {
   log: Logger;
 }) {
   const { db, keysOf, connections, subject, holder, now, log } = options;
-  const inHand = createInHand(PUSH_SLOTS);
+  const deliveries = createRunningDeliveries(PUSH_SLOTS);
 
   /** Creates the deliveries of one due notification. Returns false if there is none. */
   async function spreadNotification(): Promise<boolean> {
@@ -119,7 +119,7 @@ export function createPushSender(options: {
           .filter(({ reader }) => inScope(wish.scope, users?.get(reader) ?? null))
           .map(({ id }) => id);
         await rows(manager, INSERT_DELIVERIES, [wish.id, wantedDevices, moment]);
-        if (devices.length < DEVICES_TOGETHER) break;
+        if (devices.length < DEVICES_PER_STATEMENT) break;
         last = devices.at(-1)!.id;
       }
       await rows(manager, "UPDATE notification SET push_at = NULL WHERE id = $1", [wish.id]);
@@ -137,7 +137,7 @@ export function createPushSender(options: {
       const keys = await keysOf(delivery.appId);
       const topic = `svc-${delivery.notificationId}`;
       const { url, headers, body } = pushRequest(delivery, payloadOf(delivery), { ...keys, subject, topic });
-      const { status } = await connections.request(url, { method: "POST", headers, body, signal: inHand.signal });
+      const { status } = await connections.request(url, { method: "POST", headers, body, signal: deliveries.signal });
       if (GONE_STATUSES.includes(status)) return "gone";
       return REFUSED_FOR_NOW.includes(status) ? "later" : "done";
     } catch (error) {
@@ -151,7 +151,7 @@ export function createPushSender(options: {
     if (outcome === "gone") await rows(db, "DELETE FROM push_subscription WHERE id = $1", [subscriptionId]);
     else if (outcome === "later" && attempts < ATTEMPTS) {
       // A process that stops releases its running deliveries, so that the next process need not wait for the lease.
-      const pause = inHand.signal.aborted ? 0 : FIRST_PAUSE_MS * 2 ** (attempts - 1);
+      const pause = deliveries.signal.aborted ? 0 : FIRST_PAUSE_MS * 2 ** (attempts - 1);
       await rows(db, POSTPONE_DELIVERY, [id, holder, new Date(now() + pause)]);
     } else await rows(db, DELETE_DELIVERY, [id, holder]);
   }
@@ -159,20 +159,20 @@ export function createPushSender(options: {
   function startPush(delivery: PushDelivery): void {
     // The lease then expires, and the delivery is released.
     const logUnsettled = (err: unknown) => log.warn({ err }, "the outcome of a push message could not be stored");
-    inHand.take(delivery, sendPush(delivery).catch(logUnsettled));
+    deliveries.take(delivery, sendPush(delivery).catch(logUnsettled));
   }
 
   return {
-    whenFree: inHand.whenFree,
+    whenFree: deliveries.whenFree,
 
     /** Sends due messages. Returns the Unix time in milliseconds of the next one, or null. */
     async look(): Promise<number | null> {
       while (await spreadNotification());
-      for (let freeSlots = inHand.free(); freeSlots > 0; freeSlots = inHand.free()) {
+      for (let freeSlots = deliveries.free(); freeSlots > 0; freeSlots = deliveries.free()) {
         const claimedDeliveries = await rows<PushDelivery>(db, CLAIM_DELIVERIES, [
           new Date(now()),
           freeSlots,
-          ...inHand.byApp(),
+          ...deliveries.byApp(),
           holder,
         ]);
         for (const delivery of claimedDeliveries) startPush(delivery);
@@ -188,11 +188,11 @@ export function createPushSender(options: {
      * processes.
      */
     async recover(mayDeclareDead: boolean): Promise<void> {
-      const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [holder, inHand.ids(), mayDeclareDead]);
+      const releasedDeliveries = await rows(db, RELEASE_DELIVERIES, [holder, deliveries.ids(), mayDeclareDead]);
       if (releasedDeliveries.length > 0)
         log.warn({ count: releasedDeliveries.length }, "released push messages whose sending process has stopped");
     },
 
-    drain: inHand.drain,
+    drain: deliveries.drain,
   };
 }

@@ -64,7 +64,7 @@ export function createAddresses(options: {
 }) {
   const { connections, scripts, room, intake } = options;
   /** URLs that did not answer in this request: an import may list one a hundred times. */
-  const inVain = new WeakMap<ScriptAuthor, Set<string>>();
+  const unansweredUrls = new WeakMap<ScriptAuthor, Set<string>>();
   /** Apps with a URL that did not answer although its script is stored: affects only the duration of a save. */
   const silentHosts = new LRUCache<string, true>({ max: 1_000, ttl: SILENT_MS });
 
@@ -77,11 +77,11 @@ export function createAddresses(options: {
     async keep(author: ScriptAuthor, dependency: string, url: string, limitMs = ANSWER_LIMIT_MS): Promise<StoredAsset> {
       const { href, pathname } = new URL(url);
       const unreached: StoredAsset = { name: dependency, url: href, path: pathname, unreached: true };
-      const requestedHosts = inVain.get(author) ?? new Set();
+      const requestedHosts = unansweredUrls.get(author) ?? new Set();
       if (requestedHosts.has(href)) return unreached;
       const source = await fetchScript(connections, dependency, url, limitMs);
       if (source === null) {
-        inVain.set(author, requestedHosts.add(href));
+        unansweredUrls.set(author, requestedHosts.add(href));
         return unreached;
       }
       await room.take(author, dependency, sha256Of(source), source.length);

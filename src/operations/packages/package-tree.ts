@@ -14,7 +14,7 @@ export const PACKAGES_MAX = 200;
 export const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
 /** Maximum bytes of the registry documents of all packages, which stay in memory until the last version is chosen. */
 const DOCUMENTS_MAX_BYTES = 192 * 1024 * 1024;
-const AT_ONCE = 6;
+const DOWNLOADS_AT_ONCE = 6;
 const NPM_ALIAS = /^npm:(@?[^@]+)(?:@(.*))?$/;
 
 interface Node {
@@ -78,9 +78,11 @@ class Tree {
       choice.needs.map(([name, range]) => NPM_ALIAS.exec(range)?.[1] ?? name),
     );
     const missingNames = [...new Set(names)].filter((name) => !this.documents.has(name));
-    for (let at = 0; at < missingNames.length; at += AT_ONCE) {
+    for (let at = 0; at < missingNames.length; at += DOWNLOADS_AT_ONCE) {
       // The package that needs this one reports the failure.
-      const requested = missingNames.slice(at, at + AT_ONCE).map((name) => this.document(name).catch(() => undefined));
+      const requested = missingNames
+        .slice(at, at + DOWNLOADS_AT_ONCE)
+        .map((name) => this.document(name).catch(() => undefined));
       await Promise.all(requested);
     }
   }
@@ -147,9 +149,9 @@ export async function gatherPackages(
     const nodes = [...tree.nodes.values()];
     const all: PackageArchive[] = [];
     let bytes = 0;
-    for (let at = 0; at < nodes.length; at += AT_ONCE) {
+    for (let at = 0; at < nodes.length; at += DOWNLOADS_AT_ONCE) {
       const fetchedNodes = nodes
-        .slice(at, at + AT_ONCE)
+        .slice(at, at + DOWNLOADS_AT_ONCE)
         .map(async ({ origin, choice: { version }, folder, choice: one }) => {
           const archive = await registry.archive(
             asking,

@@ -54,7 +54,7 @@ const SAVE_LIMIT_MS = 120_000;
 const CATCH_UP_LIMIT_MS = 10_000;
 const SWEEP_EVERY_MS = 600_000;
 /** Maximum dependencies of an action. */
-const PROMISES_MAX = 100;
+const DEPENDENCIES_MAX = 100;
 const WEB_PORTS: readonly number[] = [80, 443];
 
 export interface PackagesOptions {
@@ -82,9 +82,9 @@ export interface PromisedAssets {
   versions: ReadonlyMap<string, string>;
 }
 
-export const NOTHING_PROMISED: PromisedAssets = { kept: [], versions: new Map() };
+export const NO_PROMISED_ASSETS: PromisedAssets = { kept: [], versions: new Map() };
 
-export const NOTHING_RESOLVED: ResolvedPackages = { assets: new Map(), late: [], fault: null };
+export const NO_PACKAGES: ResolvedPackages = { assets: new Map(), late: [], fault: null };
 
 function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOptions) {
   const { hostname = "", port = "", protocol = "" } = npm ? new URL(npm.url) : {};
@@ -292,7 +292,7 @@ export function createPackages(options: PackagesOptions) {
       author: ScriptAuthor,
       dependencies: readonly string[],
       assetsBefore: readonly StoredAsset[],
-      promised = NOTHING_PROMISED,
+      promised = NO_PROMISED_ASSETS,
     ): Promise<ResolvedPackages> {
       const assets = new Map<string, StoredAsset>();
       const knownAssets = [...promised.kept, ...assetsBefore];
@@ -312,9 +312,9 @@ export function createPackages(options: PackagesOptions) {
           assets.set(dependency, asset);
         }
         refuseSameGlobal(assets, knownAssets);
-        return { ...NOTHING_RESOLVED, assets };
+        return { ...NO_PACKAGES, assets };
       } catch (fault) {
-        return { ...NOTHING_RESOLVED, assets, fault };
+        return { ...NO_PACKAGES, assets, fault };
       }
     },
 
@@ -341,12 +341,12 @@ export function createPackages(options: PackagesOptions) {
           fault ??= error;
         }
       }
-      return { ...NOTHING_RESOLVED, late, fault };
+      return { ...NO_PACKAGES, late, fault };
     },
 
     /** Reads the assets of an export. Assets that are invalid or do not fit their dependency are left out. */
     async promised(assets: unknown): Promise<PromisedAssets> {
-      const entries = (Array.isArray(assets) ? assets.slice(0, PROMISES_MAX) : []).flatMap((one: unknown) => {
+      const entries = (Array.isArray(assets) ? assets.slice(0, DEPENDENCIES_MAX) : []).flatMap((one: unknown) => {
         const { name, version, integrity } = isObject(one) ? one : {};
         const sha256 = sha256In(integrity);
         if (typeof name !== "string" || sha256 === null) return [];

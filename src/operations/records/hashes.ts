@@ -15,7 +15,7 @@ const SALT_BYTES = 16;
 
 const TEXT_MAX_CHARACTERS = 4_096;
 /** Maximum number of concurrent hashes. Each uses a thread for some 30 ms, and 19 MB. */
-const AT_ONCE = 2;
+const HASHES_AT_ONCE = 2;
 /** Maximum waiting hashes of one sender and of one app. Further ones are rejected, without effect on other apps. */
 const WAITING_PER_SENDER = 64;
 const WAITING_PER_APP = 512;
@@ -41,7 +41,7 @@ export const hashTurn = (appId: number, { address, credentialId }: Sender): Hash
   sender: address === undefined ? `credential ${credentialId}` : addressBlock(address),
 });
 
-const apps = new FairSemaphore(AT_ONCE, AT_ONCE);
+const apps = new FairSemaphore(HASHES_AT_ONCE, HASHES_AT_ONCE);
 /** One hash of each sender is in its app's queue, so the senders of an app take turns there. */
 const senderQueue = new FairSemaphore(Number.POSITIVE_INFINITY, 1);
 const waitingByKey = new Map<number | string, number>();

@@ -38,7 +38,7 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
     address === undefined ? `credential ${credentialId}` : addressBlock(address);
 
   /** @throws OVERLOADED if the database's disk is nearly full */
-  function checkRoom(): void {
+  function checkSpace(): void {
     if (room.level() === "enough") return;
     const retryAfter = LOW_DISK_RETRY_SECONDS;
     throw new ActionError("OVERLOADED", `the service's disk is nearly full; try again in ${retryAfter} s`, {
@@ -55,14 +55,14 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
   }
 
   return {
-    checkRoom,
+    checkRoom: checkSpace,
 
     /**
      * Counts `rows` with `bytes` of content in total against the sender's quota, or rejects them.
      * @throws RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     take(sender: Sender, appId: number, bytes: number, rows = 1): void {
-      checkRoom();
+      checkSpace();
       if (quotaBytes === 0) return;
       const intakeCost = bytes + rows * INTAKE_ROW_BYTES;
       if (!isVisitor(sender)) {

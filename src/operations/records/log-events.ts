@@ -56,7 +56,7 @@ const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId:
 export type LogEvents = ReturnType<typeof createLogEvents>;
 
 /** Maximum number of events that one statement stores. Events that arrive while two statements run wait for the next one. */
-const STORED_TOGETHER = 64;
+const EVENTS_PER_STATEMENT = 64;
 const STATEMENTS_AT_ONCE = 2;
 
 export function createLogEvents({
@@ -79,7 +79,7 @@ export function createLogEvents({
   // Events that arrive together share one commit. The error of one event affects no other.
   const eventBatches = createBatches({
     work: storeAll,
-    most: STORED_TOGETHER,
+    most: EVENTS_PER_STATEMENT,
     atOnce: STATEMENTS_AT_ONCE,
     isOfOne: (error) => !isDatabaseAway(error),
   });

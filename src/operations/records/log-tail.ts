@@ -13,7 +13,7 @@ import { type ExecutionLogs, type FollowedEntry, LOG_CHANNEL, type LogEntry } fr
 import { type LiveSource, liveSource } from "./live-source.js";
 
 /** Maximum entries per read, within the limit of bytes. */
-const READ_TOGETHER = 25;
+const ENTRIES_PER_READ = 25;
 /** Number of attempts of a failed read, over half a minute in total, because the database may be restarting. */
 const READ_ATTEMPTS = 60;
 const READ_AGAIN_MS = 500;
@@ -109,9 +109,9 @@ export function createLogTail(options: {
     isWanted = () => true,
   ): Promise<void> {
     for (let remainingIds = ids; remainingIds.length > 0 && isWanted(); ) {
-      const { found, left } = await readWithRetries(() => logs.findSome(remainingIds.slice(0, READ_TOGETHER)));
+      const { found, left } = await readWithRetries(() => logs.findSome(remainingIds.slice(0, ENTRIES_PER_READ)));
       for (const one of found) pushEntry(one);
-      remainingIds = [...left, ...remainingIds.slice(READ_TOGETHER)];
+      remainingIds = [...left, ...remainingIds.slice(ENTRIES_PER_READ)];
     }
   }
 

@@ -133,9 +133,9 @@ export class Enqueuer {
     awaitedBy: number | null,
   ): Promise<EnqueuedRun> {
     const { dispatcher, db } = this.options;
-    const leave = await this.inserts.enter(appId);
+    const freeSlot = await this.inserts.enter(appId);
     const { id, isRepeated, waitsFor } = await this.insertQueued(appId, Buffer.byteLength(payload), insert).finally(
-      leave,
+      freeSlot,
     );
     if (waitsFor === "concurrency") await this.checkConcurrency(id, awaitedBy);
     if (!isRepeated && waitsFor !== "debounce") dispatcher.onRunQueued(appId);

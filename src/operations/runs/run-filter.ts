@@ -74,7 +74,7 @@ function searchOf(value: unknown): string | null {
 
 /** SQL conditions on the row `run`, with their parameters. The first parameter is the app. */
 export interface RunConditions {
-  /** null: all actions of the app. */
+  /** ID of the action; null for all actions of the app. */
   actionId: number | null;
   search: string | null;
   before: number | null;

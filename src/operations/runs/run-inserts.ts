@@ -29,7 +29,7 @@ export type NamedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf"
   /** True if an unpublished app pauses the runs of this caller. */
   needsApp: boolean;
   access: RunAccess;
-  /** False if the process that queues the run also claims it, and sends the notice later. */
+  /** False if the process that queues the run also claims it, and sends the notification later. */
   isAnnounced?: boolean;
 };
 
@@ -41,7 +41,7 @@ export interface InsertedRun {
   skipped?: string;
 }
 
-/** `id` null: nothing was written, because the run must be queued or debounced first. */
+/** The `id` is null if nothing was written, because the run must be queued or debounced first. */
 export interface InsertedNamedRun extends Omit<InsertedRun, "id"> {
   id: number | null;
   action: NamedAction;

@@ -28,7 +28,7 @@ export interface RunSummary {
   tickCount: number;
   /** Reason for which it was skipped. */
   reason: string | null;
-  /** Condition for which a queued run waits, beside a slot. */
+  /** Condition for which a queued run waits in addition to a slot. */
   waitsFor: RunWait | null;
   /** Name of the error, and the beginning of its message. */
   failure: string | null;
@@ -77,7 +77,7 @@ const TOTAL_MAX = 10_000;
 const EXCERPT_CHARACTERS = 200;
 /** Larger log entries are not read for a list: a page may have 1,000 runs. */
 const ENTRY_MAX_BYTES = 8 * 1024;
-/** The same if only the beginning of the entry leaves the database. */
+/** Maximum size of an entry of which only the beginning is read from the database. */
 const CUT_ENTRY_MAX_BYTES = 64 * 1024;
 /** Holds the fields before the result, without the payload, and more than an excerpt of the result. */
 const CUT_CHARACTERS = 600;
@@ -201,7 +201,7 @@ export class RunQueries {
     };
   }
 
-  /** One run, or skipped tick. @throws RUN_NOT_FOUND */
+  /** Returns one run, or skipped tick. @throws RUN_NOT_FOUND */
   async get(caller: Caller, appId: number, runId: number): Promise<RunSummary> {
     const storable = Number.isSafeInteger(runId) && runId > 0;
     const [found] = storable

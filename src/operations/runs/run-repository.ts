@@ -98,7 +98,7 @@ const CLAIM_BY_ID = `
     RETURNING ${RUN_RECORD})
   ${SELECT_CLAIMED} ${FROM_CLAIMED}`;
 
-/* The longest wait of a run that CLAIM could claim; $1 and $2 the slots of each app, $3 the share, $4 the floor. */
+/* Selects the longest wait of a run that CLAIM could claim. $1 and $2 are the slots of each app, $3 the share, $4 the floor. */
 const LONGEST_WAIT = `
   WITH RECURSIVE ${appsWithQueued("$4::bigint")}
   SELECT coalesce(max(extract(epoch FROM now() - first.since)) * 1000, 0)::float8 AS ms
@@ -120,11 +120,11 @@ const SKIP_LATE = `
   UPDATE run SET ${toState("skip")}, reason = 'late by more than 60 s', finished_at = now()
    WHERE ${fromState("skip")} AND finished_at IS NULL AND ${IS_LATE} RETURNING id`;
 
-/* Runs of the holder $1, without the known ones $2. */
-const HELD_UNKNOWN = `SELECT ${RUN_RECORD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
+/* Selects the runs of the holder $1, except the known ones $2. */
+const UNKNOWN_HELD_RUNS = `SELECT ${RUN_RECORD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
 
-/* Those of the runs $2 that the holder $1 does not hold. */
-const NOT_HELD = `
+/* Selects those of the runs $2 that the holder $1 does not hold. */
+const RUNS_NOT_HELD = `
   SELECT id FROM unnest($2::bigint[]) AS known (id)
    WHERE NOT EXISTS (SELECT FROM run WHERE run.id = known.id AND run.holder = $1)`;
 
@@ -191,7 +191,7 @@ export class RunRepository {
     return insertKnownRun(executor, run, holder);
   }
 
-  /** The same for an action that the statement finds. @throws as `insertNamedRun` */
+  /** Stores a run like `insert`; the statement finds its action. @throws as `insertNamedRun` */
   insertNamed(run: NamedRun, holder: string | null, executor: Executor = this.db) {
     return insertNamedRun(executor, run, holder);
   }
@@ -247,7 +247,7 @@ export class RunRepository {
 
   /**
    * Ends a run that `holder` holds; null: a queued run.
-   * @returns false if nothing was written: the run had ended, has another holder, or its app's secrets changed
+   * @returns false if nothing was written, because the run had ended, has another holder, or its app's secrets changed
    */
   finish(id: number, holder: string | null, ending: Ending, executor?: Executor): Promise<boolean> {
     return this.finisher.finish({ ...ending, id, holder }, executor);
@@ -277,12 +277,12 @@ export class RunRepository {
 
   /** Up to 100 runs that `holder` holds and that are not among the known ones. */
   findUnknownHeld(holder: string, known: readonly number[]): Promise<RunRecord[]> {
-    return rows(this.db, HELD_UNKNOWN, [holder, known]);
+    return rows(this.db, UNKNOWN_HELD_RUNS, [holder, known]);
   }
 
   /** Those of the runs that `holder` no longer holds. */
   async findNoLongerHeld(holder: string, known: readonly number[]): Promise<number[]> {
-    return (await rows<{ id: number }>(this.db, NOT_HELD, [holder, known])).map(({ id }) => id);
+    return (await rows<{ id: number }>(this.db, RUNS_NOT_HELD, [holder, known])).map(({ id }) => id);
   }
 
   /** Queues a run again that `holder` holds and has not started. Returns false if it no longer holds it. */
@@ -301,7 +301,7 @@ export class RunRepository {
     return run?.reason ?? null;
   }
 
-  /** @param appId null: of any app */
+  /** @param appId app of the run; null for any app */
   async find(id: number, appId: number | null = null): Promise<StoredRun | null> {
     const sql = `SELECT ${RUN_RECORD}, state, holder FROM run WHERE id = $1 AND ($2::bigint IS NULL OR app_id = $2)`;
     return (await rows<StoredRun>(this.db, sql, [id, appId]))[0] ?? null;

@@ -45,7 +45,7 @@ const DAYS: Record<PeriodLength, { most: number; usual: number }> = {
   hour: { most: 14, usual: 2 },
   day: { most: 100, usual: 30 },
 };
-/** Of more runs only the newest are counted, which takes a tenth of a second. */
+/** Maximum number of counted runs, the newest. Counting them takes a tenth of a second. */
 const RUNS_COUNTED = 100_000;
 
 /* `by` and `zone` are texts of parameters: hour or day, and the time zone in which they start. */

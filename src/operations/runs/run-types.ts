@@ -1,14 +1,14 @@
-/** Types of a run from its acceptance to its execution, and the channels of notices about single runs. */
+/** Types of a run from its acceptance to its execution, and the channels of notifications about single runs. */
 import type { ActionRow } from "../../data/action.js";
 import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
 
-/** Channel of the notice that a run is to be cancelled, for the process that executes it. */
+/** Channel of the notification that a run is to be cancelled, for the process that executes it. */
 export const CANCEL_CHANNEL = "svc_cancel";
 
-/** Channel of the notice `parent:child`: the run `parent`, in any process, waits for the queued run `child`. */
+/** Channel of the notification `parent:child`: the run `parent`, in any process, waits for the queued run `child`. */
 export const AWAITED_CHANNEL = "svc_awaited";
 
-/** The notice `run`, or `run:other` if the run is replaced by another one. */
+/** Notification `run`, or `run:other` if the run is replaced by another one. */
 export const cancelNotice = (runId: number, displacedBy: number | null): [channel: string, notice: string] => [
   CANCEL_CHANNEL,
   displacedBy === null ? String(runId) : `${runId}:${displacedBy}`,

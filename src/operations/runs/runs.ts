@@ -193,7 +193,7 @@ export class Runs {
     const followLog = () => {
       const entry = entryOfRun({ logs, notifications }, id, signal, started.signal, this.stopping.signal);
       runInBackground(entry.then(outcomeIn).then(resolve, reject));
-      // Without the notice, other runners find the run when they next read the queue.
+      // Without the notification, other runners find the run when they next read the queue.
       if (isRunner) queueLimits.announce(run.appId).catch(() => undefined);
     };
     const timer = setTimeout(followLog, isRunner ? ANNOUNCE_AFTER_MS : 0);

@@ -129,8 +129,8 @@ export class Slots {
 
   /** A nested slot for a run that the run in `parent` waits for; null if the app has its share of that level. */
   tryAcquireNested(appId: number, parent: Slot): Slot | null {
-    const leave = this.nested[parent.level]?.tryEnter(appId);
-    return leave ? this.createNestedSlot(parent.level + 1, leave) : null;
+    const freeSlot = this.nested[parent.level]?.tryEnter(appId);
+    return freeSlot ? this.createNestedSlot(parent.level + 1, freeSlot) : null;
   }
 
   /** Waits for such a slot. Rejects if chains of runs are longer than they can be. */

@@ -13,7 +13,7 @@ export const settingsKeyFile = (dataDir: string): string => join(dataDir, "setti
 
 const keyLabel = (appId: number): string => `app:${appId}`;
 
-/** Maximum cached keys of 32 bytes each. */
+/** Maximum number of cached keys of 32 bytes each. */
 const KNOWN_MAX = 100_000;
 
 export type DataKeys = ReturnType<typeof createDataKeys>;
@@ -67,7 +67,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     return appRows.map(({ id }) => id);
   }
 
-  async function wrapAnew(appId: number, next: Buffer): Promise<void> {
+  async function rewrapKeys(appId: number, next: Buffer): Promise<void> {
     await db.transaction(async (manager) => {
       const wrappedDataKey = await wrappedKey(appId, manager, "FOR NO KEY UPDATE");
       if (!wrappedDataKey) return;
@@ -125,7 +125,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
       // From this commit on, new data keys are encrypted under the next key: its lock waited for those in creation.
       await db.query("UPDATE settings_key SET fingerprint = $1", [name]);
       const apps = await appsNotUnder(name);
-      for (const id of apps) await wrapAnew(id, next);
+      for (const id of apps) await rewrapKeys(id, next);
       return apps.length;
     },
   };

@@ -45,11 +45,11 @@ export interface TaggedSettings {
   updatedAt: string;
 }
 
-/** Whether a key is set, and by whom and when. Never a value. */
+/** Says whether a key is set, and by whom and when. Never contains a value. */
 export interface SettingStatus {
   key: string;
   configured: boolean;
-  /** ISO 8601; null where it is not set. */
+  /** Time in ISO 8601 format; null if the key is not set. */
   updatedAt: string | null;
   updatedBy: number | null;
   /** True if runs must not reveal its value. */
@@ -91,7 +91,7 @@ export async function lockApp(executor: Executor, appId: number): Promise<void> 
 
 const SETTINGS_AT = 'SELECT coalesce(settings_updated_at, created_at) AS "updatedAt" FROM app WHERE id = $1';
 
-/* As `NEXT_UPDATED_AT`, for the settings as a whole. */
+/* Like `NEXT_UPDATED_AT`, for all settings of an app. */
 const TOUCH_SETTINGS = `
   UPDATE app SET settings_updated_at =
     date_trunc('milliseconds', greatest(clock_timestamp(), settings_updated_at + interval '1 millisecond')) WHERE id = $1`;
@@ -327,7 +327,7 @@ export function createSettings(options: {
       return seal(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
     },
 
-    /** Decrypts what `sealFor` has encrypted. */
+    /** Decrypts a value that `sealFor` has encrypted. */
     async unsealFor(appId: number, name: string, sealed: Buffer): Promise<string> {
       return open((await dataKeys.find(appId))!, sealed, `app:${appId}/${name}`);
     },

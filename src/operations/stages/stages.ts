@@ -14,7 +14,7 @@ import { recordChange } from "../records/audit.js";
 import { lockApp } from "../settings/settings.js";
 
 const STAGES_MAX = 50;
-/** One month. */
+/** Maximum number of hours: one month. */
 const HOURS_MAX = 744;
 const NAME = /^[a-zA-Z0-9][a-zA-Z0-9._-]{0,62}$/;
 const EXPIRE_EVERY_MS = 60_000;

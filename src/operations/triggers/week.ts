@@ -66,7 +66,7 @@ const TICKS_MAX = 4_000;
 const TICKS_EACH = { least: 8, most: 170 };
 const MISSED_LISTED = 200;
 const CROWDED_LISTED = 10;
-/** Maximum of the newest missed runs, which are then grouped. */
+/** Maximum number of missed runs that are read, the newest. They are then grouped. */
 const MISSED_READ = 5_000;
 
 const SELECT_SCHEDULED_ACTIONS = `

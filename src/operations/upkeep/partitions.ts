@@ -22,8 +22,8 @@ const LOCK_LIMIT_MS = 30;
 const ATTEMPTS = 60;
 const ATTEMPT_AGAIN_MS = 300;
 /**
- * Maximum partitions that are detached at once: each time every connection plans its statements again, for all remaining partitions. Thirty
- * at once take a seventh of a second, and ten at a time cost all connections far more.
+ * Maximum number of partitions that are detached at once: each time every connection plans its statements again, for all remaining
+ * partitions. Thirty at once take a seventh of a second, and ten at a time cost all connections far more.
  */
 const DETACHED_AT_ONCE = 30;
 const DETACH_PAUSE_MS = 100;
@@ -33,7 +33,7 @@ const DROP_PAUSE_MS = 25;
 const DETACHED_PREFIX = "DROPPED_";
 const PARTITION_LOCK = 7_203_114_285_024;
 
-/** Tables whose rows have the same ids: those of the first table. */
+/** Tables whose rows have the IDs of the first table's rows. */
 interface PartitionFamily {
   tables: readonly [head: string, ...others: string[]];
   /** The column with the time at which a row was written. */
@@ -44,7 +44,7 @@ interface PartitionFamily {
   busy?: string;
 }
 
-/** In the order of dropping: each table after those that refer to it. Entries of the audit log do not expire. */
+/** Partition families in the order of dropping: each table comes after those that refer to it. Entries of the audit log do not expire. */
 const PARTITION_FAMILIES: readonly (PartitionFamily & { dropped: boolean })[] = [
   { tables: ["execution_log"], at: "created_at", extraDays: 0, dropped: true },
   {
@@ -58,7 +58,7 @@ const PARTITION_FAMILIES: readonly (PartitionFamily & { dropped: boolean })[] = 
   { tables: ["audit_entry"], at: "created_at", extraDays: 0, dropped: false },
 ];
 
-/* $1 prefix of their names. */
+/* Selects the detached tables. $1 is the prefix of their names. */
 const SELECT_DETACHED = `
   SELECT relname AS name FROM pg_class
    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND NOT relispartition AND starts_with(relname, $1) ORDER BY oid`;

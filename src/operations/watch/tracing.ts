@@ -89,7 +89,7 @@ export function createExportLog(
 }
 
 /**
- * @param endpoint the collector's URL without `/v1/traces`; null: tracing is off, and OpenTelemetry is not loaded
+ * @param endpoint the collector's URL without `/v1/traces`; null turns tracing off, and OpenTelemetry is not loaded
  * @param instance id of this process
  */
 export async function createTracing(endpoint: string | null, instance: string, log: Logger): Promise<RequestTracing> {

@@ -31,7 +31,7 @@ export const FLOODS: [string, string, string[]][] = [
 export const FLOOD_ENDED =
   /asked the browser for so much at once that other runs had to wait|used more than 512 MB of memory/;
 
-export interface Beside {
+export interface FloodOutcome {
   outcome: PageOutcome;
   /** Number of the neighbour's runs that failed during the flood. */
   lost: number;
@@ -41,13 +41,13 @@ export interface Beside {
 }
 
 /** Executes `code` until it ends. The neighbour runs code before it, repeatedly during it, and once after it. */
-export async function besideFlood(browsers: Browsers, code: string): Promise<Beside> {
+export async function besideFlood(browsers: Browsers, code: string): Promise<FloodOutcome> {
   const other = { isolationKey: "2:master", origin: "https://app-2.actions.internal", timeoutMs: LIMIT_MS };
   let longest = 0;
   const neighbour = async () => {
-    const begun = performance.now();
+    const startedAt = performance.now();
     const { ok } = await browsers.run(runOf("const execute = async () => 1", other));
-    longest = Math.max(longest, performance.now() - begun);
+    longest = Math.max(longest, performance.now() - startedAt);
     return ok;
   };
   for (let count = 0; count < QUIET_RUNS; count += 1) await neighbour();

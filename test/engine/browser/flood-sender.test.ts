@@ -9,9 +9,9 @@ const BROWSER = 1;
 const WINDOW_MS = 150;
 
 /** Processor time in milliseconds: all of it, and the part in the kernel. */
-type Spent = readonly [all: number, kernel: number];
+type ProcessorTime = readonly [all: number, kernel: number];
 
-const noted = (at: number, usages: Record<number, Spent>): UsageSample => ({
+const noted = (at: number, usages: Record<number, ProcessorTime>): UsageSample => ({
   at,
   usages: new Map(
     Object.entries(usages).map(([pid, [spent, kernel]]) => [
@@ -25,7 +25,7 @@ const noted = (at: number, usages: Record<number, Spent>): UsageSample => ({
  * Returns the sender that the watch identifies. Each process has used a second before, half of it in the kernel, which must not count: only
  * the time within the window counts.
  */
-function sender(spent: Record<number, Spent>): number | null {
+function sender(spent: Record<number, ProcessorTime>): number | null {
   const before = Object.fromEntries(Object.keys(spent).map((pid) => [pid, [1_000, 500] as const]));
   const after = Object.fromEntries(
     Object.entries(spent).map(([pid, [all, kernel]]) => [pid, [1_000 + all, 500 + kernel] as const]),

@@ -75,7 +75,7 @@ describe("a host that requires https (HSTS)", () => {
   }
 
   /** Navigates a document to the host's http URL in the middle of a run. Returns the protocol with which the request arrived. */
-  async function goes(before: string): Promise<string> {
+  async function navigateToHttp(before: string): Promise<string> {
     received = [];
     const first = new Promise<void>((resolve) => {
       onCame = resolve;
@@ -91,7 +91,7 @@ describe("a host that requires https (HSTS)", () => {
 
   it("gets https in the run that received the header", async () => {
     await open();
-    expect(await goes("if (!(await fetch(strict)).ok) return")).to.equal("TLS");
+    expect(await navigateToHttp("if (!(await fetch(strict)).ok) return")).to.equal("TLS");
     await page.discard();
   });
 
@@ -106,7 +106,7 @@ describe("a host that requires https (HSTS)", () => {
       if (await page.resetSandbox()) break;
       await open();
     }
-    expect(await goes("")).to.equal("plain");
+    expect(await navigateToHttp("")).to.equal("plain");
     await page.discard();
   });
 });

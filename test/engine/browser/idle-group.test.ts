@@ -48,10 +48,10 @@ describe("the group of processes with the lowest priority", () => {
         children.push(child);
         return child.pid!;
       });
-      const begun = performance.now();
+      const startedAt = performance.now();
       let looks = 0;
       await until(() => {
-        const spent = performance.now() - begun;
+        const spent = performance.now() - startedAt;
         const threads = 10 + (looks++ === 0 ? 0 : more);
         priorities.update(pids.map((pid, at) => ({ pid, spent: spent * shares[at]!, threads })));
         return spent > SETTLED_MS && groupOf(pids[0]!).includes("svc-idle-") === isIdle;

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { MODES } from "../../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "./support.js";
 
-const OVERTHROW = `
+const CHANGED_GLOBALS = `
   String.prototype.slice = () => "";
   Reflect.apply = () => "x";
   Promise.prototype.then = function (take) { take("data 1"); return this; };
@@ -19,7 +19,7 @@ for (const mode of MODES) {
 
     for (const [what, before] of [
       ["", ""],
-      [", after the run has replaced what a page works with", OVERTHROW],
+      [", after the run has replaced what a page works with", CHANGED_GLOBALS],
     ]) {
       it(`arrives complete, also characters that are split between two parts${what}`, async () => {
         const text = `"a${"😀é".repeat(150_000)}"`;

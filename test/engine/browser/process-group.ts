@@ -52,10 +52,10 @@ export function largestRenderer(group: number): number {
 export function hangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, code = "") {
   const source = `async function execute() { ${code} console.log("on"); await new Promise(() => {}) }`;
   let onConsole = () => {};
-  const begun = new Promise<void>((resolve) => {
+  const started = new Promise<void>((resolve) => {
     onConsole = resolve;
   });
-  return { run: browsers.run(runOf(source, { onConsole: () => onConsole(), ...changes })), begun };
+  return { run: browsers.run(runOf(source, { onConsole: () => onConsole(), ...changes })), begun: started };
 }
 
 /** Lets four callers run code continuously while it kills renderers. It kills the next one after the callers have recovered. */
@@ -71,9 +71,9 @@ export async function amidDyingRenderers(
   const code = "const execute = async () => { localStorage.n = 1; return 1 }";
   const caller = async (key: number) => {
     while (!over) {
-      const begun = performance.now();
+      const startedAt = performance.now();
       const outcome = await browsers.run(runOf(code, { isolationKey: `${key}:master` }));
-      longestMs = Math.max(longestMs, performance.now() - begun);
+      longestMs = Math.max(longestMs, performance.now() - startedAt);
       outcomes.push(outcome.ok ? "ok" : outcome.cause);
     }
   };

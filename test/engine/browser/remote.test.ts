@@ -16,8 +16,8 @@ import { type RemoteChromium, type RemoteChromiumOptions, startRemoteChromium } 
 import { until } from "../../harness/until.js";
 import { failureOf, remoteSource, resultOf, runOf, testBrowsers } from "./support.js";
 
-const WHO = "const execute = async () => navigator.userAgent";
-const NOWHERE = "ws://127.0.0.1:9";
+const READ_USER_AGENT = "const execute = async () => navigator.userAgent";
+const UNREACHABLE_URL = "ws://127.0.0.1:9";
 const SECRET = "s3cretToken";
 const outerAddress =
   Object.values(networkInterfaces())
@@ -149,12 +149,12 @@ describe("browsers that were started elsewhere", () => {
     const kept = runs[where.indexOf("two")]!;
     await first.kill();
     expect(await lost.outcome).to.deep.include({ ok: false, cause: "browser" });
-    for (let i = 0; i < 3; i += 1) expect(await resultOf(browsers, WHO)).to.equal("two");
+    for (let i = 0; i < 3; i += 1) expect(await resultOf(browsers, READ_USER_AGENT)).to.equal("two");
     expect(browsers.ready()).to.equal(true);
     abort.abort();
     expect(await kept.outcome).to.deep.include({ ok: false, cause: "cancelled" });
     await named("one", first.port);
-    await until(async () => (await resultOf(browsers, WHO)) === "one");
+    await until(async () => (await resultOf(browsers, READ_USER_AGENT)) === "one");
   });
 
   it("are found after a restart although the address pointed to the last process", async () => {
@@ -165,14 +165,14 @@ describe("browsers that were started elsewhere", () => {
     await until(() => !browsers.ready());
     await named("again", first.port);
     await until(() => browsers.ready());
-    expect(await resultOf(browsers, WHO)).to.equal("again");
+    expect(await resultOf(browsers, READ_USER_AGENT)).to.equal("again");
   });
 
   it("stay alive when the service stops, without any of its contexts", async () => {
     const one = await remote();
     const browsers = browsersOf([one.endpoint]);
     await browsers.start();
-    await resultOf(browsers, WHO);
+    await resultOf(browsers, READ_USER_AGENT);
     expect(await one.contexts()).to.be.greaterThan(0);
     await browsers.stop();
     await until(async () => (await one.contexts()) === 0);
@@ -185,13 +185,13 @@ describe("browsers that were started elsewhere", () => {
     const browsers = browsersOf([gone.endpoint, (await named("up")).endpoint]);
     await browsers.start();
     expect(lines.join()).to.include(`${gone.endpoint} (BROWSER_WS_ENDPOINTS) cannot be used: connect ECONNREFUSED`);
-    expect(await resultOf(browsers, WHO)).to.equal("up");
+    expect(await resultOf(browsers, READ_USER_AGENT)).to.equal("up");
     await named("late", gone.port);
-    await until(async () => (await resultOf(browsers, WHO)) === "late");
+    await until(async () => (await resultOf(browsers, READ_USER_AGENT)) === "late");
   });
 
   it("are all named in one error if none is available", async () => {
-    const message = await startFault([NOWHERE, "ws://127.0.0.1:10"]);
+    const message = await startFault([UNREACHABLE_URL, "ws://127.0.0.1:10"]);
     expect(message).to.include("127.0.0.1:9 (BROWSER_WS_ENDPOINTS) cannot be used: connect ECONNREFUSED");
     expect(message).to.include("127.0.0.1:10 (BROWSER_WS_ENDPOINTS) cannot be used: connect ECONNREFUSED");
   });
@@ -201,7 +201,7 @@ describe("browsers that were started elsewhere", () => {
     const broker = await startBroker(one.socketUrl);
     const browsers = browsersOf([broker.endpoint, `ws://user:${SECRET}@127.0.0.1:9/${SECRET}?a=${SECRET}`]);
     await browsers.start();
-    expect(await resultOf(browsers, WHO)).to.equal("one");
+    expect(await resultOf(browsers, READ_USER_AGENT)).to.equal("one");
     broker.stop();
     await until(() => !browsers.ready());
     const refused = await startFault([broker.endpoint.replace(SECRET, `not${SECRET}`)]);

@@ -17,7 +17,7 @@ import { runOf } from "./support.js";
 const ORIGIN = runOf("").origin;
 
 /** Title, code that uses `url`, and the requests that the host receives from each of two runs. */
-const LEFT: [string, string, string[], Mode?][] = [
+const LEFTOVERS: [string, string, string[], Mode?][] = [
   ["a cached answer", "await (await fetch(url + '/cached')).text()", ["GET /cached"]],
   [
     "a cached answer that is asked for by force",
@@ -46,7 +46,7 @@ const LEFT: [string, string, string[], Mode?][] = [
  * Code that requests `named`, a URL with a name and password, or that requests `/in`, which redirects to such a URL. Includes the modes to
  * test. No request with credentials reaches the host.
  */
-const UNHEARD: [string, string, Mode[]][] = [
+const NEVER_SENT: [string, string, Mode[]][] = [
   ["a request", "await fetch(named + '/auth', hidden)", ["network-isolate", "document"]],
   ["a redirect", "await fetch(url + '/in', hidden)", ["network-isolate", "document"]],
   ["a redirect that is read", "await fetch(url + '/in', { credentials: 'include' })", ["network-isolate", "document"]],
@@ -56,7 +56,7 @@ const UNHEARD: [string, string, Mode[]][] = [
   ["a script's redirect", "await import(url + '/in')", ["document"]],
 ];
 /** Code whose request with credentials reaches the host once. The document can be used again. */
-const HEARD: [string, string, Mode[]][] = [
+const SENT_ONCE: [string, string, Mode[]][] = [
   ["a redirect of what may go on", "fetch(url + '/in', { ...hidden, keepalive: true }).catch(() => {})", ["document"]],
   ["a beacon's redirect", "navigator.sendBeacon(url + '/in', 'x')", ["document"]],
   ["a socket", "new WebSocket(named.replace('http', 'ws') + '/auth')", ["document"]],
@@ -68,7 +68,7 @@ const HEARD: [string, string, Mode[]][] = [
   ["a navigation", "location.href = named + '/auth/none'", ["document"]],
   ["a navigation's redirect", "location.href = url + '/in/none'", ["document"]],
 ];
-const NAMING = `const named = url.replace("//", "//me:mine@"), hidden = { mode: "no-cors", credentials: "include" };
+const CREDENTIALS_CODE = `const named = url.replace("//", "//me:mine@"), hidden = { mode: "no-cors", credentials: "include" };
   const loaded = (path, ...who) => new Promise((resolve) => {
     const x = new XMLHttpRequest(); x.open("GET", url + path, true, ...who); x.withCredentials = true; x.onloadend = resolve; x.send();
   });`;
@@ -152,7 +152,7 @@ describe("after the requests of a run", () => {
         return asked;
       }
 
-      for (const [title, code, expected] of LEFT.filter(([, , , only = mode]) => only === mode)) {
+      for (const [title, code, expected] of LEFTOVERS.filter(([, , , only = mode]) => only === mode)) {
         it(`nothing of ${title} remains, and the page serves the next run`, async () => {
           // A page that was replaced on a busy machine proves nothing about renewal.
           for (let renewed = 0; renewed < 2; ) {
@@ -163,17 +163,24 @@ describe("after the requests of a run", () => {
         });
       }
 
-      const ways = [...UNHEARD.map((one) => [...one, false] as const), ...HEARD.map((one) => [...one, true] as const)];
-      for (const [title, code, , isHeard] of ways.filter(([, , rooms]) => rooms.includes(mode))) {
+      const requests = [
+        ...NEVER_SENT.map((one) => [...one, false] as const),
+        ...SENT_ONCE.map((one) => [...one, true] as const),
+      ];
+      for (const [title, code, , isHeard] of requests.filter(([, , rooms]) => rooms.includes(mode))) {
         it(`no name and password of a URL remain, by ${title}: ${isHeard ? "the page goes" : "no host hears them"}`, async () => {
           const lastRequest = isHeard ? "await fetch(url + '/told')" : "";
-          const first = await askedBy(`${NAMING} await (async () => { ${code} })().catch(() => {}); ${lastRequest}`);
+          const first = await askedBy(
+            `${CREDENTIALS_CODE} await (async () => { ${code} })().catch(() => {}); ${lastRequest}`,
+          );
           expect(first.some(hasName), first.join()).to.equal(isHeard);
           const kept = await page.resetSandbox();
           if (isHeard) expect(kept).to.equal(false);
           if (!kept) await open();
           const again = mode === "document" ? "await loaded('/auth')" : "";
-          const next = await askedBy(`${NAMING} await fetch(url + "/auth", { credentials: "include" }); ${again}`);
+          const next = await askedBy(
+            `${CREDENTIALS_CODE} await fetch(url + "/auth", { credentials: "include" }); ${again}`,
+          );
           expect(next[0]).to.equal("GET /auth");
           expect(next.filter(hasName)).to.deep.equal([]);
         });

@@ -201,15 +201,15 @@ describe("URLs that a run may not request", () => {
   for (const mode of ROOMS) {
     describe(`in mode ${mode}`, () => {
       const here = { mode, service };
-      const ways = mode === "document" ? REQUESTS : [...REQUESTS, BY_LIBRARY];
-      for (const [title, way] of ways) {
+      const requests = mode === "document" ? REQUESTS : [...REQUESTS, BY_LIBRARY];
+      for (const [title, way] of requests) {
         it(`are not sent by ${title} in any of ${ENCODINGS.length} encodings, and the run continues`, async () => {
           const outcome = await resultOf(browsers, codeOf(way), { ...here, payload: secrets, mayRequest });
           expect(outcome).to.deep.equal([blocked, "here"]);
           expect(arrived).to.deep.equal(["/harmless"]);
         });
       }
-      for (const [title, way] of sampleOf(ways, 0, 3)) {
+      for (const [title, way] of sampleOf(requests, 0, 3)) {
         it(`are sent by ${title} if the check allows them`, async () => {
           const both = /plain.*,\/harmless$/;
           expect(await arriving(way, both, here)).to.match(both);

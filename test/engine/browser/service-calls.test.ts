@@ -261,7 +261,7 @@ describe("calls of the service from a network isolate", () => {
   });
 
   it("end with the run: those in progress are aborted, and nothing is sent afterwards", async () => {
-    const begun = new Promise<void>((resolve) => {
+    const started = new Promise<void>((resolve) => {
       onHeld = () => held.length === 6 && resolve();
     });
     const source = `${BOTH}
@@ -273,7 +273,7 @@ describe("calls of the service from a network isolate", () => {
       }`;
     const cancel = new AbortController();
     const outcome = browsers.run(runOf(source, { mode, service, signal: cancel.signal }));
-    await begun;
+    await started;
     cancel.abort();
     expect((await outcome).ok).to.equal(false);
     await Promise.all(held.map(({ closed }) => closed));

@@ -7,7 +7,7 @@ import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome } from "../run.js";
 
 /** Message of every failed fetch in Chromium. */
-const UNEXPLAINED = "Failed to fetch";
+const DEFAULT_MESSAGE = "Failed to fetch";
 export const BLOCKED = "the request was blocked, its URL holds what must not leave";
 /** Maximum number of reasons for one run, and of those that its error names. */
 const FAULTS_MAX = 20;
@@ -105,14 +105,14 @@ export class RequestFaults {
   /** True if a request has not ended, or the outcome is a failed request without a recorded reason. */
   isPending(outcome: PageOutcome): boolean {
     if (outcome.ok) return this.pending.size > 0;
-    return outcome.cause === "script" && (this.pending.size > 0 || outcome.error.message === UNEXPLAINED);
+    return outcome.cause === "script" && (this.pending.size > 0 || outcome.error.message === DEFAULT_MESSAGE);
   }
 
   /** Adds the recorded reasons to an outcome with "Failed to fetch". */
   explain(outcome: PageOutcome): PageOutcome {
-    if (outcome.ok || outcome.error.message !== UNEXPLAINED || this.faults.size === 0) return outcome;
-    const message = `${UNEXPLAINED} ${[...this.faults].slice(0, NAMED_FAULTS_MAX).join("; ")}`;
-    const stack = outcome.error.stack.replace(UNEXPLAINED, () => message);
+    if (outcome.ok || outcome.error.message !== DEFAULT_MESSAGE || this.faults.size === 0) return outcome;
+    const message = `${DEFAULT_MESSAGE} ${[...this.faults].slice(0, NAMED_FAULTS_MAX).join("; ")}`;
+    const stack = outcome.error.stack.replace(DEFAULT_MESSAGE, () => message);
     return { ...outcome, error: { ...outcome.error, message, stack } };
   }
 

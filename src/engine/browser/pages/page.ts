@@ -24,7 +24,7 @@ const CAUSE_WITHIN_MS = 1_000;
 const LOSS_REPORTED_WITHIN_MS = 100;
 const CAUSE_LOOK_MS = 25;
 /** Time in milliseconds between two runs below which they follow each other without a pause. */
-const HURRIED_MS = 20;
+const QUICK_SUCCESSION_MS = 20;
 
 const SANDBOXES: Readonly<Record<Mode, new (options: SandboxOptions) => Sandbox>> = {
   isolate: Isolate,
@@ -269,7 +269,7 @@ export class Page {
     this.setState("running");
     this.hadOutput = false;
     this.runs += 1;
-    this.isFollowUp = performance.now() - this.endedAt < HURRIED_MS;
+    this.isFollowUp = performance.now() - this.endedAt < QUICK_SUCCESSION_MS;
     this.print = request.onConsole ? createLineReader(request.onConsole, request.sourceName) : null;
     const { timeoutMs, signal, sourceName } = request;
     const { promise, resolve } = Promise.withResolvers<PageOutcome>();

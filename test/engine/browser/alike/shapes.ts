@@ -5,7 +5,7 @@
 import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS } from "../../../../src/engine/browser/globals.js";
 import type { Sample } from "./outcomes.js";
 
-const BESIDE = NETWORK_ISOLATE_GLOBALS.filter((name) => !ISOLATE_GLOBALS.includes(name));
+const ADDED_GLOBALS = NETWORK_ISOLATE_GLOBALS.filter((name) => !ISOLATE_GLOBALS.includes(name));
 const HIDDEN = [
   "Object.getPrototypeOf(new Headers().entries())",
   "Object.getPrototypeOf(new FormData().entries())",
@@ -32,7 +32,7 @@ const WALK = `
   const NAMES = Object.keys(INSTANCES());`;
 
 const WALKS: Sample[] = [
-  ...BESIDE.flatMap((name): Sample[] => [
+  ...ADDED_GLOBALS.flatMap((name): Sample[] => [
     [`${name} itself`, `[shapeOf(${name}), nameOf(Object.getPrototypeOf(${name})), canConstruct(${name})]`],
     [`the members of ${name}`, `sorted(membersOf(${name}))`],
     [`the prototype of ${name}`, `${name}.prototype && sorted(membersOf(${name}.prototype))`],

@@ -145,7 +145,7 @@ const BLOB = "new Blob(['0123456789'], { type: 'a/b' })";
 const after = (made: string, use: string) => `{ const made = ${made}; made.${use}; return made }`;
 
 /** Calls by title, each as code in which V stands for the value. */
-const TAKERS: Readonly<Record<string, string>> = {
+const CALLS_OF_VALUE: Readonly<Record<string, string>> = {
   "new Headers": "new Headers(V)",
   "Headers of a value": "new Headers({ a: V })",
   "Headers of a pair": "new Headers([V])",
@@ -227,4 +227,4 @@ export const matrixOf = (takers: Readonly<Record<string, string>>): Sample[] =>
     ),
   );
 
-export const MATRIX = matrixOf(TAKERS);
+export const MATRIX = matrixOf(CALLS_OF_VALUE);

@@ -1,9 +1,9 @@
 /** Tracks deliveries in progress in this process, each once, and their number per app. */
 
-export type InHand = ReturnType<typeof createInHand>;
+export type RunningDeliveries = ReturnType<typeof createRunningDeliveries>;
 
-/** @param places maximum number in total */
-export function createInHand(places: number) {
+/** @param maxDeliveries maximum number in total */
+export function createRunningDeliveries(maxDeliveries: number) {
   const heldWork = new Map<number, { appId: number; done: Promise<void> }>();
   const hurrySignal = new AbortController();
   let isDraining = false;
@@ -15,7 +15,7 @@ export function createInHand(places: number) {
     ids: (): number[] => [...heldWork.keys()],
 
     /** Returns the number of free slots; 0 while the process stops. */
-    free: (): number => (isDraining ? 0 : places - heldWork.size),
+    free: (): number => (isDraining ? 0 : maxDeliveries - heldWork.size),
 
     /** Returns the apps with deliveries in progress, and their numbers, as two lists for SQL parameters. */
     byApp(): [apps: number[], counts: number[]] {
