@@ -97,12 +97,12 @@ describe("svc dev without a server", function () {
     await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     await projects.json(other, ["init", "--url", url, "--app", "7"]);
-    const { code, out, err } = await projects.svc(other, ["test", "--json"], { env: { SVC_TOKEN: "svc_api_x" } });
+    const { code, out, err } = await projects.svc(other, ["test"], { env: { SVC_TOKEN: "svc_api_x" } });
     server.close();
     expect([code, err]).to.match(
       /^0,This token may not create a throw-away app: the tests run in a service on this machine/,
     );
-    expect(JSON.parse(out).tests).to.deep.equal([{ action: "hello", name: "greets by name", passed: true }]);
+    expect(out).to.include("1 tests passed");
   });
 
   it("starts no service in a folder with files that is no project", async () => {
