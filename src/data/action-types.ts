@@ -69,7 +69,7 @@ export interface HttpWhere {
   idempotencyHeader?: string;
 }
 
-/** One way to start an action. */
+/** One way to start an action. The specification has no `http` triggers. */
 export type Trigger =
   | { trigger: "manual" | "schedule" }
   | { trigger: "log"; where: LogWhere }
