@@ -350,8 +350,9 @@ describe("TypeScript of an action's code", () => {
       ...[...text.matchAll(/^```js\n(.*?)^```/gms)].map(([, block]) => [path, block!] as const),
       ...[...text.matchAll(/"code": ("(?:[^"\\]|\\.)*")/g)].map(([, json]) => [path, JSON.parse(json!)] as const),
     ]);
-    // Files of a project import modules; test/docs/commands.test.ts builds these files.
-    const documents = written.filter(([, text]) => /\bexecute\b/.test(text) && !/^import /m.test(text));
+    // Files of a project import modules; test/docs/commands.test.ts builds these files. Code of a page only names `execute` in a string.
+    const isAction = (text: string) => /^(?:async )?function execute\b/m.test(text) && !/^import /m.test(text);
+    const documents = written.filter(([, text]) => isAction(text));
     // The service receives the code without its `config`.
     const examples = globSync("examples/*/actions/*/action.js").map(
       (path) => [path, bodyOf(readFileSync(path, "utf8"))] as const,
