@@ -110,7 +110,7 @@ export const FOLDERS_EXAMPLE = lines(
 
 export const COMMUNICATE_EXAMPLE = lines(
   'const to = [{ email: "ann@example.com" }];',
-  'const attachments = [{ name: "report.csv", content: "a,b", encoding: "utf8" }];',
+  'const attachments = [{ name: "report.csv", content: "a,b" }];',
   "const { sendEmail, batchSendEmail, sendSMS, batchSendSMS, sendPushNotification } = Svc.Communicate.init();",
   'const email = await sendEmail({ to, subject: "Hello {{name}}", text: "See the attachment.", attachments }, { name: "Ann" });',
   'const [batched] = await batchSendEmail([{ options: { to, subject: "Report", text: "It is ready." } }]);',
