@@ -43,7 +43,7 @@ const VARIABLE_SCHEMAS = {
   ),
   PUBLIC_URL: optionalVariable(
     values.url(values.HTTP_ADDRESS, "an address such as https://actions.example.com or https://example.com/actions"),
-    "the address that browsers use. Include a path if a proxy serves the service under this path and removes it from requests",
+    "the address that browsers use, with which links in e-mails and setup links begin. If its host is an address of this machine, such as 127.0.0.1, these links have `localhost` instead. Include a path if a proxy serves the service under this path and removes it from requests",
     "`http://HOST:PORT`",
   ),
   RUNTIME_URL: optionalVariable(
@@ -143,7 +143,7 @@ const VARIABLE_SCHEMAS = {
   RUNNER_CONCURRENCY: variable(
     values.integer(1, 1_000),
     2 * availableParallelism(),
-    "number of runs at the same time in this process. One app can have one fewer, but at least one. If runs of several apps wait, the process executes up to four times as many. The browser page of a run usually takes 20 to 45 MB",
+    "unit for the number of runs at the same time in this process. One app can have one run fewer than this number, but at least one. All apps together can have four times this number. The browser page of a run usually takes 20 to 45 MB",
     "twice the number of cores",
   ),
   ALLOW_PRIVATE_NETWORK: variable(

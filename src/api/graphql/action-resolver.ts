@@ -123,7 +123,7 @@ export class ActionResolver {
     return this.endpoints.addedTo(caller, await this.service.get(appId, id));
   }
 
-  @Mutation(() => Boolean, { description: "Deletes an action with its draft, live version and history; returns true." })
+  @Mutation(() => Boolean, { description: "Deletes an action with its draft, live version and history." })
   async removeAction(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

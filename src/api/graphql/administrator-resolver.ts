@@ -21,7 +21,7 @@ export class AdministratorResolver {
     return context.address === undefined ? caller : { ...caller, address: context.address };
   }
 
-  @Query(() => [UserType], { description: "Lists the administrators of the service; for administrators." })
+  @Query(() => [UserType], { description: "Lists the administrators of the service." })
   async administrators(@Ctx() context: RequestContext): Promise<Administrator[]> {
     this.enter(context);
     return this.service.list();

@@ -64,7 +64,7 @@ export class AlertResolver {
     return this.rules.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, rule);
   }
 
-  @Mutation(() => Boolean, { description: "Deletes an alert; returns true." })
+  @Mutation(() => Boolean, { description: "Deletes an alert." })
   async deleteAlertRule(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

@@ -48,7 +48,7 @@ export class AppResolver {
   }
 
   @Mutation(() => AppType, {
-    description: "Creates an app; for administrators of the service and of the organization.",
+    description: "Creates an app; for admins of the organization.",
   })
   async createApp(
     @Ctx() context: RequestContext,
@@ -70,8 +70,7 @@ export class AppResolver {
   }
 
   @Mutation(() => AppType, {
-    description:
-      "Updates an app like `updateApp` and writes its unprotected settings in one transaction; for administrators.",
+    description: "Updates an app like `updateApp` and writes its unprotected settings in one transaction; for admins.",
   })
   async administrateApp(
     @Ctx() context: RequestContext,
@@ -104,7 +103,7 @@ export class AppResolver {
   }
 
   @Mutation(() => NewUserType, {
-    description: "Creates a person and a session for them; for administrators of the service and of the organization.",
+    description: "Creates a person and a session for them; for admins of the organization.",
   })
   async createUser(
     @Ctx() context: RequestContext,

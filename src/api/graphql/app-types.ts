@@ -87,18 +87,18 @@ export class UpdateAppInput {
   requiresTests?: unknown;
   @Field(() => Boolean, {
     nullable: true,
-    description: "True if the app is a template of the system; only administrators can change it.",
+    description: "True if the app is a template of the system; only admins can change it.",
   })
   isSystemTemplate?: unknown;
   @Field(() => Boolean, {
     nullable: true,
-    description: "True if the app is hidden; only administrators can change it.",
+    description: "True if the app is hidden; only admins can change it.",
   })
   isHidden?: unknown;
 }
 
 @InputType("AdministrateAppInput", {
-  description: "Changes to an app and its settings by an administrator; omitted properties keep their values.",
+  description: "Changes to an app and its settings by an admin; omitted properties keep their values.",
 })
 export class AdministrateAppInput extends UpdateAppInput {
   @Field(() => GraphQLJSON, {

@@ -114,7 +114,7 @@ export class AuthResolver {
     return this.service.passkeys.list(this.enterAccount(context).personId);
   }
 
-  @Mutation(() => Boolean, { description: "Removes one of the caller's own passkeys; returns true." })
+  @Mutation(() => Boolean, { description: "Removes one of the caller's own passkeys." })
   async removePasskey(
     @Ctx() context: RequestContext,
     @Arg("id", () => Int, { description: "ID of the passkey." }) id: number,
@@ -132,7 +132,7 @@ export class AuthResolver {
   }
 
   @Mutation(() => Boolean, {
-    description: "Removes one of the caller's own identities at OpenID providers; returns true.",
+    description: "Removes one of the caller's own identities at OpenID providers.",
   })
   async removeAuthIdentity(
     @Ctx() context: RequestContext,
@@ -177,7 +177,7 @@ export class AuthResolver {
     return this.service.sessions.list(personId, credentialId);
   }
 
-  @Mutation(() => Boolean, { description: "Ends one of the caller's own sessions; returns true." })
+  @Mutation(() => Boolean, { description: "Ends one of the caller's own sessions." })
   async endAuthSession(
     @Ctx() context: RequestContext,
     @Arg("id", () => Int, { description: "ID of the session." }) id: number,
@@ -188,7 +188,7 @@ export class AuthResolver {
     return true;
   }
 
-  @Mutation(() => Boolean, { description: "Ends all of the caller's own sessions except this one; returns true." })
+  @Mutation(() => Boolean, { description: "Ends all of the caller's own sessions except this one." })
   async endOtherAuthSessions(@Ctx() context: RequestContext): Promise<boolean> {
     const { personId, credentialId } = this.enterAccount(context);
     await this.service.sessions.endAll(personId, credentialId);
@@ -196,8 +196,7 @@ export class AuthResolver {
   }
 
   @Query(() => AccessListType, {
-    description:
-      "Lists sign-ins, changes of accounts and of members of an organization, newest first; for its administrators.",
+    description: "Lists sign-ins, changes of accounts and of members of an organization, newest first; for its admins.",
   })
   async organizationAudit(
     @Ctx() context: RequestContext,

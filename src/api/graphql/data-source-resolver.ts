@@ -73,7 +73,7 @@ export class DataSourceResolver {
     return this.service.update(caller, { appId, ref, precondition: preconditionOf(ifUpdatedAt ?? null) }, data);
   }
 
-  @Mutation(() => Boolean, { description: "Deletes a data source with its entries and snapshots; returns true." })
+  @Mutation(() => Boolean, { description: "Deletes a data source with its entries and snapshots." })
   async deleteDataSource(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

@@ -155,7 +155,7 @@ export class MediaResolver {
     return this.media.folders.update(admission, { appId, id, precondition }, setFields({ name, parentId }));
   }
 
-  @Mutation(() => Boolean, { description: "Deletes a folder with its content; returns true." })
+  @Mutation(() => Boolean, { description: "Deletes a folder with its content." })
   async deleteMediaFolder(
     @Ctx() context: RequestContext,
     @AppId() appId: number,
@@ -196,7 +196,7 @@ export class MediaResolver {
     return this.media.files.update(admission, { appId, id, precondition }, setFields({ name, folderId }));
   }
 
-  @Mutation(() => Boolean, { description: "Deletes a file; returns true." })
+  @Mutation(() => Boolean, { description: "Deletes a file." })
   async deleteMediaFile(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

@@ -211,7 +211,7 @@ export class MemberResolver {
     return this.service.invitations.create(caller, scope, fields);
   }
 
-  @Mutation(() => Boolean, { description: "Revokes a pending invitation; returns true." })
+  @Mutation(() => Boolean, { description: "Revokes a pending invitation." })
   async revokeInvitation(
     @Ctx() context: RequestContext,
     @OrganizationId() organizationId: number,

@@ -112,7 +112,7 @@ export class NotificationResolver {
     return this.notify.service.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, fieldsOf(body));
   }
 
-  @Mutation(() => Boolean, { description: "Deletes a notification; returns true." })
+  @Mutation(() => Boolean, { description: "Deletes a notification." })
   async deleteNotification(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

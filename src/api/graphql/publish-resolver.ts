@@ -41,7 +41,7 @@ export class PublishResolver {
     return { action: await this.endpoints.addedTo(caller, await this.service.publish(caller, target)) };
   }
 
-  @Mutation(() => Boolean, { description: "Deletes the live version of an action and keeps the draft; returns true." })
+  @Mutation(() => Boolean, { description: "Deletes the live version of an action and keeps the draft." })
   async unpublishAction(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

@@ -157,7 +157,7 @@ export class RunResolver {
 
   @Mutation(() => Boolean, {
     description:
-      "Cancels a queued or running run; returns true. Editors and operators can cancel every run, others only runs that they started.",
+      "Cancels a queued or running run. Editors and operators can cancel every run, others only runs that they started.",
   })
   async cancelRun(
     @Ctx() context: RequestContext,

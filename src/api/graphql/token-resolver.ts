@@ -72,7 +72,7 @@ export class TokenResolver {
     return this.service.create(caller, appId, (data ?? {}) as Record<string, unknown>);
   }
 
-  @Mutation(() => Boolean, { description: "Revokes a token immediately; returns true." })
+  @Mutation(() => Boolean, { description: "Revokes a token immediately." })
   async revokeToken(
     @Ctx() context: RequestContext,
     @AppId() appId: number,

@@ -1,6 +1,7 @@
 /** Reference page of the log event types that start actions, and where each comes from. */
 import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { ENTRIES_CHANGED } from "../../rules/entries/entry-events.js";
 import { LOG_EVENT_TYPES } from "../../rules/trigger-match.js";
 import { code, page, table } from "./tables.js";
 
@@ -42,23 +43,23 @@ const COMPOSED_TYPES: Record<string, readonly string[]> = {
 const AUDIT_TYPE =
   /["`]((?:app|appAction|dataSource|media|token|person|member|invitation|administrator|organization)\.[\w.${}]+)["`]/g;
 
+/** Types of audit entries that statements of SQL write: changes of entries, and the upgrade that adds users of apps. */
+const TYPES_IN_SQL: readonly string[] = [ENTRIES_CHANGED, "dataSource.notUsers"];
+
 /** Types of audit entries that the callers of these functions write, sorted. */
-function auditTypes(root: string, ...writers: string[]): string[] {
+function auditTypes(root: string, writers: readonly string[], others: readonly string[] = []): string[] {
   const texts = globSync("src/operations/**/*.ts", { cwd: root }).map((file) => readFileSync(join(root, file), "utf8"));
   const foundTypes = texts
     .filter((text) => writers.some((writer) => text.includes(writer)))
     .flatMap((text) => [...text.matchAll(AUDIT_TYPE)].map(([, type]) => type!))
     .flatMap((type) => COMPOSED_TYPES[type] ?? [type])
     .filter((type) => type !== "app.id");
-  return [...new Set(foundTypes)].sort();
+  return [...new Set([...foundTypes, ...others])].sort();
 }
 
 export function eventsPage(root: string): string {
   const rows = LOG_EVENT_TYPES.map((type) => [code(type), EVENT_MEANINGS[type] ?? ""]);
-  const list = (...writers: string[]) =>
-    auditTypes(root, ...writers)
-      .map(code)
-      .join(", ");
+  const list = (types: readonly string[]) => types.map(code).join(", ");
   const lead =
     'For authors of `log` triggers. The trigger `{"trigger": "log", "where": {"type": "dataSource.entry.create"}}` starts an action for each event of this type. The service stores the events below, except `dataSource.event`. Your back end can store events of other types with `POST /v1/apps/:appId/logs`; their types cannot begin with `app.task.`.';
   return page("Log events", lead, "the code", [
@@ -66,7 +67,7 @@ export function eventsPage(root: string): string {
     "## Execution log",
     "When a run ends, the execution log gets an entry of the type `app.task.completed` or `app.task.failed`. These entries cannot start an action. To get a message about failed runs, use [alerts](alerts.md).",
     "## Audit log",
-    `The audit log has the changes that people and tokens make. \`GET /v1/apps/:id/audit\` lists those of an app, with these types: ${list("recordChange(", "auditMedia(")}.`,
-    `\`GET /v1/organizations/:id/audit\` lists the changes of an organization and of its people. Their types: ${list("recordAccess(")}.`,
+    `The audit log has the changes that people and tokens make. Its entries start no action, but a program can read them. \`GET /v1/apps/:id/audit\` lists those of an app, with these types: ${list(auditTypes(root, ["recordChange(", "auditMedia("], TYPES_IN_SQL))}.`,
+    `\`GET /v1/organizations/:id/audit\` lists the changes of an organization and of its people. Their types: ${list(auditTypes(root, ["recordAccess("]))}.`,
   ]);
 }

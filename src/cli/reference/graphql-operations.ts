@@ -57,7 +57,7 @@ function typesOf(schema: GraphQLSchema): string {
 }
 
 const LEAD =
-  "For everyone who calls `/graphql`. [The API](api.md#graphql-over-http) explains how to send documents, and when a subscription ends. GraphiQL, at `/graphql` in a browser, shows these operations with a description of every field.";
+  "For everyone who calls `/graphql`. [The API](api.md#graphql-over-http) explains how to send documents, and when a subscription ends. GraphiQL, at `/graphql` in a browser, shows these operations with a description of every field. A mutation of the type `Boolean!` returns true.";
 
 export function graphqlOperationsPage(
   schema: GraphQLSchema,

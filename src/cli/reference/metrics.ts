@@ -20,6 +20,6 @@ export function metricsPage(root: string): string {
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, help]) => [code(name), kinds.get(name) ?? "gauge", help]);
   const lead =
-    "For operators. Each process returns these metrics at `GET /metrics` in the format of Prometheus, with the usual `process_*` and `nodejs_*` metrics. [Watching](../operate/watching.md) has the alerting rules, the dashboard and the scrape configuration.";
+    "For operators. Each process returns these metrics at `GET /metrics` in the format of Prometheus, with the usual `process_*` and `nodejs_*` metrics. [Watching](../operate/watching.md) explains the alerting rules and the dashboard. [Prometheus and Grafana](../operate/prometheus.md) has the scrape configuration.";
   return page("Metrics", lead, "the code", [table(["metric", "kind", "meaning"], rows)]);
 }

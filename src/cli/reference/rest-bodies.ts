@@ -37,7 +37,7 @@ export const BODIES: Readonly<Record<string, unknown>> = {
   [`POST ${V3}/actions/{id}/clientRuns`]: { payload: { name: "Ann" }, duration: 12, result: "Hello Ann" },
   [`PUT ${V3}/actions/{actionId}/presets/{name}`]: { name: "Ann" },
   [`POST ${V3}/actions/problems`]: { code: CODE, dependencies: ["svc-csv"] },
-  [`POST ${V3}/runs/{runId}/replay`]: { copy: "master", payload: { name: "Ann" } },
+  [`POST ${V3}/runs/{runId}/replay`]: { copy: "draft", payload: { name: "Ann" } },
   [`POST ${V3}/triggers/backtest`]: { where: { type: "dataSource.entry.create" } },
   [`POST ${APP}/ai/completions`]: { messages: [{ role: "user", content: "Summarize: …" }], maxTokens: 100 },
   [`POST ${APP}/ai/embeddings`]: { input: ["a text"] },

@@ -94,7 +94,16 @@ const OTHERS: readonly (readonly [route: string, meaning: string, page: string])
     "Signs a browser in to Studio by a token; GET reads the session, DELETE ends it",
     "api.md#credentials",
   ],
-  ["/v1/auth/oidc/{provider}/*", "Signs a person in at an OpenID provider", "../operate/people.md"],
+  [
+    "GET /v1/auth/oidc/{provider}/start, GET /v1/auth/oidc/{provider}/callback",
+    "Sign a person in at an OpenID provider",
+    "../operate/people.md#sign-in-at-an-openid-provider",
+  ],
+  [
+    "POST /v1/auth/oidc/{provider}/link",
+    "Links an OpenID provider to the account that is signed in",
+    "../operate/people.md#sign-in-at-an-openid-provider",
+  ],
   ["/oauth/*", "Gives programs access by OAuth 2.1", "agents.md#sign-in-without-a-token"],
   ["GET /.well-known/*", "Describes the OAuth server and the address of `/mcp`", "agents.md#sign-in-without-a-token"],
   ["GET /v1/openapi.json", "Returns this reference for programs", "api.md"],
@@ -102,7 +111,7 @@ const OTHERS: readonly (readonly [route: string, meaning: string, page: string])
   ["GET /client/*, GET /assets/*", "Return the client library, scripts of packages, and files of Studio", "pages.md"],
   ["GET /, GET /studio/*", "Return Studio", "../start/studio.md"],
   [
-    "GET /docs/*, GET /llms.txt, GET /llms-full.txt",
+    "GET /docs, GET /docs.md, GET /docs/*, GET /README.md, GET /BENCHMARKS.md, GET /CHANGELOG.md, GET /CONTRIBUTING.md, GET /SECURITY.md, GET /LICENSE, GET /llms.txt, GET /llms-full.txt",
     "Return this documentation",
     "agents.md#read-the-documentation-as-text",
   ],
@@ -228,6 +237,8 @@ export async function restRoutesPage(
       return [route.split(", ").map(code).join(", "), meaning, `[${file.split("/").at(-1)}](${target})`];
     }),
   );
-  sections.push(`## Other routes\n\nEach GET route also answers HEAD.\n\n${others}`);
+  sections.push(
+    `## Other routes\n\nThese routes are not in \`/v1/openapi.json\`, because they send or receive files, scripts, pages or other formats. Each GET route also answers HEAD.\n\n${others}`,
+  );
   return page("REST routes", `${lead}\n\n${CALLERS_NOTE}`, "the route table and `/v1/openapi.json`", sections);
 }

@@ -1146,9 +1146,9 @@ export type UpdateAppInput = {
   hooks?: unknown;
   /** Icon of the app; null for none. */
   icon?: string | null | undefined;
-  /** True if the app is hidden; only administrators can change it. */
+  /** True if the app is hidden; only admins can change it. */
   isHidden?: boolean | null | undefined;
-  /** True if the app is a template of the system; only administrators can change it. */
+  /** True if the app is a template of the system; only admins can change it. */
   isSystemTemplate?: boolean | null | undefined;
   /** True if the app is a template. */
   isTemplate?: boolean | null | undefined;
