@@ -103,6 +103,7 @@ const PAGE_LEAD = `For everyone who meets a limit, and for operators. An operato
 Not in the tables below:
 
 - **Runs at the same time.** A runner executes up to four times \`RUNNER_CONCURRENCY\` runs of all apps at once. One app can have one fewer than \`RUNNER_CONCURRENCY\`, but at least one. More runs wait in the [queue](../operate/queue.md).
+- **Apps, organizations and people.** Their number has no limit.
 - **Rate limits of codes that verify an address.** They are in [verification](verification.md#guarantees-and-limits).`;
 
 export function limitsPage(root: string): string {
