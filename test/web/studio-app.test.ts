@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, ElementHandle, HTTPRequest, Page } from "puppeteer";
 import { dataOf } from "../../src/web/studio/actions/draft.js";
-import { draftFrom, TEMPLATES } from "../../src/web/studio/actions/templates.js";
+import { createDraftFromTemplate, TEMPLATES } from "../../src/web/studio/actions/templates.js";
 import { type GitServer, startGitServer } from "../harness/git-server.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -351,7 +351,9 @@ describe("Studio's pages of an app", () => {
 
   it("has templates that the service accepts unchanged", async () => {
     for (const name of Object.keys(TEMPLATES)) {
-      const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: dataOf(draftFrom(name)) });
+      const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
+        body: dataOf(createDraftFromTemplate(name)),
+      });
       expect(made.http, JSON.stringify(made.body)).to.equal(201);
       // Visitors must not start scheduled work or events, or make the service fetch a URL.
       const forVisitors = name === "hello" || name === "client";

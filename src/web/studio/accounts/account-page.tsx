@@ -1,7 +1,7 @@
 /** Page of the signed-in person's own account: name, passphrase, passkeys, OpenID providers and sessions. */
 import { type FormEvent, useState } from "react";
 import { serviceAddress } from "../../service-address.js";
-import { ago } from "../shared/format.js";
+import { formatAge } from "../shared/format.js";
 import { type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import {
@@ -139,7 +139,9 @@ function PasskeysSection({ account: { own }, change, busy, ask }: PartProps & Pi
         {own.passkeys.map((passkey) => (
           <li key={passkey.id}>
             <b className="grow">{passkey.name}</b>
-            <span className="hint">{passkey.lastUsedAt ? `used ${ago(passkey.lastUsedAt)}` : "not used yet"}</span>
+            <span className="hint">
+              {passkey.lastUsedAt ? `used ${formatAge(passkey.lastUsedAt)}` : "not used yet"}
+            </span>
             <button
               type="button"
               className="quiet danger-text"
@@ -200,7 +202,7 @@ function SessionsSection({ account: { own }, change, busy }: PartProps) {
           <li key={id}>
             <b>{device}</b>
             <span className="hint grow">{address}</span>
-            <span className="hint">{isCurrent ? "this session" : `used ${ago(lastUsedAt)}`}</span>
+            <span className="hint">{isCurrent ? "this session" : `used ${formatAge(lastUsedAt)}`}</span>
             {!isCurrent && (
               <button
                 type="button"

@@ -1,9 +1,9 @@
 /** List of actions with their states. Supports search, and navigation by arrow keys. */
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
-import { ago, exact } from "../shared/format.js";
+import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ActionSummary, PublishedCopy } from "../shared/model.js";
 import type { Navigation } from "../shell/place.js";
-import { Changes } from "../shell/role.js";
+import { ForEditors } from "../shell/role.js";
 import type { Actions } from "./use-actions.js";
 
 /** Delay after the last key press before the search starts. */
@@ -69,8 +69,8 @@ function ActionRow({ action, copy, hasFailed, current, open }: RowProps) {
             {environment}
             {kinds && ` · ${kinds}`}
           </span>
-          <span title={lastRunTime ? `last run ${exact(lastRunTime)}` : undefined}>
-            {lastRunTime ? ago(lastRunTime) : "never run"}
+          <span title={lastRunTime ? `last run ${formatExactTime(lastRunTime)}` : undefined}>
+            {lastRunTime ? formatAge(lastRunTime) : "never run"}
           </span>
         </span>
       </button>
@@ -150,11 +150,11 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
           value={search}
           onChange={(event) => setSearch(event.target.value)}
         />
-        <Changes>
+        <ForEditors>
           <button type="button" className="primary" title="Alt+N" onClick={() => go({ item: "new" })}>
             New
           </button>
-        </Changes>
+        </ForEditors>
       </div>
       {fault && (
         <p className="fault" role="alert">

@@ -5,9 +5,9 @@ import { serviceAddress } from "../../service-address.js";
 import { ReadCalls, RotateTriggerSecret } from "../documents.js";
 import { useLog } from "../runs/use-log.js";
 import { type Api, asApiError } from "../shared/api.js";
-import type { Ask } from "../shared/confirm.js";
+import type { Confirm } from "../shared/confirm.js";
 import { CopyButton } from "../shared/copy-button.js";
-import { ago, exact } from "../shared/format.js";
+import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Action, Calls, LogEntry } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "../shell/place.js";
@@ -17,7 +17,7 @@ import type { Actions } from "./use-actions.js";
 interface CallPanelProps {
   api: Api;
   appId: number;
-  ask: Ask;
+  ask: Confirm;
   saved: Action;
   actions: Actions;
   /** IDs of the draft and of the live version. */
@@ -117,7 +117,7 @@ function RefusedRequests({ refused }: { refused: Calls["refused"] }) {
     <ul className="rows" aria-label="Refused requests">
       {refused.map(({ status, reason, count, lastAt, lastAddress }) => (
         <li key={`${status} ${reason}`} className="fault">
-          {count} refused: {reason}. The last one <time title={exact(lastAt)}>{ago(lastAt)}</time>
+          {count} refused: {reason}. The last one <time title={formatExactTime(lastAt)}>{formatAge(lastAt)}</time>
           {lastAddress && ` from ${lastAddress}`} <code>{status}</code>
         </li>
       ))}
@@ -155,7 +155,7 @@ function RecentRequests({
             {entry.type === "app.task.completed" ? "✓" : "✕"}
           </span>
           <code className="grow">{call}</code>
-          <time title={exact(entry.createdAt)}>{ago(entry.createdAt)}</time>
+          <time title={formatExactTime(entry.createdAt)}>{formatAge(entry.createdAt)}</time>
           <button
             type="button"
             className="quiet small"

@@ -2,7 +2,7 @@
 import { useCallback, useMemo, useState } from "react";
 import type { CodeProblem } from "../shared/model.js";
 import { useCommands } from "../shell/commands.js";
-import { Changes } from "../shell/role.js";
+import { ForEditors } from "../shell/role.js";
 import type { FieldError } from "./field-fault.js";
 import { formatCode } from "./format-code.js";
 import { CodeEditor } from "./lazy-editor.js";
@@ -45,7 +45,7 @@ export function CodePane({ code, onChange, fault, problems, types, addDependency
         </p>
       )}
       {missing.length > 0 && (
-        <Changes>
+        <ForEditors>
           <p className="row code-foot" role="status">
             {missing.map((name) => (
               <button key={name} type="button" className="small" onClick={() => addDependency(name)}>
@@ -54,7 +54,7 @@ export function CodePane({ code, onChange, fault, problems, types, addDependency
             ))}
             <span className="hint">The code uses {missing.length === 1 ? "this package" : "these packages"}.</span>
           </p>
-        </Changes>
+        </ForEditors>
       )}
       <div className="row code-foot">
         <span className="hint grow" id="code-keys">
@@ -63,11 +63,11 @@ export function CodePane({ code, onChange, fault, problems, types, addDependency
         <span className="fault" role="status">
           {refusal}
         </span>
-        <Changes>
+        <ForEditors>
           <button type="button" className="small" onClick={() => void format()}>
             Format
           </button>
-        </Changes>
+        </ForEditors>
       </div>
     </section>
   );

@@ -5,7 +5,7 @@
 import { type KeyboardEvent, useState } from "react";
 import packages from "../../../rules/packages.json";
 import { Field } from "../shared/field.js";
-import { sized } from "../shared/format.js";
+import { formatBytes } from "../shared/format.js";
 import type { FieldsProps } from "./fields-props.js";
 
 /** Packages of the service that have a script. The others are not suggested. */
@@ -28,7 +28,7 @@ function dependencyStateText({
 }: FieldsProps["assets"][number]): string {
   if (unreached)
     return "not kept yet, as its host did not answer: each run loads what its address serves then; the next save or publish tries again";
-  const parts = [version, licence, bytes ? sized(bytes) : null, global ? `in code: ${global}` : null];
+  const parts = [version, licence, bytes ? formatBytes(bytes) : null, global ? `in code: ${global}` : null];
   const changeNote = changed ? "its address serves something else by now; remove and add it to take that" : null;
   const evalNote = usesEval ? "uses eval: what needs it works on the server alone" : null;
   return [...parts, evalNote, changeNote].filter(Boolean).join(" · ");

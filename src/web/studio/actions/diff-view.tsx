@@ -1,21 +1,21 @@
 /** Shows the difference between two states of an action: changed fields before and after, then the code line by line. */
-import { shown } from "../shared/format.js";
+import { formatJson } from "../shared/format.js";
 import type { Diff } from "../shared/model.js";
 
-const KINDS: Record<string, string> = { "+": "added", "-": "removed", "@": "hunk", "\\": "note" };
+const LINE_CLASSES: Record<string, string> = { "+": "added", "-": "removed", "@": "hunk", "\\": "note" };
 
 /** Removes the nulls with which GraphQL fills unused fields of a trigger. */
-function plain(value: Diff["before"][keyof Diff["before"]]): unknown {
+function withoutNulls(value: Diff["before"][keyof Diff["before"]]): unknown {
   if (!Array.isArray(value)) return value;
   return value.map((item) => {
     if (typeof item === "string" || !item.where) return typeof item === "string" ? item : { trigger: item.trigger };
-    const given = Object.entries(item.where).filter(([, part]) => part !== null);
-    return { trigger: item.trigger, where: Object.fromEntries(given) };
+    const conditions = Object.entries(item.where).filter(([, part]) => part !== null);
+    return { trigger: item.trigger, where: Object.fromEntries(conditions) };
   });
 }
 
 /** Returns the lines of a unified diff without its two header lines. */
-function linesOf(patch: string): string[] {
+function hunkLines(patch: string): string[] {
   const lines = patch.replace(/\n$/, "").split("\n");
   return lines.slice(lines.findIndex((line) => line.startsWith("@@")));
 }
@@ -24,9 +24,9 @@ function linesOf(patch: string): string[] {
 export function PatchLines({ patch }: { patch: string }) {
   return (
     <pre>
-      {linesOf(patch).map((line, index) => (
+      {hunkLines(patch).map((line, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the lines of a diff do not move
-        <span key={index} className={KINDS[line[0] ?? ""] ?? ""}>
+        <span key={index} className={LINE_CLASSES[line[0] ?? ""] ?? ""}>
           {`${line}\n`}
         </span>
       ))}
@@ -37,7 +37,7 @@ export function PatchLines({ patch }: { patch: string }) {
 type ScriptChange = Diff["scripts"][number];
 
 /** Describes the change of a script. The same version has another script if its registry or the build of the script changed. */
-function scriptWords({ before, after }: ScriptChange): string {
+function describeScriptChange({ before, after }: ScriptChange): string {
   if (before === null) return `added${after?.version ? `, version ${after.version}` : ""}`;
   if (after === null) return `removed${before.version ? `, was version ${before.version}` : ""}`;
   if (before.version !== after.version) return `${before.version ?? "no version"} → ${after.version ?? "no version"}`;
@@ -52,7 +52,7 @@ function ScriptChanges({ scripts }: { scripts: readonly ScriptChange[] }) {
       <ul>
         {scripts.map((script) => (
           <li key={script.name}>
-            <code>{script.name}</code> {scriptWords(script)}
+            <code>{script.name}</code> {describeScriptChange(script)}
           </li>
         ))}
       </ul>
@@ -62,10 +62,10 @@ function ScriptChanges({ scripts }: { scripts: readonly ScriptChange[] }) {
 
 export function DiffView({ diff: { fields, before, after, code, scripts } }: { diff: Diff }) {
   if (fields.length === 0 && code === null) return <p className="hint">There is no difference.</p>;
-  const inTable = fields.filter((field) => field !== "code" && field !== "assets");
+  const tableFields = fields.filter((field) => field !== "code" && field !== "assets");
   return (
     <div className="diff">
-      {inTable.length > 0 && (
+      {tableFields.length > 0 && (
         <table>
           <thead>
             <tr>
@@ -75,11 +75,11 @@ export function DiffView({ diff: { fields, before, after, code, scripts } }: { d
             </tr>
           </thead>
           <tbody>
-            {inTable.map((field) => (
+            {tableFields.map((field) => (
               <tr key={field}>
                 <th scope="row">{field}</th>
-                <td className="removed">{shown(plain(before[field]))}</td>
-                <td className="added">{shown(plain(after[field]))}</td>
+                <td className="removed">{formatJson(withoutNulls(before[field]))}</td>
+                <td className="added">{formatJson(withoutNulls(after[field]))}</td>
               </tr>
             ))}
           </tbody>

@@ -5,7 +5,7 @@
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";
 import type { CodeProblem, Preset } from "../shared/model.js";
-import { Tabbed } from "../shared/tab-list.js";
+import { TabPanel } from "../shared/tab-list.js";
 import { type Command, useCommands } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
 import { CallPanel } from "./call-panel.js";
@@ -176,7 +176,7 @@ export function Dock(props: DockProps) {
   };
   return (
     <section id={DOCK_ELEMENT_ID} className="dock" aria-label="Run and publish">
-      <Tabbed
+      <TabPanel
         label="Panels"
         names={tabs}
         selected={tab}
@@ -185,7 +185,7 @@ export function Dock(props: DockProps) {
         panel="panel"
       >
         {panels[tab]()}
-      </Tabbed>
+      </TabPanel>
     </section>
   );
 }

@@ -1,6 +1,6 @@
 /** Loads Monaco on demand: its code and style sheet are four times as large as the rest of Studio. */
 import { serviceAddress } from "../../service-address.js";
-import { loading } from "../shell/load-error.js";
+import { withLoadError } from "../shell/load-error.js";
 import { preloadPart } from "../shell/parts.js";
 import type * as editors from "./code-editor.js";
 import { markEditorReady } from "./editor-ready.js";
@@ -27,7 +27,7 @@ async function loadModules(): Promise<typeof editors> {
 let editorModules: Promise<typeof editors> | undefined;
 
 export function loadEditor(): Promise<typeof editors> {
-  editorModules ??= loading(loadModules()).catch((error: unknown) => {
+  editorModules ??= withLoadError(loadModules()).catch((error: unknown) => {
     editorModules = undefined;
     throw error;
   });

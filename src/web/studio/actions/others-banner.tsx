@@ -1,6 +1,6 @@
 /** Banner that shows another person's version of an action beside the version in this page, and lets the person choose one. */
 import { useCallback, useState } from "react";
-import { shown } from "../shared/format.js";
+import { formatJson } from "../shared/format.js";
 import { ModalDialog } from "../shared/modal.js";
 import { CodeCompare } from "./code-compare.js";
 import { actionToDraft, type Draft, dataOf } from "./draft.js";
@@ -10,7 +10,7 @@ import type { OtherChange } from "./use-others.js";
 /** Compares the fields in which the versions differ, except for the code. */
 function FieldComparison({ theirs, mine }: { theirs: Draft; mine: Draft }) {
   const [before, after] = [dataOf(theirs), dataOf(mine)] as Record<string, unknown>[];
-  const fields = Object.keys(after!).filter((field) => shown(before![field]) !== shown(after![field]));
+  const fields = Object.keys(after!).filter((field) => formatJson(before![field]) !== formatJson(after![field]));
   const changedFields = fields.filter((field) => field !== "code");
   if (changedFields.length === 0) return null;
   return (
@@ -27,8 +27,8 @@ function FieldComparison({ theirs, mine }: { theirs: Draft; mine: Draft }) {
           {changedFields.map((field) => (
             <tr key={field}>
               <th scope="row">{field}</th>
-              <td className="removed">{shown(before![field])}</td>
-              <td className="added">{shown(after![field])}</td>
+              <td className="removed">{formatJson(before![field])}</td>
+              <td className="added">{formatJson(after![field])}</td>
             </tr>
           ))}
         </tbody>

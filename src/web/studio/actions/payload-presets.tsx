@@ -2,9 +2,9 @@
 import { useState } from "react";
 import { DeletePreset, FindRuns, ReadRun, SavePreset } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
-import { moment } from "../shared/format.js";
+import { formatTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
-import { Changes } from "../shell/role.js";
+import { ForEditors } from "../shell/role.js";
 import { parsePayload } from "./payload-text.js";
 import { usePresets } from "./use-presets.js";
 
@@ -122,17 +122,17 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
               <optgroup label="Past runs">
                 {past.map(({ id, state, queuedAt }) => (
                   <option key={id} value={`run ${id}`}>
-                    run {id}, {state}, {moment(queuedAt)}
+                    run {id}, {state}, {formatTime(queuedAt)}
                   </option>
                 ))}
               </optgroup>
             )}
           </select>
-          <Changes>
+          <ForEditors>
             <button type="button" className="link" onClick={() => setNaming(true)}>
               Save this payload
             </button>
-          </Changes>
+          </ForEditors>
           {preset && (
             <button type="button" className="link danger-text" onClick={() => void remove()}>
               Delete “{preset.name}”

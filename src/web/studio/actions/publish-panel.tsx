@@ -2,8 +2,8 @@
 import { useCallback, useState } from "react";
 import { CompareCopies, PublishAction, PublishApp, UnpublishAction } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
-import type { Ask } from "../shared/confirm.js";
-import { ago, exact } from "../shared/format.js";
+import type { Confirm } from "../shared/confirm.js";
+import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Action, App, Diff, PublishedCopy } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { APP_ACCESS_SENTENCE, publishedSentence } from "./access-text.js";
@@ -14,7 +14,7 @@ interface PublishPanelProps {
   api: Api;
   app: App;
   appId: number;
-  ask: Ask;
+  ask: Confirm;
   saved: Action;
   dirty: boolean;
   copy: PublishedCopy | undefined;
@@ -41,7 +41,7 @@ function PublicationStatus({
       {copy ? (
         <p>
           <span className="chip live">live</span> Published{" "}
-          <span title={exact(copy.updatedAt)}>{ago(copy.updatedAt)}</span>
+          <span title={formatExactTime(copy.updatedAt)}>{formatAge(copy.updatedAt)}</span>
           {isEqual && ", the same as the draft"}. The live copy is <b>{copy.active ? "active" : "inactive"}</b>.
         </p>
       ) : (

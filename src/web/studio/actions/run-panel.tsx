@@ -4,7 +4,7 @@ import { ConsoleLines } from "../runs/console-lines.js";
 import { ResultView } from "../runs/result-view.js";
 import { Stack } from "../runs/stack.js";
 import type { Api } from "../shared/api.js";
-import { lasted } from "../shared/format.js";
+import { formatDuration } from "../shared/format.js";
 import type { Action } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 import { AllowInDraftButton, findRefusedOrigin } from "./allow-origin.js";
@@ -61,7 +61,7 @@ export function RunOutcome({ run, isOld, children, ...location }: OutcomeProps) 
     <div className="outcome" data-state={state}>
       <p className="row" role="status">
         <span className={`state ${state}`}>{STATE_LABELS[state]}</span>
-        {took !== undefined && <span className="hint">after {lasted(took)}</span>}
+        {took !== undefined && <span className="hint">after {formatDuration(took)}</span>}
         {runId !== null && (
           <a href={hrefOf({ appId: location.appId, view: "runs", item: String(runId) })}>run {runId}</a>
         )}

@@ -6,7 +6,7 @@ import { useEffect, useState } from "react";
 import { PreviewSchedule, type PreviewScheduleQuery } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import { Field } from "../shared/field.js";
-import { exact, formatLocalTime } from "../shared/format.js";
+import { formatExactTime, formatLocalTime } from "../shared/format.js";
 import { type FieldError, toFieldError } from "./field-fault.js";
 import type { FieldsProps } from "./fields-props.js";
 import { ScheduleBuilder } from "./schedule-builder.js";
@@ -48,7 +48,7 @@ function NextRuns({ preview: { description, ticks, timezone } }: { preview: Sche
       <ol className="ticks">
         {ticks.map(({ utc, local }) => (
           <li key={utc}>
-            <time dateTime={utc} title={`${exact(utc)} here`}>
+            <time dateTime={utc} title={`${formatExactTime(utc)} here`}>
               {formatLocalTime(local)}
             </time>
           </li>

@@ -79,7 +79,7 @@ export const TEMPLATES: Record<string, ActionTemplate> = {
 };
 
 /** Returns a draft with the code of the template, or the default draft if there is no such template. */
-export function draftFrom(template: string | undefined): Draft {
+export function createDraftFromTemplate(template: string | undefined): Draft {
   const knownTemplate = template !== undefined && Object.hasOwn(TEMPLATES, template) ? TEMPLATES[template]!.draft : {};
   return { ...createDraft(), ...knownTemplate };
 }

@@ -1,7 +1,7 @@
 /** Panel that runs the draft with each of its presets, and says how to run tests that are files. */
 import { serviceAddress } from "../../service-address.js";
 import type { Api } from "../shared/api.js";
-import { counted, lasted } from "../shared/format.js";
+import { formatCount, formatDuration } from "../shared/format.js";
 import type { Action, App, Preset } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 import type { Draft } from "./draft.js";
@@ -32,7 +32,7 @@ function TestOutcome({ test, isOld, appId }: { test: PayloadTest | undefined; is
   return (
     <span className="row">
       <span className={`state ${state}`}>{state}</span>
-      {took !== null && <span className="hint">after {lasted(took)}</span>}
+      {took !== null && <span className="hint">after {formatDuration(took)}</span>}
       {runId !== null && <a href={hrefOf({ appId, view: "runs", item: String(runId) })}>run {runId}</a>}
       {isChanged && <span className="chip behind">another outcome than before</span>}
       {isOld && <span className="chip behind">before your last change</span>}
@@ -86,7 +86,7 @@ function summarizeTests(tests: PayloadTests["tests"], presets: readonly Preset[]
     .map((state) => [count(state), state] as const)
     .filter(([number]) => number > 0)
     .map(([number, state]) => `${number} ${state}`);
-  return [counted(presets.length, "sample payload", "sample payloads"), ...parts].join(", ");
+  return [formatCount(presets.length, "sample payload", "sample payloads"), ...parts].join(", ");
 }
 
 function TestFilesHint({ app, name }: { app: App; name: string }) {

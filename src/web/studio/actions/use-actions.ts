@@ -25,7 +25,7 @@ export interface Tail {
 }
 
 /** Subscription to changes of the app's actions by any person. */
-export interface Changes {
+export interface ActionChanges {
   /** @returns function that removes the listener */
   onChange(listener: (change: ActionChange) => void): () => void;
 }
@@ -50,13 +50,13 @@ export interface Actions {
   /** Returns the action of a log entry's `taskId`, which is the ID of a draft or of a live version. */
   whose(taskId: number): Owner | null;
   tail: Tail;
-  changes: Changes;
+  changes: ActionChanges;
 }
 
 /** Delay that combines many changes at once into one read of the list. */
 const RELOAD_MS = 300;
 
-function useChanges(api: Api, appId: number | null, reload: () => Promise<void>): Changes {
+function useChanges(api: Api, appId: number | null, reload: () => Promise<void>): ActionChanges {
   const listeners = useRef(new Set<(change: ActionChange) => void>());
   useEffect(() => {
     if (appId === null) return;

@@ -6,8 +6,8 @@ import type { Action } from "../shared/model.js";
 import { idOf } from "../shell/place.js";
 import { actionToDraft, type Draft, dataOf, same } from "./draft.js";
 import { type FieldError, toFieldError } from "./field-fault.js";
-import { draftFrom } from "./templates.js";
-import type { Changes } from "./use-actions.js";
+import { createDraftFromTemplate } from "./templates.js";
+import type { ActionChanges } from "./use-actions.js";
 import { type OtherChanges, useOthers } from "./use-others.js";
 
 export interface ActionEditor {
@@ -37,7 +37,7 @@ interface Options {
   id: number | "new";
   /** For a new action: the template or the existing action from which its draft starts. */
   beginning: { template?: string; copyOf?: string };
-  changes: Changes;
+  changes: ActionChanges;
   onSaved: (action: Action, isNew: boolean) => void;
 }
 
@@ -50,7 +50,7 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
   const copyOf = idOf(beginning.copyOf);
   const [saved, setSaved] = useState<Action | null>(null);
   const [draft, setDrawn] = useState<Draft | null>(() =>
-    id === "new" && copyOf === null ? draftFrom(template) : null,
+    id === "new" && copyOf === null ? createDraftFromTemplate(template) : null,
   );
   // A new action is compared with this draft to find unsaved changes.
   const [begun, setBegun] = useState(draft);

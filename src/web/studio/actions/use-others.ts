@@ -6,7 +6,7 @@ import { type RefObject, useCallback, useEffect, useRef, useState } from "react"
 import { GetAction } from "../documents.js";
 import type { Api } from "../shared/api.js";
 import type { Action, ActionChange } from "../shared/model.js";
-import type { Changes } from "./use-actions.js";
+import type { ActionChanges } from "./use-actions.js";
 
 /** Change by another person that conflicts with the draft in this page. */
 export interface OtherChange {
@@ -29,7 +29,7 @@ export interface OtherChanges {
 interface Options {
   api: Api;
   appId: number;
-  changes: Changes;
+  changes: ActionChanges;
   /** The saved action in this page, and whether the draft has unsaved changes. Read when a change arrives. */
   known: RefObject<{ saved: Action | null; dirty: boolean }>;
   /** Promise of the current save. Changes are handled after it, because the page also receives its own changes. */

@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { CancelRun, RunAction } from "../documents.js";
 import { retryAfterRateLimit } from "../shared/after-rate-limit.js";
 import { type Api, asApiError } from "../shared/api.js";
-import { shown } from "../shared/format.js";
+import { formatJson } from "../shared/format.js";
 import type { Action, Preset } from "../shared/model.js";
 import { waitForRunEnd } from "./use-run.js";
 
@@ -42,7 +42,7 @@ type TestOutcome = Pick<PayloadTest, "state" | "text" | "took">;
 async function waitForOutcome(api: Api, appId: number, runId: number, signal: AbortSignal): Promise<TestOutcome> {
   const { state = "cancelled", result, error, took = null } = (await waitForRunEnd(api, appId, runId, signal)) ?? {};
   const message = error && ("name" in error ? `${error.name}: ${error.message}` : error.message);
-  const text = message ?? (state === "completed" ? shown(result) : "");
+  const text = message ?? (state === "completed" ? formatJson(result) : "");
   return { state, text: text.slice(0, TEXT_MAX_CHARACTERS), took };
 }
 

@@ -3,11 +3,11 @@ import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { CompareVersion, ListVersions, RestoreVersion } from "../documents.js";
 import { type Api, type ApiError, asApiError } from "../shared/api.js";
-import type { Ask } from "../shared/confirm.js";
-import { ago, exact } from "../shared/format.js";
+import type { Confirm } from "../shared/confirm.js";
+import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Action, Version } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { Changes } from "../shell/role.js";
+import { ForEditors } from "../shell/role.js";
 import { DiffView } from "./diff-view.js";
 
 const OCCASIONS: Record<string, string> = { create: "created", update: "saved", "pre-restore": "before a restore" };
@@ -15,7 +15,7 @@ const OCCASIONS: Record<string, string> = { create: "created", update: "saved", 
 interface VersionPanelProps {
   api: Api;
   appId: number;
-  ask: Ask;
+  ask: Confirm;
   saved: Action;
   dirty: boolean;
   onRestored: () => Promise<void>;
@@ -48,7 +48,7 @@ export function VersionPanel(props: VersionPanelProps) {
   const version = versions?.find(({ id }) => id === selected);
 
   const restore = async ({ id, createdAt }: Version) => {
-    const text = `The draft becomes what it was on ${exact(createdAt)}. Its present state is kept as a version first${
+    const text = `The draft becomes what it was on ${formatExactTime(createdAt)}. Its present state is kept as a version first${
       dirty ? "; what you have not saved is lost" : ""
     }. The live copy stays as it is.`;
     if (!(await ask({ title: "Restore this version?", text, yes: "Restore" }))) return;
@@ -73,11 +73,11 @@ export function VersionPanel(props: VersionPanelProps) {
                 aria-current={one.id === selected ? "true" : undefined}
                 onClick={() => setSelected(one.id)}
               >
-                <b title={exact(one.createdAt)}>{ago(one.createdAt)}</b>
+                <b title={formatExactTime(one.createdAt)}>{formatAge(one.createdAt)}</b>
                 <span className="chip">{OCCASIONS[one.action] ?? one.action}</span>
                 {one.publishedAt && (
-                  <span className="chip" title={exact(one.publishedAt)}>
-                    live {ago(one.publishedAt)}
+                  <span className="chip" title={formatExactTime(one.publishedAt)}>
+                    live {formatAge(one.publishedAt)}
                   </span>
                 )}
                 {one.commit && (
@@ -108,13 +108,13 @@ export function VersionPanel(props: VersionPanelProps) {
           <>
             <div className="row">
               <span className="grow">
-                From <b>{exact(version.createdAt)}</b> to the draft as it is saved now
+                From <b>{formatExactTime(version.createdAt)}</b> to the draft as it is saved now
               </span>
-              <Changes>
+              <ForEditors>
                 <button type="button" className="primary" onClick={() => void restore(version)}>
                   Restore
                 </button>
-              </Changes>
+              </ForEditors>
             </div>
             {diff && <DiffView diff={diff} />}
           </>

@@ -4,7 +4,7 @@ import PanelRight from "lucide-react/icons/panel-right";
 import Play from "lucide-react/icons/play";
 import type { PublishedCopy } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
-import { Changes, useRole } from "../shell/role.js";
+import { ForEditors, useRole } from "../shell/role.js";
 import { openDockPanel } from "./dock.js";
 import type { ActionEditor } from "./use-editor.js";
 
@@ -68,7 +68,7 @@ export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }:
       >
         <PanelRight size={ICON_PIXELS} aria-hidden />
       </button>
-      <Changes>
+      <ForEditors>
         <button type="button" className="narrow-only" title="Go down to the run" onClick={() => openDockPanel("Run")}>
           Run ↓
         </button>
@@ -99,7 +99,7 @@ export function WorkspaceHead({ editor, copy, back, showsFields, toggleFields }:
         >
           {saved ? "Save" : "Create"}
         </button>
-      </Changes>
+      </ForEditors>
     </div>
   );
 }

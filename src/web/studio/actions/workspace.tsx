@@ -4,7 +4,7 @@ import { RemoveAction } from "../documents.js";
 import type { Action, CodeProblem } from "../shared/model.js";
 import { type Command, useCommands } from "../shell/commands.js";
 import { mayEdit } from "../shell/rights.js";
-import { Changes, ReadOnlyFields, useRole } from "../shell/role.js";
+import { ForEditors, ReadOnlyFields, useRole } from "../shell/role.js";
 import { CodePane } from "./code-pane.js";
 import { Dock } from "./dock.js";
 import type { SourceFiles } from "./draft.js";
@@ -147,7 +147,7 @@ export function Workspace(props: WorkspaceProps) {
           <ActionFields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
         </ReadOnlyFields>
         {saved && (
-          <Changes>
+          <ForEditors>
             <p className="row">
               <button type="button" onClick={duplicate}>
                 Duplicate
@@ -156,7 +156,7 @@ export function Workspace(props: WorkspaceProps) {
                 Delete this action
               </button>
             </p>
-          </Changes>
+          </ForEditors>
         )}
         <p className="fault" role="alert">
           {removeFault}

@@ -3,8 +3,8 @@ import { type ReactNode, useEffect, useId, useState } from "react";
 import { ReadAlertDeliveries } from "../documents.js";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
-import type { Ask } from "../shared/confirm.js";
-import { exact, moment } from "../shared/format.js";
+import type { Confirm } from "../shared/confirm.js";
+import { formatExactTime, formatTime } from "../shared/format.js";
 import type { ActionSummary, Alert, AlertInput } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
@@ -189,7 +189,7 @@ function AlertStatus({ appId, one }: { appId: number; one: Alert }) {
       <ul>
         {one.firing.map(({ actionName, firedAt, reason }) => (
           <li key={`${actionName} ${firedAt}`}>
-            <b>{actionName ?? "the app"}</b>: {reason} <time dateTime={firedAt}>since {exact(firedAt)}</time>
+            <b>{actionName ?? "the app"}</b>: {reason} <time dateTime={firedAt}>since {formatExactTime(firedAt)}</time>
           </li>
         ))}
       </ul>
@@ -201,7 +201,7 @@ function AlertStatus({ appId, one }: { appId: number; one: Alert }) {
       <ul>
         {value?.deliveries.map(({ id, status, text, detail, createdAt }) => (
           <li key={id}>
-            <time dateTime={createdAt}>{moment(createdAt)}</time> {text}{" "}
+            <time dateTime={createdAt}>{formatTime(createdAt)}</time> {text}{" "}
             <span className={`chip ${status}`}>{status}</span>
             <span className="hint"> {detail}</span>
           </li>
@@ -216,7 +216,7 @@ interface EditorProps {
   /** The stored alert; null for a new one. */
   one: Alert | null;
   actions: ActionSummary[];
-  ask: Ask;
+  ask: Confirm;
   save: (input: AlertInput) => Promise<void>;
   test: () => Promise<void>;
   remove: () => Promise<void>;

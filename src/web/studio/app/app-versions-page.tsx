@@ -3,7 +3,7 @@ import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { Apps, CreateAppVersion, ListAppVersions, ReadAppVersion, RestoreAppVersion } from "../documents.js";
 import { fullName } from "../people/people.js";
-import { ago, exact, shown } from "../shared/format.js";
+import { formatAge, formatExactTime, formatJson } from "../shared/format.js";
 import type { AppVersion } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -17,11 +17,11 @@ function Contents({ appId, versionId }: { appId: number; versionId: number }) {
     <div className="entry-details">
       <div>
         <h3>Fields</h3>
-        <pre>{shown(value.version.data)}</pre>
+        <pre>{formatJson(value.version.data)}</pre>
       </div>
       <div>
         <h3>Settings, without protected ones</h3>
-        <pre>{shown(value.version.settings)}</pre>
+        <pre>{formatJson(value.version.settings)}</pre>
       </div>
     </div>
   );
@@ -44,7 +44,7 @@ export function AppVersionsPage({ api, appId, ask, reloadApps }: PageProps) {
   });
 
   const restore = async ({ id, createdAt }: AppVersion) => {
-    const text = `The app's fields and its public and private settings become what they were on ${exact(createdAt)}. Protected settings and actions stay; what is now is kept as a version first.`;
+    const text = `The app's fields and its public and private settings become what they were on ${formatExactTime(createdAt)}. Protected settings and actions stay; what is now is kept as a version first.`;
     // The page shows no data of the app, so the dialog reads the current state when it opens.
     const { apps } = await api.ask(Apps, {});
     const ifUpdatedAt = apps.find((one) => one.id === appId)!.updatedAt;
@@ -77,10 +77,10 @@ export function AppVersionsPage({ api, appId, ask, reloadApps }: PageProps) {
               aria-expanded={open === version.id}
               onClick={() => setOpen(open === version.id ? null : version.id)}
             >
-              {version.name ?? "the app"}, {ago(version.createdAt)}
+              {version.name ?? "the app"}, {formatAge(version.createdAt)}
             </button>
             <span className="chip">{OCCASIONS[version.action] ?? version.action}</span>
-            <span className="hint">{version.user ? fullName(version.user) : exact(version.createdAt)}</span>
+            <span className="hint">{version.user ? fullName(version.user) : formatExactTime(version.createdAt)}</span>
             <button type="button" disabled={busy} onClick={() => void restore(version)}>
               Restore
             </button>

@@ -2,7 +2,7 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { ReadAudit } from "../documents.js";
 import { useNames } from "../people/people.js";
-import { exact, inWords, moment } from "../shared/format.js";
+import { formatDetails, formatExactTime, formatTime } from "../shared/format.js";
 import type { PageProps } from "../shell/page-props.js";
 
 const PAGE = 100;
@@ -40,13 +40,13 @@ export function AuditPage({ api, appId, actions }: PageProps) {
       <ul className="records">
         {entries?.map(({ id, type, userId, credentialId, actionId, data, createdAt }) => (
           <li key={id}>
-            <time dateTime={createdAt} title={exact(createdAt)}>
-              {moment(createdAt)}
+            <time dateTime={createdAt} title={formatExactTime(createdAt)}>
+              {formatTime(createdAt)}
             </time>
             <code>{type}</code>
             <b>{nameOf(userId) ?? (credentialId === null ? "the service" : `token ${credentialId}`)}</b>
             {actionId !== null && <span>{actions.whose(actionId)?.name ?? `action ${actionId}`}</span>}
-            <span className="hint grow">{inWords(data)}</span>
+            <span className="hint grow">{formatDetails(data)}</span>
           </li>
         ))}
       </ul>

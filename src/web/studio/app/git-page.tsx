@@ -2,7 +2,7 @@
 import { type FormEvent, useEffect, useState } from "react";
 import { ConnectGit, DisconnectGit, PullGit, ReadGit } from "../documents.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
-import { ago, exact } from "../shared/format.js";
+import { formatAge, formatExactTime } from "../shared/format.js";
 import type { GitConnection, ManifestPlan } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -14,7 +14,7 @@ const PROVIDERS: readonly [provider: string, label: string][] = [
   ["gitea", "Gitea"],
 ];
 
-const EMPTY = {
+const NEW_CONNECTION = {
   provider: "github",
   url: "",
   branch: "main",
@@ -24,12 +24,12 @@ const EMPTY = {
   username: "git",
 };
 
-interface Fields {
+interface ConnectionFields {
   provider: string;
   url: string;
   branch: string;
   folder: string;
-  /** Tag pattern that publishes; empty if no tag does. */
+  /** Pattern of tags that publish actions; empty if tags do not publish. */
   tagPattern: string;
   prune: boolean;
   username: string;
@@ -39,12 +39,12 @@ interface Fields {
   hasNoToken: boolean;
 }
 
-const fieldsOf = (git: GitConnection | null): Fields => {
-  const { provider, url, branch, folder, tagPattern, prune, username } = git ?? EMPTY;
+const toFields = (git: GitConnection | null): ConnectionFields => {
+  const { provider, url, branch, folder, tagPattern, prune, username } = git ?? NEW_CONNECTION;
   return { provider, url, branch, folder, tagPattern: tagPattern ?? "", prune, username, token: "", hasNoToken: false };
 };
 
-const TEXTS: readonly [
+const TEXT_FIELDS: readonly [
   field: "url" | "branch" | "folder" | "tagPattern" | "username",
   label: string,
   example: string,
@@ -56,32 +56,32 @@ const TEXTS: readonly [
   ["username", "User name for the token", "git"],
 ];
 
-/** Edited fields that are not saved, and the stored connection from which the person started. */
-interface Edited {
-  fields: Fields;
+/** Edited fields that are not saved, and the state of the stored connection at which the edit began. */
+interface ConnectionDraft {
+  fields: ConnectionFields;
   updatedAt: string | null;
 }
 
 interface ConnectionFormProps {
   git: GitConnection | null;
   busy: boolean;
-  edited: Edited | null;
-  setEdited: (edited: Edited | null) => void;
-  connect: (edited: Edited) => Promise<boolean>;
+  draft: ConnectionDraft | null;
+  setDraft: (draft: ConnectionDraft | null) => void;
+  connect: (draft: ConnectionDraft) => Promise<boolean>;
 }
 
-function ConnectionForm({ git, busy, edited, setEdited, connect }: ConnectionFormProps) {
-  const { fields, updatedAt } = edited ?? { fields: fieldsOf(git), updatedAt: git?.updatedAt ?? null };
-  const change = (part: Partial<Fields>) => setEdited({ fields: { ...fields, ...part }, updatedAt });
+function ConnectionForm({ git, busy, draft, setDraft, connect }: ConnectionFormProps) {
+  const { fields, updatedAt } = draft ?? { fields: toFields(git), updatedAt: git?.updatedAt ?? null };
+  const change = (part: Partial<ConnectionFields>) => setDraft({ fields: { ...fields, ...part }, updatedAt });
   const submit = async (event: FormEvent) => {
     event.preventDefault();
-    if (await connect({ fields, updatedAt })) setEdited(null);
+    if (await connect({ fields, updatedAt })) setDraft(null);
   };
   const current = git?.updatedAt ?? null;
   const conflict = {
     isChangedElsewhere: updatedAt !== current,
-    takeTheirs: () => setEdited(null),
-    keepMine: () => setEdited({ fields, updatedAt: current }),
+    takeTheirs: () => setDraft(null),
+    keepMine: () => setDraft({ fields, updatedAt: current }),
   };
   return (
     <form className="binding-form" aria-label="Git repository" onSubmit={(event) => void submit(event)}>
@@ -96,7 +96,7 @@ function ConnectionForm({ git, busy, edited, setEdited, connect }: ConnectionFor
           ))}
         </select>
       </label>
-      {TEXTS.map(([field, label, example]) => (
+      {TEXT_FIELDS.map(([field, label, example]) => (
         <label key={field}>
           {label}
           <input
@@ -149,7 +149,7 @@ function LastPull({ pull }: { pull: NonNullable<GitConnection["lastPull"]> }) {
   const { ref, commit, published, error, at } = pull;
   return (
     <p role="status">
-      <span title={exact(at)}>{ago(at)}</span>: {ref}
+      <span title={formatExactTime(at)}>{formatAge(at)}</span>: {ref}
       {commit && (
         <>
           {" "}
@@ -164,7 +164,7 @@ function LastPull({ pull }: { pull: NonNullable<GitConnection["lastPull"]> }) {
 
 interface WebhookProps {
   url: string;
-  /** The stored connection; null for a new one. */
+  /** Secret of the webhook, shown once after it was created; null otherwise. */
   secret: string | null;
   busy: boolean;
   renew: () => void;
@@ -199,8 +199,8 @@ function useGit({ api, appId, ask, actions, reloadApps }: PageProps) {
   const [reviewed, setReviewed] = useState<{ commit: string; plan: ManifestPlan } | null>(null);
   const git = value?.git ?? null;
 
-  const connect = async ({ fields: all, updatedAt }: Edited, newSecret = false): Promise<boolean> => {
-    const { tagPattern, token, hasNoToken, ...fields } = all;
+  const connect = async ({ fields: allFields, updatedAt }: ConnectionDraft, newSecret = false): Promise<boolean> => {
+    const { tagPattern, token, hasNoToken, ...fields } = allFields;
     const pattern = tagPattern.trim() === "" ? null : tagPattern.trim();
     const data = {
       ...fields,
@@ -208,10 +208,10 @@ function useGit({ api, appId, ask, actions, reloadApps }: PageProps) {
       newSecret,
       ...((hasNoToken || token !== "") && { token: hasNoToken ? null : token }),
     };
-    const done = await change(() => api.ask(ConnectGit, { appId, data, ifUpdatedAt: updatedAt }));
+    const response = await change(() => api.ask(ConnectGit, { appId, data, ifUpdatedAt: updatedAt }));
     setReviewed(null);
-    if (done?.connected.webhookSecret) setSecret(done.connected.webhookSecret);
-    return done !== null;
+    if (response?.connected.webhookSecret) setSecret(response.connected.webhookSecret);
+    return response !== null;
   };
   const disconnect = async () => {
     const text = "Definitions and versions stay. The token and the secret of the webhook are deleted.";
@@ -222,23 +222,23 @@ function useGit({ api, appId, ask, actions, reloadApps }: PageProps) {
   };
   const review = async () => {
     setReviewed(null);
-    const done = await change(() => api.ask(PullGit, { appId, plan: true }));
-    if (done) setReviewed(done.pulled);
+    const response = await change(() => api.ask(PullGit, { appId, plan: true }));
+    if (response) setReviewed(response.pulled);
   };
   const pull = async () => {
-    const done = await change(() => api.ask(PullGit, { appId, plan: false, commit: reviewed?.commit ?? null }));
+    const response = await change(() => api.ask(PullGit, { appId, plan: false, commit: reviewed?.commit ?? null }));
     setReviewed(null);
-    if (done) await Promise.all([actions.reload(), reloadApps()]);
+    if (response) await Promise.all([actions.reload(), reloadApps()]);
   };
   return { isRead: value !== null, git, fault, busy, secret, reviewed, connect, disconnect, review, pull };
 }
 
 export function GitPage(props: PageProps) {
   const { isRead, git, fault, busy, secret, reviewed, connect, disconnect, review, pull } = useGit(props);
-  const [edited, setEdited] = useState<Edited | null>(null);
+  const [draft, setDraft] = useState<ConnectionDraft | null>(null);
   const plan = reviewed?.plan;
   const { setDirty } = props;
-  useEffect(() => setDirty(edited !== null), [edited, setDirty]);
+  useEffect(() => setDirty(draft !== null), [draft, setDirty]);
   return (
     <>
       <p className="hint">
@@ -248,12 +248,12 @@ export function GitPage(props: PageProps) {
       <p className="fault" role="alert">
         {fault}
       </p>
-      {isRead && <ConnectionForm {...{ git, busy, edited, setEdited, connect }} />}
+      {isRead && <ConnectionForm {...{ git, busy, draft, setDraft, connect }} />}
       {git && (
         <>
           <Webhook
-            {...{ url: git.webhookUrl, secret, busy: busy || edited !== null }}
-            renew={() => void connect({ fields: fieldsOf(git), updatedAt: git.updatedAt }, true)}
+            {...{ url: git.webhookUrl, secret, busy: busy || draft !== null }}
+            renew={() => void connect({ fields: toFields(git), updatedAt: git.updatedAt }, true)}
           />
           <h3>Pull</h3>
           {git.lastPull ? <LastPull pull={git.lastPull} /> : <p className="hint">No pull yet.</p>}

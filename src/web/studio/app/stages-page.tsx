@@ -3,7 +3,7 @@ import { type FormEvent, lazy, Suspense, useState } from "react";
 import { CreateStage, ListStages, PlanPromotion, Promote, RemoveStage, RollbackPromotion } from "../documents.js";
 import { useNames } from "../people/people.js";
 import { asApiError } from "../shared/api.js";
-import { ago, exact } from "../shared/format.js";
+import { formatAge, formatExactTime } from "../shared/format.js";
 import type { ManifestPlan, Promotion, Stage } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -138,8 +138,8 @@ function StageRow({ stage, appId, busy, review, remove }: StageRowProps) {
       </a>
       {isThis && <span className="chip">this app</span>}
       {stage.expiresAt !== null && (
-        <span className="hint" title={exact(stage.expiresAt)}>
-          deleted {ago(stage.expiresAt)}
+        <span className="hint" title={formatExactTime(stage.expiresAt)}>
+          deleted {formatAge(stage.expiresAt)}
         </span>
       )}
       {!isThis && (
@@ -178,7 +178,7 @@ function PromotionHistory({ promotions, stages, busy, nameOf, rollBack }: Histor
             <details className="grow">
               <summary>
                 {rolledBackTo === null ? `From ${nameOfApp(fromAppId)}` : `Rolled back by promotion ${rolledBackTo}`},{" "}
-                {ago(createdAt)}
+                {formatAge(createdAt)}
               </summary>
               <PlanList plan={plan} label={`Changes of promotion ${id}`} />
             </details>

@@ -2,19 +2,19 @@
 import { type FormEvent, useState } from "react";
 import { CreateToken, type CreateTokenInput, ListTokens, RevokeToken } from "../documents.js";
 import { useNames } from "../people/people.js";
-import { ago, exact } from "../shared/format.js";
+import { formatAge, formatExactTime } from "../shared/format.js";
 import type { TokenKind, TokenScope } from "../shared/model.js";
 import { SecretOnce } from "../shared/secret-once.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 
-const KINDS: Record<TokenKind, string> = {
+const KIND_LABELS: Record<TokenKind, string> = {
   api: "for programs",
   viewer: "for pages under test: drafts",
-  live: "for the app's pages: live copies",
+  live: "for the app's pages: live versions",
 };
 
-const SCOPES: Readonly<Record<TokenScope, string>> = {
+const SCOPE_TEXTS: Readonly<Record<TokenScope, string>> = {
   read: "actions with code, runs, logs, data, public settings",
   run: "run live versions",
   settings: "read and write settings",
@@ -25,7 +25,7 @@ const SCOPES: Readonly<Record<TokenScope, string>> = {
 
 const DAY_MS = 86_400_000;
 /** Days until a token expires; 0 if it never does. */
-const DURATIONS = [30, 90, 365, 0];
+const EXPIRY_DAYS = [30, 90, 365, 0];
 
 /** Tokens that expire within these days are marked. */
 const WARN_DAYS = 7;
@@ -34,14 +34,14 @@ const expiresSoon = (expiresAt: string | null): boolean =>
 
 interface NewTokenProps {
   busy: boolean;
-  make: (data: CreateTokenInput) => Promise<boolean>;
+  create: (data: CreateTokenInput) => Promise<boolean>;
 }
 
 function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose: (scopes: TokenScope[]) => void }) {
   return (
     <fieldset className="scopes">
       <legend>Scopes; without one: settings, log events, reading logs and runs</legend>
-      {(Object.keys(SCOPES) as TokenScope[]).map((scope) => (
+      {(Object.keys(SCOPE_TEXTS) as TokenScope[]).map((scope) => (
         <label key={scope} className="check">
           <input
             type="checkbox"
@@ -50,14 +50,14 @@ function ScopeChoice({ chosen, choose }: { chosen: readonly TokenScope[]; choose
               choose(target.checked ? [...chosen, scope] : chosen.filter((other) => other !== scope))
             }
           />
-          <b>{scope}</b> <span className="hint">{SCOPES[scope]}</span>
+          <b>{scope}</b> <span className="hint">{SCOPE_TEXTS[scope]}</span>
         </label>
       ))}
     </fieldset>
   );
 }
 
-function NewToken({ busy, make }: NewTokenProps) {
+function NewToken({ busy, create }: NewTokenProps) {
   const [kind, setKind] = useState<TokenKind>("api");
   const [name, setName] = useState("");
   const [scopes, setScopes] = useState<TokenScope[]>([]);
@@ -66,7 +66,7 @@ function NewToken({ busy, make }: NewTokenProps) {
     event.preventDefault();
     const expiresAt = days === 0 ? null : new Date(Date.now() + days * DAY_MS).toISOString();
     const chosen = kind === "api" && scopes.length > 0 ? scopes : null;
-    if (await make({ kind, name: name.trim() || null, scopes: chosen, expiresAt })) setName("");
+    if (await create({ kind, name: name.trim() || null, scopes: chosen, expiresAt })) setName("");
   };
   return (
     <form className="token-form" onSubmit={(event) => void submit(event)}>
@@ -74,9 +74,9 @@ function NewToken({ busy, make }: NewTokenProps) {
         <label>
           <span className="unseen">Kind</span>
           <select value={kind} onChange={(event) => setKind(event.target.value as TokenKind)}>
-            {(Object.keys(KINDS) as TokenKind[]).map((one) => (
-              <option key={one} value={one}>
-                {one}, {KINDS[one]}
+            {(Object.keys(KIND_LABELS) as TokenKind[]).map((tokenKind) => (
+              <option key={tokenKind} value={tokenKind}>
+                {tokenKind}, {KIND_LABELS[tokenKind]}
               </option>
             ))}
           </select>
@@ -91,9 +91,9 @@ function NewToken({ busy, make }: NewTokenProps) {
         <label>
           <span className="unseen">Expires in</span>
           <select value={days} onChange={(event) => setDays(Number(event.target.value))}>
-            {DURATIONS.map((one) => (
-              <option key={one} value={one}>
-                {one === 0 ? "never expires" : `expires in ${one} days`}
+            {EXPIRY_DAYS.map((expiryDays) => (
+              <option key={expiryDays} value={expiryDays}>
+                {expiryDays === 0 ? "never expires" : `expires in ${expiryDays} days`}
               </option>
             ))}
           </select>
@@ -112,19 +112,20 @@ export function TokensPage({ api, appId, ask }: PageProps) {
   const [secret, setSecret] = useState<{ label: string; secret: string } | null>(null);
   const nameOf = useNames(appId);
 
-  const make = async (data: CreateTokenInput) => {
-    const answer = await change(() => api.ask(CreateToken, { appId, data }));
-    if (answer) setSecret({ label: `The ${data.kind} token ${data.name ?? ""}`.trim(), secret: answer.created.token });
-    return answer !== null;
+  const create = async (data: CreateTokenInput) => {
+    const response = await change(() => api.ask(CreateToken, { appId, data }));
+    if (response)
+      setSecret({ label: `The ${data.kind} token ${data.name ?? ""}`.trim(), secret: response.created.token });
+    return response !== null;
   };
   const revoke = async (id: number, name: string | null) => {
     const text = "Requests with this token are rejected from now on. You cannot restore it.";
-    const yes = await ask({ title: `Revoke ${name ?? `token ${id}`}?`, text, yes: "Revoke", danger: true });
-    if (yes) await change(() => api.ask(RevokeToken, { appId, id }));
+    const isConfirmed = await ask({ title: `Revoke ${name ?? `token ${id}`}?`, text, yes: "Revoke", danger: true });
+    if (isConfirmed) await change(() => api.ask(RevokeToken, { appId, id }));
   };
   return (
     <>
-      <NewToken busy={busy} make={make} />
+      <NewToken busy={busy} create={create} />
       <p className="fault" role="alert">
         {fault}
       </p>
@@ -145,21 +146,23 @@ export function TokensPage({ api, appId, ask }: PageProps) {
             </button>
             <span className="token-facts">
               {userId !== null && <span className="hint">used by {nameOf(userId)}</span>}
-              <span className="hint" title={exact(createdAt)}>
-                created {ago(createdAt)}
+              <span className="hint" title={formatExactTime(createdAt)}>
+                created {formatAge(createdAt)}
               </span>
               {scopes?.map((scope) => (
                 <span key={scope} className="chip">
                   {scope}
                 </span>
               ))}
-              <span className="hint" title={lastUsedAt ? exact(lastUsedAt) : undefined}>
-                {lastUsedAt ? `used ${ago(lastUsedAt)} from ${lastUsedAddress ?? "an unknown address"}` : "never used"}
+              <span className="hint" title={lastUsedAt ? formatExactTime(lastUsedAt) : undefined}>
+                {lastUsedAt
+                  ? `used ${formatAge(lastUsedAt)} from ${lastUsedAddress ?? "an unknown address"}`
+                  : "never used"}
               </span>
               {expiresAt && (
                 <span className={expiresSoon(expiresAt) ? "chip behind" : "hint"}>
                   {expiresSoon(expiresAt) ? "expires soon: " : "expires "}
-                  {exact(expiresAt)}
+                  {formatExactTime(expiresAt)}
                 </span>
               )}
             </span>

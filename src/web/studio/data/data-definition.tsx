@@ -2,11 +2,11 @@
 import { type ReactNode, useCallback, useState } from "react";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "../documents.js";
 import { type Api, asApiError, isChanged } from "../shared/api.js";
-import type { Ask } from "../shared/confirm.js";
-import { ago, counted, exact } from "../shared/format.js";
+import type { Confirm } from "../shared/confirm.js";
+import { formatAge, formatCount, formatExactTime } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { Changes } from "../shell/role.js";
+import { ForEditors } from "../shell/role.js";
 import { AccessTrial } from "./access-trial.js";
 import { DEFINITION_PARTS, DefinitionField, type PartName } from "./definition-field.js";
 import { RecentQueries } from "./recent-queries.js";
@@ -100,11 +100,11 @@ export function DataVersions({
   source,
   ask,
   onRestored,
-}: Omit<DefinitionProps, "onChanged" | "onDirty"> & { ask: Ask; onRestored: () => void }) {
+}: Omit<DefinitionProps, "onChanged" | "onDirty"> & { ask: Confirm; onRestored: () => void }) {
   const { id } = source;
   const { value, fault, change } = useResource(queryOf(ListEntryVersions, { appId, id }));
   const restore = async (version: Versions[number]) => {
-    const text = `The entries become the ${version.entries} that they were on ${exact(version.createdAt)}. Those of now are kept as a version first.`;
+    const text = `The entries become the ${version.entries} that they were on ${formatExactTime(version.createdAt)}. Those of now are kept as a version first.`;
     if (!(await ask({ title: "Restore these entries?", text, yes: "Restore" }))) return;
     const { updatedAt: ifUpdatedAt } = source;
     if (await change(() => api.ask(RestoreEntries, { appId, id, versionId: version.id, ifUpdatedAt }))) onRestored();
@@ -120,14 +120,14 @@ export function DataVersions({
       <ul>
         {value?.versions.map((version) => (
           <li key={version.id} className="row">
-            <b title={exact(version.createdAt)}>{ago(version.createdAt)}</b>
+            <b title={formatExactTime(version.createdAt)}>{formatAge(version.createdAt)}</b>
             <span className="chip">before {version.operation}</span>
-            <span className="hint grow">{counted(version.entries, "entry", "entries")}</span>
-            <Changes>
+            <span className="hint grow">{formatCount(version.entries, "entry", "entries")}</span>
+            <ForEditors>
               <button type="button" onClick={() => void restore(version)}>
                 Restore
               </button>
-            </Changes>
+            </ForEditors>
           </li>
         ))}
       </ul>

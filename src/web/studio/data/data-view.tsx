@@ -9,14 +9,14 @@ import {
   type ListDataSourcesQuery,
 } from "../documents.js";
 import { asApiError, refusalText } from "../shared/api.js";
-import { counted } from "../shared/format.js";
+import { formatCount } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
-import { Tabbed } from "../shared/tab-list.js";
+import { TabPanel } from "../shared/tab-list.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { changedQuery, idOf } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
-import { Changes, useRole } from "../shell/role.js";
+import { ForEditors, useRole } from "../shell/role.js";
 import { DataDefinition, DataVersions } from "./data-definition.js";
 import { type ChosenFile, DataImport, delimiterName, importFile } from "./data-import.js";
 import { type DataQuery, EntriesPanel, type PanelProps } from "./entries-panel.js";
@@ -74,9 +74,9 @@ function DataSourceTabs(props: SourceProps) {
   const take = async (chosen: ChosenFile) => {
     const { inserted, columns, delimiter } = await importFile(appId, source.id, chosen);
     await reload();
-    const entries = counted(inserted, "entry was", "entries were");
+    const entries = formatCount(inserted, "entry was", "entries were");
     const layout = delimiter === null ? "" : `, cells separated by ${delimiterName(delimiter)}`;
-    return `${entries} imported: ${counted(columns.length, "column", "columns")}${layout}.`;
+    return `${entries} imported: ${formatCount(columns.length, "column", "columns")}${layout}.`;
   };
   const readTypes = async () => {
     const query = { limit: ENTRIES_FOR_TYPES };
@@ -97,13 +97,13 @@ function DataSourceTabs(props: SourceProps) {
         <span className="fault" role="alert">
           {fault}
         </span>
-        <Changes>
+        <ForEditors>
           <button type="button" className="quiet danger-text" onClick={() => void remove()}>
             Delete
           </button>
-        </Changes>
+        </ForEditors>
       </div>
-      <Tabbed
+      <TabPanel
         label="Parts of the data source"
         names={tabs}
         selected={tab}
@@ -112,7 +112,7 @@ function DataSourceTabs(props: SourceProps) {
         panel="data-panel"
       >
         {panels[tab]()}
-      </Tabbed>
+      </TabPanel>
     </section>
   );
 }
@@ -193,11 +193,11 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
         </p>
         <div className="row list-head">
           <h2 className="grow">Data sources</h2>
-          <Changes>
+          <ForEditors>
             <button type="button" className="primary" onClick={() => open(null)}>
               New
             </button>
-          </Changes>
+          </ForEditors>
         </div>
         <ul>
           {sources?.map(({ id, name }) => (
@@ -231,9 +231,9 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
           }
         />
       ) : sourceId === null ? (
-        <Changes otherwise={<p className="welcome">Choose a data source.</p>}>
+        <ForEditors otherwise={<p className="welcome">Choose a data source.</p>}>
           <NewDataSource {...{ api, appId }} onMade={(source) => void onMade(source)} />
-        </Changes>
+        </ForEditors>
       ) : (
         <p className="welcome">{sources ? "There is no such data source." : "Loading…"}</p>
       )}

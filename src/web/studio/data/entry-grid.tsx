@@ -20,7 +20,7 @@ interface EntryGridProps {
   setOrder: (order: EntryOrder | null) => void;
   remove: (entry: Entry) => Promise<void>;
   /** Number of entries that were added in this page. */
-  inserted: number;
+  insertedCount: number;
 }
 
 const ORDER_ARROWS = { ASC: " ↑", DESC: " ↓" };
@@ -67,24 +67,24 @@ function changedElsewhereText({ entry, column, isSaving }: CellEdit, { data, upd
 
 /** Scrolls to the end after an entry was added in this page, even if the total arrives later. */
 function useScrollToEnd(
-  inserted: number,
+  insertedCount: number,
   total: number,
   virtualizer: Pick<Virtualizer<Element, Element>, "scrollToIndex">,
 ) {
-  const lastSeen = useRef({ inserted, total });
+  const lastSeen = useRef({ inserted: insertedCount, total });
   useEffect(() => {
-    const isNew = inserted > lastSeen.current.inserted;
+    const isNew = insertedCount > lastSeen.current.inserted;
     if (!isNew) return;
     virtualizer.scrollToIndex(total - 1, { align: "end" });
-    if (total > lastSeen.current.total) lastSeen.current = { inserted, total };
-  }, [inserted, total, virtualizer]);
+    if (total > lastSeen.current.total) lastSeen.current = { inserted: insertedCount, total };
+  }, [insertedCount, total, virtualizer]);
   useEffect(() => {
     // Entries that other people add do not move the grid.
-    if (inserted === lastSeen.current.inserted) lastSeen.current.total = total;
-  }, [inserted, total]);
+    if (insertedCount === lastSeen.current.inserted) lastSeen.current.total = total;
+  }, [insertedCount, total]);
 }
 
-export function EntryGrid({ columns, entries, order, setOrder, inserted, remove }: EntryGridProps) {
+export function EntryGrid({ columns, entries, order, setOrder, insertedCount, remove }: EntryGridProps) {
   const scrollBox = useRef<HTMLDivElement>(null);
   const { edit, fault, acts } = useCellEdit(entries);
   const found = edit ? entries.find(edit.entry.id) : undefined;
@@ -106,7 +106,7 @@ export function EntryGrid({ columns, entries, order, setOrder, inserted, remove 
     overscan: 6,
     rangeExtractor,
   });
-  useScrollToEnd(inserted, entries.total ?? 0, virtualizer);
+  useScrollToEnd(insertedCount, entries.total ?? 0, virtualizer);
   const rows = virtualizer.getVirtualItems();
   const { startIndex: from, endIndex: to } = virtualizer.range ?? { startIndex: 0, endIndex: 0 };
   const { show } = entries;

@@ -6,7 +6,7 @@
 import { type KeyboardEvent, memo } from "react";
 import type { Entry } from "../shared/model.js";
 import { mayEdit } from "../shell/rights.js";
-import { Changes, useRole } from "../shell/role.js";
+import { ForEditors, useRole } from "../shell/role.js";
 import { type CellEdit, type CellFault, type CellFunctions, cellText } from "./use-cell-edit.js";
 
 /** Row number of the first entry for assistive technology; the header is row 1. */
@@ -109,7 +109,7 @@ export const EntryRow = memo(function EntryRow(props: RowProps) {
           </span>
           {columns.map(renderCell)}
           <span role="cell">
-            <Changes>
+            <ForEditors>
               <button
                 type="button"
                 className="quiet small"
@@ -118,7 +118,7 @@ export const EntryRow = memo(function EntryRow(props: RowProps) {
               >
                 ✕
               </button>
-            </Changes>
+            </ForEditors>
           </span>
         </>
       ) : (

@@ -3,7 +3,7 @@
  */
 import { keepPreviousData } from "@tanstack/react-query";
 import { ListRecentQueries, type ListRecentQueriesQuery } from "../documents.js";
-import { ago, exact } from "../shared/format.js";
+import { formatAge, formatExactTime } from "../shared/format.js";
 import type { DataSource } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 
@@ -27,7 +27,7 @@ function Row({ query, onAdd }: { query: RecentQuery } & Pick<RecentQueriesProps,
     <tr>
       <td className="mono">{nameOf(query)}</td>
       <td>{count}</td>
-      <td title={`last ${ago(lastAt)}, ${exact(lastAt)}`}>{p95Ms.toFixed(1)} ms</td>
+      <td title={`last ${formatAge(lastAt)}, ${formatExactTime(lastAt)}`}>{p95Ms.toFixed(1)} ms</td>
       <td>
         {index && <span className="chip">{index.join(", ")}</span>}
         {suggestion && (

@@ -1,9 +1,9 @@
 /** State of the documentation panel: which page is open, and the function that opens one. */
 import { lazy, Suspense, useCallback, useState } from "react";
-import { loading } from "../shell/load-error.js";
+import { withLoadError } from "../shell/load-error.js";
 import { PageBoundary } from "../shell/page-boundary.js";
 
-const DocsPanel = lazy(async () => ({ default: (await loading(import("./docs-panel.js"))).DocsPanel }));
+const DocsPanel = lazy(async () => ({ default: (await withLoadError(import("./docs-panel.js"))).DocsPanel }));
 
 export function useDocs(appId: number) {
   const [address, setAddress] = useState<string | null>(null);

@@ -3,7 +3,7 @@ import MailWarning from "lucide-react/icons/mail-warning";
 import Siren from "lucide-react/icons/siren";
 import type { ReactNode } from "react";
 import { RunLine } from "../runs/run-line.js";
-import { counted, exact, lasted, timeInZone } from "../shared/format.js";
+import { formatCount, formatDuration, formatExactTime, formatTimeInZone } from "../shared/format.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
@@ -52,7 +52,7 @@ function UsageCard({ statistics: { periods } }: HomeData) {
   const figures = [
     { label: "Runs", value: totalOf("runs").toLocaleString("en"), key: "runs", tone: "accent" },
     { label: "Failed", value: totalOf("failed").toLocaleString("en"), key: "failed", tone: "bad" },
-    { label: "Duration, p95", value: slowest === 0 ? "–" : lasted(slowest), key: "p95", tone: "soft" },
+    { label: "Duration, p95", value: slowest === 0 ? "–" : formatDuration(slowest), key: "p95", tone: "soft" },
   ] as const;
   return (
     <section className="usage" aria-label="Usage in the last 24 hours">
@@ -122,7 +122,7 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
         title="Failed in the last 24 hours"
         {...(total > 0 && {
           more: {
-            label: `${counted(total, "failure", "failures")}${totalIsExact ? "" : " or more"}`,
+            label: `${formatCount(total, "failure", "failures")}${totalIsExact ? "" : " or more"}`,
             href: hrefOf({ appId, ...failures }),
           },
         })}
@@ -151,8 +151,8 @@ function RunCards({ home, appId }: { home: HomeData; appId: number }) {
           <ul className="home-next">
             {next.map(({ actionId, masterId, name, tick, description, timezone }) => (
               <li key={`${actionId} ${tick}`}>
-                <time dateTime={tick} title={`${exact(tick)} here`}>
-                  {timeInZone(tick, timezone)} {timezone}
+                <time dateTime={tick} title={`${formatExactTime(tick)} here`}>
+                  {formatTimeInZone(tick, timezone)} {timezone}
                 </time>
                 <a
                   href={hrefOf({ appId, view: "actions", item: String(masterId) })}

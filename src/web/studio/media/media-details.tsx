@@ -1,7 +1,7 @@
 /** Dialog for one file or folder: a preview, its properties, and buttons that rename, move, share and delete it. */
 import { type FormEvent, useEffect, useState } from "react";
 import { type Api, asApiError } from "../shared/api.js";
-import { exact, sized } from "../shared/format.js";
+import { formatBytes, formatExactTime } from "../shared/format.js";
 import { ModalDialog } from "../shared/modal.js";
 import type { MediaFile, MediaFolder, MediaListing } from "../shared/model.js";
 import { useBytes } from "../shared/use-bytes.js";
@@ -57,11 +57,11 @@ function FileFacts({ file }: { file: MediaFile }) {
       <dd>{file.contentType}</dd>
       <dt>Size</dt>
       <dd>
-        {sized(file.bytes)}
+        {formatBytes(file.bytes)}
         {file.size && `, ${file.size[0]} × ${file.size[1]} pixels`}
       </dd>
       <dt>Added</dt>
-      <dd>{exact(file.createdAt)}</dd>
+      <dd>{formatExactTime(file.createdAt)}</dd>
       <dt>SHA-256</dt>
       <dd className="mono">{file.checksum}</dd>
     </dl>

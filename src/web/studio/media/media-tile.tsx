@@ -1,7 +1,7 @@
 /** Tile of a folder or a file in the grid. A click or Enter opens it, Delete deletes it, and dragging moves it to a folder. */
 import type { DragEvent, KeyboardEvent, ReactNode } from "react";
 import type { Api } from "../shared/api.js";
-import { sized } from "../shared/format.js";
+import { formatBytes } from "../shared/format.js";
 import type { MediaFile, MediaFolder } from "../shared/model.js";
 import { useBytes, useNearView } from "../shared/use-bytes.js";
 import type { MediaItem } from "./use-media.js";
@@ -75,7 +75,7 @@ export function FileTile({ api, file, open, remove }: TileProps & { api: Api; fi
         <Thumbnail api={api} file={file} />
         <b>{file.name}</b>
         <span className="hint">
-          {sized(file.bytes)}
+          {formatBytes(file.bytes)}
           {file.size && ` · ${file.size[0]} × ${file.size[1]}`}
         </span>
       </button>

@@ -4,7 +4,7 @@ import type { MediaListing } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { changedQuery, idOf, type Navigation } from "../shell/place.js";
 import { mayEdit } from "../shell/rights.js";
-import { Changes, useRole } from "../shell/role.js";
+import { ForEditors, useRole } from "../shell/role.js";
 import { MediaDetails } from "./media-details.js";
 import { createDropHandlers, FileTile, FolderTile } from "./media-tile.js";
 import { type MediaItem, type MediaState, type PendingUpload, useMedia } from "./use-media.js";
@@ -209,12 +209,12 @@ function MediaView({ api, appId, ask, go, folderId, query }: MediaViewProps) {
           value={search}
           onChange={(event) => change({ search: event.target.value }, query.search !== undefined)}
         />
-        <Changes>
+        <ForEditors>
           <NewFolder create={media.createFolder} />
           <button type="button" className="primary" onClick={() => fileInput.current?.click()}>
             Upload
           </button>
-        </Changes>
+        </ForEditors>
         <input
           ref={fileInput}
           type="file"

@@ -4,7 +4,7 @@
  */
 import { type ChangeEvent, type FormEvent, useEffect, useId, useState } from "react";
 import { useSettings } from "../settings/use-settings.js";
-import { ago } from "../shared/format.js";
+import { formatAge } from "../shared/format.js";
 import type { PageProps } from "../shell/page-props.js";
 import {
   type Channel,
@@ -115,7 +115,7 @@ export function DeliveryForm({ channel, ...props }: DeliveryProps & { channel: C
         </button>
         <h2 className="grow">{channel === "email" ? "E-mail delivery" : "SMS delivery"}</h2>
         <span className={stored ? "chip live" : "chip"}>
-          {stored ? `configured ${stored.updatedAt ? ago(stored.updatedAt) : ""}` : "not configured"}
+          {stored ? `configured ${stored.updatedAt ? formatAge(stored.updatedAt) : ""}` : "not configured"}
         </span>
       </div>
       <p className="hint">

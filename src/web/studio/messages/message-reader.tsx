@@ -1,17 +1,17 @@
 /** Shows one message: its HTML in a frame that runs no scripts and loads nothing, its text, its headers and its attachments. */
 import { useState } from "react";
 import { asApiError } from "../shared/api.js";
-import type { Ask } from "../shared/confirm.js";
-import { exact } from "../shared/format.js";
+import type { Confirm } from "../shared/confirm.js";
+import { formatExactTime } from "../shared/format.js";
 import type { Message, MessageDecision } from "../shared/model.js";
-import { Tabbed } from "../shared/tab-list.js";
-import { Changes } from "../shell/role.js";
+import { TabPanel } from "../shared/tab-list.js";
+import { ForEditors } from "../shell/role.js";
 
 type BodyView = "HTML" | "Text" | "Headers";
 
 interface ReaderProps {
   message: Message;
-  ask: Ask;
+  ask: Confirm;
   decide: (decision: MessageDecision) => Promise<void>;
   back: () => void;
 }
@@ -98,11 +98,11 @@ function MessageBody({ message }: { message: Message }) {
   ];
   const [view, setView] = useState<BodyView>(views[0]!);
   return (
-    <Tabbed label="Parts" names={views} selected={view} select={setView} panel="mail-part">
+    <TabPanel label="Parts" names={views} selected={view} select={setView} panel="mail-part">
       {view === "HTML" && <iframe title="The message" className="mail-frame" sandbox="" srcDoc={html ?? ""} />}
       {view === "Text" && <pre className="mail-text">{text}</pre>}
       {view === "Headers" && <pre className="mail-text">{formatHeaders(message, headers)}</pre>}
-    </Tabbed>
+    </TabPanel>
   );
 }
 
@@ -130,18 +130,18 @@ export function MessageReader({ message, ask, decide, back }: ReaderProps) {
       </div>
       <RecipientList message={message} />
       <p className="hint">
-        {exact(createdAt)}
+        {formatExactTime(createdAt)}
         {attempts > 0 && `, tried ${attempts === 1 ? "once" : `${attempts} times`}`}
-        {dueAt && status === "queued" && `, next at ${exact(dueAt)}`}
+        {dueAt && status === "queued" && `, next at ${formatExactTime(dueAt)}`}
       </p>
       {detail && <p className="hint mono">{detail}</p>}
       {status === "kept" && (
         <p className="notice">Stored here and not sent: no e-mail server or SMS provider is configured.</p>
       )}
       {status === "unknown" && (
-        <Changes>
+        <ForEditors>
           <DecisionButtons ask={ask} decide={decide} />
-        </Changes>
+        </ForEditors>
       )}
       <MessageBody key={message.id} message={message} />
       <AttachmentList all={message.attachments} />

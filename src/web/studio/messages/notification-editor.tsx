@@ -2,8 +2,8 @@
 import { useEffect, useId, useState } from "react";
 import { asApiError } from "../shared/api.js";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
-import type { Ask } from "../shared/confirm.js";
-import { exact } from "../shared/format.js";
+import type { Confirm } from "../shared/confirm.js";
+import { formatExactTime } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import {
@@ -20,7 +20,7 @@ interface EditorProps {
   one: Notification | null;
   /** True if another person has deleted the notification. */
   isDeleted: boolean;
-  ask: Ask;
+  ask: Confirm;
   save: (input: NotificationInput) => Promise<void>;
   remove: () => Promise<void>;
   back: () => void;
@@ -142,7 +142,7 @@ export function NotificationEditor({ one, isDeleted, ask, save, remove, back, se
         <h2 className="grow">{one ? `Notification ${one.id}` : "New notification"}</h2>
         {one && <span className={`chip ${one.status}`}>{one.status}</span>}
       </div>
-      {one?.publishedAt && <p className="hint">published {exact(one.publishedAt)}</p>}
+      {one?.publishedAt && <p className="hint">published {formatExactTime(one.publishedAt)}</p>}
       <div className="notification-editor">
         <div>
           <TextField label="Title" value={draft.title} change={(title) => change({ title })} />

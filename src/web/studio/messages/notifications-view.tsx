@@ -3,7 +3,7 @@ import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { CreateNotification, DeleteNotification, ListNotifications, UpdateNotification } from "../documents.js";
 import { type Api, ApiError, asApiError, refusalText } from "../shared/api.js";
-import { exact, moment } from "../shared/format.js";
+import { formatExactTime, formatTime } from "../shared/format.js";
 import type { Notification, NotificationInput } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -49,8 +49,8 @@ function Line({ one, selected, open }: { one: Notification; selected: boolean; o
     <li>
       <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
         <b>{String(title ?? "(no title)")}</b>
-        <time dateTime={at} title={exact(at)}>
-          {moment(at)}
+        <time dateTime={at} title={formatExactTime(at)}>
+          {formatTime(at)}
         </time>
         <span className="gist">{String(message ?? "")}</span>
         <span className={`chip ${one.status}`}>{one.status}</span>

@@ -2,7 +2,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { ReadMessage } from "../documents.js";
-import { exact, moment } from "../shared/format.js";
+import { formatExactTime, formatTime } from "../shared/format.js";
 import type { MessageDecision, MessageStatus, MessageSummary } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -40,8 +40,8 @@ function Line({ message, selected, open }: LineProps) {
           {first}
           {recipients > 1 && ` and ${recipients - 1} more`}
         </b>
-        <time dateTime={createdAt} title={exact(createdAt)}>
-          {moment(createdAt)}
+        <time dateTime={createdAt} title={formatExactTime(createdAt)}>
+          {formatTime(createdAt)}
         </time>
         <span className="gist">{kind === "sms" ? "Text message" : subject || "(no subject)"}</span>
         <span className={`chip ${status}`}>{status}</span>

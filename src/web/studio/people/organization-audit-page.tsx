@@ -2,7 +2,7 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { ListOrganizationPeople, ReadOrganizationAudit } from "../documents.js";
-import { exact, inWords, moment } from "../shared/format.js";
+import { formatDetails, formatExactTime, formatTime } from "../shared/format.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
 import { idOf } from "../shell/place.js";
@@ -52,13 +52,13 @@ function AccessLog(props: LogProps) {
       <ul className="records" aria-label="Audit log">
         {entries?.map(({ id, type, userId, subjectId, address, data, createdAt }) => (
           <li key={id}>
-            <time dateTime={createdAt} title={exact(createdAt)}>
-              {moment(createdAt)}
+            <time dateTime={createdAt} title={formatExactTime(createdAt)}>
+              {formatTime(createdAt)}
             </time>
             <code>{type}</code>
             {typeof userId === "number" && <b>{nameOf(userId)}</b>}
             {typeof subjectId === "number" && subjectId !== userId && <span>about {nameOf(subjectId)}</span>}
-            <span className="hint grow">{inWords(data) || NO_DETAILS}</span>
+            <span className="hint grow">{formatDetails(data) || NO_DETAILS}</span>
             <span className="hint">{address ?? ""}</span>
           </li>
         ))}

@@ -13,7 +13,7 @@ import {
   SetAppMember,
   SetOrganizationMember,
 } from "../documents.js";
-import { ago, exact } from "../shared/format.js";
+import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Invitation, Member } from "../shared/model.js";
 import { SecretOnce } from "../shared/secret-once.js";
 import { type Resource, useResource } from "../shared/use-resource.js";
@@ -164,8 +164,8 @@ function MemberRow({ member: { user, role, lastSeenAt }, own, setRole, remove, r
     <li>
       <b>{name}</b>
       <span className="hint grow">{user.email}</span>
-      <span className="hint" title={lastSeenAt ? exact(lastSeenAt) : undefined}>
-        {lastSeenAt ? `last seen ${ago(lastSeenAt)}` : "never signed in"}
+      <span className="hint" title={lastSeenAt ? formatExactTime(lastSeenAt) : undefined}>
+        {lastSeenAt ? `last seen ${formatAge(lastSeenAt)}` : "never signed in"}
       </span>
       {/* Words that a line break must not separate. */}
       <span className="row">
@@ -202,7 +202,7 @@ function Invitations({ invitations, revoke }: { invitations: Invitation[]; revok
             <b className="grow">{invitation.email}</b>
             <span className="chip">{invitation.role}</span>
             {invitation.appId !== null && <span className="hint">app {invitation.appId}</span>}
-            <span className="hint">expires {exact(invitation.expiresAt)}</span>
+            <span className="hint">expires {formatExactTime(invitation.expiresAt)}</span>
             <button
               type="button"
               className="quiet danger-text"

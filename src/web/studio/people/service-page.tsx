@@ -7,7 +7,7 @@ import {
   ListOrganizationPeople,
   RemoveAdministrator,
 } from "../documents.js";
-import { ago, exact } from "../shared/format.js";
+import { formatAge, formatExactTime } from "../shared/format.js";
 import type { Administrator, Member } from "../shared/model.js";
 import { queryOf, type Resource, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
@@ -37,7 +37,7 @@ function AdministratorList({ api, ask, administrators }: PartProps) {
           <li key={person.id}>
             <b>{fullName(person)}</b>
             <span className="hint grow">{person.email}</span>
-            {person.updatedAt && <span className="hint">since {exact(person.updatedAt)}</span>}
+            {person.updatedAt && <span className="hint">since {formatExactTime(person.updatedAt)}</span>}
             <button
               type="button"
               className="quiet danger-text"
@@ -72,8 +72,8 @@ function MemberRow({
     <li>
       <b>{name}</b>
       <span className="hint grow">{user.email}</span>
-      <span className="hint" title={lastSeenAt ? exact(lastSeenAt) : undefined}>
-        {lastSeenAt ? `last seen ${ago(lastSeenAt)}` : "never signed in"}
+      <span className="hint" title={lastSeenAt ? formatExactTime(lastSeenAt) : undefined}>
+        {lastSeenAt ? `last seen ${formatAge(lastSeenAt)}` : "never signed in"}
       </span>
       <span className="chip">{role}</span>
       {isAdministrator ? (

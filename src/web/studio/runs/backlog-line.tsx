@@ -2,14 +2,14 @@
 import { useState } from "react";
 import { CancelBacklog, ReadBacklog } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
-import type { Ask } from "../shared/confirm.js";
-import { counted, lasted, sized } from "../shared/format.js";
+import type { Confirm } from "../shared/confirm.js";
+import { formatBytes, formatCount, formatDuration } from "../shared/format.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
-import { Operations } from "../shell/role.js";
+import { ForOperators } from "../shell/role.js";
 
 const REFRESH_MS = 3_000;
 
-const countedRuns = (runs: number) => counted(runs, "run", "runs");
+const countedRuns = (runs: number) => formatCount(runs, "run", "runs");
 
 /** Cancels all queued runs. Each request works for some seconds, so requests repeat until none is left. */
 async function cancelAll(api: Api, appId: number): Promise<number> {
@@ -20,7 +20,7 @@ async function cancelAll(api: Api, appId: number): Promise<number> {
   }
 }
 
-export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask: Ask }) {
+export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask: Confirm }) {
   // Without a response, the line does not change.
   const { value, reload } = useResource({ ...queryOf(ReadBacklog, { appId }), refetchInterval: REFRESH_MS });
   const [said, setSaid] = useState("");
@@ -49,17 +49,19 @@ export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask:
       {waits && (
         <p>
           {countedRuns(waits.runs)} queued
-          {waits.oldestAt && <>, the oldest for {lasted(Math.max(0, Date.now() - Date.parse(waits.oldestAt)))}</>}, with{" "}
-          {sized(waits.bytes)} of payloads
+          {waits.oldestAt && (
+            <>, the oldest for {formatDuration(Math.max(0, Date.now() - Date.parse(waits.oldestAt)))}</>
+          )}
+          , with {formatBytes(waits.bytes)} of payloads
         </p>
       )}
       <p role="status">{said}</p>
       {waits && (
-        <Operations>
+        <ForOperators>
           <button type="button" disabled={busy} onClick={() => void cancel()}>
             Cancel all queued runs
           </button>
-        </Operations>
+        </ForOperators>
       )}
     </section>
   );

@@ -2,10 +2,10 @@
 import { useState } from "react";
 import { CancelRun, ReplayRun } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
-import type { Ask } from "../shared/confirm.js";
-import { counted } from "../shared/format.js";
+import type { Confirm } from "../shared/confirm.js";
+import { formatCount } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
-import { Operations } from "../shell/role.js";
+import { ForOperators } from "../shell/role.js";
 import { sendForRuns } from "./bulk-send.js";
 
 /** Maximum number of runs for one confirmation. */
@@ -45,7 +45,7 @@ const ACTIONS_BY_STATE: Readonly<Record<string, BulkAction>> = {
 interface BulkActionsProps {
   api: Api;
   appId: number;
-  ask: Ask;
+  ask: Confirm;
   /** State by which the list is filtered. */
   state: string | undefined;
   runs: readonly RunRow[];
@@ -59,7 +59,7 @@ export function BulkActions({ api, appId, ask, state, runs }: BulkActionsProps) 
   const { verb, done, text, danger = false } = action;
   const chosenRuns = runs.slice(0, MAX_RUNS);
   const start = async () => {
-    const title = `${verb} ${counted(chosenRuns.length, "run", "runs")}?`;
+    const title = `${verb} ${formatCount(chosenRuns.length, "run", "runs")}?`;
     if (!(await ask({ title, text, yes: verb === "Cancel" ? "Cancel them" : verb, danger }))) return;
     setBusy(true);
     const ids = chosenRuns.map(({ id }) => id);
@@ -69,13 +69,13 @@ export function BulkActions({ api, appId, ask, state, runs }: BulkActionsProps) 
     setBusy(false);
   };
   return (
-    <Operations>
+    <ForOperators>
       <span className="hint" role="status">
         {progress}
       </span>
       <button type="button" disabled={isBusy || chosenRuns.length === 0} onClick={() => void start()}>
         {verb} {chosenRuns.length === 1 ? "this run" : `these ${chosenRuns.length} runs`}
       </button>
-    </Operations>
+    </ForOperators>
   );
 }

@@ -1,6 +1,6 @@
 /** Sends one request for each of several runs. Pure, so that tests can use it. */
 import { type RateLimitOptions, retryAfterRateLimit } from "../shared/after-rate-limit.js";
-import { counted } from "../shared/format.js";
+import { formatCount } from "../shared/format.js";
 
 interface BulkRequest extends RateLimitOptions {
   /** Past participle of the operation for the summary, such as "cancelled". */
@@ -27,8 +27,8 @@ export async function sendForRuns(ids: readonly number[], sending: BulkRequest):
   let sentCount = 0;
   let endedCount = 0;
   const formatSummary = () => {
-    const endedText = endedCount > 0 ? `, ${counted(endedCount, "run", "runs")} ended already` : "";
-    return `${counted(sentCount, "run", "runs")} ${done}${endedText}`;
+    const endedText = endedCount > 0 ? `, ${formatCount(endedCount, "run", "runs")} ended already` : "";
+    return `${formatCount(sentCount, "run", "runs")} ${done}${endedText}`;
   };
   for (const id of ids) {
     report(`${sentCount} of ${ids.length} ${done}…`);

@@ -1,11 +1,11 @@
 /** Menu that selects the columns of the table of runs. It is loaded at the first use. */
 import { lazy } from "react";
-import { loading } from "../shell/load-error.js";
+import { withLoadError } from "../shell/load-error.js";
 import { LoadOnFirstUse } from "../shell/menu-buttons.js";
 import { ColumnsButton } from "./columns-button.js";
 import type { ColumnsState } from "./use-columns.js";
 
-const ColumnsMenu = lazy(async () => ({ default: (await loading(import("./columns-menu.js"))).ColumnsMenu }));
+const ColumnsMenu = lazy(async () => ({ default: (await withLoadError(import("./columns-menu.js"))).ColumnsMenu }));
 
 export const ChooseColumns = (columns: ColumnsState) => (
   <LoadOnFirstUse popup="menu" button={ColumnsButton}>

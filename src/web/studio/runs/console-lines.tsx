@@ -1,7 +1,7 @@
 /** Console lines of a run as they arrive. Renders only the visible ones of ten thousand lines, and scrolls to the last line. */
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useEffect, useLayoutEffect, useRef } from "react";
-import { moment } from "../shared/format.js";
+import { formatTime } from "../shared/format.js";
 import type { ConsoleLine } from "../shared/model.js";
 
 /** Estimated height of a line in pixels, as in panels.css. A wrong estimate moves the following lines when a line is measured. */
@@ -20,7 +20,7 @@ interface LineProps {
 const ConsoleLineRow = memo(function ConsoleLineRow({ line: { level, at, text }, index, start, measure }: LineProps) {
   return (
     <li ref={measure} data-index={index} className={level} style={{ transform: `translateY(${start}px)` }}>
-      <time dateTime={at}>{moment(at)}</time>
+      <time dateTime={at}>{formatTime(at)}</time>
       <span className="level">{level}</span>
       <span>{text}</span>
     </li>

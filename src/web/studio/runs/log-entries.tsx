@@ -5,7 +5,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useCallback, useEffect, useRef, useState } from "react";
 import type { Actions } from "../actions/use-actions.js";
-import { columnTime, exact, lasted, shown } from "../shared/format.js";
+import { formatColumnTime, formatDuration, formatExactTime, formatJson } from "../shared/format.js";
 import type { LogEntry } from "../shared/model.js";
 import { useNarrow } from "../shared/use-narrow.js";
 import { isCancelled, isFailed } from "./log-entry.js";
@@ -43,12 +43,12 @@ function EntryDetails({ entry, appId, action }: Pick<EntryProps, "entry" | "appI
     <div className="entry-details">
       <div>
         <h3>Payload</h3>
-        <pre>{shown(payload)}</pre>
+        <pre>{formatJson(payload)}</pre>
       </div>
       <div>
         <h3>{error ? "Error" : "Result"}</h3>
         {error && <Stack error={error} appId={appId} action={action} />}
-        {!error && <pre>{result ? shown(result.data) : "A scheduled run keeps no result."}</pre>}
+        {!error && <pre>{result ? formatJson(result.data) : "A scheduled run keeps no result."}</pre>}
       </div>
       <p className="hint">
         action id {taskId}, on the {runOn}
@@ -89,13 +89,13 @@ const EntryItem = memo(function EntryItem(props: EntryProps) {
     <li ref={measure} data-index={index} className={className} style={{ transform: `translateY(${start}px)` }}>
       <button type="button" aria-expanded={isOpen} onClick={() => toggle(id)}>
         <span className="verdict">{words}</span>
-        <time dateTime={createdAt} title={exact(createdAt)}>
-          {columnTime(createdAt)}
+        <time dateTime={createdAt} title={formatExactTime(createdAt)}>
+          {formatColumnTime(createdAt)}
         </time>
         <b>{name ?? `action ${taskId}`}</b>
         <VersionChip copy={isLive ? "production" : "master"} />
         <span className="mode">{mode}</span>
-        <span className="took">{lasted(duration)}</span>
+        <span className="took">{formatDuration(duration)}</span>
         <span className="gist">{entryExcerpt(entry)}</span>
       </button>
       {isOpen && (

@@ -1,6 +1,6 @@
 /** Shows the result of a run: its beginning as text, and the complete result as a file. */
 import { CopyButton } from "../shared/copy-button.js";
-import { shown } from "../shared/format.js";
+import { formatJson } from "../shared/format.js";
 
 /** Maximum number of characters that are shown. A browser takes seconds to lay out more. */
 const MAX_SHOWN_CHARACTERS = 20_000;
@@ -16,7 +16,7 @@ const formatSize = ({ length }: string) =>
   length < 1024 * 1024 ? `${Math.round(length / 1024)} KB` : `${(length / 1024 / 1024).toFixed(1)} MB`;
 
 export function ResultView({ value, name }: { value: unknown; name: string }) {
-  const text = shown(value);
+  const text = formatJson(value);
   const isCut = text.length > MAX_SHOWN_CHARACTERS;
   return (
     <div className="result-view">

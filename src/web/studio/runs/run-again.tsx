@@ -3,8 +3,8 @@ import { useState } from "react";
 import { parsePayload } from "../actions/payload-text.js";
 import { ListVersions, ReplayRun } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
-import type { Ask } from "../shared/confirm.js";
-import { exact } from "../shared/format.js";
+import type { Confirm } from "../shared/confirm.js";
+import { formatExactTime } from "../shared/format.js";
 import type { RunDetails } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { Navigation } from "../shell/place.js";
@@ -14,7 +14,7 @@ interface RunAgainProps {
   appId: number;
   run: RunDetails;
   go: Navigation["go"];
-  ask: Ask;
+  ask: Confirm;
 }
 
 /** Draft or live version, or the number of a version. */
@@ -83,7 +83,7 @@ export function RunAgain({ api, appId, run, go, ask }: RunAgainProps) {
           {!known && target !== "master" && target !== "production" && <option value={target}>version {target}</option>}
           {versions.map(({ id, createdAt, name }) => (
             <option key={id} value={id}>
-              version {id} of {exact(createdAt)}: {name}
+              version {id} of {formatExactTime(createdAt)}: {name}
             </option>
           ))}
         </select>

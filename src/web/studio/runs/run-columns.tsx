@@ -1,6 +1,6 @@
 /** Columns of the table of runs: headers, widths and cells. Add a new column here. */
 import type { ReactNode } from "react";
-import { columnTime, exact } from "../shared/format.js";
+import { formatColumnTime, formatExactTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { hrefOf, type Place } from "../shell/place.js";
 import { CancelButton } from "./run-line.js";
@@ -26,16 +26,16 @@ export interface RunColumn {
 function StartedCell({ startedAt }: RunRow) {
   if (startedAt === null) return "not started";
   return (
-    <time dateTime={startedAt} title={exact(startedAt)}>
-      {columnTime(startedAt)}
+    <time dateTime={startedAt} title={formatExactTime(startedAt)}>
+      {formatColumnTime(startedAt)}
     </time>
   );
 }
 
 function QueuedCell({ queuedAt }: RunRow) {
   return (
-    <time dateTime={queuedAt} title={exact(queuedAt)}>
-      {columnTime(queuedAt)}
+    <time dateTime={queuedAt} title={formatExactTime(queuedAt)}>
+      {formatColumnTime(queuedAt)}
     </time>
   );
 }

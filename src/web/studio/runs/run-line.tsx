@@ -2,7 +2,7 @@
  * Line of a run in a short list: on Home, in the menu of current runs, and below a run that started others. runs-list.tsx has the table of
  * all runs.
  */
-import { columnTime, exact } from "../shared/format.js";
+import { formatColumnTime, formatExactTime } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 import { mayOperate } from "../shell/rights.js";
@@ -33,8 +33,8 @@ export function RunLine({ run, appId, cancel }: RunLineProps) {
       <a className="run-line" href={hrefOf({ appId, view: "runs", item: String(run.id) })}>
         <span className="run-number">#{run.id}</span>
         <RunState state={run.state} />
-        <time dateTime={at} title={exact(at)}>
-          {columnTime(at)}
+        <time dateTime={at} title={formatExactTime(at)}>
+          {formatColumnTime(at)}
         </time>
         <b>{run.actionName ?? `action ${run.actionId}`}</b>
         <VersionChip copy={run.copy} />

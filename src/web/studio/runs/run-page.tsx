@@ -2,11 +2,11 @@
 import type { ReactNode } from "react";
 import { AllowOriginButton } from "../actions/allow-origin.js";
 import type { Api } from "../shared/api.js";
-import { exact, lasted, sized } from "../shared/format.js";
+import { formatBytes, formatDuration, formatExactTime } from "../shared/format.js";
 import type { RunDetails } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf, type Place } from "../shell/place.js";
-import { Operations } from "../shell/role.js";
+import { ForOperators } from "../shell/role.js";
 import { ConsoleLines } from "./console-lines.js";
 import { ResultView } from "./result-view.js";
 import { RunAgain } from "./run-again.js";
@@ -43,7 +43,7 @@ function listMoments(run: RunDetails): RunMoment[] {
   return known.map(([what, at], index) => {
     const before = known[index - 1]?.[1];
     const ms = before === undefined ? 0 : Math.max(0, Date.parse(at) - Date.parse(before));
-    return { what, at, after: before === undefined ? "" : `+ ${lasted(ms)}` };
+    return { what, at, after: before === undefined ? "" : `+ ${formatDuration(ms)}` };
   });
 }
 
@@ -52,7 +52,7 @@ function RunTimeline({ run }: { run: RunDetails }) {
     <ol className="timeline">
       {listMoments(run).map(({ what, at, after }) => (
         <li key={what} className="moment">
-          <b>{what}</b> <time dateTime={at}>{exact(at)}</time> <span className="hint">{after}</span>
+          <b>{what}</b> <time dateTime={at}>{formatExactTime(at)}</time> <span className="hint">{after}</span>
         </li>
       ))}
     </ol>
@@ -142,11 +142,11 @@ function RunHead({ run, appId, filters, cancel }: HeadProps) {
       <span className="grow" />
       <a href={hrefOf({ appId, view: "runs", query: { action: String(actionId) } })}>All runs of this action</a>
       {isUnfinished(run) && (
-        <Operations>
+        <ForOperators>
           <button type="button" onClick={() => void cancel()}>
             Cancel the run
           </button>
-        </Operations>
+        </ForOperators>
       )}
     </div>
   );
@@ -174,8 +174,8 @@ function RunRequests({ requests }: Pick<RunDetails, "requests">) {
               <td>{method}</td>
               <td>{code ?? status}</td>
               <td>{durationMs} ms</td>
-              <td>{sized(sentBytes)}</td>
-              <td>{sized(receivedBytes)}</td>
+              <td>{formatBytes(sentBytes)}</td>
+              <td>{formatBytes(receivedBytes)}</td>
             </tr>
           ))}
         </tbody>
@@ -262,9 +262,9 @@ export function RunPage({ api, appId, runId, place, go, ask }: PageProps & { run
               <ResultView value={log.payload} name={`payload-of-run-${run.id}.json`} />
             </RunSection>
           )}
-          <Operations>
+          <ForOperators>
             <RunAgain {...{ api, appId, run, go, ask }} />
-          </Operations>
+          </ForOperators>
         </div>
       </div>
     </div>

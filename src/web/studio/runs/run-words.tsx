@@ -1,5 +1,5 @@
 /** Texts and icons for the state, trigger and version of a run. */
-import { lasted } from "../shared/format.js";
+import { formatDuration } from "../shared/format.js";
 import type { RunRow } from "../shared/model.js";
 
 const STATE_WORDS: Record<RunRow["state"], { sign: string; word: string }> = {
@@ -40,7 +40,7 @@ export function VersionChip({ copy }: Pick<RunRow, "copy">) {
 /** Returns the duration in words; "" if the run has not ended or never started. */
 export function runDuration({ startedAt, finishedAt }: Pick<RunRow, "startedAt" | "finishedAt">): string {
   if (startedAt === null || finishedAt === null) return "";
-  return lasted(Date.parse(finishedAt) - Date.parse(startedAt));
+  return formatDuration(Date.parse(finishedAt) - Date.parse(startedAt));
 }
 
 /** Reasons why a run waits, except for a free slot. */

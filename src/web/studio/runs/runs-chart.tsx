@@ -2,7 +2,7 @@
 import "uplot/dist/uPlot.min.css";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
-import { exact, lasted } from "../shared/format.js";
+import { formatDuration, formatExactTime } from "../shared/format.js";
 import type { RunStatistics } from "../shared/model.js";
 
 const HOUR_SECONDS = 3_600;
@@ -113,7 +113,7 @@ function drawCharts(statistics: RunStatistics, counts: HTMLElement, durations: H
     new uPlot(
       {
         ...shared,
-        axes: createAxes(lasted),
+        axes: createAxes(formatDuration),
         series: [{}, { stroke: soft, width: 1.5, points: point }, { stroke: accent, width: 1.5, points: point }],
       },
       [xs, p50, p95],
@@ -122,7 +122,7 @@ function drawCharts(statistics: RunStatistics, counts: HTMLElement, durations: H
   ];
 }
 
-const formatDuration = (ms: number | null) => (ms === null ? "" : lasted(ms));
+const formatDurationCell = (ms: number | null) => (ms === null ? "" : formatDuration(ms));
 
 function StatisticsTable({ statistics: { by, periods } }: { statistics: RunStatistics }) {
   const time = new Intl.DateTimeFormat(undefined, {
@@ -148,10 +148,12 @@ function StatisticsTable({ statistics: { by, periods } }: { statistics: RunStati
             {periods.toReversed().map(({ start, runs, failed, cancelled, skipped, p50, p95 }) => (
               <tr key={start}>
                 <th scope="row">{time.format(new Date(start))}</th>
-                {[runs, failed, cancelled, skipped, formatDuration(p50), formatDuration(p95)].map((value, at) => (
-                  // biome-ignore lint/suspicious/noArrayIndexKey: the columns do not move
-                  <td key={at}>{value}</td>
-                ))}
+                {[runs, failed, cancelled, skipped, formatDurationCell(p50), formatDurationCell(p95)].map(
+                  (value, at) => (
+                    // biome-ignore lint/suspicious/noArrayIndexKey: the columns do not move
+                    <td key={at}>{value}</td>
+                  ),
+                )}
               </tr>
             ))}
           </tbody>
@@ -200,7 +202,9 @@ export function RunsChart({ statistics, label }: { statistics: RunStatistics; la
           <span className="key skipped">skipped</span> <span className="key p50">p50</span>{" "}
           <span className="key p95">p95</span>
         </span>
-        {countedFrom !== null && <span className="hint">the newest 100,000 alone, since {exact(countedFrom)}</span>}
+        {countedFrom !== null && (
+          <span className="hint">the newest 100,000 alone, since {formatExactTime(countedFrom)}</span>
+        )}
       </figcaption>
       <div className="charts" aria-hidden="true">
         <div ref={counts} />

@@ -1,6 +1,6 @@
 /** Table of scheduled runs of the past week that were skipped or failed. */
 import { RunState } from "../runs/run-words.js";
-import { exact } from "../shared/format.js";
+import { formatExactTime } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 
@@ -16,7 +16,7 @@ export function MissedRuns({ week, appId }: { week: Week; appId: number }) {
           <li key={`${runId} ${state}`} className={`run-row ${state}`}>
             <a className="missed-line" href={hrefOf({ appId, view: "runs", item: String(runId) })}>
               <RunState state={state} />
-              <time dateTime={to}>{exact(to)}</time>
+              <time dateTime={to}>{formatExactTime(to)}</time>
               <b>{name ?? `action ${actionId}`}</b>
               <span className="gist">
                 {[reason, count > 1 && `${count} ticks since ${timeFormat.format(new Date(from))}`]

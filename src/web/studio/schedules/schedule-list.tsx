@@ -2,11 +2,11 @@
 import { useState } from "react";
 import { RunAction } from "../documents.js";
 import { asApiError } from "../shared/api.js";
-import { ago, exact, timeInZone } from "../shared/format.js";
+import { formatAge, formatExactTime, formatTimeInZone } from "../shared/format.js";
 import type { ActionSummary, Week } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
-import { Changes, Operations } from "../shell/role.js";
+import { ForEditors, ForOperators } from "../shell/role.js";
 import { PauseButton } from "./pause-action.js";
 
 type ScheduledAction = Week["scheduled"][number];
@@ -57,7 +57,7 @@ function createRows(list: ListProps): ScheduleRow[] {
 function nextRunIn({ ticks, timezone }: ScheduledAction): { iso: string; words: string } | null {
   const iso = ticks.find((tick) => Date.parse(tick) > Date.now());
   if (!iso) return null;
-  return { iso, words: timeInZone(iso, timezone) };
+  return { iso, words: formatTimeInZone(iso, timezone) };
 }
 
 function RunNowButton({ api, appId, action }: Pick<ListProps, "api" | "appId"> & { action: ActionSummary }) {
@@ -114,7 +114,7 @@ function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ListProps }) 
       <td className="next-run" data-head="Next run">
         {nextRun ? (
           <>
-            <time dateTime={nextRun.iso} title={`${exact(nextRun.iso)} here`}>
+            <time dateTime={nextRun.iso} title={`${formatExactTime(nextRun.iso)} here`}>
               {nextRun.words}
             </time>
             <span className="hint">{scheduled.timezone}</span>
@@ -125,8 +125,8 @@ function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ListProps }) 
       </td>
       <td data-head="Last run">
         {lastRunAt ? (
-          <time dateTime={lastRunAt} title={exact(lastRunAt)}>
-            {ago(lastRunAt)}
+          <time dateTime={lastRunAt} title={formatExactTime(lastRunAt)}>
+            {formatAge(lastRunAt)}
           </time>
         ) : (
           "never"
@@ -135,18 +135,18 @@ function ScheduleTableRow({ row, list }: { row: ScheduleRow; list: ListProps }) 
       <td>
         <span className={`chip ${state.tone}`}>{state.words}</span>
       </td>
-      <Operations>
+      <ForOperators>
         <td>
           {copy && (
             <div className="row">
               <RunNowButton {...{ api, appId, action }} />
-              <Changes>
+              <ForEditors>
                 <PauseButton {...list} {...{ action, copy }} />
-              </Changes>
+              </ForEditors>
             </div>
           )}
         </td>
-      </Operations>
+      </ForOperators>
     </tr>
   );
 }
@@ -176,11 +176,11 @@ export function ScheduleList(list: ListProps) {
             <th scope="col">Next run</th>
             <th scope="col">Last run</th>
             <th scope="col">State</th>
-            <Operations>
+            <ForOperators>
               <th scope="col">
                 <span className="unseen">Run and pause</span>
               </th>
-            </Operations>
+            </ForOperators>
           </tr>
         </thead>
         <tbody>

@@ -2,11 +2,11 @@
 import Pause from "lucide-react/icons/pause";
 import Play from "lucide-react/icons/play";
 import { PauseSchedules, ReadSchedulePause, ResumeSchedules } from "../documents.js";
-import { exact } from "../shared/format.js";
+import { formatExactTime } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import type { PageProps } from "../shell/page-props.js";
-import { Operations } from "../shell/role.js";
+import { ForOperators } from "../shell/role.js";
 import { MissedRuns } from "./missed-runs.js";
 import { ScheduleList } from "./schedule-list.js";
 import { useWeek } from "./use-week.js";
@@ -16,7 +16,7 @@ import { WeekView } from "./week-view.js";
 function Crowded({ week: { crowded } }: { week: Week }) {
   const [first] = crowded;
   if (!first) return null;
-  const at = exact(first.tick);
+  const at = formatExactTime(first.tick);
   return (
     <p className="banner" role="status">
       {first.count} scheduled runs start in the same second, {at}. Runs that do not begin within a minute are skipped.
@@ -48,16 +48,16 @@ export function SchedulePage(props: PageProps) {
     <div className="schedule-page">
       <div className="page-head">
         <h2>Schedules</h2>
-        <Operations>
+        <ForOperators>
           <button type="button" disabled={pause.busy || !pause.isKnown} onClick={() => void onToggle()}>
             {pausedAt ? <Play size={14} aria-hidden /> : <Pause size={14} aria-hidden />}
             {pausedAt ? "Resume all schedules" : "Pause all schedules"}
           </button>
-        </Operations>
+        </ForOperators>
       </div>
       {pausedAt && (
         <p className="banner" role="status">
-          All schedules are paused since {exact(pausedAt)}. Their runs are skipped.
+          All schedules are paused since {formatExactTime(pausedAt)}. Their runs are skipped.
         </p>
       )}
       {!app.isPublished && week !== null && !isEmpty && (

@@ -1,5 +1,5 @@
 /** Week view of the schedules: the runs of each of the next days, in the time zone of each action. */
-import { exact } from "../shared/format.js";
+import { formatExactTime } from "../shared/format.js";
 import type { Week } from "../shared/model.js";
 import { hrefOf } from "../shell/place.js";
 import { type DayLine, groupByDay } from "./week-days.js";
@@ -53,7 +53,7 @@ export function WeekView({ week, appId }: { week: Week; appId: number }) {
       </div>
       {actionsWithMore.map(({ actionId, name, description, ticks }) => (
         <p key={actionId} className="hint">
-          {name} continues after {exact(ticks.at(-1)!)}: {description}.
+          {name} continues after {formatExactTime(ticks.at(-1)!)}: {description}.
         </p>
       ))}
       {week.hasMore && <p className="hint">Only the 200 actions that run next are listed.</p>}

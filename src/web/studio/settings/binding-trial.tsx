@@ -2,7 +2,7 @@
 import { type FormEvent, useState } from "react";
 import { TestSecretBinding, type TestSecretBindingMutation } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
-import { lasted, sized } from "../shared/format.js";
+import { formatBytes, formatDuration } from "../shared/format.js";
 import type { SecretBinding } from "../shared/model.js";
 
 type BindingTrialResult = TestSecretBindingMutation["trial"];
@@ -23,7 +23,7 @@ function TrialResult({ trial }: { trial: BindingTrialResult }) {
       <p className="row" role="status">
         <span className={status < 400 ? "state completed" : "state failed"}>{status}</span>
         <span className="hint">
-          after {lasted(durationMs)}, {sized(receivedBytes)}
+          after {formatDuration(durationMs)}, {formatBytes(receivedBytes)}
         </span>
       </p>
       {body !== "" && <pre className="result">{body}</pre>}

@@ -1,6 +1,6 @@
 /** Form for a new setting. It shows the tier that follows from the typed key. */
 import { type FormEvent, useEffect, useId, useState } from "react";
-import type { Ask } from "../shared/confirm.js";
+import type { Confirm } from "../shared/confirm.js";
 import { confirmPublicSecret } from "./public-secret.js";
 import { parsed, type TypedValue, tierOf } from "./setting-value.js";
 import type { Settings } from "./use-settings.js";
@@ -18,7 +18,7 @@ const EMPTY_VALUE: TypedValue = { plain: true, text: "" };
 const NEW_ROW_NAME = "";
 
 interface NewSettingProps {
-  ask: Ask;
+  ask: Confirm;
   settings: Settings;
   onDirty: (name: string, dirty: boolean) => void;
 }

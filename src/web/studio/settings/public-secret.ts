@@ -1,10 +1,10 @@
 /** Asks for confirmation before a value that looks like a secret is stored in a public setting. */
-import type { Ask } from "../shared/confirm.js";
+import type { Confirm } from "../shared/confirm.js";
 import { looksSecret } from "./looks-secret.js";
 import { tierOf } from "./setting-value.js";
 
 /** @returns true if the value may be stored */
-export async function confirmPublicSecret(ask: Ask, key: string, value: unknown): Promise<boolean> {
+export async function confirmPublicSecret(ask: Confirm, key: string, value: unknown): Promise<boolean> {
   if (tierOf(key) !== "public" || !looksSecret(key, value)) return true;
   return ask({
     title: `Let everyone read ${key}?`,

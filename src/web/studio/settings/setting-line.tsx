@@ -1,8 +1,8 @@
 /** Row of one setting: its value with buttons to save and delete it. For a protected setting, the row only accepts a new value. */
 import { useEffect, useId, useState } from "react";
 import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
-import type { Ask } from "../shared/confirm.js";
-import { ago, exact } from "../shared/format.js";
+import type { Confirm } from "../shared/confirm.js";
+import { formatAge, formatExactTime } from "../shared/format.js";
 import type { SettingDetails } from "../shared/model.js";
 import { useFieldDraft } from "../shared/use-field-draft.js";
 import { confirmPublicSecret } from "./public-secret.js";
@@ -21,7 +21,7 @@ interface SettingLineProps {
   value: unknown;
   details: SettingDetails | undefined;
   settings: Settings;
-  ask: Ask;
+  ask: Confirm;
   onDirty: (name: string, dirty: boolean) => void;
 }
 
@@ -67,8 +67,8 @@ export function SettingLine(props: SettingLineProps) {
           </label>
         )}
         {details?.updatedAt && (
-          <span className="hint" title={exact(details.updatedAt)}>
-            set {ago(details.updatedAt)}
+          <span className="hint" title={formatExactTime(details.updatedAt)}>
+            set {formatAge(details.updatedAt)}
             {details.updatedBy !== null && ` by ${nameOf(details.updatedBy)}`}
           </span>
         )}

@@ -2,7 +2,7 @@
 import { keepPreviousData } from "@tanstack/react-query";
 import { useState } from "react";
 import { ReadSettingsUse } from "../documents.js";
-import { sized } from "../shared/format.js";
+import { formatBytes } from "../shared/format.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "../shell/place.js";
 
@@ -19,7 +19,7 @@ export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: 
   return (
     <div className="gauge">
       <label htmlFor="settings-gauge">
-        Private and protected settings take {sized(underscoreBytes)} of {sized(underscoreMaxBytes)}
+        Private and protected settings take {formatBytes(underscoreBytes)} of {formatBytes(underscoreMaxBytes)}
       </label>
       <meter
         id="settings-gauge"

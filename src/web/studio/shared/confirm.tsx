@@ -10,7 +10,7 @@ export interface Question {
   danger?: boolean;
 }
 
-export type Ask = (question: Question) => Promise<boolean>;
+export type Confirm = (question: Question) => Promise<boolean>;
 
 interface OpenQuestion extends Question {
   answer(yes: boolean): void;
@@ -41,7 +41,7 @@ function QuestionDialog({ title, text, yes, danger, answer }: OpenQuestion) {
 /** @returns the function that asks, and the element of the dialog */
 export function useConfirm() {
   const [pending, setPending] = useState<OpenQuestion | null>(null);
-  const ask = useCallback<Ask>((question) => {
+  const ask = useCallback<Confirm>((question) => {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const answer = (yes: boolean) => {
       setPending(null);

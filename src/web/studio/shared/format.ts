@@ -20,20 +20,20 @@ const timeFormat = new Intl.DateTimeFormat(undefined, {
 });
 
 /** @param iso ISO 8601 */
-export function ago(iso: string): string {
+export function formatAge(iso: string): string {
   const seconds = (Date.parse(iso) - Date.now()) / 1000;
   const unit = TIME_UNITS.find(([, size]) => Math.abs(seconds) >= size);
   return unit ? relativeFormat.format(Math.round(seconds / unit[1]), unit[0]) : "just now";
 }
 
-/** Returns a number with its noun. @param many plural of the noun */
-export const counted = (count: number, one: string, many: string): string =>
-  `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+/** Returns a number with its noun. */
+export const formatCount = (count: number, singular: string, plural: string): string =>
+  `${count.toLocaleString("en")} ${count === 1 ? singular : plural}`;
 
-export const exact = (iso: string): string => absoluteFormat.format(new Date(iso));
+export const formatExactTime = (iso: string): string => absoluteFormat.format(new Date(iso));
 
 /** Returns the time of day. For another day than today, the date is in front of it. */
-export function moment(iso: string): string {
+export function formatTime(iso: string): string {
   const date = new Date(iso);
   return date.toDateString() === new Date().toDateString() ? timeFormat.format(date) : absoluteFormat.format(date);
 }
@@ -45,10 +45,12 @@ const dayAndTimeFormat = new Intl.DateTimeFormat(undefined, {
 });
 
 /** Returns the time for a table column, without the year if it is the current one. */
-export function columnTime(iso: string): string {
+export function formatColumnTime(iso: string): string {
   const date = new Date(iso);
   const isThisYear = date.getFullYear() === new Date().getFullYear();
-  return isThisYear && date.toDateString() !== new Date().toDateString() ? dayAndTimeFormat.format(date) : moment(iso);
+  return isThisYear && date.toDateString() !== new Date().toDateString()
+    ? dayAndTimeFormat.format(date)
+    : formatTime(iso);
 }
 
 const localTimeFormat = new Intl.DateTimeFormat(undefined, {
@@ -67,7 +69,7 @@ export function formatLocalTime(local: string): string {
 }
 
 /** Returns day and time in a time zone, such as "Fri, Nov 27, 03:00". The caller shows the name of the zone. */
-export function timeInZone(iso: string, timeZone: string): string {
+export function formatTimeInZone(iso: string, timeZone: string): string {
   const format = new Intl.DateTimeFormat(undefined, {
     weekday: "short",
     month: "short",
@@ -80,17 +82,17 @@ export function timeInZone(iso: string, timeZone: string): string {
   return format.format(new Date(iso));
 }
 
-export function lasted(ms: number): string {
+export function formatDuration(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }
 
 /** Returns formatted JSON; `undefined` becomes words. */
-export function shown(value: unknown): string {
+export function formatJson(value: unknown): string {
   return value === undefined ? "undefined" : JSON.stringify(value, null, 2);
 }
 
 /** Returns a size in the largest unit in which the number is at least 1. */
-export function sized(bytes: number): string {
+export function formatBytes(bytes: number): string {
   const unitIndex = Math.min(4, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
   const value = bytes / 1024 ** unitIndex;
   return `${unitIndex === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${["B", "KB", "MB", "GB", "TB"][unitIndex]}`;
@@ -104,7 +106,7 @@ const valueText = (value: unknown): string => {
 };
 
 /** Returns the details of an audit log entry without null values: `{"keys": ["a", "b"]}` becomes `keys a, b`. */
-export function inWords(data: unknown): string {
+export function formatDetails(data: unknown): string {
   if (typeof data !== "object" || data === null) return "";
   return Object.entries(data)
     .filter(([, value]) => value !== null)

@@ -2,7 +2,7 @@
 import * as Tabs from "@radix-ui/react-tabs";
 import type { ReactNode } from "react";
 
-interface TabbedProps<Name extends string> {
+interface TabPanelProps<Name extends string> {
   label: string;
   names: readonly Name[];
   selected: Name;
@@ -16,7 +16,7 @@ interface TabbedProps<Name extends string> {
   children: ReactNode;
 }
 
-export function Tabbed<Name extends string>(props: TabbedProps<Name>) {
+export function TabPanel<Name extends string>(props: TabPanelProps<Name>) {
   const { label, names, selected, select, disabled = [], isManual, panel, children } = props;
   return (
     <Tabs.Root

@@ -4,7 +4,7 @@
 export class LoadError extends Error {}
 
 /** Returns the loaded module. @throws LoadError */
-export async function loading<Part>(part: Promise<Part>): Promise<Part> {
+export async function withLoadError<Part>(part: Promise<Part>): Promise<Part> {
   try {
     return await part;
   } catch (cause) {

@@ -3,7 +3,7 @@
 import type { Role } from "../../../rules/roles.js";
 import type { Actions } from "../actions/use-actions.js";
 import type { Api } from "../shared/api.js";
-import type { Ask } from "../shared/confirm.js";
+import type { Confirm } from "../shared/confirm.js";
 import type { App } from "../shared/model.js";
 import type { Navigation, Place } from "./place.js";
 import type { Membership } from "./session.js";
@@ -17,7 +17,7 @@ export interface PageProps {
   place: Place;
   go: Navigation["go"];
   setDirty: Navigation["setDirty"];
-  ask: Ask;
+  ask: Confirm;
   actions: Actions;
   /** Call this after the app itself was changed, such as renamed or published. */
   reloadApps: () => Promise<void>;

@@ -12,12 +12,12 @@ export const RoleProvider = RoleContext.Provider;
 export const useRole = (): Role => useContext(RoleContext);
 
 /** Shows controls that change something to people who may use them. */
-export function Changes({ children, otherwise = null }: { children: ReactNode; otherwise?: ReactNode }) {
+export function ForEditors({ children, otherwise = null }: { children: ReactNode; otherwise?: ReactNode }) {
   return mayEdit(useRole()) ? children : otherwise;
 }
 
 /** Shows controls that start, cancel or pause something to people who may use them. */
-export function Operations({ children }: { children: ReactNode }) {
+export function ForOperators({ children }: { children: ReactNode }) {
   return mayOperate(useRole()) ? children : null;
 }
 

@@ -25,11 +25,11 @@ import { type ComponentType, lazy } from "react";
 import type { Role } from "../../../rules/roles.js";
 import { serviceAddress } from "../../service-address.js";
 import type { App } from "../shared/model.js";
-import { loading } from "./load-error.js";
+import { withLoadError } from "./load-error.js";
 import { AccountButton, AppButton, LoadOnFirstUse } from "./menu-buttons.js";
 import { hrefOf, type Navigation, type Place } from "./place.js";
 import { mayEdit } from "./rights.js";
-import { APP_PARTS, isAppPart, SIDEBAR_GROUPS, type SidebarLink, VIEWS, type View } from "./views.js";
+import { APP_PARTS, isAppPart, SIDEBAR_GROUPS, type SidebarLink, VIEW_DETAILS, type View } from "./views.js";
 
 const ICONS: Record<SidebarLink, ComponentType<{ size?: number; "aria-hidden"?: boolean }>> = {
   home: House,
@@ -55,11 +55,12 @@ const ICONS: Record<SidebarLink, ComponentType<{ size?: number; "aria-hidden"?: 
 
 const ICON_PIXELS = 16;
 
-const AppMenu = lazy(async () => ({ default: (await loading(import("./menus.js"))).AppMenu }));
-const AccountMenu = lazy(async () => ({ default: (await loading(import("./menus.js"))).AccountMenu }));
+const AppMenu = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).AppMenu }));
+const AccountMenu = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).AccountMenu }));
 
 /** True if people with this role can use the page. */
-export const isFor = (view: View, role: Role): boolean => mayEdit(role) || (VIEWS[view].also ?? []).includes(role);
+export const isFor = (view: View, role: Role): boolean =>
+  mayEdit(role) || (VIEW_DETAILS[view].also ?? []).includes(role);
 
 function splitLink(link: SidebarLink): { view: View; item: string | null } {
   const [view, item = null] = link.split("/") as [View, string?];
@@ -67,7 +68,7 @@ function splitLink(link: SidebarLink): { view: View; item: string | null } {
 }
 
 const labelOf = ({ view, item }: { view: View; item: string | null }) =>
-  isAppPart(item) && view === "app" ? APP_PARTS[item] : VIEWS[view].label;
+  isAppPart(item) && view === "app" ? APP_PARTS[item] : VIEW_DETAILS[view].label;
 
 export interface SidebarProps {
   role: Role;

@@ -10,7 +10,7 @@ import type { App } from "../shared/model.js";
 import { useMedia } from "../shared/use-narrow.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { ConnectionBanner } from "./connection-banner.js";
-import { loading } from "./load-error.js";
+import { withLoadError } from "./load-error.js";
 import { PageBoundary } from "./page-boundary.js";
 import type { PageProps } from "./page-props.js";
 import { usePalette } from "./palette.js";
@@ -25,7 +25,7 @@ import { useCollapsed } from "./use-collapsed.js";
 import { useFrameCommands } from "./use-frame-commands.js";
 import { usePlace } from "./use-place.js";
 import { useRoles } from "./use-roles.js";
-import { APP_PARTS, isAppPart, VIEWS, type View } from "./views.js";
+import { APP_PARTS, isAppPart, VIEW_DETAILS, type View } from "./views.js";
 
 interface NoAppProps extends NewAppProps {
   asked: number | null;
@@ -70,7 +70,7 @@ const pages = new Map<View, ComponentType<PageProps>>();
 function pageOf(view: View): ComponentType<PageProps> {
   const known = pages.get(view);
   if (known) return known;
-  const page = loadedPage(view) ?? lazy(async () => ({ default: await loading(loadPage(view)) }));
+  const page = loadedPage(view) ?? lazy(async () => ({ default: await withLoadError(loadPage(view)) }));
   pages.set(view, page);
   return page;
 }
@@ -90,7 +90,7 @@ function useApps(given: App[]) {
 function useTitle(app: App | undefined, place: Place, actions: Actions): void {
   const { view, item } = place;
   const open = view === "app" && isAppPart(item) ? APP_PARTS[item] : itemName(place, actions);
-  const title = [open ?? VIEWS[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
+  const title = [open ?? VIEW_DETAILS[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
   useEffect(() => {
     document.title = title;
   }, [title]);

@@ -8,14 +8,14 @@ import type { Actions } from "../actions/use-actions.js";
 import { findHelpPath } from "../docs/help-pages.js";
 import type { Api } from "../shared/api.js";
 import { useMedia } from "../shared/use-narrow.js";
-import { loading } from "./load-error.js";
+import { withLoadError } from "./load-error.js";
 import { DrawerButton, LoadOnFirstUse } from "./menu-buttons.js";
 import { hrefOf, idOf, type Place } from "./place.js";
 import { RunningChip } from "./running-chip.js";
 import { SidebarContent, type SidebarProps } from "./sidebar.js";
-import { APP_PARTS, isAppPart, VIEWS } from "./views.js";
+import { APP_PARTS, isAppPart, VIEW_DETAILS } from "./views.js";
 
-const Drawer = lazy(async () => ({ default: (await loading(import("./menus.js"))).Drawer }));
+const Drawer = lazy(async () => ({ default: (await withLoadError(import("./menus.js"))).Drawer }));
 
 /** Name of the open item; null if the page shows no item. */
 export function itemName({ view, item }: Pick<Place, "view" | "item">, actions: Actions): string | null {
@@ -35,7 +35,7 @@ interface TopBarProps extends SidebarProps {
 function Breadcrumbs({ app, place, actions }: Pick<TopBarProps, "app" | "place" | "actions">) {
   const { view, item, query } = place;
   const name = itemName(place, actions);
-  const page = view === "app" ? APP_PARTS[isAppPart(item) ? item : "general"] : VIEWS[view].label;
+  const page = view === "app" ? APP_PARTS[isAppPart(item) ? item : "general"] : VIEW_DETAILS[view].label;
   const above = [
     { label: app.name, href: hrefOf({ appId: app.id, view: "home" }) },
     ...(name === null

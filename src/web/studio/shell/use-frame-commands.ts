@@ -4,7 +4,7 @@ import type { Actions } from "../actions/use-actions.js";
 import type { App } from "../shared/model.js";
 import { type Command, useCommands } from "./commands.js";
 import type { Navigation } from "./place.js";
-import { APP_PARTS, VIEW_NAMES, VIEWS, type View } from "./views.js";
+import { APP_PARTS, VIEW_DETAILS, VIEW_NAMES, type View } from "./views.js";
 
 /** Pages without a command, because they show one item that the URL must name. */
 const VIEWS_OF_ONE_ITEM: readonly View[] = ["app", "people", "access"];
@@ -34,7 +34,7 @@ export function useFrameCommands({ isAdmin, apps, go, actions, signOut }: FrameC
       { name: "New action", keys: "Alt N", run: createAction },
       ...VIEW_NAMES.filter((view) => !VIEWS_OF_ONE_ITEM.includes(view) && (view !== "service" || isAdmin)).map(
         (view) => ({
-          name: `Go to ${VIEWS[view].label}`,
+          name: `Go to ${VIEW_DETAILS[view].label}`,
           run: () => go({ view, item: null }),
         }),
       ),

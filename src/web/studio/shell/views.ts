@@ -2,7 +2,7 @@
 
 import type { Role } from "../../../rules/roles.js";
 
-interface ViewName {
+interface ViewDetails {
   label: string;
   /** True if the sidebar has no link to the page. */
   hidden?: true;
@@ -27,11 +27,11 @@ const VIEW_TABLE = {
   people: { label: "People", hidden: true, also: ["operator", "reader"] },
   access: { label: "Audit log of access", hidden: true, also: ["operator", "reader"] },
   service: { label: "Service", hidden: true, also: ["operator", "reader"] },
-} satisfies Record<string, ViewName>;
+} satisfies Record<string, ViewDetails>;
 
 export type View = keyof typeof VIEW_TABLE;
 
-export const VIEWS: Readonly<Record<View, ViewName>> = VIEW_TABLE;
+export const VIEW_DETAILS: Readonly<Record<View, ViewDetails>> = VIEW_TABLE;
 
 export const VIEW_NAMES = Object.keys(VIEW_TABLE) as View[];
 
@@ -82,4 +82,4 @@ export const SIDEBAR_GROUPS: readonly { label: string | null; links: readonly Si
 /** URLs of earlier releases, and the pages to which they redirect. */
 export const FORMER_VIEW_NAMES: Readonly<Record<string, View>> = { log: "runs" };
 
-export const isView = (name: string): name is View => Object.hasOwn(VIEWS, name);
+export const isView = (name: string): name is View => Object.hasOwn(VIEW_DETAILS, name);
