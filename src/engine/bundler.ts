@@ -1,6 +1,6 @@
 /**
  * Builds one browser script out of untrusted packages. Each build has its own process in the strictest sandbox of the
- * machine (bundler/room.ts), with limits for time, memory and result. Code of packages is not executed.
+ * machine (bundler/sandbox.ts), with limits for time, memory and result. Code of packages is not executed.
  */
 
 import type { ChildProcess } from "node:child_process";
@@ -14,7 +14,13 @@ import { BundlerBusyError, PackageFault, UncontainedError } from "./bundler/faul
 import type { Placed, Script } from "./bundler/make-script.js";
 import { memoryOf, processorTimeOf } from "./bundler/process-tree.js";
 import type { RepositoryJob } from "./bundler/project/git-project.js";
-import { type BundlerSandbox, lacks, sandboxesOf, startIn, UNSHARE_COMMAND } from "./bundler/room.js";
+import {
+  type BundlerSandbox,
+  missingProtections,
+  sandboxesOf,
+  startInSandbox,
+  UNSHARE_COMMAND,
+} from "./bundler/sandbox.js";
 import type { SourceJob, SourceScript } from "./bundler/source-script.js";
 
 const CHILD = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
@@ -111,7 +117,7 @@ export function createBundler(options: {
   }
 
   function start(room: BundlerSandbox): ChildProcess {
-    const child = startIn(room, script);
+    const child = startInSandbox(room, script);
     running.add(child);
     child.once("close", () => running.delete(child));
     return child;
@@ -183,7 +189,7 @@ export function createBundler(options: {
   async function find(): Promise<BundlerSandbox> {
     for (const room of sandboxesOf(apart, !sandbox)) {
       if (!(await answers(room))) continue;
-      for (const what of lacks(room)) log.warn(what);
+      for (const what of missingProtections(room)) log.warn(what);
       return room;
     }
     const refusal = new UncontainedError();

@@ -71,19 +71,19 @@ export function sandboxesOf(apart: readonly string[], mayBeOpen: boolean): Bundl
 }
 
 /** Describes what a sandbox lacks, for the log. */
-export function lacks({ isApart, isSealed, account }: BundlerSandbox): string[] {
+export function missingProtections({ isApart, isSealed, account }: BundlerSandbox): string[] {
   const isOwn = account === null;
   return [
-    ...(isApart ? [] : ["packages are bundled in a process that has a network: user namespaces are not to be had"]),
+    ...(isApart ? [] : ["packages are bundled in a process that has a network: user namespaces are not available"]),
     ...(isOwn && process.getuid?.() === 0 ? ["packages are bundled under the service's own account"] : []),
     ...(isOwn && !isSealed
-      ? ["packages are bundled in a process that may remove the service's files: Landlock or Perl is not to be had"]
+      ? ["packages are bundled in a process that may remove the service's files: Landlock or Perl is not available"]
       : []),
   ];
 }
 
 /** Starts a script of the service in the sandbox. It reads its request from standard input and writes its response to descriptor 3. */
-export function startIn({ commands, account }: BundlerSandbox, script: string): ChildProcess {
+export function startInSandbox({ commands, account }: BundlerSandbox, script: string): ChildProcess {
   const args = ["-c", LIMITED, ...commands, process.execPath, ...NODE_FLAGS, script];
   const stdio = ["pipe" as const, "ignore" as const, "ignore" as const, "pipe" as const];
   const child = spawn("/bin/sh", args, { cwd: "/", env: ENVIRONMENT, stdio, detached: true, ...account });

@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { join } from "node:path";
 
 /** Task of the script, which the test sends in place of an archive. */
-export interface VisitorTask {
+export interface ProbeTask {
   /** Port of a server on loopback. */
   port: number;
   /** Folder that contains `kept`, a file of another user. */
@@ -30,7 +30,7 @@ function attempt(act: () => unknown): string {
   }
 }
 
-async function reportOf({ port, folder }: VisitorTask): Promise<Report> {
+async function reportOf({ port, folder }: ProbeTask): Promise<Report> {
   const kept = join(folder, "kept");
   const socket = connect(port, "127.0.0.1");
   const connected = new Promise<string>((resolve) => {
@@ -51,7 +51,7 @@ async function reportOf({ port, folder }: VisitorTask): Promise<Report> {
   return { network: readlinkSync("/proc/self/ns/net"), environment: Object.keys(process.env), outcomes };
 }
 
-async function errand(): Promise<VisitorTask | null> {
+async function readTask(): Promise<ProbeTask | null> {
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
   const input = Buffer.concat(chunks);
@@ -59,7 +59,7 @@ async function errand(): Promise<VisitorTask | null> {
   return text === "" ? null : JSON.parse(text);
 }
 
-const given = await errand();
-if (given?.stays) await new Promise(() => setInterval(() => undefined, 60_000));
-const answer = { fault: given === null ? "" : JSON.stringify(await reportOf(given)) };
+const task = await readTask();
+if (task?.stays) await new Promise(() => setInterval(() => undefined, 60_000));
+const answer = { fault: task === null ? "" : JSON.stringify(await reportOf(task)) };
 createWriteStream("", { fd: 3 }).end(JSON.stringify(answer), () => process.exit(0));

@@ -7,12 +7,12 @@ import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import pino from "pino";
 import { PackageFault, UncontainedError } from "../../src/engine/bundler/fault.js";
-import { UNSHARE_COMMAND } from "../../src/engine/bundler/room.js";
+import { UNSHARE_COMMAND } from "../../src/engine/bundler/sandbox.js";
 import { createBundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
-import type { Report, VisitorTask } from "./room-visitor.js";
+import type { ProbeTask, Report } from "./sandbox-probe.js";
 
-const VISITOR = fileURLToPath(new URL("./room-visitor.js", import.meta.url));
+const PROBE = fileURLToPath(new URL("./sandbox-probe.js", import.meta.url));
 const SECRETS = { SETTINGS_KEY: "a-key", DATABASE_URL: "postgres://someone:a-password@127.0.0.1/none" };
 type Options = Partial<Parameters<typeof createBundler>[0]>;
 
@@ -32,9 +32,9 @@ function bundlerWith(options: Options) {
 }
 
 /** Returns the error for a package whose archive contains a task for the test script. */
-async function refusalOf(errand: VisitorTask, options: Options = {}): Promise<Error> {
-  const { bundler } = bundlerWith({ script: VISITOR, ...options });
-  const archive = Buffer.from(JSON.stringify(errand));
+async function refusalOf(task: ProbeTask, options: Options = {}): Promise<Error> {
+  const { bundler } = bundlerWith({ script: PROBE, ...options });
+  const archive = Buffer.from(JSON.stringify(task));
   return bundler.bundle([placed(archive)]).then(
     () => expect.fail("it was bundled"),
     (error: Error) => error,
@@ -50,7 +50,7 @@ describe("the process in which packages are bundled", () => {
     Object.assign(process.env, SECRETS);
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     ({ port } = server.address() as { port: number });
-    folder = mkdtempSync(join(tmpdir(), "svc-room-"));
+    folder = mkdtempSync(join(tmpdir(), "svc-sandbox-"));
     writeFileSync(join(folder, "kept"), "kept");
   });
   after(() => {
