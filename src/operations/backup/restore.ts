@@ -83,21 +83,23 @@ function migrationsOf({ migrations, service }: Manifest): typeof MIGRATIONS {
 
 const DATABASE_CONTENTS = `
   SELECT (SELECT count(*)::int FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v', 'm', 'S', 'f')
-           AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')) AS things,
-         (SELECT count(*)::int FROM pg_namespace WHERE nspname = '${REPLACED_SCHEMA}') AS aside,
+           AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')) AS "objectCount",
+         (SELECT count(*)::int FROM pg_namespace WHERE nspname = '${REPLACED_SCHEMA}') AS "replacedCount",
          to_regclass('public.instance') IS NOT NULL AS "hasInstances"`;
 
 /** Moves the tables of the database to another schema. @throws StartError if the database cannot be restored into */
 async function moveOldTablesAside(client: Client, replace: boolean): Promise<void> {
-  const { rows } = await client.query<{ things: number; aside: number; hasInstances: boolean }>(DATABASE_CONTENTS);
-  const { things, aside, hasInstances } = rows[0]!;
-  if (aside > 0) {
+  const { rows } = await client.query<{ objectCount: number; replacedCount: number; hasInstances: boolean }>(
+    DATABASE_CONTENTS,
+  );
+  const { objectCount, replacedCount, hasInstances } = rows[0]!;
+  if (replacedCount > 0) {
     throw new StartError(
       `a restore was interrupted: the earlier data is in the schema ${REPLACED_SCHEMA}. ` +
         `Drop that schema, or drop public and rename ${REPLACED_SCHEMA} to public; then try again`,
     );
   }
-  if (things === 0) return;
+  if (objectCount === 0) return;
   if (!replace)
     throw new StartError("the database is not empty: nothing was restored. --replace drops its content first");
   const living = hasInstances
@@ -114,23 +116,23 @@ async function moveOldTablesAside(client: Client, replace: boolean): Promise<voi
 /* Drops the tables, sequences and functions in the schema, except objects of extensions. */
 const DROP_CONTENTS = `
   DO $$
-    DECLARE one record;
+    DECLARE item record;
     BEGIN
-      FOR one IN SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
+      FOR item IN SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
                     AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')
-      LOOP EXECUTE format('DROP TABLE IF EXISTS public.%I CASCADE', one.relname); END LOOP;
-      FOR one IN SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'S'
-      LOOP EXECUTE format('DROP SEQUENCE IF EXISTS public.%I CASCADE', one.relname); END LOOP;
-      FOR one IN SELECT oid::regprocedure AS name FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND proname LIKE 'svc\\_%'
-      LOOP EXECUTE format('DROP FUNCTION IF EXISTS %s CASCADE', one.name); END LOOP;
+      LOOP EXECUTE format('DROP TABLE IF EXISTS public.%I CASCADE', item.relname); END LOOP;
+      FOR item IN SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'S'
+      LOOP EXECUTE format('DROP SEQUENCE IF EXISTS public.%I CASCADE', item.relname); END LOOP;
+      FOR item IN SELECT oid::regprocedure AS name FROM pg_proc WHERE pronamespace = 'public'::regnamespace AND proname LIKE 'svc\\_%'
+      LOOP EXECUTE format('DROP FUNCTION IF EXISTS %s CASCADE', item.name); END LOOP;
     END
   $$`;
 
 /** Restores the previous contents. */
 async function undoRestore(client: Client): Promise<void> {
   await client.query(DROP_CONTENTS);
-  const { rows } = await client.query<{ aside: number }>(DATABASE_CONTENTS);
-  if (rows[0]!.aside === 0) return;
+  const { rows } = await client.query<{ replacedCount: number }>(DATABASE_CONTENTS);
+  if (rows[0]!.replacedCount === 0) return;
   await client.query(`BEGIN; DROP SCHEMA public; ALTER SCHEMA ${REPLACED_SCHEMA} RENAME TO public; COMMIT`);
 }
 

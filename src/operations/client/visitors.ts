@@ -51,7 +51,7 @@ const HAS_NO_SESSION = "NOT EXISTS (SELECT FROM app_user_session AS session WHER
  */
 const SESSIONS_OF_ADDRESS = `
   SELECT count(*)::int AS count FROM
-    (SELECT FROM credential WHERE app_id = $1 AND visitor_block = $2 LIMIT $3) AS held`;
+    (SELECT FROM credential WHERE app_id = $1 AND visitor_block = $2 LIMIT $3) AS sessions`;
 const REMOVE_OF_ADDRESS = `
   DELETE FROM credential WHERE id IN (
     SELECT id FROM credential AS c WHERE app_id = $1 AND visitor_block = $2 AND ${HAS_NO_SESSION}
@@ -187,8 +187,12 @@ export function createVisitorLimits() {
   return async function removeOldestVisitors(executor: Executor, appId: number, block: Buffer): Promise<void> {
     visitorsMade += 1;
     if (visitorsMade % APP_CHECKED_EVERY === 0) await rows(executor, REMOVE_OF_APP, [appId, VISITORS_PER_APP]);
-    const [held] = await rows<{ count: number }>(executor, SESSIONS_OF_ADDRESS, [appId, block, VISITORS_PER_ADDRESS]);
-    if (held!.count < VISITORS_PER_ADDRESS) return;
+    const [sessionCount] = await rows<{ count: number }>(executor, SESSIONS_OF_ADDRESS, [
+      appId,
+      block,
+      VISITORS_PER_ADDRESS,
+    ]);
+    if (sessionCount!.count < VISITORS_PER_ADDRESS) return;
     const removedVisitors = await rows(executor, REMOVE_OF_ADDRESS, [appId, block]);
     if (removedVisitors.length === 0)
       throw tooOften("too many sessions of visitors from this address", RATE_WINDOW_MS / 1000);

@@ -105,7 +105,7 @@ const ROLES_EVERYWHERE = `
     SELECT organization_id, NULL AS role FROM person WHERE id = $1
     UNION ALL SELECT organization_id, role FROM organization_member WHERE person_id = $1
     UNION ALL SELECT app.organization_id, role FROM app_role JOIN app ON app.id = app_id
-               WHERE person_id = $1 AND NOT of_organization) AS held GROUP BY organization_id`;
+               WHERE person_id = $1 AND NOT of_organization) AS all_roles GROUP BY organization_id`;
 const SCOPE_OF_APP = `SELECT organization_id AS "organizationId" FROM app WHERE id = $1`;
 const SELECT_ORGANIZATIONS =
   "SELECT id, name FROM organization WHERE $1 OR id = ANY ($2::bigint[]) ORDER BY id LIMIT 1000";

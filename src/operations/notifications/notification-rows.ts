@@ -25,14 +25,14 @@ export interface Notification {
   updatedAt: string;
 }
 
-const COLUMNS = `one.id, one.app_id AS "appId", one.status, one.data, one.scope, one.order_at AS "orderAt",
-  one.push AS "pushNotification", one.published_at AS "publishedAt", one.cursor, one.created_at AS "createdAt",
-  one.updated_at AS "updatedAt"`;
+const COLUMNS = `notification.id, notification.app_id AS "appId", notification.status, notification.data, notification.scope,
+  notification.order_at AS "orderAt", notification.push AS "pushNotification", notification.published_at AS "publishedAt",
+  notification.cursor, notification.created_at AS "createdAt", notification.updated_at AS "updatedAt"`;
 
 /* SQL that tells whether the reader has read the notification; $2 is always the reader. */
-const READ_STATUS = `(EXISTS (SELECT FROM notification_read mark WHERE mark.notification_id = one.id AND mark.reader = $2)
-  OR one.cursor <= coalesce((SELECT cursor FROM notification_read_all mark
-                              WHERE mark.app_id = one.app_id AND mark.reader = $2), -1)) IS TRUE AS "readStatus"`;
+const READ_STATUS = `(EXISTS (SELECT FROM notification_read mark WHERE mark.notification_id = notification.id AND mark.reader = $2)
+  OR notification.cursor <= coalesce((SELECT cursor FROM notification_read_all mark
+                              WHERE mark.app_id = notification.app_id AND mark.reader = $2), -1)) IS TRUE AS "readStatus"`;
 
 type Row = Omit<Notification, "orderAt" | "publishedAt" | "createdAt" | "updatedAt"> & {
   orderAt: Date | null;
@@ -50,7 +50,7 @@ const toNotification = ({ orderAt, publishedAt, createdAt, updatedAt, ...row }: 
   updatedAt: updatedAt.toISOString(),
 });
 
-/** Selects notifications of the app that match `where` (alias `one`). $1 is the app, $2 the reader; further values follow. */
+/** Selects notifications of the app that match `where` (table `notification`). $1 is the app, $2 the reader; further values follow. */
 export async function readNotifications(
   executor: Executor,
   {
@@ -67,7 +67,7 @@ export async function readNotifications(
     values?: unknown[];
   },
 ): Promise<Notification[]> {
-  const sql = `SELECT ${COLUMNS}, ${READ_STATUS} FROM notification AS one WHERE one.app_id = $1 AND ${where} ${tail}`;
+  const sql = `SELECT ${COLUMNS}, ${READ_STATUS} FROM notification WHERE notification.app_id = $1 AND ${where} ${tail}`;
   return (await rows<Row>(executor, sql, [appId, reader, ...values])).map(toNotification);
 }
 
@@ -78,8 +78,8 @@ export async function newestPublished(
   reader: string,
   limit: number,
 ): Promise<Pick<Notification, "id" | "scope" | "readStatus">[]> {
-  const sql = `SELECT one.id, one.scope, ${READ_STATUS} FROM notification AS one
-                WHERE one.app_id = $1 AND one.cursor IS NOT NULL ORDER BY one.cursor DESC LIMIT $3`;
+  const sql = `SELECT notification.id, notification.scope, ${READ_STATUS} FROM notification
+                WHERE notification.app_id = $1 AND notification.cursor IS NOT NULL ORDER BY notification.cursor DESC LIMIT $3`;
   return rows(executor, sql, [appId, reader, limit]);
 }
 
@@ -90,8 +90,14 @@ export async function publishedAfter(
   after: number,
   reader = "",
 ): Promise<Notification[]> {
-  const where = "one.cursor > $3";
-  return readNotifications(executor, { appId, reader, where, tail: "ORDER BY one.cursor LIMIT 500", values: [after] });
+  const where = "notification.cursor > $3";
+  return readNotifications(executor, {
+    appId,
+    reader,
+    where,
+    tail: "ORDER BY notification.cursor LIMIT 500",
+    values: [after],
+  });
 }
 
 /** Returns the last position before that time. */
@@ -115,20 +121,24 @@ export interface WrittenNotification {
 const json = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
 
 /** Inserts a draft. */
-export async function insertNotification(executor: Executor, appId: number, one: WrittenNotification): Promise<number> {
+export async function insertNotification(
+  executor: Executor,
+  appId: number,
+  fields: WrittenNotification,
+): Promise<number> {
   const [row] = await rows<{ id: number }>(
     executor,
     "INSERT INTO notification (app_id, status, data, scope, order_at, push) VALUES ($1, 'draft', $2, $3, $4, $5) RETURNING id",
-    [appId, json(one.data), json(one.scope), one.orderAt, json(one.push)],
+    [appId, json(fields.data), json(fields.scope), fields.orderAt, json(fields.push)],
   );
   return row!.id;
 }
 
-export async function writeNotification(executor: Executor, id: number, one: WrittenNotification): Promise<void> {
+export async function writeNotification(executor: Executor, id: number, fields: WrittenNotification): Promise<void> {
   await rows(
     executor,
     `UPDATE notification SET data = $2, scope = $3, order_at = $4, push = $5, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`,
-    [id, json(one.data), json(one.scope), one.orderAt, json(one.push)],
+    [id, json(fields.data), json(fields.scope), fields.orderAt, json(fields.push)],
   );
 }
 

@@ -83,7 +83,7 @@ export function createNotificationsService(options: {
   const { db, readerOf, intake, now } = options;
   const requestBucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
 
-  async function one(
+  async function readNotification(
     executor: EntityManager | DataSource,
     appId: number,
     id: number,
@@ -92,7 +92,7 @@ export function createNotificationsService(options: {
     const notificationRows = await readNotifications(executor, {
       appId,
       reader,
-      where: "one.id = $3",
+      where: "notification.id = $3",
       tail: "",
       values: [id],
     });
@@ -107,7 +107,7 @@ export function createNotificationsService(options: {
     reader: string,
   ): Promise<Notification> {
     await rows(manager, "SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE", [appId, id]);
-    const before = await one(manager, appId, id, reader);
+    const before = await readNotification(manager, appId, id, reader);
     requireCurrent(before, precondition);
     return before;
   }
@@ -158,8 +158,8 @@ export function createNotificationsService(options: {
       });
       return insertedIds;
     });
-    const where = "one.id = ANY ($3::bigint[])";
-    return readNotifications(db, { appId, reader: key, where, tail: "ORDER BY one.id", values: [ids] });
+    const where = "notification.id = ANY ($3::bigint[])";
+    return readNotifications(db, { appId, reader: key, where, tail: "ORDER BY notification.id", values: [ids] });
   }
 
   /** Returns the newest published notifications for the reader. */
@@ -191,7 +191,7 @@ export function createNotificationsService(options: {
       "SELECT id, bytes FROM notification WHERE id = ANY ($1::bigint[]) ORDER BY cursor DESC",
       [ids],
     );
-    const [where, tail] = ["one.id = ANY ($3::bigint[])", "ORDER BY one.cursor DESC"];
+    const [where, tail] = ["notification.id = ANY ($3::bigint[])", "ORDER BY notification.cursor DESC"];
     return readNotifications(db, {
       appId,
       reader: key,
@@ -249,7 +249,7 @@ export function createNotificationsService(options: {
           data: { id, fields: Object.keys(fields) },
         });
       });
-      return one(db, appId, id, key);
+      return readNotification(db, appId, id, key);
     },
 
     /** @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
@@ -288,7 +288,7 @@ export function createNotificationsService(options: {
       const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
                     ORDER BY id DESC LIMIT $3 OFFSET $4`;
       const ids = await pageOf(await rows<SizedRow>(db, sql, [appId, status, limit, offset]), reserve);
-      const [where, tail] = ["one.id = ANY ($3::bigint[])", "ORDER BY one.id DESC"];
+      const [where, tail] = ["notification.id = ANY ($3::bigint[])", "ORDER BY notification.id DESC"];
       const entries = await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] });
       const [count] = await rows<{ total: number }>(db, COUNT, [appId, status]);
       return { entries, pagination: paginationOf(count!.total, offset + entries.length) };

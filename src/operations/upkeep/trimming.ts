@@ -13,7 +13,7 @@ const WRITTEN_PART = 1 / 8;
 /** Every app is measured at the start and at this interval: rows may be older than the process, and the limit may have been lowered. */
 const MEASURE_ALL_MS = 3_600_000;
 
-/** Rows of one kind: the size of each, which are finished, and which were caused by visitors. `one` is the alias of the table. */
+/** Rows of one kind: the size of each, which are finished, and which were caused by visitors. `record` is the alias of the table. */
 interface Kind {
   table: "run" | "log_event";
   bytes: string;
@@ -28,32 +28,32 @@ const KINDS: readonly Kind[] = [
   {
     table: "run",
     bytes: `${2 * INTAKE_ROW_BYTES} + coalesce(pg_column_size(payload), 0)
-      + coalesce(CASE WHEN log_id IS NULL THEN (SELECT pg_column_size(data) FROM execution_log WHERE run_id = one.id LIMIT 1)
-                      ELSE (SELECT pg_column_size(data) FROM execution_log WHERE execution_log.id = one.log_id) END, 0)
-      + coalesce((SELECT pg_column_size(words) FROM run_search WHERE run_id = one.id), 0)
-      + coalesce((SELECT sum(pg_column_size(text)) FROM console_line WHERE run_id = one.id), 0)`,
+      + coalesce(CASE WHEN log_id IS NULL THEN (SELECT pg_column_size(data) FROM execution_log WHERE run_id = record.id LIMIT 1)
+                      ELSE (SELECT pg_column_size(data) FROM execution_log WHERE execution_log.id = record.log_id) END, 0)
+      + coalesce((SELECT pg_column_size(words) FROM run_search WHERE run_id = record.id), 0)
+      + coalesce((SELECT sum(pg_column_size(text)) FROM console_line WHERE run_id = record.id), 0)`,
     droppable: "finished_at IS NOT NULL",
-    visitors: "EXISTS (SELECT FROM credential c WHERE c.id = one.credential_id AND c.kind IN ('live', 'viewer'))",
+    visitors: "EXISTS (SELECT FROM credential c WHERE c.id = record.credential_id AND c.kind IN ('live', 'viewer'))",
     news: "finished_at > $1::timestamptz",
     newest: "SELECT coalesce(max(finished_at), '-infinity')::text AS at FROM run",
   },
   {
     table: "log_event",
     bytes: `${INTAKE_ROW_BYTES} + pg_column_size(data)`,
-    droppable: "NOT EXISTS (SELECT FROM run WHERE event_id = one.id)",
-    visitors: "(one.type LIKE 'app.analytics.%' OR one.type = 'app.view')",
+    droppable: "NOT EXISTS (SELECT FROM run WHERE event_id = record.id)",
+    visitors: "(record.type LIKE 'app.analytics.%' OR record.type = 'app.view')",
     news: "id > $1::bigint",
     newest: "SELECT coalesce(max(id), 0)::text AS at FROM log_event",
   },
 ];
 
 const writtenBytes = ({ table, bytes, news }: Kind) => `
-  SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS one WHERE ${news} GROUP BY app_id`;
+  SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS record WHERE ${news} GROUP BY app_id`;
 
 /* $1 app, $2 bytes: returns the newest row that exceeds the limit, counted from the newest row back. */
 const cut = ({ table, bytes }: Kind, part: string) => `
   SELECT max(id) AS id FROM (
-    SELECT id, sum(${bytes}) OVER (ORDER BY id DESC) AS total FROM ${table} AS one WHERE app_id = $1 AND ${part}) AS summed
+    SELECT id, sum(${bytes}) OVER (ORDER BY id DESC) AS total FROM ${table} AS record WHERE app_id = $1 AND ${part}) AS summed
    WHERE total > $2`;
 
 /** Tables that refer to a run by its id. */
@@ -62,7 +62,7 @@ const REFERRING_TABLES = ["execution_log", "console_line", "run_search"];
 /* $1 app, $2 the newest id to delete. Rows that refer to a run are deleted with it. */
 const dropStatement = ({ table, droppable }: Kind, part: string) => `
   WITH batch AS (
-    SELECT id FROM ${table} AS one WHERE app_id = $1 AND id <= $2 AND ${part} AND ${droppable}
+    SELECT id FROM ${table} AS record WHERE app_id = $1 AND id <= $2 AND ${part} AND ${droppable}
      ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
   ${table === "run" ? REFERRING_TABLES.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
