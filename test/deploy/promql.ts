@@ -88,7 +88,7 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
     const wanted = matchers.map((matcher) => {
       const [label, operator, value] = children(matcher) as [SyntaxNode, SyntaxNode, SyntaxNode];
       const matches = MATCH[operator.firstChild!.name];
-      if (!matches) throw new Error(`a matcher that is not evaluated: ${read(matcher)}`);
+      if (!matches) throw new Error(`matcher is not supported (got ${read(matcher)})`);
       return { label: read(label), value: unquoted(value), matches };
     });
     return samples.filter(
@@ -114,7 +114,7 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
   function aggregate(node: SyntaxNode): Value[] {
     const operator = node.getChild("AggregateOp")!.firstChild!.name;
     const combine = AGGREGATE[operator];
-    if (!combine) throw new Error(`an aggregation that is not evaluated: ${operator}`);
+    if (!combine) throw new Error(`aggregation is not supported (got ${operator})`);
     const by = (node.getChild("AggregateModifier")?.getChild("GroupingLabels")?.getChildren("LabelName") ?? []).map(
       read,
     );
@@ -139,7 +139,7 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
       if (!other) return [];
       if (operator.name === "Div") return [{ ...one, value: one.value / other.value }];
       const compare = COMPARE[operator.name];
-      if (!compare) throw new Error(`an operator that is not evaluated: ${operator.name}`);
+      if (!compare) throw new Error(`operator is not supported (got ${operator.name})`);
       return compare(one.value, other.value) ? [one] : [];
     });
   }
@@ -152,14 +152,14 @@ export function evaluate(text: string, before: readonly Sample[], after: readonl
         return aggregate(node);
       case "FunctionCall":
         if (read(node.firstChild!) === "absent") return absent(node);
-        if (read(node.firstChild!) !== "increase") throw new Error(`a function that is not evaluated: ${read(node)}`);
+        if (read(node.firstChild!) !== "increase") throw new Error(`function is not supported (got ${read(node)})`);
         return increase(node);
       case "VectorSelector":
         return select(node, after);
       case "NumberDurationLiteral":
         return [{ labels: {}, value: Number(read(node)) }];
       default:
-        throw new Error(`what is not evaluated: ${node.name}`);
+        throw new Error(`expression is not supported (got ${node.name})`);
     }
   }
 

@@ -79,7 +79,7 @@ export function createClientFeed(options: {
   /** Runs reads in order. After a failure it reads everything again while there are subscribers. */
   function inOrder(audience: FeedAudience, read: () => Promise<void>): void {
     audience.order = audience.order.then(read).catch((error: unknown) => {
-      log.warn({ err: error, appId: audience.appId }, "client actions could not be read");
+      log.warn({ err: error, appId: audience.appId }, "client actions could not be read; trying again");
       setTimeout(() => audience.listeners.size > 0 && inOrder(audience, () => readAll(audience)), RETRY_MS).unref();
     });
   }

@@ -45,11 +45,11 @@ function printDifferences({ output }: Session, found: readonly Difference[]): vo
 }
 
 /** Error of a conflict: the server's changes since the last pull or push, with their differences. */
-function reportConflict(session: Session, since: readonly Difference[], what: string): CliError {
+function reportConflict(session: Session, since: readonly Difference[], problem: string): CliError {
   for (const { kind, name, change, patch } of since) {
     session.output.note(`${kind} ${name} was ${change} on the server:\n${patch}`);
   }
-  return new CliError(`${what}; run svc pull, then try again`, EXIT.failed, {
+  return new CliError(`${problem}; run svc pull, then svc push again`, EXIT.failed, {
     status: "MANIFEST_CHANGED",
     differences: since.map(({ kind, name, change, patch }) => ({ kind, name, change, patch })),
   });
@@ -132,7 +132,11 @@ export async function pushProject(
   } catch (error) {
     if (!(error instanceof ApiFailure && error.status === "MANIFEST_CHANGED")) throw error;
     const now = await readServer(session);
-    throw reportConflict(session, differences(server.manifest, now.manifest, true), "the server was changed meanwhile");
+    throw reportConflict(
+      session,
+      differences(server.manifest, now.manifest, true),
+      "the server was changed during the push",
+    );
   }
 }
 

@@ -275,7 +275,7 @@ export class Pool {
       if (page.usable && (await page.setUp(origin, mode))) return page;
       this.discard(page);
     }
-    throw new Error("the browser gave no page");
+    throw new Error(`the browser could not open a page in ${OPEN_ATTEMPTS} attempts, or has ended`);
   }
 
   /** Delays a reset: on few cores it would delay the end of the last run, for which a caller waits. */
