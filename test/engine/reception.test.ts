@@ -19,10 +19,10 @@ describe("reception of uploads", () => {
   it("a sender that stops gives its turn to others, and continues later", async () => {
     const reception = createReception(folder, new FairSemaphore(1, 1));
     const { promise: spoken, resolve: speak } = Promise.withResolvers<void>();
-    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const { promise: started, resolve: markStarted } = Promise.withResolvers<void>();
     async function* silent(): AsyncGenerator<Buffer> {
       yield Buffer.from("first ");
-      begin();
+      markStarted();
       await spoken;
       yield Buffer.from("second");
     }
@@ -30,7 +30,7 @@ describe("reception of uploads", () => {
       yield Buffer.alloc(100 * KB, 7);
     }
     const slow = reception.receive("slow", silent(), 1_000, "a");
-    await begun;
+    await started;
     expect((await reception.receive("quick", quick(), 200 * KB, "b")).bytes).to.equal(100 * KB);
     speak();
     const checksum = createHash("sha256").update("first second").digest("hex");
@@ -40,11 +40,11 @@ describe("reception of uploads", () => {
   it("a slow sender does not make others wait", async () => {
     const reception = createReception(folder, new FairSemaphore(1, 1));
     let isOver = false;
-    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    const { promise: started, resolve: markStarted } = Promise.withResolvers<void>();
     async function* trickle(): AsyncGenerator<Buffer> {
       while (!isOver) {
         await new Promise((resolve) => setTimeout(resolve, 30));
-        begin();
+        markStarted();
         yield Buffer.alloc(1);
       }
     }
@@ -52,7 +52,7 @@ describe("reception of uploads", () => {
       yield Buffer.alloc(100 * KB, 7);
     }
     const slow = reception.receive("trickle", trickle(), 1_000_000, "a");
-    await begun;
+    await started;
     expect((await reception.receive("beside", quick(), 200 * KB, "b")).bytes).to.equal(100 * KB);
     isOver = true;
     expect((await slow).bytes).to.be.greaterThan(0);

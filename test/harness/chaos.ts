@@ -160,7 +160,7 @@ export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
   const startedAt = Date.now();
   const clock = fastClock(startedAt, options.rate);
   const environment: Record<string, string> = options.hook ? { ALLOW_PRIVATE_NETWORK: "1" } : {};
-  const fleet = await startFleet({ ...options, environment, databaseUrl: postgres.url, began: startedAt });
+  const fleet = await startFleet({ ...options, environment, databaseUrl: postgres.url, startTime: startedAt });
   try {
     const from = new Date(clock.now());
     const ticking = Array.from({ length: options.schedules }, (_, at) => ({

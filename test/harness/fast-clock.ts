@@ -1,5 +1,5 @@
 /**
- * Replaces the clock of the process by one that runs `rate` times as fast from the time `began` on. All processes with the same two
+ * Replaces the clock of the process by one that runs `rate` times as fast from the time `startTime` on. All processes with the same two
  * arguments have the same time. The clock starts three days in the past, because schedules wait until a tick is also due by the database's
  * clock.
  */
@@ -7,7 +7,7 @@ import type { Clock } from "../../src/service/plan.js";
 
 export const BACK_MS = 3 * 24 * 3_600_000;
 
-export function fastClock(began: number, rate: number): Clock {
-  const now = () => began - BACK_MS + (Date.now() - began) * rate;
+export function fastClock(startTime: number, rate: number): Clock {
+  const now = () => startTime - BACK_MS + (Date.now() - startTime) * rate;
   return { now, msUntil: (time) => (time - now()) / rate };
 }

@@ -43,16 +43,16 @@ export function folderWith(media: string): string {
   return folder;
 }
 
-/** Starts the instances with the given `roles`. `began` and `rate` set their clock, see fast-clock.ts. */
+/** Starts the instances with the given `roles`. `startTime` and `rate` set their clock, see fast-clock.ts. */
 export async function startFleet(options: {
   roles: readonly string[];
   databaseUrl: string;
   /** Environment variables for all instances, in addition to those of the harness. */
   environment?: Record<string, string>;
-  began: number;
+  startTime: number;
   rate: number;
 }): Promise<ServiceFleet> {
-  const { roles, databaseUrl, began, rate } = options;
+  const { roles, databaseUrl, startTime, rate } = options;
   const size = roles.length;
   const environment = {
     DATABASE_URL: databaseUrl,
@@ -76,7 +76,7 @@ export async function startFleet(options: {
     const dataDir = folderWith(sharedMedia);
     const instance = startProcess({ ...environment, DATA_DIR: dataDir, ROLES: roles[at]! }, [
       ENTRY,
-      String(began),
+      String(startTime),
       String(rate),
     ]);
     living[at] = instance;

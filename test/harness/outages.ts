@@ -81,7 +81,7 @@ export async function startOutages(roles: readonly string[]) {
   const witness = await startWitness();
   const environment = { ALLOW_PRIVATE_NETWORK: "1", RUNNER_CONCURRENCY: "24" };
   const fleet: ServiceFleet = await startFleet({
-    ...{ roles, databaseUrl: postgres.url, environment, began: Date.now(), rate: 1 },
+    ...{ roles, databaseUrl: postgres.url, environment, startTime: Date.now(), rate: 1 },
   });
   await publishDirectly(db, appId, [{ name: "witnessed", code: CODE, triggers: [{ trigger: "manual" as const }] }]);
   let cases = 0;

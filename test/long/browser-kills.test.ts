@@ -17,8 +17,8 @@ describe("a browser whose processes die", () => {
   afterEach(() => browsers.stop());
 
   it("is replaced within two seconds after it is killed as a whole", async () => {
-    const { run: lost, begun } = hangingRun(browsers);
-    await begun;
+    const { run: lost, started } = hangingRun(browsers);
+    await started;
     process.kill(browsers.pid()!, "SIGKILL");
     await lost;
     const lostAt = performance.now();

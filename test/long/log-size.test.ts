@@ -112,13 +112,13 @@ async function runsBeside({ url: databaseUrl, dataDir, token }: Sized) {
   };
   const code = "async function execute(context) { return context.payload }";
   await post(actions, { name: "work", active: true, code, triggers: [{ trigger: "manual" }] });
-  const runs: { begun: number; ended: number }[] = [];
+  const runs: { startedAt: number; ended: number }[] = [];
   let over = false;
   const call = async () => {
     while (!over) {
       const startedAt = performance.now();
       await post(`${actions}/work/runWithResult`, { n: 1 });
-      runs.push({ begun: startedAt, ended: performance.now() });
+      runs.push({ startedAt, ended: performance.now() });
     }
   };
   const calling = Promise.all(Array.from({ length: CALLERS }, call));
@@ -193,10 +193,10 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
     const ended = runs.length;
     await until(() => runs.length > ended + QUIET_RUNS, 300_000);
     await beside.stop();
-    const during = runs.filter((run) => run.ended > start && run.begun < end);
+    const during = runs.filter((run) => run.ended > start && run.startedAt < end);
     // The speed of the machine varies as much as the measured difference, so the test compares with runs before and after.
-    const quiet = runs.slice(QUIET_RUNS / 5).filter((run) => run.ended <= start || run.begun >= end);
-    const timesOf = (some: typeof runs) => some.map((run) => run.ended - run.begun);
+    const quiet = runs.slice(QUIET_RUNS / 5).filter((run) => run.ended <= start || run.startedAt >= end);
+    const timesOf = (some: typeof runs) => some.map((run) => run.ended - run.startedAt);
     const [otherwise, meanwhile] = [p95(timesOf(quiet)), p95(timesOf(during))];
     const seconds = (end - start) / 1_000;
     process.stdout.write(

@@ -29,7 +29,7 @@ const BY_OFFICE = [
   { type: ["select"], allow: "loggedIn", exclude: ["hidden"] },
 ];
 
-type Name =
+type SubscriptionName =
   | "actionChanged"
   | "actionLogAdded"
   | "clientTriggers"
@@ -38,7 +38,7 @@ type Name =
   | "runConsoleAdded"
   | "runConsoleLinesAdded";
 /** Kinds of callers of a subscription. */
-type Who = "api" | "editor" | "live" | "visitor" | "user";
+type CallerKind = "api" | "editor" | "live" | "visitor" | "user";
 /**
  * Expected outcome. `UNAUTHORIZED` and other codes: an error with that status. `reset`: a message with `reset`. `goes on`: no message, and
  * events continue.
@@ -54,10 +54,10 @@ type Outcome =
 
 interface Subject {
   query: string;
-  callers: readonly Who[];
+  callers: readonly CallerKind[];
 }
 
-const SUBJECTS: Record<Name, Subject> = {
+const SUBJECTS: Record<SubscriptionName, Subject> = {
   actionChanged: { query: "actionChanged(appId: $app) { reset id }", callers: ["editor"] },
   actionLogAdded: { query: "actionLogAdded(appId: $app) { id }", callers: ["api", "editor"] },
   clientTriggers: {
@@ -80,35 +80,40 @@ const RIGHT_LOSSES = [
   "rule removed",
   "rule changed",
   "signed out",
-  "thing deleted",
+  "target deleted",
   "app unpublished",
 ] as const;
 type RightLoss = (typeof RIGHT_LOSSES)[number];
 
-function outcomeOf(name: Name, who: Who, way: RightLoss): Outcome {
+function outcomeOf(name: SubscriptionName, callerKind: CallerKind, rightLoss: RightLoss): Outcome {
   const isRun = name.startsWith("runConsole");
-  switch (way) {
+  switch (rightLoss) {
     case "token revoked":
     case "token expired":
       return "UNAUTHORIZED";
     case "role changed":
-      return who === "editor" ? "FORBIDDEN" : who === "user" ? "reset" : "goes on";
+      return callerKind === "editor" ? "FORBIDDEN" : callerKind === "user" ? "reset" : "goes on";
     case "rule removed":
     case "signed out":
-      return who === "user" ? "DATA_SOURCE_ACCESS_DENIED" : "goes on";
+      return callerKind === "user" ? "DATA_SOURCE_ACCESS_DENIED" : "goes on";
     case "rule changed":
-      return who === "user" ? "reset" : "goes on";
-    case "thing deleted":
+      return callerKind === "user" ? "reset" : "goes on";
+    case "target deleted":
       return isRun ? "RUN_NOT_FOUND" : name === "dataSourceChanged" ? "DATA_SOURCE_NOT_FOUND" : "goes on";
     case "app unpublished":
-      if (who === "visitor") return "UNAUTHORIZED";
-      return name === "clientTriggers" && who === "live" ? "reset" : "goes on";
+      if (callerKind === "visitor") return "UNAUTHORIZED";
+      return name === "clientTriggers" && callerKind === "live" ? "reset" : "goes on";
   }
 }
 
-const cells = (Object.keys(SUBJECTS) as Name[]).flatMap((name) =>
-  SUBJECTS[name].callers.flatMap((who) =>
-    RIGHT_LOSSES.map((way) => ({ name, who, way, outcome: outcomeOf(name, who, way) })),
+const cells = (Object.keys(SUBJECTS) as SubscriptionName[]).flatMap((name) =>
+  SUBJECTS[name].callers.flatMap((callerKind) =>
+    RIGHT_LOSSES.map((rightLoss) => ({
+      name,
+      callerKind,
+      rightLoss,
+      outcome: outcomeOf(name, callerKind, rightLoss),
+    })),
   ),
 );
 
@@ -174,21 +179,23 @@ describe("a subscription whose caller loses the right to it, over two processes"
   };
 
   /** A caller with a separate credential, and functions that remove its right. */
-  async function callerOf(who: Who) {
-    if (who === "visitor") {
+  async function callerOf(callerKind: CallerKind) {
+    if (callerKind === "visitor") {
       const page = await fetch(`${near}/apps/${app}`);
       const token = /svc_live_[\w-]+/.exec((await page.text()) + page.headers.get("set-cookie"))![0];
       return { token, user: 0, entry: null };
     }
-    if (who === "editor") {
+    if (callerKind === "editor") {
       sequence += 1;
       const person = { firstName: "E", lastName: "D", email: `e${sequence}@example.org` };
       const { user, token } = await rest("POST", "/v1/admin/users", person, tokens.admin);
       await rest("POST", `/v1/apps/${app}/editors`, { userId: user.id });
       return { token: token as string, user: user.id as number, entry: null };
     }
-    const { token } = await rest("POST", `/v1/apps/${app}/tokens`, { kind: who === "user" ? "live" : who });
-    if (who !== "user") return { token: token as string, user: 0, entry: null };
+    const { token } = await rest("POST", `/v1/apps/${app}/tokens`, {
+      kind: callerKind === "user" ? "live" : callerKind,
+    });
+    if (callerKind !== "user") return { token: token as string, user: 0, entry: null };
     sequence += 1;
     const data = { Email: `u${sequence}@example.org`, Password: "secret", Office: "London" };
     const entry = await rest("POST", `/v1/apps/${app}/data-sources/Users/entries`, { data });
@@ -198,7 +205,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
   }
 
   /** Subject of a subscription, and an event for it. */
-  async function thingOf(name: Name, rules: object[]) {
+  async function createTarget(name: SubscriptionName, rules: object[]) {
     sequence += 1;
     const source = (await rest("POST", `/v1/apps/${app}/data-sources`, { name: `s${sequence}`, accessRules: rules }))
       .dataSource.id;
@@ -208,7 +215,7 @@ describe("a subscription whose caller loses the right to it, over two processes"
     const start = async () => (await rest("POST", `/v3/apps/${app}/actions/${action}/run`, {})).runId as number;
     const run = name.startsWith("runConsole") ? await start() : 0;
     let lines = 0;
-    const emit: Record<Name, () => Promise<unknown>> = {
+    const emit: Record<SubscriptionName, () => Promise<unknown>> = {
       actionChanged: () => rest("PUT", `/v3/apps/${app}/actions/${action}`, { description: `d${++lines}` }),
       actionLogAdded: async () => rest("POST", `/v3/apps/${app}/runs/${await start()}/cancel`),
       async clientTriggers() {
@@ -240,20 +247,20 @@ describe("a subscription whose caller loses the right to it, over two processes"
     return { source, action, run, emit: emit[name] };
   }
 
-  type Thing = Awaited<ReturnType<typeof thingOf>>;
+  type Target = Awaited<ReturnType<typeof createTarget>>;
 
-  function follow(name: Name, { source, run }: Thing, token: string) {
+  function follow(name: SubscriptionName, { source, run }: Target, token: string) {
     const client: Client = createClient({
       url: `${far.replace("http", "ws")}/graphql`,
       webSocketImpl: WebSocket,
       connectionParams: { authToken: token },
       retryAttempts: 0,
     });
-    const got: { events: Record<string, unknown>[]; status: string | null; at: number; told: number } = {
+    const received: { events: Record<string, unknown>[]; status: string | null; at: number; eventsAtError: number } = {
       events: [],
       status: null,
       at: 0,
-      told: 0,
+      eventsAtError: 0,
     };
     const needs = { actionChanged: "", actionLogAdded: "", clientTriggers: "", notificationAdded: "" } as Record<
       string,
@@ -265,19 +272,19 @@ describe("a subscription whose caller loses the right to it, over two processes"
       { query, variables: { app, source: String(source), run } },
       {
         next: ({ data }) => {
-          got.events.push(data![name]!);
-          got.at = Date.now();
+          received.events.push(data![name]!);
+          received.at = Date.now();
         },
         error(cause) {
           const [error] = Array.isArray(cause) ? cause : [];
-          got.status ??= String(error?.extensions?.status ?? cause);
-          got.told = got.events.length;
-          got.at = Date.now();
+          received.status ??= String(error?.extensions?.status ?? cause);
+          received.eventsAtError = received.events.length;
+          received.at = Date.now();
         },
-        complete: () => (got.status ??= "completed"),
+        complete: () => (received.status ??= "completed"),
       },
     );
-    return { got, client };
+    return { received, client };
   }
 
   /** Revokes credentials of any kind in the database, or lets them expire. */
@@ -288,12 +295,12 @@ describe("a subscription whose caller loses the right to it, over two processes"
 
   /** Removes the right. @returns the time from which on the right is lost */
   async function lose(
-    way: RightLoss,
+    rightLoss: RightLoss,
     { token, user, entry }: Awaited<ReturnType<typeof callerOf>>,
-    thing: Thing,
+    target: Target,
   ): Promise<number> {
-    const source = `/v1/apps/${app}/data-sources/${thing.source}`;
-    switch (way) {
+    const source = `/v1/apps/${app}/data-sources/${target.source}`;
+    switch (rightLoss) {
       case "token revoked":
         await change("revoked_at = now()", token);
         break;
@@ -316,9 +323,9 @@ describe("a subscription whose caller loses the right to it, over two processes"
       case "signed out":
         if (entry !== null) await rest("DELETE", `/v1/apps/${app}/session`, undefined, token);
         break;
-      case "thing deleted":
-        if (thing.run === 0) await rest("DELETE", source);
-        else await db.query("DELETE FROM run WHERE id = $1", [thing.run]);
+      case "target deleted":
+        if (target.run === 0) await rest("DELETE", source);
+        else await db.query("DELETE FROM run WHERE id = $1", [target.run]);
         break;
       case "app unpublished":
         await rest("POST", `/v1/apps/${app}/unpublish`);
@@ -332,51 +339,56 @@ describe("a subscription whose caller loses the right to it, over two processes"
   });
 
   // For the service, a revoked or expired credential is one case, whatever it subscribes to. So only some of these cells are tested.
-  const endsCredential = ({ way }: { way: RightLoss }) => way === "token revoked" || way === "token expired";
+  const endsCredential = ({ rightLoss }: { rightLoss: RightLoss }) =>
+    rightLoss === "token revoked" || rightLoss === "token expired";
   const ending = cells.filter(({ outcome }) => outcome !== "goes on");
   const ended = [...sampleOf(ending.filter(endsCredential), 0, 6), ...ending.filter((cell) => !endsCredential(cell))];
   const unchanged = cells.filter(({ outcome }) => outcome === "goes on");
-  for (const { name, who, way, outcome } of [...ended, ...sampleOf(unchanged, 0, 10)]) {
-    it(`${name} of ${who}, ${way}: ${outcome}`, async () => {
+  for (const { name, callerKind, rightLoss, outcome } of [...ended, ...sampleOf(unchanged, 0, 10)]) {
+    it(`${name} of ${callerKind}, ${rightLoss}: ${outcome}`, async () => {
       await rest("POST", `/v1/apps/${app}/publish`);
-      const isByOffice = who === "user" && way === "role changed";
-      const thing = await thingOf(name, isByOffice ? BY_OFFICE : READABLE);
-      const caller = await callerOf(who);
-      const { got, client } = follow(name, thing, caller.token);
+      const isByOffice = callerKind === "user" && rightLoss === "role changed";
+      const target = await createTarget(name, isByOffice ? BY_OFFICE : READABLE);
+      const caller = await callerOf(callerKind);
+      const { received, client } = follow(name, target, caller.token);
       // A second caller keeps every right. It receives what the first one would have received.
-      const control = follow(name, thing, who === "live" || who === "visitor" ? tokens.live : tokens.editor);
+      const control = follow(
+        name,
+        target,
+        callerKind === "live" || callerKind === "visitor" ? tokens.live : tokens.editor,
+      );
       try {
         await until(subscriptions);
         await until(async () => (await subscriptions()) === 2);
         // Only these sources send a first message themselves.
-        const first = got.events.length;
-        await thing.emit();
-        await until(() => got.events.length > first && control.got.events.length > 0);
+        const first = received.events.length;
+        await target.emit();
+        await until(() => received.events.length > first && control.received.events.length > 0);
         await delay(50);
-        const before = got.events.length;
-        const from = await lose(way, caller, thing);
+        const before = received.events.length;
+        const from = await lose(rightLoss, caller, target);
         if (outcome === "goes on") {
-          await thing.emit();
-          await until(() => got.events.length > before);
-          expect(got.status).to.equal(null);
+          await target.emit();
+          await until(() => received.events.length > before);
+          expect(received.status).to.equal(null);
           return;
         }
         if (outcome === "reset") {
-          await until(() => got.events.slice(before).some(({ reset }) => reset));
-          expect(got.status).to.equal(null);
+          await until(() => received.events.slice(before).some(({ reset }) => reset));
+          expect(received.status).to.equal(null);
         } else {
-          await until(() => got.status !== null);
-          expect(got.status).to.equal(outcome);
+          await until(() => received.status !== null);
+          expect(received.status).to.equal(outcome);
         }
-        durations.push(got.at - from);
+        durations.push(received.at - from);
         if (outcome === "reset") return;
-        await until(async () => (await subscriptions()) === (way === "thing deleted" ? 0 : 1));
-        if (way !== "thing deleted") {
-          const received = control.got.events.length;
-          await thing.emit();
-          await until(() => control.got.events.length > received);
+        await until(async () => (await subscriptions()) === (rightLoss === "target deleted" ? 0 : 1));
+        if (rightLoss !== "target deleted") {
+          const controlEvents = control.received.events.length;
+          await target.emit();
+          await until(() => control.received.events.length > controlEvents);
         }
-        expect(got.events.length).to.equal(got.told);
+        expect(received.events.length).to.equal(received.eventsAtError);
       } finally {
         await client.dispose();
         await control.client.dispose();

@@ -27,13 +27,13 @@ export interface SocketLink {
 }
 
 /** Decides when messages are handled. */
-export interface SocketPace<Held> {
+export interface SocketPace<LinkState> {
   /** Counts a message. Returns null if it can be handled now, otherwise a promise that resolves when it can. */
-  rate(link: SocketLink & Held): Promise<void> | null;
+  rate(link: SocketLink & LinkState): Promise<void> | null;
   /** Handles a large message in the turn of its sender. */
-  turn(link: SocketLink & Held, handle: () => void): Promise<void>;
+  turn(link: SocketLink & LinkState, handle: () => void): Promise<void>;
   /** Counts the socket. @returns a function to be called when it has closed */
-  enter(link: SocketLink & Held): () => void;
+  enter(link: SocketLink & LinkState): () => void;
 }
 
 export type Parameters = Record<string, unknown> | undefined;
@@ -72,7 +72,7 @@ function boundUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
 }
 
 /** Handles messages one after the other, at the rate of their sender; a large one in its sender's turn. Reads nothing more meanwhile. */
-function createInbox<Held>(link: SocketLink & Held, { rate, turn: inTurn }: SocketPace<Held>) {
+function createInbox<LinkState>(link: SocketLink & LinkState, { rate, turn: inTurn }: SocketPace<LinkState>) {
   const { socket } = link;
   let waiting: Promise<void> | null = null;
   return function receive(text: string, handle: (text: string) => void): void {
@@ -100,21 +100,28 @@ function createInbox<Held>(link: SocketLink & Held, { rate, turn: inTurn }: Sock
 }
 
 /** Returns a function that takes over a newly opened socket. */
-export function createTransport<Held extends object>(
-  options: ServerOptions<Parameters, SocketLink & Held>,
-  pace: SocketPace<Held>,
+export function createTransport<LinkState extends object>(
+  options: ServerOptions<Parameters, SocketLink & LinkState>,
+  pace: SocketPace<LinkState>,
   log: Logger,
   pingMs = PING_MS,
 ) {
-  const protocol = makeServer<Parameters, SocketLink & Held>(options);
+  const protocol = makeServer<Parameters, SocketLink & LinkState>(options);
 
-  return function open(socket: WebSocket, request: IncomingMessage, held: Held): void {
+  return function open(socket: WebSocket, request: IncomingMessage, linkState: LinkState): void {
     const outbox = createOutbox(socket, request.socket, () =>
       log.warn("closed a socket that did not read its messages"),
     );
     const stopWatching = watchPings(socket, outbox, pingMs);
     const operations = new Operations();
-    const link = { ...held, socket, request, outbox, operations, admit: boundUntilAdmitted(socket, request.socket) };
+    const link = {
+      ...linkState,
+      socket,
+      request,
+      outbox,
+      operations,
+      admit: boundUntilAdmitted(socket, request.socket),
+    };
     const receive = createInbox(link, pace);
     const leave = pace.enter(link);
     const fail = (error: unknown) => {
@@ -153,4 +160,4 @@ export function createTransport<Held extends object>(
   };
 }
 
-export type LinkContext<Held extends object> = Context<Parameters, SocketLink & Held>;
+export type LinkContext<LinkState extends object> = Context<Parameters, SocketLink & LinkState>;

@@ -119,8 +119,8 @@ describe("the life of the browser", () => {
   });
 
   it("loses only its own runs when it is killed, reports it, and restarts", async () => {
-    const { run: lost, begun } = hangingRun(browsers);
-    await begun;
+    const { run: lost, started } = hangingRun(browsers);
+    await started;
     process.kill(browsers.pid()!, "SIGKILL");
     const outcome = await lost;
     expect(outcome).to.deep.include({ ok: false, cause: "browser" });
@@ -131,10 +131,10 @@ describe("the life of the browser", () => {
   it("loses only the run whose renderer is killed", async () => {
     const fill = "globalThis.kept = new Uint8Array(2e8).fill(1);";
     const victim = hangingRun(browsers, {}, fill);
-    await victim.begun;
+    await victim.started;
     const abort = new AbortController();
     const neighbour = hangingRun(browsers, { isolationKey: "2:master", signal: abort.signal });
-    await neighbour.begun;
+    await neighbour.started;
     process.kill(largestRenderer(browsers.pid()!), "SIGKILL");
     expect(await victim.run).to.deep.include({ ok: false, cause: "browser" });
     abort.abort();

@@ -103,8 +103,8 @@ describe("a browser whose zygote process is killed", () => {
   });
 
   it("fails the run in progress at once, not at the run's time limit", async () => {
-    const { run, begun } = hangingRun(browsers);
-    await begun;
+    const { run, started } = hangingRun(browsers);
+    await started;
     killZygotes();
     expect(await run).to.deep.include({ ok: false, cause: "browser" });
     expect(await resultOf(browsers, "const execute = async () => 4")).to.equal(4);

@@ -55,7 +55,7 @@ export function hangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, c
   const started = new Promise<void>((resolve) => {
     onConsole = resolve;
   });
-  return { run: browsers.run(runOf(source, { onConsole: () => onConsole(), ...changes })), begun: started };
+  return { run: browsers.run(runOf(source, { onConsole: () => onConsole(), ...changes })), started };
 }
 
 /** Lets four callers run code continuously while it kills renderers. It kills the next one after the callers have recovered. */
