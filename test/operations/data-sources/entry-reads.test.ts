@@ -237,7 +237,7 @@ describe("reads of entries", () => {
 
   it("return the results that the documentation shows", async () => {
     const text = readFileSync(new URL("../../../../docs/reference/data-source-queries.md", import.meta.url), "utf8");
-    const examples = [...text.matchAll(/-d '(\{[^']*\})'|```json\n(\{[^`]*)```/g)].map(([, shell, json]) =>
+    const examples = [...text.matchAll(/\/query[^\n]*-d '(\{[^']*\})'|```json\n(\{[^`]*)```/g)].map(([, shell, json]) =>
       JSON.parse(shell ?? json!),
     );
     const seats = await fixture.fill("Seats", [

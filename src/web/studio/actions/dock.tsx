@@ -2,7 +2,7 @@
  * Dock below the code with one open panel: run, test, call, log, publish or versions. It owns the runs, so that they continue while another
  * panel is open.
  */
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "react";
 import { LogPanel } from "../runs/log-panel.js";
 import type { CodeProblem, Preset } from "../shared/model.js";
 import { TabPanel } from "../shared/tab-list.js";
@@ -25,7 +25,8 @@ type DockTab = (typeof DOCK_TABS)[number];
 
 /** Starts a run by Ctrl+Enter, before Monaco inserts a line. */
 function useRunShortcut(start: () => void): void {
-  useEffect(() => {
+  // Before the screen is drawn: the shortcut then never acts on an earlier state than the button shows.
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.key !== "Enter") return;
       event.preventDefault();

@@ -1,5 +1,5 @@
 /** Workspace of one action: its code, its fields, and the dock with panels below them. */
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useState } from "react";
 import { RemoveAction } from "../documents.js";
 import type { Action, CodeProblem } from "../shared/model.js";
 import { type Command, useCommands } from "../shell/commands.js";
@@ -20,7 +20,8 @@ import type { WorkspaceProps } from "./workspace-props.js";
 
 /** Saves by Ctrl+S wherever the focus is. Overrides the meaning of this shortcut in Monaco and in the browser. */
 function useSaveShortcut(save: () => void): void {
-  useEffect(() => {
+  // Before the screen is drawn: the shortcut then never acts on an earlier state than the button shows.
+  useLayoutEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "s") return;
       event.preventDefault();
