@@ -12,7 +12,7 @@ const MEASURED_KINDS = ["language", "fetch"];
 const WARM_UP_MS = 1_000;
 const SERVICE_ENVIRONMENT = { ALLOW_PRIVATE_NETWORK: "1" };
 
-/** Measures each kind on the smaller and on the larger service. Both services are running, but only one is called at a time. */
+/** Measures each kind of request on two services: one with few rows, one with many. Both services are running, but only one is called at a time. */
 async function measure(
   rounds: number,
   names: [string, string],

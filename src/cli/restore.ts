@@ -40,7 +40,7 @@ async function storeKeys(config: Config, keys: readonly Buffer[]): Promise<void>
   if (missingKeys.length === 0) return;
   if (config.settingsKeys !== null) {
     throw new StartError(
-      "SETTINGS_KEY lacks a key that the backup's settings are encrypted with: set it to the value of the service that was backed up, or unset it",
+      "SETTINGS_KEY does not contain the key that encrypts the backup's settings: set it to the value of the service that was backed up, or unset it to store the backup's keys in DATA_DIR",
     );
   }
   const otherKeys = availableKeyList.filter((key) => !keys.some((other) => other.equals(key)));

@@ -134,14 +134,14 @@ export function createBundler(options: {
       refuse(why);
       kill(child);
     };
-    const checkTime = async () => {
+    const endIfOverTime = async () => {
       const isStarved = (await processorTime(pid)) * 1_000 < ms * SLOWED_DOWN_SHARE;
       end(isStarved ? new BundlerBusyError("the machine is too busy to bundle it") : takesMore(inSeconds(ms)));
     };
     const checkMemory = async () => {
       if ((await memoryOf(pid)) > bytes) end(takesMore(inMegabytes(bytes)));
     };
-    const timer = setTimeout(() => runInBackground(checkTime()), ms);
+    const timer = setTimeout(() => runInBackground(endIfOverTime()), ms);
     const looks = setInterval(() => runInBackground(checkMemory()), LOOK_EVERY_MS);
     return () => {
       clearTimeout(timer);

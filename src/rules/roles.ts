@@ -25,7 +25,7 @@ export const highestOf = (roles: readonly Role[]): Role | null =>
   roles.reduce<Role | null>((highest, role) => (isAbove(role, highest) ? role : highest), null);
 
 /** @throws REQUEST_INVALID */
-export function requiredRole(value: unknown, field: string): Role {
+export function parseRole(value: unknown, field: string): Role {
   if (ROLES.some((role) => role === value)) return value as Role;
   refuseField(field, `one of ${ROLES.join(", ")}`, value);
 }

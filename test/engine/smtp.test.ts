@@ -129,12 +129,12 @@ describe("smtp", () => {
   });
 
   it("reports a certain rejection after the content", async () => {
-    const refuses = async (code: number) => {
+    const outcomeOfRejection = async (code: number) => {
       server.manners.onData = () => ({ code, message: "no" });
       return smtp.deliver(to(server.port), HANDOVER);
     };
-    expect(await refuses(452)).to.deep.include({ kind: "refused", permanent: false, code: 452 });
-    expect(await refuses(554)).to.deep.include({ kind: "refused", permanent: true, code: 554 });
+    expect(await outcomeOfRejection(452)).to.deep.include({ kind: "refused", permanent: false, code: 452 });
+    expect(await outcomeOfRejection(554)).to.deep.include({ kind: "refused", permanent: true, code: 554 });
   });
 
   it("sends no content if the message is now assigned to another process", async () => {

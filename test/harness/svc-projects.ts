@@ -1,4 +1,4 @@
-/** Project folders, and the command line `svc` in them against a service. The command runs in this process or as a separate one. */
+/** Creates project folders and runs commands of `svc` in them, which call a service. A command runs in this process or in a separate one. */
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -31,7 +31,7 @@ const CODE_FIELDS = ["code", "source"];
 
 function withoutCode(action: Action): Action {
   const get = (): never => {
-    throw new ActionError("FORBIDDEN", "permission denied: your role lists actions without their code");
+    throw new ActionError("FORBIDDEN", "permission denied: your role can list actions, but cannot read their code");
   };
   return Object.defineProperties(
     { ...action },

@@ -49,7 +49,7 @@ export const REST_FIELDS: Record<string, Record<string, Schema>> = {
 };
 /** Fields that callers without a right to them do not get. */
 const WITHHELD = ["Action.code"];
-/** Fields of pages that REST also has. */
+/** Fields of GraphQL's paged lists that REST responses have too. */
 const REST_TOO = ["LogList.nextCursor"];
 
 /** True for the fields that GraphQL's `Page` adds to what the operations return. */

@@ -53,7 +53,7 @@ async function shutDown(pid: number): Promise<void> {
     process.kill(pid, signal);
     if (await waitUntilEnded(pid, limit)) return;
   }
-  throw new EmbeddedPostgresError(`PostgreSQL did not stop (process ${pid}); stop it with: kill -9 ${pid}`);
+  throw new EmbeddedPostgresError(`PostgreSQL did not stop (process ${pid}); stop it with: kill -QUIT ${pid}`);
 }
 
 /** Stops the server that a killed service left behind, so that its data folder is free. */

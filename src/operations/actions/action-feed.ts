@@ -14,7 +14,7 @@ export const ACTION_EDITED_CHANNEL = "svc_action_edited";
 /** A change of a draft or of its live version. With `reset`, changes may have been missed, and nothing else is set. */
 export interface ActionChange {
   reset: boolean;
-  /** ID of the draft; null with `reset`. */
+  /** ID of the draft. Null if `reset` is true: any draft may have changed then. */
   id: number | null;
   removed: boolean;
   /** Current time of the draft's last change; null if the draft was removed. */

@@ -99,7 +99,7 @@ function readReport(body: unknown): { payload: string; duration: number; outcome
     duration < 0 ||
     duration > Number.MAX_SAFE_INTEGER
   ) {
-    throw new ActionError("REQUEST_INVALID", "duration must be a number of milliseconds from 0");
+    throw new ActionError("REQUEST_INVALID", "duration must be a number of milliseconds, 0 or more");
   }
   return { payload, duration, outcome: readOutcome(fields) };
 }

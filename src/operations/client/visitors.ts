@@ -159,7 +159,7 @@ export function createVisitors(options: {
     },
 
     /**
-     * Creates a session of a page on a listed origin, or extends the page's own.
+     * Creates a session for a page whose origin is on the app's list, or extends the session that the page has.
      * @throws FORBIDDEN for other origins, whether or not the app exists; APP_NOT_PUBLISHED, RATE_LIMIT_EXCEEDED
      */
     async create({ appId, origin, address, current }: VisitorRequest): Promise<VisitorSession> {

@@ -80,14 +80,14 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     let bytes = 0;
     return {
       entries,
-      add(entry: Parameters<typeof viewFor>[2], text: string, writtenData: readonly string[]) {
+      add(entry: Parameters<typeof viewFor>[2], text: string, dataToWrite: readonly string[]) {
         if (!wanted) return;
         bytes += text.length;
         if (bytes > RETURNED_MAX_BYTES) {
           const message = `a commit gives back ${RETURNED_MAX_BYTES} bytes at most: leave returnEntries out`;
           throw new ActionError("REQUEST_INVALID", message);
         }
-        entries.push(viewFor(rights, source, entry, writtenData));
+        entries.push(viewFor(rights, source, entry, dataToWrite));
       },
     };
   }
@@ -124,10 +124,10 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
         const { data: input, precondition } = updatesById.get(before.id)!;
         if (!meetsTests(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
         requireUnchangedEntry(rights, source, before, precondition);
-        const writtenData = judged.get(before.id)!;
+        const dataToWrite = judged.get(before.id)!;
         const wholeData = commit.extend
-          ? { ...before.data, ...writtenData }
-          : replacementData(source, before.data, writtenData);
+          ? { ...before.data, ...dataToWrite }
+          : replacementData(source, before.data, dataToWrite);
         // Columns that the caller cannot see keep their values.
         const mergedData = commit.extend ? wholeData : { ...hiddenFrom(grant, before.data), ...wholeData };
         const { data, text } = ready(mergedData, `entry ${before.id}`);

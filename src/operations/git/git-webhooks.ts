@@ -89,7 +89,7 @@ export function createGitWebhooks(options: {
       if (lost > 0) log.warn({ count: lost, givenUp }, "released webhooks of git servers whose pull was interrupted");
     },
 
-    /** Starts no pull any more, and waits for those in progress until the signal aborts. The next process pulls for the others. */
+    /** Starts no further pulls, and waits until those in progress end or the signal aborts. Another process, or the next start, does the rest. */
     async drain(impatience: AbortSignal): Promise<void> {
       const aborted = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
       const drained = runningPulls.drain(impatience);

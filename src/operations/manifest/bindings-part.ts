@@ -92,7 +92,10 @@ export async function planBindings(
   plan.apply = async () => {
     if (keysWithoutValue.length > 0) {
       const problem = `${keysWithoutValue[0]} is sealed: unsealing it, or a new destination, requires its value`;
-      throw new ActionError("FORBIDDEN", `${problem}; set it with the secret bindings first`);
+      throw new ActionError(
+        "FORBIDDEN",
+        `${problem}; first write the secret bindings with this value, then apply the manifest`,
+      );
     }
     if (plan.changes.length > 0) await definitions.write(manager, caller, appId, bindingsAfter);
   };

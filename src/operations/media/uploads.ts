@@ -80,7 +80,7 @@ const INSERT_FILE = `
   INSERT INTO media_file (app_id, folder_id, name, content_type, bytes, checksum, width, height, blob_key, thumbnail_key, user_id)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
 
-/** Slots for uploads. Each app can hold half of what the others leave. */
+/** Limits concurrent uploads. An app can hold at most half of the slots that other apps do not use. */
 class UploadSlots {
   private readonly byApp = new Map<number, number>();
   private taken = 0;

@@ -12,7 +12,7 @@ import { type Caller, isPerson } from "../../rules/access.js";
 import { describeValue } from "../../rules/described.js";
 import { requiredEmail } from "../../rules/fields.js";
 import { type ExpectedTags, mustBeInList } from "../../rules/precondition.js";
-import { isAbove, type RoleScope, requiredRole } from "../../rules/roles.js";
+import { isAbove, parseRole, type RoleScope } from "../../rules/roles.js";
 import { flatShape, refuseUnknownFields, reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
@@ -110,7 +110,7 @@ export function createInvitations(options: {
       data: Record<string, unknown>,
     ): Promise<{ invitation: Invitation; link: string }> {
       const email = requiredEmail(data["email"], "email");
-      const role = requiredRole(data["role"], "role");
+      const role = parseRole(data["role"], "role");
       const lifetimeMs = hoursOf(data["expiresInHours"]) * HOUR_MS;
       const retryAfter = invitationBucket.take(String(scope.organizationId));
       if (retryAfter > 0) throw tooOften("too many invitations of this organization", retryAfter);

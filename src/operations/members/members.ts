@@ -9,7 +9,7 @@ import { MEMBERS_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { requiredText } from "../../rules/fields.js";
 import { changedAfter, type ExpectedTags, mustBeInList, type StatedTag } from "../../rules/precondition.js";
-import { highestOf, isAbove, type Role, type RoleScope, requiredRole } from "../../rules/roles.js";
+import { highestOf, isAbove, parseRole, type Role, type RoleScope } from "../../rules/roles.js";
 import { reportUnknownField } from "../../rules/unknown-fields.js";
 import type { Credentials } from "../access/credentials.js";
 import type { User } from "../access/people.js";
@@ -241,7 +241,7 @@ export function createMembers({ db, credentials }: { db: DataSource; credentials
       await db.transaction(async (manager) => {
         await lockOrganization(manager, scope);
         const own = await rankOf(manager, caller, scope);
-        const role = requiredRole(value, "role");
+        const role = parseRole(value, "role");
         const membershipRows = await rows(manager, SELECT_MEMBERSHIP, [scope.organizationId, personId]);
         if (membershipRows.length === 0)
           throw new ActionError("NOT_FOUND", "there is no such person in this organization");

@@ -21,7 +21,7 @@ const ENTRY = `
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
 /** Describes the chain that ends in the run: `run 4 (action 7) -> run 5 (action 8)`. */
-async function chainText(executor: Executor, runId: number): Promise<string> {
+async function describeChain(executor: Executor, runId: number): Promise<string> {
   const chainLinks = await rows<{ id: number; actionId: number }>(executor, SELECT_CHAIN, [runId]);
   return chainLinks.map(({ id, actionId }) => `run ${id} (action ${actionId})`).join(" -> ");
 }
@@ -33,9 +33,9 @@ export async function logHalted(
   causeId: number,
   halted: HaltedRun[],
 ): Promise<void> {
-  const chainTexts = await chainText(executor, causeId);
+  const chainDescription = await describeChain(executor, causeId);
   for (const { id, actionId, reason } of halted) {
-    const message = `not started, ${reason}: ${chainTexts} -> run ${id} (action ${actionId})`;
+    const message = `not started, ${reason}: ${chainDescription} -> run ${id} (action ${actionId})`;
     const error = { name: "RecursionError", message, stack: `RecursionError: ${message}` };
     const data = entryData({
       trigger: "log",

@@ -114,7 +114,7 @@ function fatesOf(
   const { appId, actionId } = due;
   const offReason = !published.has(appId) ? SKIP_REASONS.unpublished : paused.has(appId) ? SKIP_REASONS.paused : null;
   let isRunning = busy.has(actionId);
-  const missedFates = owedTicks.missed.map(({ tick, count, atLeast }) => {
+  const rowsOfMissedTicks = owedTicks.missed.map(({ tick, count, atLeast }) => {
     const missedReason = upSince !== null && tick >= upSince ? SKIP_REASONS.late : SKIP_REASONS.down;
     const reason = atLeast ? `${missedReason}; more than ${MISSED_COUNTED} ticks, not counted further` : missedReason;
     return { appId, actionId, tick, count, reason: offReason ?? reason };
@@ -124,7 +124,7 @@ function fatesOf(
     isRunning = true;
     return { appId, actionId, tick, count: 1, reason };
   });
-  return [...missedFates, ...currentFates];
+  return [...rowsOfMissedTicks, ...currentFates];
 }
 
 /** Next ticks of a frequency, and its description as a sentence. */

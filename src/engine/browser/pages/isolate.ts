@@ -148,7 +148,7 @@ export class Isolate implements Sandbox {
 
   /** Calls a method of the worker's harness. */
   protected async callWorker(method: string, ...values: readonly unknown[]): Promise<unknown> {
-    if (this.worker === null) throw new Error("the page has no worker");
+    if (this.worker === null) throw new Error("the worker of the page did not start, or has ended");
     return callHarness(this.worker.session, this.worker.harnessId, method, values);
   }
 
@@ -228,7 +228,7 @@ export class Isolate implements Sandbox {
 
   /** Returns the memory in bytes, including the platform's objects, buffers and garbage. */
   private async heldBytes(): Promise<number> {
-    if (this.worker === null) throw new Error("the page has no worker");
+    if (this.worker === null) throw new Error("the worker of the page did not start, or has ended");
     const usage = await this.worker.session.send("Runtime.getHeapUsage");
     return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
   }

@@ -147,7 +147,7 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
     if (theirs?.action) setSaved(theirs.action);
     settle();
   }, [theirs, settle]);
-  const detachDraft = useCallback(() => {
+  const keepAsNewAction = useCallback(() => {
     setDetached(true);
     setSaved(null);
     settle();
@@ -161,5 +161,18 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
     [setDraft],
   );
 
-  return { draft, saved, dirty, busy, fault, change, save, reload, others, takeTheirs, keepMine, detach: detachDraft };
+  return {
+    draft,
+    saved,
+    dirty,
+    busy,
+    fault,
+    change,
+    save,
+    reload,
+    others,
+    takeTheirs,
+    keepMine,
+    detach: keepAsNewAction,
+  };
 }

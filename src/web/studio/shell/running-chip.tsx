@@ -12,7 +12,7 @@ type Unfinished = ListUnfinishedQuery["unfinished"];
 
 /** The service sends no event when a run starts. */
 const REFRESH_MS = 5_000;
-const REFRESH_OPEN_MS = 1_500;
+const REFRESH_INTERVAL_WHILE_OPEN_MS = 1_500;
 /** Runs that end together cause one read. */
 const GATHER_MS = 300;
 
@@ -23,7 +23,7 @@ export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tai
   const [isOpen, setOpen] = useState(false);
   const { value, reload } = useResource({
     ...queryOf(ListUnfinished, { appId }),
-    refetchInterval: isOpen ? REFRESH_OPEN_MS : REFRESH_MS,
+    refetchInterval: isOpen ? REFRESH_INTERVAL_WHILE_OPEN_MS : REFRESH_MS,
   });
   useReloadAfter(tail.onEntry, reload, GATHER_MS);
   const unfinished = value?.unfinished;
