@@ -4,6 +4,7 @@ import { pino } from "pino";
 import { ActionError } from "../../src/errors.js";
 import { createGate } from "../../src/operations/access/gate.js";
 import { createGitPulls } from "../../src/operations/git/git-pulls.js";
+import { createGitWebhooks } from "../../src/operations/git/git-webhooks.js";
 
 type Parts = Parameters<typeof createGitPulls>[0];
 type Apply = Parts["manifests"]["apply"];
@@ -130,5 +131,63 @@ describe("webhooks of git servers", () => {
     for (level of ["low", "spent"]) expect(await enter()).to.equal("OVERLOADED");
     [level, accepted] = ["enough", false];
     expect(await enter()).to.equal("RATE_LIMIT_EXCEEDED");
+  });
+
+  const WEBHOOK = { id: 1, appId: 7, ref: "refs/heads/main" };
+
+  /** Webhooks of which one is claimed. `events` has what is stored, and what is logged of a webhook that is given up. */
+  function webhooksWith(find: () => Promise<never>) {
+    const events: unknown[] = [];
+    const add = (event: unknown) => async () => void events.push(event);
+    const claimed = [[WEBHOOK]];
+    const connections = { row: async () => ROW, callerOf: async () => CALLER, tokenOf: async () => null };
+    const logLine = (line: string) => {
+      const { appId, ref, msg } = JSON.parse(line);
+      if (String(msg).includes("gave up")) events.push([appId, ref, msg]);
+    };
+    const log = pino({}, { write: logLine });
+    const order = { start: async () => undefined, record: add("stored the outcome") };
+    const pulls = createGitPulls({ connections, order, repository: { find }, log } as unknown as Parts);
+    const deliveries = {
+      claim: async () => claimed.pop() ?? [],
+      remove: add("removed"),
+      returnAttempts: add("returned the attempt"),
+      release: async () => [{ ...WEBHOOK, isGivenUp: true }],
+    };
+    const gate = { recheck: () => undefined };
+    return { events, webhooks: createGitWebhooks({ connections, pulls, deliveries, gate, log } as never) };
+  }
+
+  const turns = () => new Promise((resolve) => setTimeout(resolve, 10));
+
+  it("are removed after a failed pull, but not if the service was busy", async () => {
+    for (const [status, stored] of [
+      ["GIT_PULL_FAILED", ["stored the outcome", "removed"]],
+      ["OVERLOADED", ["stored the outcome"]],
+    ] as const) {
+      const { webhooks, events } = webhooksWith(() => Promise.reject(new ActionError(status)));
+      await webhooks.look();
+      await webhooks.drain(new AbortController().signal);
+      expect(events).to.deep.equal(stored);
+    }
+  });
+
+  it("stay if the grace period of a stop ends during the pull, with their attempt, and without an outcome", async () => {
+    const held = Promise.withResolvers<never>();
+    const { webhooks, events } = webhooksWith(() => held.promise);
+    await webhooks.look();
+    const impatience = new AbortController();
+    const drained = webhooks.drain(impatience.signal);
+    impatience.abort();
+    await drained;
+    held.reject(new ActionError("GIT_PULL_FAILED"));
+    await turns();
+    expect(events).to.deep.equal(["returned the attempt"]);
+  });
+
+  it("are logged with app and ref when they are given up", async () => {
+    const { webhooks, events } = webhooksWith(() => Promise.reject(new Error("unused")));
+    await webhooks.recover(true);
+    expect(events).to.deep.equal([[7, "refs/heads/main", "gave up a webhook of a git server after three attempts"]]);
   });
 });

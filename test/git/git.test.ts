@@ -5,6 +5,7 @@
 import { createHmac } from "node:crypto";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { createGitDeliveries } from "../../src/operations/git/git-deliveries.js";
 import { type GitServer, startGitServer } from "../harness/git-server.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -405,5 +406,30 @@ describe("git connections", () => {
       expect((await tag).body.status).to.equal("MANIFEST_CHANGED");
       expect([JSON.stringify(await actions()), await live()]).to.deep.equal([before, liveBefore]);
     }
+  });
+
+  it("gives up a webhook after three interrupted pulls, as the last pull of its connection", async () => {
+    await connect();
+    const held = `INSERT INTO git_webhook (app_id, ref, holder, claimed_at, attempts)
+                  VALUES ($1, 'refs/heads/main', gen_random_uuid(), now(), 3) RETURNING id, holder`;
+    const { appId } = service;
+    await service.db.transaction(async (manager) => {
+      const [{ id, holder }] = (await rows<{ id: number; holder: string }>(manager, held, [appId])) as [
+        { id: number; holder: string },
+      ];
+      // An orderly stop returns its attempt.
+      await createGitDeliveries({ db: manager as never, holder }).returnAttempts([id]);
+      const sql = "SELECT attempts FROM git_webhook WHERE id = $1";
+      expect(await rows(manager, sql, [id])).to.deep.equal([{ attempts: 2 }]);
+      await rows(manager, "UPDATE git_webhook SET attempts = 3 WHERE id = $1", [id]);
+    });
+    const last = await until(async () => {
+      const found = await lastPull();
+      return found?.error?.includes("interrupted") ? found : null;
+    });
+    expect(last).to.deep.include({ ref: "refs/heads/main", commit: null, published: [] });
+    expect(last.error).to.equal("the pull was interrupted 3 times, and is not tried again");
+    expect(last.at).to.equal(new Date(last.at).toISOString());
+    expect(await rows(service.db, "SELECT FROM git_webhook")).to.have.length(0);
   });
 });

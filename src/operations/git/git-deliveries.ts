@@ -7,8 +7,10 @@ import { rows } from "../../data/database.js";
 
 /** Webhooks of one app that wait for their pull. */
 export const WAITING_MAX = 20;
-/** A webhook whose process died during its pull is tried again up to this number. */
+/** A webhook whose pull was interrupted by a crash, or by a failure of the service, is tried again up to this number. */
 const ATTEMPTS_MAX = 3;
+
+const GIVEN_UP = `the pull was interrupted ${ATTEMPTS_MAX} times, and is not tried again`;
 
 /* $1 app, $2 ref: a ref waits once. Adds nothing if the repository was disconnected meanwhile. */
 const ADD = `
@@ -32,11 +34,12 @@ const CLAIM = `
 
 /*
  * $1 holder, $2 the IDs that it knows: the response to a claim may have been lost. $3 true if processes with an expired lease are dead.
- * Drops webhooks that have been tried too often, and those whose ref was pushed again meanwhile.
+ * Drops webhooks that have been tried too often, and those whose ref was pushed again meanwhile. The former are the last pull of their
+ * connection.
  */
 const RELEASE = `
   WITH lost AS (
-    SELECT id, attempts >= ${ATTEMPTS_MAX} AS "isGivenUp",
+    SELECT id, app_id, ref, attempts >= ${ATTEMPTS_MAX} AS "isGivenUp",
            EXISTS (SELECT FROM git_webhook AS later
                     WHERE later.app_id = held.app_id AND later.ref = held.ref AND later.holder IS NULL) AS "isRepeated"
       FROM git_webhook AS held
@@ -46,14 +49,26 @@ const RELEASE = `
   dropped AS (DELETE FROM git_webhook USING lost WHERE git_webhook.id = lost.id AND ("isGivenUp" OR "isRepeated")),
   released AS (
     UPDATE git_webhook SET holder = NULL FROM lost
-     WHERE git_webhook.id = lost.id AND NOT ("isGivenUp" OR "isRepeated"))
-  SELECT (SELECT count(*)::int FROM lost) AS lost, (SELECT count(*)::int FROM lost WHERE "isGivenUp") AS "givenUp"`;
+     WHERE git_webhook.id = lost.id AND NOT ("isGivenUp" OR "isRepeated")),
+  recorded AS (
+    UPDATE app_git SET last_pull = json_build_object(
+             'ref', lost.ref, 'commit', NULL, 'published', '[]'::json, 'error', '${GIVEN_UP}',
+             'at', to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
+      FROM lost WHERE app_git.app_id = lost.app_id AND "isGivenUp" AND NOT "isRepeated")
+  SELECT app_id AS "appId", ref, "isGivenUp" AND NOT "isRepeated" AS "isGivenUp" FROM lost`;
 
 /** A webhook that this process has claimed. */
 export interface ClaimedWebhook {
   id: number;
   appId: number;
   ref: string;
+}
+
+/** Webhook whose pull was interrupted. It is tried again unless it was given up. */
+export interface LostWebhook {
+  appId: number;
+  ref: string;
+  isGivenUp: boolean;
 }
 
 export type GitDeliveries = ReturnType<typeof createGitDeliveries>;
@@ -76,11 +91,15 @@ export function createGitDeliveries({ db, holder }: { db: DataSource; holder: st
 
     /**
      * Releases webhooks that the database gave to this process without its knowledge, whose pull failed in the service and, if
-     * `mayDeclareDead`, those of dead processes. Returns their number, and how many of them were given up.
+     * `mayDeclareDead`, those of dead processes.
      */
-    async release(known: readonly number[], mayDeclareDead: boolean): Promise<{ lost: number; givenUp: number }> {
-      const [row] = await rows<{ lost: number; givenUp: number }>(db, RELEASE, [holder, known, mayDeclareDead]);
-      return row!;
+    release: (known: readonly number[], mayDeclareDead: boolean): Promise<LostWebhook[]> =>
+      rows<LostWebhook>(db, RELEASE, [holder, known, mayDeclareDead]),
+
+    /** Makes the attempts of webhooks whose pull an orderly stop interrupts not count. They stay claimed until the lease has ended. */
+    async returnAttempts(interrupted: readonly number[]): Promise<void> {
+      const sql = "UPDATE git_webhook SET attempts = attempts - 1 WHERE holder = $1 AND id = ANY ($2::bigint[])";
+      await rows(db, sql, [holder, interrupted]);
     },
   };
 }

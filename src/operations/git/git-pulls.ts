@@ -47,6 +47,8 @@ export interface PullRequest {
   authorOf: (row: GitRow) => Promise<Caller>;
   /** Checks a permission. @throws ActionError FORBIDDEN for an operation that the caller may not do */
   may: (caller: Caller, operation: Operation) => void;
+  /** Aborts when the process stops: a failure after that is not the outcome of the pull. */
+  stopping?: AbortSignal;
 }
 
 /** Branch or tag, and the commit that the caller expects there, as callers send them. */
@@ -226,7 +228,8 @@ export function createGitPulls(options: {
       try {
         pulled = await run(pull);
       } catch (error) {
-        await record(pull, error instanceof ActionError ? error.message : "something went wrong in the service");
+        const reason = error instanceof ActionError ? error.message : "something went wrong in the service";
+        if (!request.stopping?.aborted) await record(pull, reason);
         throw error;
       }
       if (pulled) await record(pull, null);

@@ -36,7 +36,10 @@ export function createGitWebhooks(options: {
   const runningPulls = createRunningDeliveries(PULLS_AT_ONCE);
   let onAccepted: () => void = () => undefined;
 
-  /** The pull stores its failure with the connection; no caller awaits it. Rejects only for failures of the service. */
+  /**
+   * The pull stores its failure with the connection; no caller awaits it. Rejects for failures of the service, if the service is busy, and
+   * for every failure after the grace period of a stop.
+   */
   async function tryPull({ appId, ref }: ClaimedWebhook): Promise<void> {
     try {
       await pulls.pullInTurn({
@@ -44,9 +47,11 @@ export function createGitWebhooks(options: {
         refOf: (row) => row && pulledRef(ref, row),
         authorOf: (row) => connections.callerOf(appId, row),
         may: (caller, operation) => gate.recheck(caller, operation, appId),
+        stopping: runningPulls.signal,
       });
     } catch (error) {
-      if (!(error instanceof ActionError)) throw error;
+      const isOutcome = error instanceof ActionError && error.status !== "OVERLOADED" && !runningPulls.signal.aborted;
+      if (!isOutcome) throw error;
       const { status, message } = error;
       log.warn({ appId, ref, status, reason: message }, "a pull after a webhook failed");
     }
@@ -85,15 +90,24 @@ export function createGitWebhooks(options: {
 
     /** Releases webhooks whose pull this process does not know and, if `mayDeclareDead`, those of dead processes. */
     async recover(mayDeclareDead: boolean): Promise<void> {
-      const { lost, givenUp } = await deliveries.release(runningPulls.ids(), mayDeclareDead);
-      if (lost > 0) log.warn({ count: lost, givenUp }, "released webhooks of git servers whose pull was interrupted");
+      const lost = await deliveries.release(runningPulls.ids(), mayDeclareDead);
+      if (lost.length > 0)
+        log.warn({ count: lost.length }, "released webhooks of git servers whose pull was interrupted");
+      for (const { appId, ref } of lost.filter(({ isGivenUp }) => isGivenUp))
+        log.error({ appId, ref }, "gave up a webhook of a git server after three attempts");
     },
 
-    /** Starts no further pulls, and waits until those in progress end or the signal aborts. Another process, or the next start, does the rest. */
+    /**
+     * Starts no further pulls, and waits until those in progress end or the signal aborts. Another process, or the next start, does the
+     * rest; an interrupted attempt does not count.
+     */
     async drain(impatience: AbortSignal): Promise<void> {
       const aborted = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
       const drained = runningPulls.drain(impatience);
       if (!impatience.aborted) await Promise.race([drained, aborted]);
+      if (runningPulls.ids().length === 0) return;
+      const logFailure = (err: unknown) => log.warn({ err }, "the attempts of interrupted pulls count");
+      await deliveries.returnAttempts(runningPulls.ids()).catch(logFailure);
     },
 
     /** @throws SIGNATURE_INVALID also for an app without a connection; REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
