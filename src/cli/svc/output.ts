@@ -65,7 +65,7 @@ export class Output {
     this.#streams.stderr.write(`${this.paint("red", "error")} ${toPrintable(message)}\n`);
     const { faults } = details as { faults?: { path: string; error: string }[] };
     for (const { path, error } of Array.isArray(faults) ? faults : []) {
-      this.#streams.stderr.write(`  ${toPrintable(`${path}: ${error}`)}\n`);
+      this.#streams.stderr.write(`  ${toPrintable(path === "" ? error : `${path}: ${error}`)}\n`);
     }
   }
 }

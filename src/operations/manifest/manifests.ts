@@ -119,9 +119,11 @@ function readManifest(document: unknown): { manifest: Manifest; faults: PathFaul
 }
 
 function manifestError(faults: readonly PathFault[]): ActionError {
-  const [first] = faults;
-  const place = `the manifest has ${faults.length} faults, first at ${first!.path || "its top"}`;
-  const message = `${faults.length === 1 ? "the manifest has a fault" : place}: ${first!.error}`;
+  const { path, error } = faults[0]!;
+  const message =
+    faults.length === 1
+      ? `the manifest has a fault: ${error.startsWith(path) ? error : `${path}: ${error}`}`
+      : `the manifest has ${faults.length} faults, first at ${path || "its top"}: ${error}`;
   return new ActionError("REQUEST_INVALID", message, { faults: faults.slice(0, FAULTS_MAX) });
 }
 

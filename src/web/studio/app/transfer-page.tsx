@@ -38,7 +38,9 @@ async function sendManifest(
     faults?: ManifestFault[];
   };
   if (response.ok) return { text, plan: body.plan, tag: response.headers.get("etag") ?? "", isApplied: !isPlan };
-  const faults = (body.faults ?? []).slice(0, MAX_FAULTS_SHOWN).map(({ path, error }) => `${path}: ${error}`);
+  const faults = (body.faults ?? [])
+    .slice(0, MAX_FAULTS_SHOWN)
+    .map(({ path, error }) => (path === "" ? error : `${path}: ${error}`));
   const message = faults.length > 0 ? faults.join("\n") : (body.error ?? `the service answered ${response.status}`);
   throw new ApiError(body.status ?? "INTERNAL_ERROR", message);
 }
