@@ -112,7 +112,17 @@ const DS = `${APP}/data-sources/{ds}`;
 /** Samples by method and path of the OpenAPI document. */
 export const BODY_SAMPLES: Record<string, BodySample> = {
   [`POST ${V3}/actions`]: { body: ACTION, free: ["triggers[0].where.data"] },
-  [`PUT ${V3}/actions/{id}`]: { body: { ...ACTION, name: "changed" }, free: ["triggers[0].where.data"] },
+  [`PUT ${V3}/actions/{id}`]: {
+    body: {
+      ...{ ...ACTION, name: "changed", source: { language: "javascript", files: { "action.js": CODE } } },
+      triggers: [
+        ...ACTION.triggers,
+        { trigger: "http", where: { method: "POST", path: "other", auth: { type: "none" } } },
+      ],
+    },
+    // The source replaces the code.
+    free: ["triggers[0].where.data", "source.files", "code"],
+  },
   [`POST ${V3}/actions/logs`]: { body: { where: { type: "app.task.failed", data: { taskId: 1 } }, limit: 1 } },
   [`POST ${V3}/actions/import`]: { body: { format: "svc-app-actions/1", actions: [{ name: "imported", code: CODE }] } },
   [`POST ${V3}/actions/{nameOrId}/run`]: FREE,
@@ -284,4 +294,34 @@ export function withUnknownField({ body, free = [] }: BodySample): { path: strin
   };
   if (!free.includes("")) visit(body, "", (changed) => changed);
   return found;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a schema is taken apart as it comes
+export type Schema = Record<string, any>;
+
+/** Returns the schema of the value at the path, and the name of its type; an empty one for a value that is not described. */
+function schemaAt(path: string, schema: Schema, components: Schema): { type: string; schema: Schema } {
+  const resolve = (one: Schema | undefined) => {
+    const inner: Schema = one?.["anyOf"]?.find((each: Schema) => "$ref" in each) ?? one ?? {};
+    const type = String(inner["$ref"]?.split("/").at(-1) ?? path);
+    return { type, schema: components[type] ?? inner };
+  };
+  const steps = path.match(/\w+/g) ?? [];
+  return steps.reduce(
+    (at, step) => resolve(/^\d/.test(step) ? at.schema["items"] : at.schema["properties"]?.[step]),
+    resolve(schema),
+  );
+}
+
+/** Returns one body for each field that the schema describes: the field is null, and an unknown field stands behind it. */
+export function withDescribedFields(sample: BodySample, body: Schema, components: Schema) {
+  return withUnknownField(sample).flatMap(({ path, body: unknown }) => {
+    const parent = path.slice(0, -UNKNOWN.length);
+    const { type, schema } = schemaAt(parent, body, components);
+    const text = JSON.stringify(unknown);
+    return Object.keys(schema["properties"] ?? {}).map((name) => {
+      const described: unknown = JSON.parse(text.replace(`"${UNKNOWN}":`, `"${name}":null,"${UNKNOWN}":`));
+      return { field: `${parent}${name}`, ofType: `${type}.${name}`, body: described };
+    });
+  });
 }

@@ -26,7 +26,7 @@ const SCALAR_SCHEMAS: Record<string, Schema> = {
 };
 
 /** Input types that only GraphQL has. */
-const GRAPHQL_INPUTS = ["NotificationInput.publishAt"];
+const GRAPHQL_INPUTS = ["NotificationInput.publishAt", "ActionSourceInput.fileList"];
 /** Fields that GraphQL does not have, or has in another form. */
 export const REST_FIELDS: Record<string, Record<string, Schema>> = {
   Message: {
