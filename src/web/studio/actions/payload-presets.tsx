@@ -3,7 +3,7 @@ import { useState } from "react";
 import { DeletePreset, FindRuns, ReadRun, SavePreset } from "../documents.js";
 import { type Api, asApiError } from "../shared/api.js";
 import { formatTime } from "../shared/format.js";
-import type { RunRow } from "../shared/model.js";
+import type { Preset, RunRow } from "../shared/model.js";
 import { ForEditors } from "../shell/role.js";
 import { parsePayload } from "./payload-text.js";
 import { usePresets } from "./use-presets.js";
@@ -54,6 +54,8 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const presets = stored ?? [];
   const [past, setPast] = useState<RunRow[]>([]);
   const [chosen, setChosen] = useState("");
+  /** Preset from which the payload was filled. Another person can change the stored one later. */
+  const [loaded, setLoaded] = useState<Pick<Preset, "name" | "updatedAt"> | null>(null);
   const [isNaming, setNaming] = useState(false);
 
   const readPastRuns = () =>
@@ -65,7 +67,10 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const loadPayload = async (value: string) => {
     setChosen(value.startsWith("run ") ? "" : value);
     const preset = presets.find(({ name }) => value === `preset ${name}`);
-    if (preset) return setPayload(formatPayload(preset.payload));
+    if (preset) {
+      setLoaded(preset);
+      return setPayload(formatPayload(preset.payload));
+    }
     const runId = Number(value.replace("run ", ""));
     if (!runId) return;
     try {
@@ -75,26 +80,27 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
       setFault(asApiError(error).message);
     }
   };
+  /** State of the preset that the person has seen; null if there was none of this name. */
+  const shownVersion = (name: string): string | null =>
+    (loaded?.name === name ? loaded : presets.find((one) => one.name === name))?.updatedAt ?? null;
   const save = async (name: string) => {
     const parsed = parsePayload(payload);
     if ("fault" in parsed) {
       setFault(parsed.fault);
       return false;
     }
-    const ifUpdatedAt = presets.find((one) => one.name === name.trim())?.updatedAt ?? null;
-    const isSaved = await replaceBy(
-      api.ask(SavePreset, { appId, actionId, name, payload: parsed.payload, ifUpdatedAt }),
-    );
-    if (isSaved) setChosen(`preset ${name.trim()}`);
-    return isSaved;
+    const ifUpdatedAt = shownVersion(name.trim());
+    const saved = await replaceBy(api.ask(SavePreset, { appId, actionId, name, payload: parsed.payload, ifUpdatedAt }));
+    if (!saved) return false;
+    setChosen(`preset ${name.trim()}`);
+    setLoaded(saved.find((one) => one.name === name.trim()) ?? null);
+    return true;
   };
   const preset = presets.find(({ name }) => chosen === `preset ${name}`);
   const remove = async () => {
-    if (
-      preset &&
-      (await replaceBy(api.ask(DeletePreset, { appId, actionId, name: preset.name, ifUpdatedAt: preset.updatedAt })))
-    )
-      setChosen("");
+    if (!preset) return;
+    const ifUpdatedAt = shownVersion(preset.name) ?? preset.updatedAt;
+    if (await replaceBy(api.ask(DeletePreset, { appId, actionId, name: preset.name, ifUpdatedAt }))) setChosen("");
   };
   return (
     <div className="presets">

@@ -12,14 +12,18 @@ export function usePresets(appId: number, actionId: number) {
   const query = queryOf(ListPresets, { appId, actionId });
   const { value, fault: readFault } = useResource(query);
   const [fault, setFault] = useState<string | null>(null);
-  const replaceBy = async (answer: Promise<{ presets: Preset[] }>): Promise<boolean> => {
+  /** @returns the presets after the change, null if it was rejected */
+  const replaceBy = async (answer: Promise<{ presets: Preset[] }>): Promise<Preset[] | null> => {
     try {
-      client.setQueryData(query.queryKey, await answer);
+      const stored = await answer;
+      // A read that started before the change would replace its result.
+      await client.cancelQueries({ queryKey: query.queryKey });
+      client.setQueryData(query.queryKey, stored);
       setFault(null);
-      return true;
+      return stored.presets;
     } catch (error) {
       setFault(asApiError(error).message);
-      return false;
+      return null;
     }
   };
   return { presets: value?.presets ?? null, fault: fault ?? readFault, setFault, replaceBy };
