@@ -6,6 +6,8 @@ import { PublishApp, RenameApp, UnpublishApp } from "../documents.js";
 import { AppPeople } from "../people/people-page.js";
 import { ConnectionsPage } from "../settings/connections-page.js";
 import { refusalText } from "../shared/api.js";
+import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
+import { useFieldDraft } from "../shared/use-field-draft.js";
 import type { PageProps } from "../shell/page-props.js";
 import { APP_PARTS, type AppPart, isAppPart } from "../shell/views.js";
 import { AppVersionsPage } from "./app-versions-page.js";
@@ -16,7 +18,8 @@ import { TokensPage } from "./tokens-page.js";
 import { TransferPage } from "./transfer-page.js";
 
 function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
-  const [name, setName] = useState(app.name);
+  const field = useFieldDraft(app.name);
+  const { draft: name, setDraft: setName } = field;
   const [fault, setFault] = useState<string | null>(null);
   const runAndReload = async (change: Promise<unknown>) => {
     try {
@@ -41,10 +44,11 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
     <>
       <form className="row" onSubmit={rename}>
         <input aria-label="Name of the app" value={name} onChange={(event) => setName(event.target.value)} />
-        <button type="submit" disabled={name.trim() === "" || name === app.name}>
+        <button type="submit" disabled={name.trim() === "" || !field.isDirty || field.isChangedElsewhere}>
           Rename
         </button>
       </form>
+      <ChangedElsewhere label="The name" field={field} />
       <p className="fault" role="alert">
         {fault}
       </p>

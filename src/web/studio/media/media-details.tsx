@@ -1,10 +1,12 @@
 /** Dialog for one file or folder: a preview, its properties, and buttons that rename, move, share and delete it. */
 import { type FormEvent, useEffect, useState } from "react";
 import { type Api, asApiError } from "../shared/api.js";
+import { ChangedElsewhere } from "../shared/changed-elsewhere.js";
 import { formatBytes, formatExactTime } from "../shared/format.js";
 import { ModalDialog } from "../shared/modal.js";
 import type { MediaFile, MediaFolder, MediaListing } from "../shared/model.js";
 import { useBytes } from "../shared/use-bytes.js";
+import { useFieldDraft } from "../shared/use-field-draft.js";
 import type { MediaItem, MediaState } from "./use-media.js";
 
 /** Maximum size of a file that is loaded for its preview. Larger videos can only be saved. */
@@ -132,7 +134,8 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
   const file = item.kind === "file" ? listing.files.find(({ id }) => id === item.id) : undefined;
   const folder = item.kind === "folder" ? listing.folders.find(({ id }) => id === item.id) : undefined;
   const openItem: MediaFile | MediaFolder | undefined = file ?? folder;
-  const [name, setName] = useState(openItem?.name ?? "");
+  const field = useFieldDraft(openItem?.name ?? "");
+  const { draft: name, setDraft: setName } = field;
   const [said, setSaid] = useState<string | null>(null);
   useEffect(() => {
     if (!openItem) close();
@@ -141,7 +144,9 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
   const ownFolderId = file ? file.folderId : (openItem as MediaFolder).parentId;
   const rename = async (event: FormEvent) => {
     event.preventDefault();
-    setSaid((await media.rename(item, name)) ?? "Renamed.");
+    const refusal = await media.rename(item, name);
+    if (refusal === null) field.accept(name);
+    setSaid(refusal ?? "Renamed.");
   };
   const move = async (to: number | null) => {
     const refusal = await media.move(item, to);
@@ -164,10 +169,11 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
       {file && <FileFacts file={file} />}
       <form className="row" onSubmit={(event) => void rename(event)}>
         <input aria-label="Name" className="grow" value={name} onChange={(event) => setName(event.target.value)} />
-        <button type="submit" disabled={name === openItem.name || name.trim() === ""}>
+        <button type="submit" disabled={!field.isDirty || field.isChangedElsewhere || name.trim() === ""}>
           Rename
         </button>
       </form>
+      <ChangedElsewhere label="The name" field={field} />
       <select
         aria-label="Move to"
         value=""

@@ -55,6 +55,8 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
   const { value, fault, reload } = useResource({
     ...queryOf(ListMedia, { appId, folderId: search ? null : folderId, name: search || null }),
     placeholderData: keepPreviousData,
+    // A link can open a file that an earlier listing does not contain.
+    gcTime: 0,
   });
   const listing = value?.media ?? null;
   const [sending, setSending] = useState<PendingUpload[]>([]);
