@@ -16,18 +16,15 @@ focusManager.setEventListener((onFocus) => {
 
 /** Creates the client of one session. Requests are sent once, also if the browser reports that it is offline. */
 export function createQueryClient(api: Api): QueryClient {
-  const networkMode = "always";
   const client = new QueryClient({
     defaultOptions: {
       queries: {
-        networkMode,
+        networkMode: "always",
         retry: false,
         // The service can be away while the browser is online.
         refetchOnReconnect: false,
         queryFn: ({ queryKey: [document, variables] }) => api.ask(document as Document<unknown, unknown>, variables),
       },
-      // The cache of changes would keep the secrets that some of them return.
-      mutations: { networkMode, gcTime: 0 },
     },
   });
   api.onReconnected(() => void client.invalidateQueries());

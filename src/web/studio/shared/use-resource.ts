@@ -4,7 +4,6 @@ import {
   type Query,
   type UseQueryOptions,
   type UseQueryResult,
-  useMutation,
   useQuery,
   useQueryClient,
 } from "@tanstack/react-query";
@@ -14,18 +13,18 @@ import { ApiError, asApiError, refusalText } from "./api.js";
 
 /**
  * The query of one document. Its variables name the app, so that no app shows the data of another one.
- * @param state differs if the data has changed, so that it is read again
+ * @param state differs if the data has changed, so that it is read again. Then the focus of the window does not read it again.
  */
 export const queryOf = <Value, Variables>(
   document: Document<Value, Variables>,
   variables: Variables,
   state?: string | undefined,
-): UseQueryOptions<Value> => ({ queryKey: [document, variables, state] });
+): UseQueryOptions<Value> => ({ queryKey: [document, variables, state], refetchOnWindowFocus: state === undefined });
 
 export interface Resource<Value> {
   /** The data; null until it has been read. */
   value: Value | null;
-  /** Message of the last change, else of the last read; null if it succeeded. */
+  /** Message of the last rejected change, until another one starts, else of the last read; null if they succeeded. */
   fault: string | null;
   busy: boolean;
   /** Reads again; a response to an earlier request is dropped. */
@@ -42,11 +41,21 @@ function useLastError({ error, isPending }: UseQueryResult<unknown>): Error | nu
   return error;
 }
 
+/** With placeholder data, the last data remain also if the next read fails: the library shows them only until then. */
+function useLastData<Value>({ data, isError }: UseQueryResult<Value>, isKept: boolean): Value | undefined {
+  const [last, setLast] = useState(data);
+  if (data !== undefined && data !== last) setLast(data);
+  return data ?? (isKept && isError ? last : undefined);
+}
+
 export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Value> {
   const client = useQueryClient();
   const reading = useQuery(query);
   const readError = useLastError(reading);
-  const [refusedAt, setRefusedAt] = useState(0);
+  const data = useLastData(reading, query.placeholderData !== undefined);
+  // Not in the library's cache of changes, which would store the secrets that some changes return.
+  const [rejection, setRejection] = useState<{ error: ApiError; at: number } | null>(null);
+  const [pendingChanges, setPendingChanges] = useState(0);
   const hash = hashKey(query.queryKey);
   const reload = useCallback(async () => {
     const filter = { predicate: ({ queryHash }: Query) => queryHash === hash };
@@ -54,27 +63,29 @@ export function useResource<Value>(query: UseQueryOptions<Value>): Resource<Valu
     await client.cancelQueries(filter);
     await client.invalidateQueries(filter);
   }, [client, hash]);
-  const changing = useMutation<unknown, Error, () => Promise<unknown>>({
-    async mutationFn(make) {
-      try {
-        const result = await make();
-        await reload();
-        return result;
-      } catch (error) {
-        throw new ApiError(asApiError(error).status, await refusalText(error, reload));
-      }
-    },
-    onError: () => setRefusedAt(Date.now()),
-  });
+  const change = async <Result>(make: () => Promise<Result>) => {
+    setRejection(null);
+    setPendingChanges((count) => count + 1);
+    try {
+      const result = await make();
+      await reload();
+      return result;
+    } catch (error) {
+      const text = await refusalText(error, reload);
+      setRejection({ error: new ApiError(asApiError(error).status, text), at: Date.now() });
+      return null;
+    } finally {
+      setPendingChanges((count) => count - 1);
+    }
+  };
   // The service answers again. Why it refused a change stays.
-  const isOffline = changing.error !== null && asApiError(changing.error).status === "OFFLINE";
-  const fault = (isOffline && reading.dataUpdatedAt > refusedAt ? null : changing.error) ?? readError;
+  const isOver = rejection?.error.status === "OFFLINE" && reading.dataUpdatedAt > rejection.at;
+  const fault = (isOver ? null : rejection?.error) ?? readError;
   return {
-    value: reading.data ?? null,
+    value: data ?? null,
     fault: fault && asApiError(fault).message,
-    busy: changing.isPending,
+    busy: pendingChanges > 0,
     reload,
-    change: async <Result>(make: () => Promise<Result>) =>
-      (await changing.mutateAsync(make).catch(() => null)) as Result | null,
+    change,
   };
 }
