@@ -1,16 +1,27 @@
-/** Tests a run in Studio: thousands of console lines, a result of megabytes, a cancellation, and a single slot. */
+/**
+ * Tests a run in Studio: thousands of console lines, a result of megabytes, a cancellation, and a single slot. Then tests which data of the
+ * rate limits Studio reads again, and data that another person changes meanwhile.
+ */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { APP_PARTS, VIEW_NAMES } from "../../src/web/studio/shell/views.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { COUNT_FETCHES, settle } from "./studio-crawl.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 const RUN_RATE_LIMIT = 20;
+/** A limit that no other rate class has, so that it names the class of a response. */
+const MANAGE_RATE_LIMIT = 977;
 /** Time limit for a run. The page and other tests leave little processor time to runs on a machine without a graphics card. */
 const RUN_TIMEOUT_MS = 120_000;
 
 /** Settings of the service. The run with many lines lasts until it is cancelled, even on a slow machine. */
-const ENVIRONMENT = { RATE_LIMIT_RUN: String(RUN_RATE_LIMIT), SERVER_TIMEOUT_MS: "3600000" };
+const ENVIRONMENT = {
+  RATE_LIMIT_RUN: String(RUN_RATE_LIMIT),
+  RATE_LIMIT_MANAGE: String(MANAGE_RATE_LIMIT),
+  SERVER_TIMEOUT_MS: "3600000",
+};
 
 const ACTION_CODES = {
   lines: "for (let at = 0; at < 10_500; at += 1) console.log(`line ${at}`); await new Promise(() => {});",
@@ -101,5 +112,121 @@ describe("a run in Studio", () => {
 
   it("does everything without an error in the page", () => {
     expect(watch.errors).to.deep.equal([]);
+  });
+
+  describe("and data that is read again", () => {
+    let tab: Page;
+    let other: StudioPage;
+    /** Text of the GraphQL queries, and paths, whose responses name the rate class of saves. */
+    const limited: string[] = [];
+    let isMediaFailing = false;
+
+    before(async () => {
+      tab = await browser.newPage();
+      other = studioPage(tab);
+      await tab.setViewport({ width: 1280, height: 800 });
+      await tab.evaluateOnNewDocument(COUNT_FETCHES);
+      tab.on("request", (request) => {
+        if (isMediaFailing && request.postData()?.includes("query ListMedia")) void request.abort("failed");
+        else void request.continue();
+      });
+      tab.on("response", (response) => {
+        const { url, postData } = { url: response.url(), postData: response.request().postData() };
+        if (response.headers()["ratelimit-limit"] === String(MANAGE_RATE_LIMIT)) limited.push(postData ?? url);
+      });
+      await tab.setRequestInterception(true);
+      const { appId, rest } = service;
+      await rest("POST", `/v3/apps/${appId}/actions/${ids["small"]}/publish`);
+      await rest("POST", `/v1/apps/${appId}/settings`, { body: { shown: 1 } });
+      await tab.goto(`${service.url}/studio#/${appId}/actions`);
+      await tab.waitForSelector(".action-list .action");
+    });
+
+    const focusWindow = () => tab.evaluate('dispatchEvent(new Event("focus"))');
+    async function readAtFocus(): Promise<string[]> {
+      await settle(tab);
+      limited.length = 0;
+      await focusWindow();
+      await settle(tab);
+      return [...limited];
+    }
+
+    it("reads nothing at the focus of the window that counts towards the rate limit of saves", async () => {
+      const { appId } = service;
+      for (const place of [...VIEW_NAMES, ...Object.keys(APP_PARTS).map((part) => `app/${part}`)]) {
+        await other.open(`${appId}/${place}`);
+        expect(await readAtFocus(), place).to.deep.equal([]);
+      }
+      await other.open(`${appId}/settings`);
+      await (await tab.waitForSelector('[aria-label="Who reads it? shown"]'))!.click();
+      await tab.waitForSelector('[aria-label="Who reads it? shown"]', { hidden: true });
+      expect(await readAtFocus(), "readers of a setting").to.deep.equal([]);
+      const { runId } = (await service.rest("POST", `/v3/apps/${appId}/actions/${ids["small"]}/run`)).body;
+      await other.open(`${appId}/runs/${runId}`);
+      await tab.waitForSelector("#again-target");
+      limited.length = 0;
+      await tab.focus("#again-target");
+      await settle(tab);
+      expect(limited.join()).to.include("ListVersions");
+      expect(await readAtFocus(), "versions of a run's action").to.deep.equal([]);
+      await other.open(`${appId}/actions/${ids["small"]}`);
+      await tab.waitForSelector(".code-editor .view-line");
+      for (const name of ["Run", "Test", "Call", "Log", "Publish", "Versions"]) {
+        await other.button(name, '//*[@role="tablist"]');
+        expect(await readAtFocus(), name).to.deep.equal([]);
+      }
+    });
+
+    it("saves and deletes no payload that another person has replaced since it was loaded", async () => {
+      const path = `/v3/apps/${service.appId}/actions/${ids["small"]}/presets`;
+      const stored = async () => (await service.rest("GET", path)).body.presets[0];
+      await service.rest("PUT", `${path}/seat`, { body: { from: "first" } });
+      await other.open(`${service.appId}/actions/${ids["small"]}`);
+      await tab.waitForSelector(".code-editor .view-line");
+      await other.button("Run", '//*[@role="tablist"]');
+      await focusWindow();
+      await tab.waitForSelector('.presets option[value="preset seat"]');
+      await tab.select(".presets select", "preset seat");
+      await tab.waitForFunction('document.querySelector("#payload").value.includes("first")');
+      const { http } = await service.rest("PUT", `${path}/seat`, { body: { from: "second" } });
+      expect(http).to.be.within(200, 201);
+      await focusWindow();
+      await settle(tab);
+      await other.button("Save this payload");
+      await other.replace('input[aria-label="Name of this payload"]', "seat");
+      await other.button("Save payload");
+      await tab.waitForSelector(".presets .fault:not(:empty)");
+      expect((await stored()).payload).to.deep.equal({ from: "second" });
+      await other.button("Cancel", '//*[@class="presets"]');
+      await (await tab.waitForSelector("::-p-xpath(//button[contains(., 'Delete “seat”')])"))!.click();
+      await settle(tab);
+      expect((await stored())?.payload).to.deep.equal({ from: "second" });
+    });
+
+    it("says that another person has renamed the app, and does not rename it back", async () => {
+      const path = `/v1/apps/${service.appId}`;
+      await other.open(`${service.appId}/app`);
+      await other.replace('[aria-label="Name of the app"]', "Mine");
+      const theirs = await service.rest("PUT", path, { body: { name: "Theirs" } });
+      expect(theirs.http).to.equal(200);
+      await other.button("Rename");
+      await tab.waitForSelector(other.withText("span", "The name changed elsewhere while you edited it."));
+      expect(await tab.$(other.withText("button[@disabled]", "Rename"))).to.not.equal(null);
+      const { apps } = (await service.rest("GET", "/v1/apps")).body;
+      expect(apps.map(({ name }: { name: string }) => name)).to.deep.equal(["Theirs"]);
+      await other.button("Take theirs");
+      await tab.waitForFunction(`document.querySelector('[aria-label="Name of the app"]').value === "Theirs"`);
+    });
+
+    it("keeps the shown files if the next read fails", async () => {
+      await service.rest("POST", `/v1/apps/${service.appId}/media/folders`, { body: { name: "Invoices" } });
+      await other.open(`${service.appId}/media`);
+      await tab.waitForSelector('.tile[title="Invoices"]');
+      isMediaFailing = true;
+      await other.open(`${service.appId}/media?search=Inv`);
+      await tab.waitForSelector('.media [role="alert"]:not(:empty)');
+      expect(await tab.$('.tile[title="Invoices"]')).to.not.equal(null);
+      isMediaFailing = false;
+    });
   });
 });

@@ -30,6 +30,7 @@ function useHistory({ api, appId, saved: { id, updatedAt } }: VersionPanelProps)
     getNextPageParam: ({ pagination }, pages) =>
       pagination.hasMore ? pages.reduce((sum, { versions }) => sum + versions.length, 0) : null,
     placeholderData: keepPreviousData,
+    refetchOnWindowFocus: false,
   });
 }
 

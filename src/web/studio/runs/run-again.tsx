@@ -27,7 +27,7 @@ const optionsOf = (target: Target) =>
 function useVersions(appId: number, masterId: number | null) {
   const [isWanted, setWanted] = useState(false);
   const query = queryOf(ListVersions, { appId, id: masterId ?? 0 });
-  const { value } = useResource({ ...query, enabled: isWanted && masterId !== null });
+  const { value } = useResource({ ...query, enabled: isWanted && masterId !== null, refetchOnWindowFocus: false });
   return { versions: value?.history.versions ?? [], want: () => setWanted(true) };
 }
 

@@ -103,6 +103,8 @@ export function ConnectionsPage({ api, appId, ask }: PageProps) {
       ]);
       return { connections, uses, listed };
     },
+    // The list of actions counts towards the rate limit of saves.
+    refetchOnWindowFocus: false,
   });
   const bindings = value?.connections.bindings ?? [];
 

@@ -36,8 +36,13 @@ export function SettingsGauge({ appId, updatedAt }: { appId: number; updatedAt: 
 
 export function SettingReaders({ appId, name }: { appId: number; name: string }) {
   const [isOpen, setOpen] = useState(false);
-  const { value, fault, reload } = useResource({ ...queryOf(ReadSettingsUse, { appId, key: name }), enabled: isOpen });
-  const readers = value?.use.readers;
+  const { value, fault, reload } = useResource({
+    ...queryOf(ReadSettingsUse, { appId, key: name }),
+    enabled: isOpen,
+    refetchOnWindowFocus: false,
+  });
+  // The cache can have earlier readers before the person requests them.
+  const readers = isOpen ? value?.use.readers : undefined;
   if (!readers) {
     return (
       <>
