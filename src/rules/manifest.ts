@@ -10,7 +10,7 @@ import {
 import type { ActionInput } from "./action-input.js";
 import type { AlertInput } from "./alert-input.js";
 import { ALERT_CHANNELS, ALERT_CONDITIONS } from "./alert-input.js";
-import { kindOf } from "./described.js";
+import { isObject, kindOf } from "./described.js";
 import type { DataSourceFields } from "./entries/data-source-input.js";
 import { HTTP_WHERE_FIELDS } from "./http/where.js";
 import { BINDING_PLACES, type SecretBinding } from "./secret-bindings.js";
@@ -260,6 +260,28 @@ export function shapeFaults(document: unknown): { faults: PathFault[]; isReadabl
     faults: faults.slice(0, FAULTS_MAX),
     isReadable: !issues.some(({ code, path }) => code !== "unrecognized_keys" && isStructural(path)),
   };
+}
+
+const objectsOf = (list: unknown) => (Array.isArray(list) ? list.filter(isObject) : []);
+
+/**
+ * Removes the fields that are null and must be absent: GraphQL returns null for absent fields. Changes the document. The value of a public
+ * setting can be null.
+ */
+export function dropAbsent(document: unknown): void {
+  if (!isObject(document)) return;
+  for (const { path } of MANIFEST.safeParse(document).error?.issues ?? []) {
+    const parent = path
+      .slice(0, -1)
+      .reduce<unknown>((value, name) => (value as Record<PropertyKey, unknown> | null | undefined)?.[name], document);
+    const name = path.at(-1);
+    if (isObject(parent) && typeof name === "string" && parent[name] === null) delete parent[name];
+  }
+  for (const one of objectsOf(document["settings"]))
+    if (one["value"] === null && (one["tier"] === "private" || one["tier"] === "protected")) delete one["value"];
+  for (const { where } of objectsOf(document["actions"]).flatMap(({ triggers }) => objectsOf(triggers)))
+    for (const [name, value] of Object.entries(isObject(where) ? where : {}))
+      if (value === null) delete (where as Record<string, unknown>)[name];
 }
 
 /** Returns faults of an item, and faults of its shape that are not reported yet. */

@@ -313,7 +313,7 @@ describe("GraphQL's types", () => {
           { app, definitions: input },
           { as: "admin" },
         );
-        expect(errors).to.equal(undefined);
+        expect(errors, JSON.stringify(errors)).to.equal(undefined);
         return data.applyManifest.plan;
       };
       const created = (await apply(definitions)).created.map(({ name }: { name: string }) => name);
@@ -335,6 +335,8 @@ describe("GraphQL's types", () => {
       // The value of a setting can hold null.
       const unchanged = { ...read, settings: WHOLE.settings };
       expect(await apply(unchanged)).to.deep.equal({ created: [], changed: [], removed: [] });
+      // Exactly as read: absent fields are null.
+      expect(await apply(data.manifest.definitions)).to.deep.equal({ created: [], changed: [], removed: [] });
     });
 
     it("reject files of a source that are named twice or in two forms, and two documents", async () => {

@@ -5,7 +5,7 @@ import { ActionError } from "../../errors.js";
 import type { AccessGate } from "../../operations/access/gate.js";
 import type { AppTypes } from "../../operations/manifest/app-types.js";
 import type { ManifestItem, ManifestPlan, ManifestResult, Manifests } from "../../operations/manifest/manifests.js";
-import type { ManifestKind } from "../../rules/manifest.js";
+import { dropAbsent, type ManifestKind } from "../../rules/manifest.js";
 import type { RequestContext } from "../context.js";
 import { AppId } from "./arguments.js";
 import { ManifestDefinitionsInput, ManifestDefinitionsType } from "./manifest-types.js";
@@ -14,8 +14,7 @@ import { ManifestDefinitionsInput, ManifestDefinitionsType } from "./manifest-ty
 class ManifestType {
   @Field(() => String, { description: "Tag of the state, for `ifMatch`." }) tag: string;
   @Field(() => GraphQLJSON, {
-    description: "The document, whose JSON Schema is at /schemas/manifest.json.",
-    deprecationReason: "Use `definitions`.",
+    description: "The document, whose JSON Schema is at /schemas/manifest.json; absent fields are absent, not null.",
   })
   @Field(() => ManifestDefinitionsType, { name: "definitions", description: "The definitions." })
   manifest: object;
@@ -52,7 +51,9 @@ function documentOf(manifest: unknown, definitions: unknown): unknown {
   if (definitions === undefined || definitions === null) return manifest;
   if (manifest !== undefined && manifest !== null)
     throw new ActionError("REQUEST_INVALID", "the request must have manifest or definitions (got both)");
-  return JSON.parse(JSON.stringify(definitions));
+  const document: unknown = JSON.parse(JSON.stringify(definitions));
+  dropAbsent(document);
+  return document;
 }
 
 @Resolver()
@@ -90,7 +91,6 @@ export class ManifestResolver {
     @Arg("manifest", () => GraphQLJSON, {
       nullable: true,
       description: "The document; null with `definitions`.",
-      deprecationReason: "Use `definitions`.",
     })
     manifest: unknown,
     @Arg("ifMatch", () => [String], {
