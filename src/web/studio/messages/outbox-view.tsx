@@ -61,16 +61,20 @@ export function OutboxView({ api, appId, ask, place, go, setDirty, email }: Page
   const { value, fault: readFault, reload } = useResource({ ...query, enabled: openId !== null });
   const open = openId === null ? null : (value?.message ?? null);
   const changed = messages?.find(({ id }) => id === openId)?.updatedAt;
-  const isOutdated = open !== null && changed !== undefined && changed !== open.updatedAt;
+  const shown = open?.updatedAt;
   // The open message follows the list.
   useEffect(() => {
-    if (isOutdated) void reload();
-  }, [isOutdated, reload]);
+    if (shown !== undefined && changed !== undefined && changed !== shown) void reload();
+  }, [shown, changed, reload]);
 
   const channel = isChannel(place.item) ? place.item : null;
   const back = () => go({ item: null, query: place.query });
   const onDecide = async (decision: MessageDecision) => {
-    if (open) client.setQueryData(query.queryKey, { message: await decide(open.id, decision) });
+    if (!open) return;
+    const message = await decide(open.id, decision);
+    // A read that started before the decision would replace its result.
+    await client.cancelQueries({ queryKey: query.queryKey });
+    client.setQueryData(query.queryKey, { message });
   };
   return (
     <div className={open || channel ? "mailbox opened" : "mailbox"}>
@@ -96,7 +100,7 @@ export function OutboxView({ api, appId, ask, place, go, setDirty, email }: Page
           </a>
         </div>
         <p className="fault" role="alert">
-          {fault ?? readFault}
+          {fault ?? (openId === null ? null : readFault)}
         </p>
         <ul>
           {messages?.map((message) => (

@@ -63,6 +63,8 @@ export function useRuns({
   /** Number of the current filter. Responses to requests for an earlier filter are ignored. */
   const turn = useRef(0);
   const loading = useRef(false);
+  /** True once the first page has been read for the current filter. */
+  const isLoaded = useRef(false);
 
   const page = useCallback(
     async (before: number | null) => {
@@ -84,6 +86,7 @@ export function useRuns({
           const found = await page(from);
           if (turn.current !== mine) return;
           if (from === null) setTotal({ count: found.pagination.total, isExact: found.pagination.totalIsExact });
+          isLoaded.current = true;
           setRuns((old) => (old ?? []).concat(found.runs));
           setNext(found.pagination.nextBefore);
           setFault(null);
@@ -105,6 +108,7 @@ export function useRuns({
   useEffect(() => {
     turn.current += 1;
     loading.current = false;
+    isLoaded.current = false;
     setRuns(null);
     setTotal(null);
     setNext(null);
@@ -114,15 +118,17 @@ export function useRuns({
   const refresh = useCallback(async () => {
     const mine = turn.current;
     if (loading.current) return;
+    if (!isLoaded.current) return load(null, mine);
     try {
       const found = await page(null);
       if (turn.current !== mine) return;
       setRuns((old) => old && mergeRuns(found.runs, old));
       setTotal({ count: found.pagination.total, isExact: found.pagination.totalIsExact });
+      setFault(null);
     } catch (error) {
       if (turn.current === mine) setFault(asApiError(error));
     }
-  }, [page]);
+  }, [page, load]);
 
   const isWaiting = runs?.some(isUnfinished) ?? false;
   const isSearch = filter.search !== null;
