@@ -179,6 +179,14 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
     (change: DataQuery) => go({ query: changedQuery(query, change) }, { replace: true }),
     [go, query],
   );
+  const replaceSource = async (changed: DataSource) => {
+    // A read that started before the change would replace its result.
+    await client.cancelQueries({ queryKey: list.queryKey });
+    client.setQueryData<ListDataSourcesQuery>(
+      list.queryKey,
+      (last) => last && { dataSources: last.dataSources.map((one) => (one.id === changed.id ? changed : one)) },
+    );
+  };
   const chosen = sources?.find(({ id }) => id === sourceId);
   const open = (id: number | null) => go({ item: id === null ? null : String(id) });
   const onMade = async (source: DataSource) => {
@@ -224,11 +232,7 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
           source={chosen}
           reload={reload}
           onRemoved={() => void reload().then(() => open(null))}
-          onChanged={(changed) =>
-            client.setQueryData<ListDataSourcesQuery>(list.queryKey, {
-              dataSources: sources!.map((one) => (one.id === changed.id ? changed : one)),
-            })
-          }
+          onChanged={(changed) => void replaceSource(changed)}
         />
       ) : sourceId === null ? (
         <ForEditors otherwise={<p className="welcome">Choose a data source.</p>}>
