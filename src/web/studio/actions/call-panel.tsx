@@ -33,7 +33,12 @@ const isHttpTrigger = ({ trigger }: Trigger): boolean => trigger === "http";
 
 /** Reads the URLs and the rejected requests after each save and after each new request. */
 const useActionCalls = (appId: number, { id, updatedAt }: Action, newest: number | undefined) =>
-  useResource({ ...queryOf(ReadCalls, { appId, id }, `${updatedAt} ${newest}`), placeholderData: keepPreviousData });
+  useResource({
+    ...queryOf(ReadCalls, { appId, id }, `${updatedAt} ${newest}`),
+    placeholderData: keepPreviousData,
+    // The URLs contain secrets, which can be replaced.
+    gcTime: 0,
+  });
 
 function CallExampleView({ name, curl, javascript }: CallExample) {
   return (

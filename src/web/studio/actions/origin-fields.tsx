@@ -4,6 +4,8 @@ import { ReadBindingKeys, type ReadBindingKeysQuery } from "../documents.js";
 import { Field } from "../shared/field.js";
 import { queryOf, useResource } from "../shared/use-resource.js";
 import { hrefOf } from "../shell/place.js";
+import { mayEdit } from "../shell/rights.js";
+import { useRole } from "../shell/role.js";
 import { AllowInDraftButton } from "./allow-origin.js";
 import type { FieldsProps } from "./fields-props.js";
 import { findRequestedOrigins } from "./requested-origins.js";
@@ -12,7 +14,8 @@ type SecretBindings = ReadBindingKeysQuery["connections"]["bindings"];
 
 /** Reads the app's secret bindings. Returns none while no origin is listed, and for readers, who may not see them. */
 function useBindings(appId: number, isNeeded: boolean): SecretBindings {
-  const { value } = useResource({ ...queryOf(ReadBindingKeys, { appId }), enabled: isNeeded });
+  const isEditor = mayEdit(useRole());
+  const { value } = useResource({ ...queryOf(ReadBindingKeys, { appId }), enabled: isNeeded && isEditor });
   return value?.connections.bindings ?? [];
 }
 

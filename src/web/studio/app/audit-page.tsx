@@ -11,6 +11,8 @@ const PAGE = 100;
 function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
   const { data, error, fetchNextPage, hasNextPage, refetch } = useInfiniteQuery({
     queryKey: [ReadAudit, appId],
+    // Each read again would read all loaded pages.
+    refetchOnWindowFocus: false,
     queryFn: async ({ pageParam: offset }) => (await api.ask(ReadAudit, { appId, limit: PAGE, offset })).audit,
     initialPageParam: 0,
     getNextPageParam({ pagination: { total } }, pages) {

@@ -21,6 +21,8 @@ interface LogProps extends Pick<PageProps, "api"> {
 function useLog({ api, organizationId }: LogProps) {
   return useInfiniteQuery({
     queryKey: [ReadOrganizationAudit, organizationId],
+    // Each read again would read all loaded pages.
+    refetchOnWindowFocus: false,
     queryFn: async ({ pageParam: cursor }) =>
       (await api.ask(ReadOrganizationAudit, { organizationId, limit: PAGE, cursor })).log,
     initialPageParam: null as string | null,

@@ -26,6 +26,9 @@ function useConsole(api: Api, appId: number, runId: number, end: () => void): Co
 export function useRunDetails(api: Api, appId: number, runId: number) {
   const { value, fault, reload } = useResource({
     ...queryOf(ReadRun, { appId, runId }),
+    // A result can have megabytes, and does not change after the run has ended.
+    gcTime: 0,
+    refetchOnWindowFocus: ({ state: { data } }) => !data || isUnfinished(data.run),
     refetchInterval: ({ state: { data } }) => (data && isUnfinished(data.run) ? REFRESH_MS : false),
   });
   const onEnd = useCallback(() => void reload(), [reload]);
