@@ -428,7 +428,7 @@ describe("git connections", () => {
       return found?.error?.includes("interrupted") ? found : null;
     });
     expect(last).to.deep.include({ ref: "refs/heads/main", commit: null, published: [] });
-    expect(last.error).to.equal("the pull was interrupted 3 times, and is not tried again");
+    expect(last.error).to.equal("the pull was interrupted in every attempt, and is not tried again");
     expect(last.at).to.equal(new Date(last.at).toISOString());
     expect(await rows(service.db, "SELECT FROM git_webhook")).to.have.length(0);
   });

@@ -10,7 +10,7 @@ export const WAITING_MAX = 20;
 /** A webhook whose pull was interrupted by a crash, or by a failure of the service, is tried again up to this number. */
 const ATTEMPTS_MAX = 3;
 
-const GIVEN_UP = `the pull was interrupted ${ATTEMPTS_MAX} times, and is not tried again`;
+const GIVEN_UP = "the pull was interrupted in every attempt, and is not tried again";
 
 /* $1 app, $2 ref: a ref waits once. Adds nothing if the repository was disconnected meanwhile. */
 const ADD = `
