@@ -74,7 +74,7 @@ declare module "svc/test" {
   export function test(name: string, run: () => unknown): void;
   export function equal(actual: unknown, expected: unknown): void;
   export function ok(value: unknown, message?: string): void;
-  export function rejects(promise: Promise<unknown>, message?: string): Promise<void>;
+  export function rejects(promiseOrFunction: Promise<unknown> | (() => unknown), message?: string | RegExp): Promise<void>;
   export const mock: {
     fetch(answer: (request: Request) => Response | object | Promise<Response | object>): void;
     time(date: Date | string | number): Promise<void>;

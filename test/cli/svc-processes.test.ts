@@ -110,7 +110,7 @@ describe("processes of the command line", () => {
   it("test runs in a temporary app with the folder's definitions, which it deletes", async () => {
     const { folder, app } = await newProject();
     write(folder, "data/guests.json", '{"columns": ["Name"]}');
-    const text = `import { equal, mock, ok, test } from "svc/test";
+    const text = `import { equal, mock, ok, rejects, test } from "svc/test";
 import { execute } from "./action";
 
 test("has the folder's data source, without entries", async () => {
@@ -157,6 +157,15 @@ test("gives the clock back", async () => ok(Date.now() > Date.UTC(2026, 5)));
 test("names the author's line", async () => {
   await execute({ payload: { name: Symbol("no text") as never } });
 });
+test("expects rejections", async () => {
+  const fail = async () => { throw new Error("status 503"); };
+  await rejects(fail(), "503");
+  await rejects(fail, /^status [0-9]+$/);
+  await rejects(() => { throw new Error("at once"); });
+  await rejects(rejects(fail, /404/), 'expected /404/ (got "status 503")');
+  await rejects(rejects(fail, "404"), 'expected "404" (got "status 503")');
+  await rejects(rejects(() => 1), "expected a rejection");
+});
 `;
     write(folder, "actions/hello/action.test.ts", text);
     edit(folder, ACTION, "config = defineAction({", 'config = defineAction({\n  dependencies: ["svc-datasources"],');
@@ -164,7 +173,7 @@ test("names the author's line", async () => {
     const { tests } = JSON.parse(out);
     expect([code, tests.map(({ passed }: { passed: boolean }) => passed)], out).to.deep.equal([
       1,
-      [true, true, true, true, false],
+      [true, true, true, true, false, true],
     ]);
     const places = ["lib/greeting.ts:2:", "actions/hello/action.ts:14:", "actions/hello/action.test.ts:46:9"];
     const lines = tests[4].error.split("\n");

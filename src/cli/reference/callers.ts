@@ -64,7 +64,7 @@ export const CALLERS_NOTE = `**Callers.** Each operation lists who may call it:
 
 - *editors*, *admins*: people with this role or a higher one
 - *readers*, *operators*: people with exactly this role
-- *API tokens*: [tokens of programs](../guides/api-token.md). With the scope \`manage\`, a token can only run drafts: send \`copy\` with the value \`draft\`.
+- *API tokens*: [tokens of programs](../guides/api-token.md). To run an action, a token with the scope \`manage\` but not \`run\` must send \`copy\` with the value \`draft\`.
 - *server actions*: the code of a run on the server
 - *pages of the app*: the live app and the viewer for editors, with the token of the page`;
 

@@ -15,11 +15,13 @@ export const equal = (actual, expected) => {
   if (!same(actual, expected)) throw new Error("expected " + shown(expected) + " (got " + shown(actual) + ")");
 };
 export const ok = (value, message = "expected a true value") => { if (!value) throw new Error(message); };
-export const rejects = async (promise, message) => {
+export const rejects = async (promiseOrFunction, expected = "") => {
   let error = null;
-  try { await promise; } catch (caught) { error = caught; }
+  try { await (typeof promiseOrFunction === "function" ? promiseOrFunction() : promiseOrFunction); } catch (caught) { error = caught; }
   if (error === null) throw new Error("expected a rejection");
-  if (message !== undefined && !String(error?.message ?? error).includes(message)) throw new Error("expected " + shown(message) + " (got " + shown(String(error?.message ?? error)) + ")");
+  const message = String(error?.message ?? error);
+  const isPattern = expected instanceof RegExp;
+  if (isPattern ? message.search(expected) < 0 : !message.includes(expected)) throw new Error("expected " + (isPattern ? expected : shown(expected)) + " (got " + shown(message) + ")");
 };
 const actions = globalThis.Svc?.App?.V3?.Actions;
 const [realFetch, RealDate, realRequest] = [globalThis.fetch, globalThis.Date, actions?.request];

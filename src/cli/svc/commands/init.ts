@@ -107,7 +107,7 @@ export function addInit(program: Command, run: Run): void {
         const writtenFiles = writeProject(root, url, app);
         output.line(`Made ${basename(root)} for app ${app} at ${url}`, "green");
         for (const file of writtenFiles) output.line(`  ${file}`);
-        output.line("Next: svc login, then svc push");
+        output.line(env["SVC_TOKEN"] ? "Next: svc push" : "Next: svc login, then svc push");
         output.json({ root, url, app, files: writtenFiles });
       }),
     );
