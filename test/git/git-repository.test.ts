@@ -273,6 +273,7 @@ describe("git repositories", () => {
     const ended = Promise.withResolvers<null>();
     const waiting: { id: number; appId: number; ref: string }[] = [];
     const removed: number[] = [];
+    const returned: number[] = [];
     const webhooks = createGitWebhooks({
       connections: { row: async () => row, secretOf: async () => "secret" },
       pulls: { pullInTurn: () => ended.promise },
@@ -283,6 +284,7 @@ describe("git repositories", () => {
         },
         claim: async (count: number) => waiting.splice(0, Math.min(count, 1)),
         remove: async ({ id }: { id: number }) => void removed.push(id),
+        returnAttempts: async () => void returned.push(removed.length),
       },
       gate: { enterGitWebhook: async () => undefined },
       log: pino({ level: "silent" }),
@@ -301,6 +303,8 @@ describe("git repositories", () => {
     ended.resolve(null);
     await patient;
     expect([order, removed]).to.deep.equal([["time is over", "pull ends", "drained"], [1]]);
+    // The pull that was still in progress when the time was over keeps its attempt, in case that the process ends first.
+    expect(returned).to.deep.equal([0]);
     await webhooks.receive(1, { address: undefined, header, body, urls: [] });
     await webhooks.look();
     expect(waiting).to.have.length(1);
