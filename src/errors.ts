@@ -141,7 +141,7 @@ export class ActionError extends Error {
   }
 }
 
-/** Error for a caller that has disconnected, so that nobody reads the response. */
+/** Error for a caller that disconnected before the response was sent. */
 export const clientDisconnected = (): ActionError =>
   new ActionError("REQUEST_INVALID", "the client disconnected before the response");
 

@@ -27,7 +27,7 @@ const REVOKE_ALL = `
 
 export interface NewLink {
   kind: LinkKind;
-  /** Person whom the link is about; null if the person does not exist yet. */
+  /** Person who can use the link; null if this person has no account yet. */
   personId?: number | null;
   /** Person who made the link; null for the service itself. */
   createdBy?: number | null;

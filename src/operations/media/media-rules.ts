@@ -1,6 +1,6 @@
 /**
- * Access rules of folders and files. Only callers of the app itself can read and change the rules, not the visitors and users to whom they
- * apply.
+ * Access rules of folders and files. Editors and programs of the app can read and change them. The visitors and users to whom the rules apply
+ * cannot.
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";

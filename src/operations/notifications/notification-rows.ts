@@ -29,7 +29,7 @@ const COLUMNS = `notification.id, notification.app_id AS "appId", notification.s
   notification.order_at AS "orderAt", notification.push AS "pushNotification", notification.published_at AS "publishedAt",
   notification.cursor, notification.created_at AS "createdAt", notification.updated_at AS "updatedAt"`;
 
-/* SQL that tells whether the reader has read the notification; $2 is always the reader. */
+/* SQL condition: the reader ($2) has read the notification. */
 const READ_STATUS = `(EXISTS (SELECT FROM notification_read mark WHERE mark.notification_id = notification.id AND mark.reader = $2)
   OR notification.cursor <= coalesce((SELECT cursor FROM notification_read_all mark
                               WHERE mark.app_id = notification.app_id AND mark.reader = $2), -1)) IS TRUE AS "readStatus"`;

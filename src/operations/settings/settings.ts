@@ -45,7 +45,7 @@ export interface TaggedSettings {
   updatedAt: string;
 }
 
-/** Says whether a key is set, and by whom and when. Never contains a value. */
+/** Metadata of a setting: whether it is set, by whom and when. Never contains the value. */
 export interface SettingStatus {
   key: string;
   configured: boolean;
