@@ -143,7 +143,8 @@ export const REQUESTS: readonly Sample[] = [
 export const TIMES: readonly Sample[] = [
   [
     "the order of timers",
-    "{ for (const ms of [5, 0, 1, -1, NaN, '2', undefined, null]) setTimeout(() => note(ms), ms); await new Promise((r) => setTimeout(r, 60)); return 1 }",
+    // A pause between two statements must not change the order, so a longer timer is always set after a shorter one, or cleared.
+    "{ const long = [setTimeout(() => note('long'), 60000), setTimeout(() => note('long'), '60000')]; for (const ms of [0, -1, NaN, undefined, null, 1, '2', 5]) setTimeout(() => note(ms), ms); await new Promise((r) => setTimeout(r, 9)); long.forEach((id) => clearTimeout(id)); return 1 }",
   ],
   [
     "numbers of timers",
@@ -155,7 +156,7 @@ export const TIMES: readonly Sample[] = [
   ],
   [
     "a timer cleared by another",
-    "{ const id = setTimeout(() => note('no'), 5); setTimeout(() => clearInterval(id), 1); await new Promise((r) => setTimeout(r, 20)); return 1 }",
+    "{ let id; setTimeout(() => clearInterval(id), 0); id = setTimeout(() => note('no'), 1); await new Promise((r) => setTimeout(r, 9)); return 1 }",
   ],
   [
     "an interval cleared by itself",
