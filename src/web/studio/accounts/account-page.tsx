@@ -107,7 +107,7 @@ function PassphraseSection({ change, busy }: PartProps) {
   );
 }
 
-function PasskeysSection({ account: { own }, change, busy, ask }: PartProps & Pick<PageProps, "ask">) {
+function PasskeysSection({ account: { own }, change, busy, confirm }: PartProps & Pick<PageProps, "confirm">) {
   const [name, setName] = useState("");
   const add = async (event: FormEvent) => {
     event.preventDefault();
@@ -115,7 +115,7 @@ function PasskeysSection({ account: { own }, change, busy, ask }: PartProps & Pi
   };
   const remove = async (passkey: Passkey) => {
     const text = "It signs in no more. Delete it on your device too.";
-    if (!(await ask({ title: `Remove ${passkey.name}?`, text, yes: "Remove", danger: true }))) return;
+    if (!(await confirm({ title: `Remove ${passkey.name}?`, text, yes: "Remove", danger: true }))) return;
     await change(() => requestAuth("DELETE", `passkeys/${passkey.id}`));
   };
   return (
@@ -227,7 +227,7 @@ function SessionsSection({ account: { own }, change, busy }: PartProps) {
   );
 }
 
-export function AccountPage({ ask, email }: Pick<PageProps, "ask" | "email">) {
+export function AccountPage({ confirm, email }: Pick<PageProps, "confirm" | "email">) {
   const query = { queryKey: ["account"], queryFn: () => readAccount(email === "") };
   const { value, fault, busy, change } = useResource(query);
   const renderSection = (id: string, title: string, content: (props: PartProps) => React.ReactNode) =>
@@ -257,7 +257,7 @@ export function AccountPage({ ask, email }: Pick<PageProps, "ask" | "email">) {
           <PassphraseSection {...props} />
         ))}
         {renderSection("account-passkeys", "Passkeys", (props) => (
-          <PasskeysSection {...props} ask={ask} />
+          <PasskeysSection {...props} confirm={confirm} />
         ))}
         {value?.own &&
           value.own.providers.length > 0 &&

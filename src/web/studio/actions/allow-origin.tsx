@@ -25,10 +25,10 @@ export function AllowOriginButton({ api, appId, actionId, message }: AllowOrigin
   if (origin === null) return null;
   const allowOrigin = async () => {
     try {
-      const { action } = await api.ask(GetAction, { appId, id: actionId });
+      const { action } = await api.request(GetAction, { appId, id: actionId });
       if (!action) throw new Error("the action is gone");
       const data = { integrationOrigins: [...new Set([...action.integrationOrigins, origin])] };
-      await api.ask(UpdateAction, { appId, id: actionId, data, ifUpdatedAt: action.updatedAt });
+      await api.request(UpdateAction, { appId, id: actionId, data, ifUpdatedAt: action.updatedAt });
       setSaid("The draft allows it now. Publish the action to allow it for live runs.");
     } catch (error) {
       setSaid(asApiError(error).message);

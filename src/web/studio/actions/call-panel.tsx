@@ -17,7 +17,7 @@ import type { Actions } from "./use-actions.js";
 interface CallPanelProps {
   api: Api;
   appId: number;
-  ask: Confirm;
+  confirm: Confirm;
   saved: Action;
   actions: Actions;
   /** IDs of the draft and of the live version. */
@@ -70,20 +70,20 @@ function EndpointUrl({ label, url }: { label: string; url: string }) {
   );
 }
 
-interface EndpointsProps extends Pick<CallPanelProps, "api" | "appId" | "ask" | "saved" | "payload"> {
+interface EndpointsProps extends Pick<CallPanelProps, "api" | "appId" | "confirm" | "saved" | "payload"> {
   endpoints: NonNullable<Calls["action"]>["endpoints"];
   reload: () => Promise<void>;
 }
 
-function EndpointList({ api, appId, ask, saved, payload, endpoints, reload }: EndpointsProps) {
+function EndpointList({ api, appId, confirm, saved, payload, endpoints, reload }: EndpointsProps) {
   const [fault, setFault] = useState<string | null>(null);
   const triggers = saved.triggers.filter(isHttpTrigger);
   const hasSecret = triggers.some(({ where }) => where?.auth?.type === "secret");
   const rotateSecret = async () => {
     const text = "The addresses of the draft and the live version change at once. Callers need the new one.";
-    if (!(await ask({ title: "Replace the secret?", text, yes: "Replace", danger: true }))) return;
+    if (!(await confirm({ title: "Replace the secret?", text, yes: "Replace", danger: true }))) return;
     try {
-      await api.ask(RotateTriggerSecret, { appId, id: saved.id });
+      await api.request(RotateTriggerSecret, { appId, id: saved.id });
       setFault(null);
       await reload();
     } catch (error) {

@@ -71,7 +71,7 @@ interface DockProps extends WorkspaceProps {
 }
 
 export function Dock(props: DockProps) {
-  const { api, appId, actions, ask, editor, draft } = props;
+  const { api, appId, actions, confirm, editor, draft } = props;
   const { saved, dirty, save, reload } = editor;
   const tabs = mayEdit(props.role) ? DOCK_TABS : READER_TABS;
   const [chosen, setTab] = useState<DockTab>(tabs[0]!);
@@ -118,7 +118,7 @@ export function Dock(props: DockProps) {
   useCommands(commands);
 
   const copy = saved ? actions.copyOf(saved.id) : undefined;
-  const sharedProps = { api, appId, ask };
+  const sharedProps = { api, appId, confirm };
   const panels = {
     Run: () => (
       <RunPanel

@@ -14,7 +14,7 @@ interface OperatedActionProps extends PageProps {
   action: ActionSummary;
 }
 
-export function OperatedAction({ api, appId, ask, actions, go, action }: OperatedActionProps) {
+export function OperatedAction({ api, appId, confirm, actions, go, action }: OperatedActionProps) {
   const { id, name, description, environment, triggers } = action;
   const copy = actions.copyOf(id);
   const { run, start, cancel } = useRun(api, appId);
@@ -82,7 +82,7 @@ export function OperatedAction({ api, appId, ask, actions, go, action }: Operate
             <p className="hint empty">The result and what the action prints appear here.</p>
           )}
         </div>
-        <LogPanel {...{ api, appId, ask, actions }} ids={copy ? [id, copy.id] : [id]} />
+        <LogPanel {...{ api, appId, confirm, actions }} ids={copy ? [id, copy.id] : [id]} />
       </div>
     </section>
   );

@@ -15,7 +15,7 @@ export function OriginsForm({ api, appId }: { api: Api; appId: number }) {
       setSaved(origins.join("\n"));
       setText(origins.join("\n"));
     };
-    api.ask(ReadOrigins, { appId }).then(
+    api.request(ReadOrigins, { appId }).then(
       ({ origins }) => showOrigins(origins),
       async (error: unknown) => isOver || setFault(await refusalText(error, async () => undefined)),
     );
@@ -28,7 +28,7 @@ export function OriginsForm({ api, appId }: { api: Api; appId: number }) {
     event.preventDefault();
     const typedOrigins = text.split("\n").map((line) => line.trim());
     try {
-      const { origins } = await api.ask(SetOrigins, { appId, origins: typedOrigins.filter((line) => line !== "") });
+      const { origins } = await api.request(SetOrigins, { appId, origins: typedOrigins.filter((line) => line !== "") });
       setSaved(origins.join("\n"));
       setText(origins.join("\n"));
       setFault(null);

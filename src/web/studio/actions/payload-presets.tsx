@@ -59,7 +59,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const [isNaming, setNaming] = useState(false);
 
   const readPastRuns = () =>
-    api.ask(FindRuns, { appId, actionId, limit: PAST_RUNS_SHOWN }).then(
+    api.request(FindRuns, { appId, actionId, limit: PAST_RUNS_SHOWN }).then(
       ({ found }) => setPast(found.runs.filter(({ finishedAt, state }) => finishedAt !== null && state !== "skipped")),
       // If past runs cannot be read, presets can still be chosen.
       () => undefined,
@@ -74,7 +74,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
     const runId = Number(value.replace("run ", ""));
     if (!runId) return;
     try {
-      const { run } = await api.ask(ReadRun, { appId, runId });
+      const { run } = await api.request(ReadRun, { appId, runId });
       if (run.log) setPayload(formatPayload(run.log.payload));
     } catch (error) {
       setFault(asApiError(error).message);
@@ -90,7 +90,9 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
       return false;
     }
     const ifUpdatedAt = shownVersion(name.trim());
-    const saved = await replaceBy(api.ask(SavePreset, { appId, actionId, name, payload: parsed.payload, ifUpdatedAt }));
+    const saved = await replaceBy(
+      api.request(SavePreset, { appId, actionId, name, payload: parsed.payload, ifUpdatedAt }),
+    );
     if (!saved) return false;
     setChosen(`preset ${name.trim()}`);
     setLoaded(saved.find((one) => one.name === name.trim()) ?? null);
@@ -100,7 +102,7 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
   const remove = async () => {
     if (!preset) return;
     const ifUpdatedAt = shownVersion(preset.name) ?? preset.updatedAt;
-    if (await replaceBy(api.ask(DeletePreset, { appId, actionId, name: preset.name, ifUpdatedAt }))) setChosen("");
+    if (await replaceBy(api.request(DeletePreset, { appId, actionId, name: preset.name, ifUpdatedAt }))) setChosen("");
   };
   return (
     <div className="presets">

@@ -14,7 +14,7 @@ interface PublishPanelProps {
   api: Api;
   app: App;
   appId: number;
-  ask: Confirm;
+  confirm: Confirm;
   saved: Action;
   dirty: boolean;
   copy: PublishedCopy | undefined;
@@ -66,7 +66,7 @@ function PublicationStatus({
 }
 
 export function PublishPanel(props: PublishPanelProps) {
-  const { api, app, appId, ask, saved, dirty, copy, actions, onAppPublished } = props;
+  const { api, app, appId, confirm, saved, dirty, copy, actions, onAppPublished } = props;
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
   const diff = usePublicationDiff(props);
@@ -85,8 +85,8 @@ export function PublishPanel(props: PublishPanelProps) {
   const ids = { appId, id: saved.id, ifUpdatedAt: saved.updatedAt };
   const unpublish = async () => {
     const text = "The live copy is removed: nothing runs it any more. The draft and its history stay.";
-    const isConfirmed = await ask({ title: `Unpublish ${saved.name}?`, text, yes: "Unpublish", danger: true });
-    if (isConfirmed) await runAndReload(api.ask(UnpublishAction, ids), actions.reload);
+    const isConfirmed = await confirm({ title: `Unpublish ${saved.name}?`, text, yes: "Unpublish", danger: true });
+    if (isConfirmed) await runAndReload(api.request(UnpublishAction, ids), actions.reload);
   };
 
   return (
@@ -98,7 +98,7 @@ export function PublishPanel(props: PublishPanelProps) {
             type="button"
             disabled={busy}
             onClick={() =>
-              void runAndReload(api.ask(PublishApp, { appId, ifUpdatedAt: app.updatedAt }), onAppPublished)
+              void runAndReload(api.request(PublishApp, { appId, ifUpdatedAt: app.updatedAt }), onAppPublished)
             }
           >
             Publish the app
@@ -108,7 +108,7 @@ export function PublishPanel(props: PublishPanelProps) {
           type="button"
           className="primary"
           disabled={busy || dirty || !app.isPublished}
-          onClick={() => void runAndReload(api.ask(PublishAction, ids), actions.reload)}
+          onClick={() => void runAndReload(api.request(PublishAction, ids), actions.reload)}
         >
           {copy ? "Publish again" : "Publish"}
         </button>

@@ -28,7 +28,7 @@ function useSchedulePreview(api: Api, appId: number, frequency: string, timezone
     let isOver = false;
     const timer = setTimeout(() => {
       const asked = { appId, frequency: frequency.trim(), timezone: timezone.trim() || null };
-      api.ask(PreviewSchedule, asked).then(
+      api.request(PreviewSchedule, asked).then(
         (answer) => isOver || setPreview(answer.preview),
         (error: unknown) => isOver || setFault(toFieldError(asApiError(error))),
       );

@@ -166,7 +166,7 @@ export function useActions(api: Api, appId: number | null): Actions {
   const find = useCallback(
     (search: string) => {
       if (appId === null || isWhole || search === "") return null;
-      return api.ask(ListActions, { appId, search }).then(({ actions: found }) => found.actions);
+      return api.request(ListActions, { appId, search }).then(({ actions: found }) => found.actions);
     },
     [api, appId, isWhole],
   );

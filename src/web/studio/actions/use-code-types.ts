@@ -30,7 +30,7 @@ function readDeclarations(api: Api, appId: number, integrity: string): Promise<r
   const key = `${appId} ${integrity}`;
   const known = declarationCache.get(key);
   if (known) return known;
-  const reading = api.ask(ReadDeclarations, { appId, integrity }).then(
+  const reading = api.request(ReadDeclarations, { appId, integrity }).then(
     ({ files }) => files ?? null,
     () => {
       // A failed read is removed from the cache, so that it is repeated later.
@@ -92,11 +92,11 @@ export function useCodeTypes(
     let isOver = false;
     const readFacts = async (): Promise<LearnedFacts> => {
       const reading = (JSON.parse(versionIds) as number[]).map((id) =>
-        api.ask(LearnPayloads, { appId, options: { id, limit: PAYLOADS_READ } }),
+        api.request(LearnPayloads, { appId, options: { id, limit: PAYLOADS_READ } }),
       );
       const [text, { keys }, ...pages] = await Promise.all([
         readTypes(),
-        api.ask(ListSettingKeys, { appId }),
+        api.request(ListSettingKeys, { appId }),
         ...reading,
       ]);
       return {

@@ -77,7 +77,7 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
     const asked = id === "new" ? copyOf : id;
     if (asked === null) return;
     try {
-      const { action } = await api.ask(GetAction, { appId, id: asked });
+      const { action } = await api.request(GetAction, { appId, id: asked });
       if (id !== "new") return applySaved(action);
       const copy = { ...actionToDraft(action), name: nameOfCopy(action.name) };
       setBegun(copy);
@@ -105,8 +105,8 @@ export function useEditor({ api, appId, id, beginning, changes, onSaved }: Optio
     async (current: Draft) => {
       const data = dataOf(current);
       const savedAction = saved
-        ? await api.ask(UpdateAction, { appId, id: saved.id, data, ifUpdatedAt: saved.updatedAt })
-        : await api.ask(CreateAction, { appId, data });
+        ? await api.request(UpdateAction, { appId, id: saved.id, data, ifUpdatedAt: saved.updatedAt })
+        : await api.request(CreateAction, { appId, data });
       // Text that was typed during the save stays as an unsaved change.
       if (latestDraft.current === current) applySaved(savedAction.saved);
       else setSaved(savedAction.saved);

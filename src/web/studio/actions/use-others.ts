@@ -57,7 +57,7 @@ export function useOthers({ api, appId, changes, known, saving, take }: Options)
       if (!saved || (change && change.id !== saved.id && !change.reset)) return;
       if (change?.removed) return setTheirs({ action: null, who: personName(change) });
       if (change?.updatedAt === saved.updatedAt) return;
-      const { action } = await api.ask(GetAction, { appId, id: saved.id });
+      const { action } = await api.request(GetAction, { appId, id: saved.id });
       // Read again, because the page may have changed during the request.
       const current = known.current;
       if (current.saved?.id !== action.id || current.saved.updatedAt >= action.updatedAt) return;

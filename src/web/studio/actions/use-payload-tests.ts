@@ -87,13 +87,14 @@ export function usePayloadTests(api: Api, appId: number): PayloadTests {
         write({ ...test, ...outcome, isChanged });
       };
       try {
-        const send = async () => (signal.aborted ? null : api.ask(RunAction, { appId, id, payload, copy: "master" }));
+        const send = async () =>
+          signal.aborted ? null : api.request(RunAction, { appId, id, payload, copy: "master" });
         const wait = (seconds: number) => waitSeconds(seconds, signal);
         const acceptedRun = await retryAfterRateLimit(send, { errorOf: asApiError, wait });
         if (acceptedRun === null) return end({ state: "cancelled", text: "", took: null });
         const { runId } = acceptedRun.run;
         write({ ...test, runId });
-        const cancel = () => void api.ask(CancelRun, { appId, runId }).catch(() => undefined);
+        const cancel = () => void api.request(CancelRun, { appId, runId }).catch(() => undefined);
         if (signal.aborted) cancel();
         else signal.addEventListener("abort", cancel);
         end(await waitForOutcome(api, appId, runId, signal));

@@ -21,7 +21,7 @@ export function useProblems(api: Api, appId: number, draft: Draft | null): CodeP
     }
     const timer = setTimeout(() => {
       const dependencies = JSON.parse(packages) as string[];
-      api.ask(FindProblems, { appId, code, dependencies }).then(
+      api.request(FindProblems, { appId, code, dependencies }).then(
         (answer) => isOver || setProblems(answer.problems),
         // The save reports this error.
         () => isOver || setProblems([]),

@@ -39,7 +39,7 @@ export async function waitForRunEnd(
 ): Promise<Partial<Run> | null> {
   let lostRequests = 0;
   for (;;) {
-    const answer = await api.ask(GetRun, { appId, runId }).catch((error: unknown) => {
+    const answer = await api.request(GetRun, { appId, runId }).catch((error: unknown) => {
       lostRequests += 1;
       if (asApiError(error).status !== "OFFLINE" || lostRequests > MAX_LOST_REQUESTS) throw error;
       return null;
@@ -72,7 +72,7 @@ export function useRun(api: Api, appId: number): ActionRunner {
       const add = (lines: ConsoleLine[]) =>
         signal.aborted || setRun((old) => old && { ...old, lines: old.lines.concat(lines) });
       try {
-        const { runId } = (await api.ask(RunAction, { appId, id, payload, copy })).run;
+        const { runId } = (await api.request(RunAction, { appId, id, payload, copy })).run;
         if (signal.aborted) return;
         change({ runId });
         // The end of the run also ends its console.
@@ -97,7 +97,7 @@ export function useRun(api: Api, appId: number): ActionRunner {
   const runId = run?.runId ?? null;
   const cancel = useCallback(async () => {
     // A run that has ended meanwhile cannot be cancelled; the page shows its result.
-    if (runId !== null) await api.ask(CancelRun, { appId, runId }).catch(() => undefined);
+    if (runId !== null) await api.request(CancelRun, { appId, runId }).catch(() => undefined);
   }, [api, appId, runId]);
 
   return { run, start, cancel };

@@ -15,7 +15,7 @@ const OCCASIONS: Record<string, string> = { create: "created", update: "saved", 
 interface VersionPanelProps {
   api: Api;
   appId: number;
-  ask: Confirm;
+  confirm: Confirm;
   saved: Action;
   dirty: boolean;
   onRestored: () => Promise<void>;
@@ -25,7 +25,7 @@ interface VersionPanelProps {
 function useHistory({ api, appId, saved: { id, updatedAt } }: VersionPanelProps) {
   return useInfiniteQuery({
     queryKey: [ListVersions, appId, id, updatedAt],
-    queryFn: async ({ pageParam: offset }) => (await api.ask(ListVersions, { appId, id, offset })).history,
+    queryFn: async ({ pageParam: offset }) => (await api.request(ListVersions, { appId, id, offset })).history,
     initialPageParam: 0,
     getNextPageParam: ({ pagination }, pages) =>
       pagination.hasMore ? pages.reduce((sum, { versions }) => sum + versions.length, 0) : null,
@@ -35,7 +35,7 @@ function useHistory({ api, appId, saved: { id, updatedAt } }: VersionPanelProps)
 }
 
 export function VersionPanel(props: VersionPanelProps) {
-  const { api, appId, ask, saved, dirty, onRestored } = props;
+  const { api, appId, confirm, saved, dirty, onRestored } = props;
   const [selected, setSelected] = useState<number | null>(null);
   const [refusal, setRefusal] = useState<ApiError | null>(null);
   const history = useHistory(props);
@@ -52,9 +52,9 @@ export function VersionPanel(props: VersionPanelProps) {
     const text = `The draft becomes what it was on ${formatExactTime(createdAt)}. Its present state is kept as a version first${
       dirty ? "; what you have not saved is lost" : ""
     }. The live copy stays as it is.`;
-    if (!(await ask({ title: "Restore this version?", text, yes: "Restore" }))) return;
+    if (!(await confirm({ title: "Restore this version?", text, yes: "Restore" }))) return;
     try {
-      await api.ask(RestoreVersion, { appId, id: saved.id, versionId: id, ifUpdatedAt: saved.updatedAt });
+      await api.request(RestoreVersion, { appId, id: saved.id, versionId: id, ifUpdatedAt: saved.updatedAt });
       setRefusal(null);
       setSelected(null);
       await onRestored();

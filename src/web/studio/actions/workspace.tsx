@@ -48,7 +48,7 @@ function ActionMissing({ text, back }: { text: string; back: () => void }) {
 const NO_ASSETS: Action["assets"] = [];
 
 export function Workspace(props: WorkspaceProps) {
-  const { api, appId, id, place, actions, ask, go, setDirty, onCreated } = props;
+  const { api, appId, id, place, actions, confirm, go, setDirty, onCreated } = props;
   const { reload: reloadList } = actions;
   const onSaved = useCallback(
     (action: Action, isNew: boolean) => {
@@ -103,9 +103,9 @@ export function Workspace(props: WorkspaceProps) {
   const remove = async () => {
     if (!saved) return;
     const text = "Its live copy and its version history go with it. The execution log stays.";
-    if (!(await ask({ title: `Delete ${saved.name}?`, text, yes: "Delete", danger: true }))) return;
+    if (!(await confirm({ title: `Delete ${saved.name}?`, text, yes: "Delete", danger: true }))) return;
     try {
-      await api.ask(RemoveAction, { appId, id: saved.id, ifUpdatedAt: saved.updatedAt });
+      await api.request(RemoveAction, { appId, id: saved.id, ifUpdatedAt: saved.updatedAt });
       go({ item: null }, { force: true });
       await reloadList();
     } catch (error) {

@@ -216,7 +216,7 @@ interface EditorProps {
   /** The stored alert; null for a new one. */
   one: Alert | null;
   actions: ActionSummary[];
-  ask: Confirm;
+  confirm: Confirm;
   save: (input: AlertInput) => Promise<void>;
   test: () => Promise<void>;
   remove: () => Promise<void>;
@@ -224,7 +224,7 @@ interface EditorProps {
   setDirty: (isDirty: boolean) => void;
 }
 
-export function AlertEditor({ appId, one, actions, ask, save, test, remove, back, setDirty }: EditorProps) {
+export function AlertEditor({ appId, one, actions, confirm, save, test, remove, back, setDirty }: EditorProps) {
   const field = useFieldDraft(alertToDraft(one));
   const { draft, setDraft, isDirty } = field;
   useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
@@ -251,7 +251,7 @@ export function AlertEditor({ appId, one, actions, ask, save, test, remove, back
       yes: "Delete",
       danger: true,
     };
-    if (await ask(question)) await attempt(remove);
+    if (await confirm(question)) await attempt(remove);
   };
   return (
     <article className="reader" aria-label="Alert">

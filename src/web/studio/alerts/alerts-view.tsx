@@ -22,17 +22,17 @@ function useAlerts(api: Api, appId: number) {
   };
   const save = async (one: Alert | null, rule: AlertInput): Promise<number> => {
     const { saved } = one
-      ? await api.ask(UpdateAlert, { appId, id: one.id, rule, ifUpdatedAt: one.updatedAt }).catch(refused)
-      : await api.ask(CreateAlert, { appId, rule });
+      ? await api.request(UpdateAlert, { appId, id: one.id, rule, ifUpdatedAt: one.updatedAt }).catch(refused)
+      : await api.request(CreateAlert, { appId, rule });
     await reload();
     return saved.id;
   };
   const remove = async ({ id, updatedAt: ifUpdatedAt }: Alert) => {
-    await api.ask(DeleteAlert, { appId, id, ifUpdatedAt }).catch(refused);
+    await api.request(DeleteAlert, { appId, id, ifUpdatedAt }).catch(refused);
     await reload();
   };
   const test = async (id: number) => {
-    await api.ask(TestAlert, { appId, id });
+    await api.request(TestAlert, { appId, id });
     await client.invalidateQueries({ queryKey: [ReadAlertDeliveries] });
   };
   return { alerts: value?.alerts ?? null, fault, save, remove, test };
@@ -51,7 +51,7 @@ function Line({ one, selected, open }: { one: Alert; selected: boolean; open: ()
   );
 }
 
-export function AlertsView({ api, appId, ask, place, go, setDirty, actions: { list } }: PageProps) {
+export function AlertsView({ api, appId, confirm, place, go, setDirty, actions: { list } }: PageProps) {
   const actions = list?.actions ?? [];
   const { alerts, fault, save, remove, test } = useAlerts(api, appId);
   const open = place.item === "new" ? "new" : idOf(place.item);
@@ -84,7 +84,7 @@ export function AlertsView({ api, appId, ask, place, go, setDirty, actions: { li
           appId={appId}
           one={one}
           actions={actions}
-          ask={ask}
+          confirm={confirm}
           save={async (input) => leave(await save(one, input))}
           test={() => test(one!.id)}
           remove={async () => {

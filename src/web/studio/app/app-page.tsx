@@ -17,7 +17,7 @@ import { StagesPage } from "./stages-page.js";
 import { TokensPage } from "./tokens-page.js";
 import { TransferPage } from "./transfer-page.js";
 
-function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
+function AppFields({ api, app, appId, confirm, reloadApps }: PageProps) {
   const field = useFieldDraft(app.name);
   const { draft: name, setDraft: setName } = field;
   const [fault, setFault] = useState<string | null>(null);
@@ -33,12 +33,12 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
   const ids = { appId, ifUpdatedAt: app.updatedAt };
   const rename = (event: FormEvent) => {
     event.preventDefault();
-    void runAndReload(api.ask(RenameApp, { ...ids, data: { name } }));
+    void runAndReload(api.request(RenameApp, { ...ids, data: { name } }));
   };
   const unpublish = async () => {
     const text = "Live pages, schedules and log events run nothing of it any more, until it is published again.";
-    if (await ask({ title: `Unpublish ${app.name}?`, text, yes: "Unpublish", danger: true }))
-      await runAndReload(api.ask(UnpublishApp, ids));
+    if (await confirm({ title: `Unpublish ${app.name}?`, text, yes: "Unpublish", danger: true }))
+      await runAndReload(api.request(UnpublishApp, ids));
   };
   return (
     <>
@@ -61,7 +61,7 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
             Unpublish the app
           </button>
         ) : (
-          <button type="button" className="primary" onClick={() => void runAndReload(api.ask(PublishApp, ids))}>
+          <button type="button" className="primary" onClick={() => void runAndReload(api.request(PublishApp, ids))}>
             Publish the app
           </button>
         )}
@@ -71,7 +71,7 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
           type="checkbox"
           checked={app.requiresTests}
           onChange={({ target }) =>
-            void runAndReload(api.ask(RenameApp, { ...ids, data: { requiresTests: target.checked } }))
+            void runAndReload(api.request(RenameApp, { ...ids, data: { requiresTests: target.checked } }))
           }
         />
         <span>

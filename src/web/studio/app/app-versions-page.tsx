@@ -27,7 +27,7 @@ function Contents({ appId, versionId }: { appId: number; versionId: number }) {
   );
 }
 
-export function AppVersionsPage({ api, appId, ask, reloadApps }: PageProps) {
+export function AppVersionsPage({ api, appId, confirm, reloadApps }: PageProps) {
   const [shownCount, setShownCount] = useState(0);
   const [open, setOpen] = useState<number | null>(null);
   const { value, fault, busy, change } = useResource({
@@ -35,7 +35,7 @@ export function AppVersionsPage({ api, appId, ask, reloadApps }: PageProps) {
     async queryFn() {
       const found: AppVersion[] = [];
       for (;;) {
-        const { versions, pagination } = (await api.ask(ListAppVersions, { appId, offset: found.length })).history;
+        const { versions, pagination } = (await api.request(ListAppVersions, { appId, offset: found.length })).history;
         found.push(...versions);
         if (!pagination.hasMore || found.length > shownCount) return { found, hasMore: pagination.hasMore };
       }
@@ -46,10 +46,10 @@ export function AppVersionsPage({ api, appId, ask, reloadApps }: PageProps) {
   const restore = async ({ id, createdAt }: AppVersion) => {
     const text = `The app's fields and its public and private settings become what they were on ${formatExactTime(createdAt)}. Protected settings and actions stay; what is now is kept as a version first.`;
     // The page shows no data of the app, so the dialog reads the current state when it opens.
-    const { apps } = await api.ask(Apps, {});
+    const { apps } = await api.request(Apps, {});
     const ifUpdatedAt = apps.find((one) => one.id === appId)!.updatedAt;
-    if (!(await ask({ title: "Restore this version of the app?", text, yes: "Restore" }))) return;
-    await change(() => api.ask(RestoreAppVersion, { appId, versionId: id, ifUpdatedAt }));
+    if (!(await confirm({ title: "Restore this version of the app?", text, yes: "Restore" }))) return;
+    await change(() => api.request(RestoreAppVersion, { appId, versionId: id, ifUpdatedAt }));
     await reloadApps();
   };
   return (
@@ -59,7 +59,7 @@ export function AppVersionsPage({ api, appId, ask, reloadApps }: PageProps) {
           type="button"
           className="primary"
           disabled={busy}
-          onClick={() => void change(() => api.ask(CreateAppVersion, { appId }))}
+          onClick={() => void change(() => api.request(CreateAppVersion, { appId }))}
         >
           Take a version now
         </button>

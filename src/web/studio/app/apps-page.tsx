@@ -14,7 +14,7 @@ function OrganizationList({ api, appId, organizations, isAdmin, reloadRoles }: P
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     try {
-      await api.ask(CreateOrganization, { name });
+      await api.request(CreateOrganization, { name });
       setName("");
       setFault(null);
       await reloadRoles();

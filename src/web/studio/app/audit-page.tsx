@@ -13,7 +13,7 @@ function useAuditLog({ api, appId }: Pick<PageProps, "api" | "appId">) {
     queryKey: [ReadAudit, appId],
     // Each read again would read all loaded pages.
     refetchOnWindowFocus: false,
-    queryFn: async ({ pageParam: offset }) => (await api.ask(ReadAudit, { appId, limit: PAGE, offset })).audit,
+    queryFn: async ({ pageParam: offset }) => (await api.request(ReadAudit, { appId, limit: PAGE, offset })).audit,
     initialPageParam: 0,
     getNextPageParam({ pagination: { total } }, pages) {
       const offset = pages.reduce((sum, { entries }) => sum + entries.length, 0);

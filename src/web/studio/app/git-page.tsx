@@ -193,7 +193,7 @@ function Webhook({ url, secret, busy, renew }: WebhookProps) {
 }
 
 /** Data of the page, with the function that changes it. */
-function useGit({ api, appId, ask, actions, reloadApps }: PageProps) {
+function useGit({ api, appId, confirm, actions, reloadApps }: PageProps) {
   const { value, fault, busy, change } = useResource(queryOf(ReadGit, { appId }));
   const [secret, setSecret] = useState<string | null>(null);
   const [reviewed, setReviewed] = useState<{ commit: string; plan: ManifestPlan } | null>(null);
@@ -208,25 +208,25 @@ function useGit({ api, appId, ask, actions, reloadApps }: PageProps) {
       newSecret,
       ...((hasNoToken || token !== "") && { token: hasNoToken ? null : token }),
     };
-    const response = await change(() => api.ask(ConnectGit, { appId, data, ifUpdatedAt: updatedAt }));
+    const response = await change(() => api.request(ConnectGit, { appId, data, ifUpdatedAt: updatedAt }));
     setReviewed(null);
     if (response?.connected.webhookSecret) setSecret(response.connected.webhookSecret);
     return response !== null;
   };
   const disconnect = async () => {
     const text = "Definitions and versions stay. The token and the secret of the webhook are deleted.";
-    if (!(await ask({ title: "Disconnect the repository?", text, yes: "Disconnect", danger: true }))) return;
-    await change(() => api.ask(DisconnectGit, { appId, ifUpdatedAt: git?.updatedAt ?? null }));
+    if (!(await confirm({ title: "Disconnect the repository?", text, yes: "Disconnect", danger: true }))) return;
+    await change(() => api.request(DisconnectGit, { appId, ifUpdatedAt: git?.updatedAt ?? null }));
     setSecret(null);
     setReviewed(null);
   };
   const review = async () => {
     setReviewed(null);
-    const response = await change(() => api.ask(PullGit, { appId, plan: true }));
+    const response = await change(() => api.request(PullGit, { appId, plan: true }));
     if (response) setReviewed(response.pulled);
   };
   const pull = async () => {
-    const response = await change(() => api.ask(PullGit, { appId, plan: false, commit: reviewed?.commit ?? null }));
+    const response = await change(() => api.request(PullGit, { appId, plan: false, commit: reviewed?.commit ?? null }));
     setReviewed(null);
     if (response) await Promise.all([actions.reload(), reloadApps()]);
   };

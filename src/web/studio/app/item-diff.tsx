@@ -48,7 +48,7 @@ export function ItemDiff({ api, item, fromAppId, toAppId }: ItemDiffProps) {
   const { value, fault } = useResource({
     queryKey: ["item diff", fromAppId, toAppId, item],
     async queryFn() {
-      const [from, to] = await Promise.all([fromAppId, toAppId].map((appId) => api.ask(ReadManifest, { appId })));
+      const [from, to] = await Promise.all([fromAppId, toAppId].map((appId) => api.request(ReadManifest, { appId })));
       return [to!, from!].map(({ read: { manifest } }) => textOf(partOf(manifest as Part, item)));
     },
   });

@@ -17,7 +17,7 @@ export function NewApp({ api, go, reloadApps }: NewAppProps) {
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     try {
-      const { created } = await api.ask(CreateApp, { data: { name } });
+      const { created } = await api.request(CreateApp, { data: { name } });
       await reloadApps();
       go({ appId: created.id, view: "actions" });
     } catch (error) {

@@ -194,34 +194,34 @@ function PromotionHistory({ promotions, stages, busy, nameOf, rollBack }: Histor
 }
 
 /** Data of the page, with the functions that change it. */
-function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
+function useStages({ api, appId, confirm, actions, reloadApps }: PageProps) {
   const { value, fault, busy, change } = useResource(queryOf(ListStages, { appId }));
   const [review, setReview] = useState<PromotionReview | null>(null);
   /** Reason why the last promotion was not sent. */
   const [notice, setNotice] = useState<string | null>(null);
 
   const create = async (name: string, expiresInHours: number | null) => {
-    const made = await change(() => api.ask(CreateStage, { appId, name, expiresInHours }));
+    const made = await change(() => api.request(CreateStage, { appId, name, expiresInHours }));
     if (made) await reloadApps();
     return made !== null;
   };
   const remove = async (stage: Stage) => {
     const text = "The app, its data and its runs are deleted.";
-    if (!(await ask({ title: `Delete ${labelOf(stage)}?`, text, yes: "Delete", danger: true }))) return;
-    if (await change(() => api.ask(RemoveStage, { appId, stageAppId: stage.appId }))) await reloadApps();
+    if (!(await confirm({ title: `Delete ${labelOf(stage)}?`, text, yes: "Delete", danger: true }))) return;
+    if (await change(() => api.request(RemoveStage, { appId, stageAppId: stage.appId }))) await reloadApps();
   };
   /** Reads the plan of a promotion. Returns true if there is a plan to review. */
   const look = async (from: Stage): Promise<boolean> => {
     setReview(null);
     setNotice(null);
-    const found = await change(() => api.ask(PlanPromotion, { appId, fromAppId: from.appId }));
+    const found = await change(() => api.request(PlanPromotion, { appId, fromAppId: from.appId }));
     if (found) setReview({ from, plan: found.planned.plan, tag: found.planned.tag! });
     return found !== null;
   };
   const promote = async ({ from, tag }: PromotionReview) => {
     setNotice(null);
     const sent = await change(() =>
-      api.ask(Promote, { appId, fromAppId: from.appId, ifMatch: [tag] }).catch((error: unknown) => {
+      api.request(Promote, { appId, fromAppId: from.appId, ifMatch: [tag] }).catch((error: unknown) => {
         if (asApiError(error).status === "MANIFEST_CHANGED") return "changed" as const;
         throw error;
       }),
@@ -239,14 +239,14 @@ function useStages({ api, appId, ask, actions, reloadApps }: PageProps) {
       ? "The definitions become what they were before this promotion."
       : "The definitions become what this promotion left.";
     if (
-      !(await ask({
+      !(await confirm({
         title: `Roll back promotion ${id}?`,
         text: `${text} Values of settings and data stay.`,
         yes: "Roll back",
       }))
     )
       return;
-    if (await change(() => api.ask(RollbackPromotion, { appId, id }))) await actions.reload();
+    if (await change(() => api.request(RollbackPromotion, { appId, id }))) await actions.reload();
   };
   const cancel = () => {
     setReview(null);

@@ -107,21 +107,21 @@ function NewToken({ busy, create }: NewTokenProps) {
   );
 }
 
-export function TokensPage({ api, appId, ask }: PageProps) {
+export function TokensPage({ api, appId, confirm }: PageProps) {
   const { value, fault, busy, change } = useResource(queryOf(ListTokens, { appId }));
   const [secret, setSecret] = useState<{ label: string; secret: string } | null>(null);
   const nameOf = useNames(appId);
 
   const create = async (data: CreateTokenInput) => {
-    const response = await change(() => api.ask(CreateToken, { appId, data }));
+    const response = await change(() => api.request(CreateToken, { appId, data }));
     if (response)
       setSecret({ label: `The ${data.kind} token ${data.name ?? ""}`.trim(), secret: response.created.token });
     return response !== null;
   };
   const revoke = async (id: number, name: string | null) => {
     const text = "Requests with this token are rejected from now on. You cannot restore it.";
-    const isConfirmed = await ask({ title: `Revoke ${name ?? `token ${id}`}?`, text, yes: "Revoke", danger: true });
-    if (isConfirmed) await change(() => api.ask(RevokeToken, { appId, id }));
+    const isConfirmed = await confirm({ title: `Revoke ${name ?? `token ${id}`}?`, text, yes: "Revoke", danger: true });
+    if (isConfirmed) await change(() => api.request(RevokeToken, { appId, id }));
   };
   return (
     <>

@@ -115,7 +115,7 @@ export function AccessTrial(props: AccessTrialProps) {
     try {
       const user = userId === "" ? null : { dataSourceId: Number(usersId), entryId: Number(userId) };
       const accessRules: unknown = JSON.parse(rules);
-      setTrial((await api.ask(TryAccess, { appId, id: source.id, trial: { user, accessRules } })).trial);
+      setTrial((await api.request(TryAccess, { appId, id: source.id, trial: { user, accessRules } })).trial);
       setFault(null);
     } catch (error) {
       setFault(error instanceof SyntaxError ? `The rules are no JSON: ${error.message}` : asApiError(error).message);

@@ -25,7 +25,7 @@ function useChange({ api, appId, source, onChanged }: DefinitionProps) {
     async (data: Record<string, unknown>): Promise<string | null> => {
       try {
         const { id, updatedAt: ifUpdatedAt } = source;
-        onChanged((await api.ask(UpdateDataSource, { appId, id, data, ifUpdatedAt })).updated);
+        onChanged((await api.request(UpdateDataSource, { appId, id, data, ifUpdatedAt })).updated);
         return null;
       } catch (error) {
         if (isChanged(error))
@@ -98,16 +98,17 @@ export function DataVersions({
   api,
   appId,
   source,
-  ask,
+  confirm,
   onRestored,
-}: Omit<DefinitionProps, "onChanged" | "onDirty"> & { ask: Confirm; onRestored: () => void }) {
+}: Omit<DefinitionProps, "onChanged" | "onDirty"> & { confirm: Confirm; onRestored: () => void }) {
   const { id } = source;
   const { value, fault, change } = useResource(queryOf(ListEntryVersions, { appId, id }));
   const restore = async (version: Versions[number]) => {
     const text = `The entries become the ${version.entries} that they were on ${formatExactTime(version.createdAt)}. Those of now are kept as a version first.`;
-    if (!(await ask({ title: "Restore these entries?", text, yes: "Restore" }))) return;
+    if (!(await confirm({ title: "Restore these entries?", text, yes: "Restore" }))) return;
     const { updatedAt: ifUpdatedAt } = source;
-    if (await change(() => api.ask(RestoreEntries, { appId, id, versionId: version.id, ifUpdatedAt }))) onRestored();
+    if (await change(() => api.request(RestoreEntries, { appId, id, versionId: version.id, ifUpdatedAt })))
+      onRestored();
   };
   return (
     <div className="data-versions">

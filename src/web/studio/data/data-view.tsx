@@ -37,7 +37,7 @@ interface SourceProps extends Omit<PanelProps, "reload"> {
 }
 
 function DataSourceTabs(props: SourceProps) {
-  const { api, appId, ask, source, onChanged, onRemoved, reload } = props;
+  const { api, appId, confirm, source, onChanged, onRemoved, reload } = props;
   const { setDirty, query, changeQuery } = props;
   const isEditor = mayEdit(useRole());
   const tabs = isEditor ? TABS : READER_TABS;
@@ -54,7 +54,7 @@ function DataSourceTabs(props: SourceProps) {
     if (next === tab) return;
     if (unsaved.current.size > 0) {
       const text = "What you changed in the rules would be lost.";
-      if (!(await ask({ title: "Leave without saving?", text, yes: "Discard changes", danger: true }))) return;
+      if (!(await confirm({ title: "Leave without saving?", text, yes: "Discard changes", danger: true }))) return;
       unsaved.current.clear();
       setDirty(false);
     }
@@ -63,9 +63,9 @@ function DataSourceTabs(props: SourceProps) {
   const [fault, setFault] = useState<string | null>(null);
   const remove = async () => {
     const text = "Its entries and its snapshots go with it; actions and pages that read it find nothing.";
-    if (!(await ask({ title: `Delete ${source.name}?`, text, yes: "Delete", danger: true }))) return;
+    if (!(await confirm({ title: `Delete ${source.name}?`, text, yes: "Delete", danger: true }))) return;
     try {
-      await api.ask(DeleteDataSource, { appId, id: source.id, ifUpdatedAt: source.updatedAt });
+      await api.request(DeleteDataSource, { appId, id: source.id, ifUpdatedAt: source.updatedAt });
       onRemoved();
     } catch (error) {
       setFault(await refusalText(error, reload));
@@ -80,13 +80,13 @@ function DataSourceTabs(props: SourceProps) {
   };
   const readTypes = async () => {
     const query = { limit: ENTRIES_FOR_TYPES };
-    return detectEntryTypes((await api.ask(FindEntries, { appId, id: source.id, query })).found.entries);
+    return detectEntryTypes((await api.request(FindEntries, { appId, id: source.id, query })).found.entries);
   };
   const panels = {
     Entries: () => <EntriesPanel {...props} reload={() => void reload()} />,
     Import: () => <DataImport action="Import" mayAppend {...{ readTypes, take }} />,
     Rules: () => <DataDefinition {...{ api, appId, source, onChanged, onDirty }} />,
-    Versions: () => <DataVersions {...{ api, appId, source, ask }} onRestored={() => void reload()} />,
+    Versions: () => <DataVersions {...{ api, appId, source, confirm }} onRestored={() => void reload()} />,
   };
   return (
     <section className="data-source" aria-label={source.name}>
@@ -124,7 +124,8 @@ function NewDataSource({
 }: Pick<PageProps, "api" | "appId"> & { onMade: (source: DataSource) => void }) {
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string | null>(null);
-  const make = async (): Promise<DataSource> => (await api.ask(CreateDataSource, { appId, data: { name } })).created;
+  const make = async (): Promise<DataSource> =>
+    (await api.request(CreateDataSource, { appId, data: { name } })).created;
   const empty = async () => {
     try {
       onMade(await make());
@@ -137,7 +138,7 @@ function NewDataSource({
     try {
       await importFile(appId, made.id, chosen);
     } catch (error) {
-      await api.ask(DeleteDataSource, { appId, id: made.id, ifUpdatedAt: made.updatedAt }).catch(() => undefined);
+      await api.request(DeleteDataSource, { appId, id: made.id, ifUpdatedAt: made.updatedAt }).catch(() => undefined);
       throw error;
     }
     onMade(made);
@@ -166,7 +167,7 @@ function NewDataSource({
   );
 }
 
-export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PageProps) {
+export function DataSourcesPage({ api, appId, confirm, go, place, setDirty }: PageProps) {
   const sourceId = idOf(place.item);
   const client = useQueryClient();
   const list = queryOf(ListDataSources, { appId });
@@ -228,7 +229,7 @@ export function DataSourcesPage({ api, appId, ask, go, place, setDirty }: PagePr
       {chosen ? (
         <DataSourceTabs
           key={chosen.id}
-          {...{ api, appId, ask, setDirty, query, changeQuery }}
+          {...{ api, appId, confirm, setDirty, query, changeQuery }}
           source={chosen}
           reload={reload}
           onRemoved={() => void reload().then(() => open(null))}

@@ -11,7 +11,7 @@ import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
 import { useTyped } from "./use-typed.js";
 
 /** Props of each tab of a data source. */
-export interface PanelProps extends Pick<PageProps, "api" | "appId" | "ask"> {
+export interface PanelProps extends Pick<PageProps, "api" | "appId" | "confirm"> {
   source: DataSource;
   reload: () => void;
   /** Tab, search and order, as in the URL. */
@@ -30,7 +30,7 @@ export interface DataQuery {
 const parseOrder = ({ sort, order }: DataQuery): EntryOrder | null =>
   sort === undefined ? null : { column: sort, direction: order === "desc" ? "DESC" : "ASC" };
 
-export function EntriesPanel({ api, appId, ask, source, reload, query, changeQuery }: PanelProps) {
+export function EntriesPanel({ api, appId, confirm, source, reload, query, changeQuery }: PanelProps) {
   const [search, setSearch] = useState(query.search ?? "");
   const { sort, order: direction } = query;
   const order = useMemo(() => parseOrder({ sort, order: direction }), [sort, direction]);
@@ -53,10 +53,10 @@ export function EntriesPanel({ api, appId, ask, source, reload, query, changeQue
   const confirmAndRemove = useCallback(
     async (entry: Entry) => {
       const text = JSON.stringify(entry.data).slice(0, 300);
-      if (!(await ask({ title: `Delete entry ${entry.id}?`, text, yes: "Delete", danger: true }))) return;
+      if (!(await confirm({ title: `Delete entry ${entry.id}?`, text, yes: "Delete", danger: true }))) return;
       setFault(await remove(entry));
     },
-    [ask, remove],
+    [confirm, remove],
   );
   /** Number of entries that were added in this page. The grid scrolls to its end after each. */
   const [insertedCount, setInsertedCount] = useState(0);

@@ -146,7 +146,7 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
         ...(by && { order: [[pathOf(by.column), by.direction]] }),
         ...{ limit: PAGE_SIZE, offset: page * PAGE_SIZE, includePagination: true },
       };
-      const { found } = await api.ask(FindEntries, { appId, id: source, query });
+      const { found } = await api.request(FindEntries, { appId, id: source, query });
       const entries = found.entries as Entry[];
       return { entries, total: found.pagination?.total ?? entries.length };
     };
@@ -195,12 +195,12 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
 
   const acts = useMemo<Pick<Entries, "insert" | "update" | "remove">>(
     () => ({
-      insert: () => write(api.ask(InsertEntry, { appId, id, data: {} })),
+      insert: () => write(api.request(InsertEntry, { appId, id, data: {} })),
       update: ({ id: entryId, updatedAt: ifUpdatedAt }, data) =>
         // Wrapped, so that a column that is named "data" stays one.
-        write(api.ask(UpdateEntry, { appId, id, entryId, data: { data }, ifUpdatedAt })),
+        write(api.request(UpdateEntry, { appId, id, entryId, data: { data }, ifUpdatedAt })),
       remove: ({ id: entryId, updatedAt: ifUpdatedAt }) =>
-        write(api.ask(DeleteEntry, { appId, id, entryId, ifUpdatedAt })),
+        write(api.request(DeleteEntry, { appId, id, entryId, ifUpdatedAt })),
     }),
     [api, appId, id, write],
   );

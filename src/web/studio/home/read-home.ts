@@ -13,8 +13,8 @@ async function requestHome(api: Api, appId: number, isEditor: boolean): Promise<
   const from = new Date(Date.now() - DAY_MS).toISOString();
   const { timeZone: timezone } = Intl.DateTimeFormat().resolvedOptions();
   const [home, watch] = await Promise.all([
-    api.ask(ReadHome, { appId, from, timezone }),
-    isEditor ? api.ask(ReadHomeOfEditors, { appId }) : null,
+    api.request(ReadHome, { appId, from, timezone }),
+    isEditor ? api.request(ReadHomeOfEditors, { appId }) : null,
   ]);
   return { ...home, watch };
 }

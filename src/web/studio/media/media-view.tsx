@@ -124,7 +124,7 @@ function EmptyFolder({ search }: { search: string }) {
   );
 }
 
-interface MediaViewProps extends Pick<PageProps, "api" | "appId" | "ask" | "go"> {
+interface MediaViewProps extends Pick<PageProps, "api" | "appId" | "confirm" | "go"> {
   folderId: number | null;
   query: MediaQuery;
 }
@@ -167,7 +167,7 @@ function useDropZone(send: MediaState["send"]) {
   };
 }
 
-function MediaView({ api, appId, ask, go, folderId, query }: MediaViewProps) {
+function MediaView({ api, appId, confirm, go, folderId, query }: MediaViewProps) {
   const { search = "" } = query;
   const opened = parseOpenItem(query);
   const change = useCallback(
@@ -189,7 +189,7 @@ function MediaView({ api, appId, ask, go, folderId, query }: MediaViewProps) {
       item.kind === "folder"
         ? "All files and folders in it go with it."
         : "Links to it end, and pages that show it show nothing.";
-    if (!(await ask({ title: `Delete ${name}?`, text, yes: "Delete", danger: true }))) return;
+    if (!(await confirm({ title: `Delete ${name}?`, text, yes: "Delete", danger: true }))) return;
     setFault(await media.remove(item));
     close();
   };

@@ -121,21 +121,23 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
     fault,
     sending,
     send: (files) => void send(files),
-    createFolder: (name) => write(api.ask(CreateMediaFolder, { appId, name, parentId: folderId })),
+    createFolder: (name) => write(api.request(CreateMediaFolder, { appId, name, parentId: folderId })),
     rename: (item, name) =>
       write(
         item.kind === "file"
-          ? api.ask(RenameMediaFile, { ...shown(item), name })
-          : api.ask(RenameMediaFolder, { ...shown(item), name }),
+          ? api.request(RenameMediaFile, { ...shown(item), name })
+          : api.request(RenameMediaFolder, { ...shown(item), name }),
       ),
     move: (item, to) =>
       write(
         item.kind === "file"
-          ? api.ask(MoveMediaFile, { ...shown(item), folderId: to })
-          : api.ask(MoveMediaFolder, { ...shown(item), parentId: to }),
+          ? api.request(MoveMediaFile, { ...shown(item), folderId: to })
+          : api.request(MoveMediaFolder, { ...shown(item), parentId: to }),
       ),
     remove: (item) =>
-      write(item.kind === "file" ? api.ask(DeleteMediaFile, shown(item)) : api.ask(DeleteMediaFolder, shown(item))),
-    link: async (id) => (await api.ask(LinkMediaFile, { appId, id })).link.url,
+      write(
+        item.kind === "file" ? api.request(DeleteMediaFile, shown(item)) : api.request(DeleteMediaFolder, shown(item)),
+      ),
+    link: async (id) => (await api.request(LinkMediaFile, { appId, id })).link.url,
   };
 }

@@ -11,7 +11,7 @@ type BodyView = "HTML" | "Text" | "Headers";
 
 interface ReaderProps {
   message: Message;
-  ask: Confirm;
+  confirm: Confirm;
   decide: (decision: MessageDecision) => Promise<void>;
   back: () => void;
 }
@@ -25,10 +25,10 @@ const DECISION_QUESTIONS = {
   sent: { title: "Mark it as sent?", text: "It will not be sent again.", yes: "Mark as sent" },
 };
 
-function DecisionButtons({ ask, decide }: Pick<ReaderProps, "ask" | "decide">) {
+function DecisionButtons({ confirm, decide }: Pick<ReaderProps, "confirm" | "decide">) {
   const [fault, setFault] = useState<string | null>(null);
   const choose = async (decision: MessageDecision) => {
-    if (!(await ask(DECISION_QUESTIONS[decision]))) return;
+    if (!(await confirm(DECISION_QUESTIONS[decision]))) return;
     await decide(decision).catch((error: unknown) => setFault(asApiError(error).message));
   };
   return (
@@ -117,7 +117,7 @@ function formatHeaders({ subject, fromName, createdAt }: Message, headers: Messa
     .join("\n");
 }
 
-export function MessageReader({ message, ask, decide, back }: ReaderProps) {
+export function MessageReader({ message, confirm, decide, back }: ReaderProps) {
   const { subject, status, kind, createdAt, attempts, detail, dueAt } = message;
   return (
     <article className="reader" aria-label="Message">
@@ -140,7 +140,7 @@ export function MessageReader({ message, ask, decide, back }: ReaderProps) {
       )}
       {status === "unknown" && (
         <ForEditors>
-          <DecisionButtons ask={ask} decide={decide} />
+          <DecisionButtons confirm={confirm} decide={decide} />
         </ForEditors>
       )}
       <MessageBody key={message.id} message={message} />

@@ -20,7 +20,7 @@ interface EditorProps {
   one: Notification | null;
   /** True if another person has deleted the notification. */
   isDeleted: boolean;
-  ask: Confirm;
+  confirm: Confirm;
   save: (input: NotificationInput) => Promise<void>;
   remove: () => Promise<void>;
   back: () => void;
@@ -106,7 +106,7 @@ function NotificationPreview({ title, message, scope }: NotificationDraft) {
   );
 }
 
-export function NotificationEditor({ one, isDeleted, ask, save, remove, back, setDirty }: EditorProps) {
+export function NotificationEditor({ one, isDeleted, confirm, save, remove, back, setDirty }: EditorProps) {
   const field = useFieldDraft(notificationToDraft(one));
   const { draft, setDraft, isDirty } = field;
   useEffect(() => setDirty(isDirty), [setDirty, isDirty]);
@@ -130,7 +130,7 @@ export function NotificationEditor({ one, isDeleted, ask, save, remove, back, se
       yes: "Delete",
       danger: true,
     };
-    if (await ask(question)) await attempt(remove);
+    if (await confirm(question)) await attempt(remove);
   };
   const label = draft.when === "published" && one?.status !== "published" ? "Publish" : "Save";
   return (

@@ -29,14 +29,14 @@ function useNotifications(api: Api, appId: number) {
   const save = async (one: Notification | null, notification: NotificationInput): Promise<Notification> => {
     const { saved } = one
       ? await api
-          .ask(UpdateNotification, { appId, id: one.id, notification, ifUpdatedAt: one.updatedAt })
+          .request(UpdateNotification, { appId, id: one.id, notification, ifUpdatedAt: one.updatedAt })
           .catch(refused)
-      : await api.ask(CreateNotification, { appId, notification });
+      : await api.request(CreateNotification, { appId, notification });
     await reload();
     return saved;
   };
   const remove = async ({ id, updatedAt: ifUpdatedAt }: Notification) => {
-    await api.ask(DeleteNotification, { appId, id, ifUpdatedAt }).catch(refused);
+    await api.request(DeleteNotification, { appId, id, ifUpdatedAt }).catch(refused);
     await reload();
   };
   return { entries, fault, more: entries?.length === limit, loadMore: () => setLimit(limit + PAGE), save, remove };
@@ -59,7 +59,7 @@ function Line({ one, selected, open }: { one: Notification; selected: boolean; o
   );
 }
 
-export function NotificationsView({ api, appId, ask, place, go, setDirty }: PageProps) {
+export function NotificationsView({ api, appId, confirm, place, go, setDirty }: PageProps) {
   const { entries, fault, more, loadMore, save, remove } = useNotifications(api, appId);
   const open = place.item === "new" ? "new" : idOf(place.item);
   const show = (item: number | "new" | null) => go({ item: item === null ? null : String(item) });
@@ -101,7 +101,7 @@ export function NotificationsView({ api, appId, ask, place, go, setDirty }: Page
           key={one?.id ?? "new"}
           one={one}
           isDeleted={one !== null && entries !== null && !more && !listed}
-          ask={ask}
+          confirm={confirm}
           save={async (input) => leave((await save(one, input)).id)}
           remove={async () => {
             if (one) await remove(one);

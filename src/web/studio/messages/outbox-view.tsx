@@ -52,7 +52,7 @@ function Line({ message, selected, open }: LineProps) {
 
 const isChannel = (item: string | null): item is Channel => item === "email" || item === "sms";
 
-export function OutboxView({ api, appId, ask, place, go, setDirty, email }: PageProps) {
+export function OutboxView({ api, appId, confirm, place, go, setDirty, email }: PageProps) {
   const status = STATUSES.find((one) => one === place.query["status"]) ?? null;
   const { messages, more, fault, loadMore, decide } = useOutbox(api, appId, status);
   const client = useQueryClient();
@@ -122,7 +122,7 @@ export function OutboxView({ api, appId, ask, place, go, setDirty, email }: Page
         )}
       </section>
       {channel && <DeliveryForm key={channel} {...{ api, appId, setDirty, email, channel, back }} />}
-      {open && <MessageReader message={open} ask={ask} decide={onDecide} back={back} />}
+      {open && <MessageReader message={open} confirm={confirm} decide={onDecide} back={back} />}
       {!open && !channel && (
         <div className="welcome">
           <h2>Choose a message</h2>

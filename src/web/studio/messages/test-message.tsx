@@ -45,8 +45,8 @@ function useTest({ api, appId, channel }: TestMessageProps) {
     try {
       const answer =
         channel === "email"
-          ? await api.ask(SendTestEmail, { appId, options: { to: [{ email: to }], subject: "Test message", text } })
-          : await api.ask(SendTestSms, { appId, message: { to, body: text } });
+          ? await api.request(SendTestEmail, { appId, options: { to: [{ email: to }], subject: "Test message", text } })
+          : await api.request(SendTestSms, { appId, message: { to, body: text } });
       setReceipt(answer.receipt);
     } catch (error) {
       setRefusal(asApiError(error).message);

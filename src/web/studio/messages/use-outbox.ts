@@ -31,7 +31,7 @@ export function useOutbox(api: Api, appId: number, status: MessageStatus | null)
     fault,
     loadMore: () => setLimit((old) => old + PAGE),
     async decide(id, decision) {
-      const { message } = await api.ask(DecideMessage, { appId, id, decision });
+      const { message } = await api.request(DecideMessage, { appId, id, decision });
       await reload();
       return message;
     },

@@ -24,7 +24,7 @@ function useLog({ api, organizationId }: LogProps) {
     // Each read again would read all loaded pages.
     refetchOnWindowFocus: false,
     queryFn: async ({ pageParam: cursor }) =>
-      (await api.ask(ReadOrganizationAudit, { organizationId, limit: PAGE, cursor })).log,
+      (await api.request(ReadOrganizationAudit, { organizationId, limit: PAGE, cursor })).log,
     initialPageParam: null as string | null,
     getNextPageParam: ({ nextCursor }) => nextCursor,
   });

@@ -45,7 +45,7 @@ interface People {
   invitations: Invitation[] | null;
 }
 
-interface PanelProps extends Pick<PageProps, "api" | "ask"> {
+interface PanelProps extends Pick<PageProps, "api" | "confirm"> {
   organizationId: number;
   /** App of the page; null for the whole organization. */
   appId: number | null;
@@ -225,8 +225,10 @@ function usePeople({ api, appId, organizationId, own }: PanelProps) {
     queryKey: ["people", organizationId, appId, isManager],
     async queryFn(): Promise<People> {
       const people =
-        appId === null ? api.ask(ListOrganizationPeople, { organizationId }) : api.ask(ListAppPeople, { appId });
-      const pending = isManager ? api.ask(ListInvitations, { organizationId, ofApp: appId }) : null;
+        appId === null
+          ? api.request(ListOrganizationPeople, { organizationId })
+          : api.request(ListAppPeople, { appId });
+      const pending = isManager ? api.request(ListInvitations, { organizationId, ofApp: appId }) : null;
       const [{ members }, found] = await Promise.all([people, pending]);
       return { members, invitations: found?.invitations ?? null };
     },
@@ -235,24 +237,24 @@ function usePeople({ api, appId, organizationId, own }: PanelProps) {
   const setRole = ({ user: { id: userId }, updatedAt: ifUpdatedAt }: Member, role: Role) =>
     list.change(() =>
       appId === null
-        ? api.ask(SetOrganizationMember, { organizationId, userId, role, ifUpdatedAt })
-        : api.ask(SetAppMember, { appId, userId, role, ifUpdatedAt }),
+        ? api.request(SetOrganizationMember, { organizationId, userId, role, ifUpdatedAt })
+        : api.request(SetAppMember, { appId, userId, role, ifUpdatedAt }),
     );
   const remove = ({ user: { id: userId }, updatedAt: ifUpdatedAt }: Member) =>
     list.change(() =>
       appId === null
-        ? api.ask(RemoveOrganizationMember, { organizationId, userId, ifUpdatedAt })
-        : api.ask(RemoveAppMember, { appId, userId, ifUpdatedAt }),
+        ? api.request(RemoveOrganizationMember, { organizationId, userId, ifUpdatedAt })
+        : api.request(RemoveAppMember, { appId, userId, ifUpdatedAt }),
     );
   return { list, setRole, remove };
 }
 
 function PeoplePanel(props: PanelProps) {
-  const { api, ask, organizationId, appId, own } = props;
+  const { api, confirm, organizationId, appId, own } = props;
   const { list, setRole, remove } = usePeople(props);
   const [once, setOnce] = useState<OneTimeLink | null>(null);
   const invite = async (data: NewInvitation) => {
-    const made = await list.change(() => api.ask(CreateInvitation, { organizationId, data: { ...data, appId } }));
+    const made = await list.change(() => api.request(CreateInvitation, { organizationId, data: { ...data, appId } }));
     if (made) setOnce({ label: `Link for ${made.created.invitation.email}`, secret: made.created.link });
     return made !== null;
   };
@@ -262,15 +264,15 @@ function PeoplePanel(props: PanelProps) {
       appId === null
         ? "All roles in this organization and on its apps end at once. With the last role, so do the person's sessions."
         : "The role on this app ends at once. With the last role, so do the person's sessions.";
-    if (await ask({ title: `Remove ${fullName(user)}?`, text, yes: "Remove", danger: true })) await remove(member);
+    if (await confirm({ title: `Remove ${fullName(user)}?`, text, yes: "Remove", danger: true })) await remove(member);
   };
   const revoke = async ({ id, email }: Invitation) => {
     const text = "The link stops working. You can invite the person again.";
-    const yes = await ask({ title: `Revoke the invitation of ${email}?`, text, yes: "Revoke", danger: true });
-    if (yes) await list.change(() => api.ask(RevokeInvitation, { organizationId, id }));
+    const yes = await confirm({ title: `Revoke the invitation of ${email}?`, text, yes: "Revoke", danger: true });
+    if (yes) await list.change(() => api.request(RevokeInvitation, { organizationId, id }));
   };
   const resetLink = async ({ user }: Member) => {
-    const made = await list.change(() => api.ask(CreateResetLink, { organizationId, userId: user.id }));
+    const made = await list.change(() => api.request(CreateResetLink, { organizationId, userId: user.id }));
     if (made) setOnce({ label: `Reset link for ${fullName(user)}`, secret: made.created.link });
   };
   const { members, invitations } = list.value ?? { members: [], invitations: null };
@@ -303,19 +305,19 @@ function PeoplePanel(props: PanelProps) {
 }
 
 /** People who have a role on this app. */
-export function AppPeople({ api, app, appId, ask, role }: PageProps) {
+export function AppPeople({ api, app, appId, confirm, role }: PageProps) {
   return (
     <>
       <p className="hint">
         People with a role on this app only. People of the organization have their role on all of its apps.
       </p>
-      <PeoplePanel {...{ api, ask, appId }} organizationId={app.organizationId ?? 0} own={role} />
+      <PeoplePanel {...{ api, confirm, appId }} organizationId={app.organizationId ?? 0} own={role} />
     </>
   );
 }
 
 /** People of one organization; its URL is `#/1/people/5`. */
-export function OrganizationPeople({ api, ask, place, organizations }: PageProps) {
+export function OrganizationPeople({ api, confirm, place, organizations }: PageProps) {
   const organization = organizations.find(({ id }) => id === idOf(place.item));
   return (
     <div className="app-page">
@@ -324,7 +326,7 @@ export function OrganizationPeople({ api, ask, place, organizations }: PageProps
         {organization && mayManage(organization.role) ? (
           <PeoplePanel
             key={organization.id}
-            {...{ api, ask }}
+            {...{ api, confirm }}
             appId={null}
             organizationId={organization.id}
             own={organization.role}

@@ -14,17 +14,17 @@ import type { PageProps } from "../shell/page-props.js";
 import { hrefOf } from "../shell/place.js";
 import { fullName } from "./people.js";
 
-interface PartProps extends Pick<PageProps, "api" | "ask"> {
+interface PartProps extends Pick<PageProps, "api" | "confirm"> {
   administrators: Resource<ListAdministratorsQuery>;
 }
 
-function AdministratorList({ api, ask, administrators }: PartProps) {
+function AdministratorList({ api, confirm, administrators }: PartProps) {
   const { value, fault, busy, change } = administrators;
   const remove = async (person: Administrator) => {
     const text = "The person keeps the roles in organizations and on apps. Without one, all sessions end at once.";
     const title = `${fullName(person)} no longer administers the service?`;
-    if (!(await ask({ title, text, yes: "Remove", danger: true }))) return;
-    await change(() => api.ask(RemoveAdministrator, { userId: person.id, ifUpdatedAt: person.updatedAt }));
+    if (!(await confirm({ title, text, yes: "Remove", danger: true }))) return;
+    await change(() => api.request(RemoveAdministrator, { userId: person.id, ifUpdatedAt: person.updatedAt }));
   };
   return (
     <section aria-labelledby="administrators">
@@ -91,13 +91,13 @@ interface PeopleProps extends PartProps {
   organizationId: number;
 }
 
-function PeopleOf({ api, ask, administrators, organizationId }: PeopleProps) {
+function PeopleOf({ api, confirm, administrators, organizationId }: PeopleProps) {
   const { value, fault } = useResource(queryOf(ListOrganizationPeople, { organizationId }));
   const raise = async ({ user }: Member) => {
     const title = `Make ${fullName(user)} an administrator of the service?`;
     const text = "Administrators act as owners of every organization and app, and name other administrators.";
-    if (!(await ask({ title, text, yes: "Make administrator", danger: true }))) return;
-    await administrators.change(() => api.ask(AddAdministrator, { userId: user.id }));
+    if (!(await confirm({ title, text, yes: "Make administrator", danger: true }))) return;
+    await administrators.change(() => api.request(AddAdministrator, { userId: user.id }));
   };
   return (
     <>
@@ -141,12 +141,12 @@ function Organizations({ appId, organizations }: Pick<PageProps, "appId" | "orga
   );
 }
 
-function Service({ api, ask, appId, organizations }: PageProps) {
+function Service({ api, confirm, appId, organizations }: PageProps) {
   const [chosen, setChosen] = useState(organizations[0]?.id ?? null);
   const administrators = useResource(queryOf(ListAdministrators, {}));
   return (
     <>
-      <AdministratorList {...{ api, ask, administrators }} />
+      <AdministratorList {...{ api, confirm, administrators }} />
       <Organizations {...{ appId, organizations }} />
       <section aria-labelledby="people-of">
         <h2 id="people-of">People</h2>
@@ -160,7 +160,7 @@ function Service({ api, ask, appId, organizations }: PageProps) {
             ))}
           </select>
         </label>
-        {chosen !== null && <PeopleOf key={chosen} {...{ api, ask, administrators }} organizationId={chosen} />}
+        {chosen !== null && <PeopleOf key={chosen} {...{ api, confirm, administrators }} organizationId={chosen} />}
       </section>
     </>
   );

@@ -14,19 +14,19 @@ const countedRuns = (runs: number) => formatCount(runs, "run", "runs");
 /** Cancels all queued runs. Each request works for some seconds, so requests repeat until none is left. */
 async function cancelAll(api: Api, appId: number): Promise<number> {
   for (let total = 0; ; ) {
-    const { cancelled } = await api.ask(CancelBacklog, { appId });
+    const { cancelled } = await api.request(CancelBacklog, { appId });
     total += cancelled.cancelled;
     if (!cancelled.more) return total;
   }
 }
 
-export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask: Confirm }) {
+export function BacklogLine({ api, appId, confirm }: { api: Api; appId: number; confirm: Confirm }) {
   // Without a response, the line does not change.
   const { value, reload } = useResource({ ...queryOf(ReadBacklog, { appId }), refetchInterval: REFRESH_MS });
   const [said, setSaid] = useState("");
   const [busy, setBusy] = useState(false);
   async function cancel(): Promise<void> {
-    const sure = await ask({
+    const sure = await confirm({
       title: "Cancel all queued runs?",
       text: "All queued runs of this app are cancelled, also those that are queued meanwhile. Running runs continue.",
       yes: "Cancel them",

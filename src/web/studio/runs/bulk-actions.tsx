@@ -23,14 +23,14 @@ const REPLAY_ACTION: BulkAction = {
   verb: "Replay",
   done: "queued",
   text: "Each runs again with its own payload, by the current draft or live version: the one of the two that ran before.",
-  send: (api, appId, runId) => api.ask(ReplayRun, { appId, runId, options: null }),
+  send: (api, appId, runId) => api.request(ReplayRun, { appId, runId, options: null }),
 };
 const CANCEL_ACTION: BulkAction = {
   verb: "Cancel",
   done: "cancelled",
   text: "Running runs are stopped, and queued runs do not start.",
   danger: true,
-  send: (api, appId, runId) => api.ask(CancelRun, { appId, runId }),
+  send: (api, appId, runId) => api.request(CancelRun, { appId, runId }),
 };
 
 /** Button for a list that is filtered by this state. */
@@ -45,13 +45,13 @@ const ACTIONS_BY_STATE: Readonly<Record<string, BulkAction>> = {
 interface BulkActionsProps {
   api: Api;
   appId: number;
-  ask: Confirm;
+  confirm: Confirm;
   /** State by which the list is filtered. */
   state: string | undefined;
   runs: readonly RunRow[];
 }
 
-export function BulkActions({ api, appId, ask, state, runs }: BulkActionsProps) {
+export function BulkActions({ api, appId, confirm, state, runs }: BulkActionsProps) {
   const [progress, setProgress] = useState("");
   const [isBusy, setBusy] = useState(false);
   const action = ACTIONS_BY_STATE[state ?? ""];
@@ -60,7 +60,7 @@ export function BulkActions({ api, appId, ask, state, runs }: BulkActionsProps) 
   const chosenRuns = runs.slice(0, MAX_RUNS);
   const start = async () => {
     const title = `${verb} ${formatCount(chosenRuns.length, "run", "runs")}?`;
-    if (!(await ask({ title, text, yes: verb === "Cancel" ? "Cancel them" : verb, danger }))) return;
+    if (!(await confirm({ title, text, yes: verb === "Cancel" ? "Cancel them" : verb, danger }))) return;
     setBusy(true);
     const ids = chosenRuns.map(({ id }) => id);
     const wait = (seconds: number) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000));

@@ -37,7 +37,7 @@ export function RunsOverTime({ api, appId, actionId, range, tail: { onEntry } }:
     async queryFn() {
       const from = new Date(Date.now() - ms).toISOString();
       const { timeZone: timezone } = Intl.DateTimeFormat().resolvedOptions();
-      return (await api.ask(CountRuns, { appId, actionId, from, by, timezone })).statistics;
+      return (await api.request(CountRuns, { appId, actionId, from, by, timezone })).statistics;
     },
     placeholderData: keepPreviousData,
   });

@@ -14,7 +14,7 @@ interface RunAgainProps {
   appId: number;
   run: RunDetails;
   go: Navigation["go"];
-  ask: Confirm;
+  confirm: Confirm;
 }
 
 /** Draft or live version, or the number of a version. */
@@ -31,7 +31,7 @@ function useVersions(appId: number, masterId: number | null) {
   return { versions: value?.history.versions ?? [], want: () => setWanted(true) };
 }
 
-export function RunAgain({ api, appId, run, go, ask }: RunAgainProps) {
+export function RunAgain({ api, appId, run, go, confirm }: RunAgainProps) {
   const { masterId, copy, versionId, log } = run;
   const was = log ? JSON.stringify(log.payload, null, 2) : "{}";
   const [text, setText] = useState<string | null>(null);
@@ -44,13 +44,13 @@ export function RunAgain({ api, appId, run, go, ask }: RunAgainProps) {
   const start = async () => {
     const parsed = text === null ? null : parsePayload(text);
     if (parsed && "fault" in parsed) return setFault(parsed.fault);
-    if (target === "production" && !(await ask(LIVE))) return;
+    if (target === "production" && !(await confirm(LIVE))) return;
     setBusy(true);
     setFault(null);
     try {
       const payload = parsed && text !== was ? { payload: parsed.payload } : {};
       const options = { ...optionsOf(target), ...payload };
-      const { runId } = (await api.ask(ReplayRun, { appId, runId: run.id, options })).run;
+      const { runId } = (await api.request(ReplayRun, { appId, runId: run.id, options })).run;
       go({ view: "runs", item: String(runId) });
     } catch (error) {
       setFault(asApiError(error).message);

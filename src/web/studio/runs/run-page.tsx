@@ -208,7 +208,7 @@ function RunOutcome({ run, appId, api }: { run: RunDetails; appId: number; api: 
   );
 }
 
-export function RunPage({ api, appId, runId, place, go, ask }: PageProps & { runId: number }) {
+export function RunPage({ api, appId, runId, place, go, confirm }: PageProps & { runId: number }) {
   const { run, fault, lines, cancel } = useRunDetails(api, appId, runId);
   if (!run) {
     return (
@@ -263,7 +263,7 @@ export function RunPage({ api, appId, runId, place, go, ask }: PageProps & { run
             </RunSection>
           )}
           <ForOperators>
-            <RunAgain {...{ api, appId, run, go, ask }} />
+            <RunAgain {...{ api, appId, run, go, confirm }} />
           </ForOperators>
         </div>
       </div>

@@ -45,7 +45,7 @@ function EmptyRunsText({ appId, isFiltered }: { appId: number; isFiltered: boole
   );
 }
 
-function RunsHistory({ api, appId, place, go, ask, actions }: PageProps) {
+function RunsHistory({ api, appId, place, go, confirm, actions }: PageProps) {
   const query = place.query as RunsQuery;
   // The start of the range stays the same until the filters change.
   const [now] = useState(() => Date.now());
@@ -63,7 +63,7 @@ function RunsHistory({ api, appId, place, go, ask, actions }: PageProps) {
     <div className="runs-page">
       <h2 className="unseen">Runs</h2>
       <RunsFilters {...{ query, change, setSearch }} list={actions.list} clear={() => go({ query: {} })} />
-      <BacklogLine {...{ api, appId, ask }} />
+      <BacklogLine {...{ api, appId, confirm }} />
       <RunsList found={found} appId={appId} filters={place.query} columns={columns.shown}>
         {isChartComplete(query) && (
           <RunsOverTime
@@ -84,7 +84,7 @@ function RunsHistory({ api, appId, place, go, ask, actions }: PageProps) {
             </span>
           )}
           <span className="grow" />
-          <BulkActions {...{ api, appId, ask }} state={query.state} runs={runs ?? []} />
+          <BulkActions {...{ api, appId, confirm }} state={query.state} runs={runs ?? []} />
           <ChooseColumns {...columns} />
         </div>
         {runs?.length === 0 && !hasMore && !isLoading && <EmptyRunsText {...{ appId, isFiltered }} />}

@@ -70,7 +70,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
       const where = failuresOnly ? { type: "app.task.failed" } : null;
       const readPage = async (id: number | null): Promise<LogPage> => {
         const cursor = isFollowing ? (cursors.current.get(id) ?? null) : null;
-        const { page } = await api.ask(ReadLog, { appId, options: { id, where, limit: PAGE_SIZE, cursor } });
+        const { page } = await api.request(ReadLog, { appId, options: { id, where, limit: PAGE_SIZE, cursor } });
         return { id, logs: page.logs, next: page.nextCursor, isFollowing };
       };
       setLoading(true);

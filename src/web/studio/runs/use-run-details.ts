@@ -35,7 +35,7 @@ export function useRunDetails(api: Api, appId: number, runId: number) {
   const lines = useConsole(api, appId, runId, onEnd);
   const cancel = async () => {
     // A run that has ended meanwhile shows its end.
-    await api.ask(CancelRun, { appId, runId }).catch(() => undefined);
+    await api.request(CancelRun, { appId, runId }).catch(() => undefined);
     await reload();
   };
   return { run: value?.run ?? null, fault, lines, cancel };

@@ -69,7 +69,7 @@ export function useRuns({
   const page = useCallback(
     async (before: number | null) => {
       const asked = { ...(JSON.parse(key) as RunsFilter), appId, before, limit: PAGE };
-      return (await api.ask(FindRuns, asked)).found;
+      return (await api.request(FindRuns, asked)).found;
     },
     [api, appId, key],
   );
@@ -151,7 +151,7 @@ export function useRuns({
   const cancel = useCallback(
     async (runId: number) => {
       // One that has ended meanwhile shows its own end.
-      await api.ask(CancelRun, { appId, runId }).catch(() => undefined);
+      await api.request(CancelRun, { appId, runId }).catch(() => undefined);
       await refresh();
     },
     [api, appId, refresh],

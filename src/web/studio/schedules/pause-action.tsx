@@ -5,7 +5,7 @@ import { asApiError } from "../shared/api.js";
 import type { ActionSummary, PublishedCopy } from "../shared/model.js";
 import type { PageProps } from "../shell/page-props.js";
 
-interface PauseActionProps extends Pick<PageProps, "api" | "app" | "appId" | "actions" | "ask"> {
+interface PauseActionProps extends Pick<PageProps, "api" | "app" | "appId" | "actions" | "confirm"> {
   action: ActionSummary;
   copy: PublishedCopy;
 }
@@ -21,13 +21,13 @@ function pauseObstacle({ isPublished, requiresTests }: PageProps["app"]): string
   return requiresTests ? "The app publishes only tested actions." : null;
 }
 
-export function PauseButton({ api, app, appId, actions, ask, action, copy }: PauseActionProps) {
+export function PauseButton({ api, app, appId, actions, confirm, action, copy }: PauseActionProps) {
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
   const { id, name } = action;
   const active = !copy.active;
   const saveAndPublish = async () => {
-    const { diff } = await api.ask(CompareCopies, { appId, id });
+    const { diff } = await api.request(CompareCopies, { appId, id });
     // Publishing the action would also publish its other unpublished changes.
     if (diff.code !== null || diff.fields.some((field) => field !== "active")) return setFault(OTHER_CHANGES_TEXT);
     let { updatedAt } = action;
@@ -35,10 +35,10 @@ export function PauseButton({ api, app, appId, actions, ask, action, copy }: Pau
     try {
       if (action.active !== active) {
         const change = { appId, id, data: { active }, ifUpdatedAt: updatedAt };
-        updatedAt = (await api.ask(UpdateAction, change)).saved.updatedAt;
+        updatedAt = (await api.request(UpdateAction, change)).saved.updatedAt;
         saved = active ? ONLY_DRAFT_RESUMED : ONLY_DRAFT_PAUSED;
       }
-      await api.ask(PublishAction, { appId, id, ifUpdatedAt: updatedAt });
+      await api.request(PublishAction, { appId, id, ifUpdatedAt: updatedAt });
       setFault(null);
     } catch (error) {
       const { message } = asApiError(error);
@@ -48,7 +48,7 @@ export function PauseButton({ api, app, appId, actions, ask, action, copy }: Pau
     }
   };
   const toggle = async () => {
-    if (!active && !(await ask({ title: `Pause ${name}?`, text: PAUSE_QUESTION, yes: "Pause" }))) return;
+    if (!active && !(await confirm({ title: `Pause ${name}?`, text: PAUSE_QUESTION, yes: "Pause" }))) return;
     setBusy(true);
     await saveAndPublish().catch((error: unknown) => setFault(asApiError(error).message));
     setBusy(false);

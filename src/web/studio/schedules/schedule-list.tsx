@@ -19,7 +19,7 @@ interface ScheduleRow {
   state: { words: string; tone: "live" | "failed" | "" };
 }
 
-interface ListProps extends Pick<PageProps, "api" | "app" | "appId" | "actions" | "ask"> {
+interface ListProps extends Pick<PageProps, "api" | "app" | "appId" | "actions" | "confirm"> {
   week: Week;
   /** True if all schedules of the app are paused. */
   isPaused: boolean;
@@ -66,7 +66,7 @@ function RunNowButton({ api, appId, action }: Pick<ListProps, "api" | "appId"> &
   const isManual = action.triggers.some(({ trigger }) => trigger === "manual");
   const start = async () => {
     setBusy(true);
-    await api.ask(RunAction, { appId, id: action.id, payload: {}, copy: "production" }).then(
+    await api.request(RunAction, { appId, id: action.id, payload: {}, copy: "production" }).then(
       ({ run: { runId } }) => setOutcome({ runId }),
       (error: unknown) => setOutcome({ fault: asApiError(error).message }),
     );

@@ -29,18 +29,18 @@ function usePause({ api, appId }: Pick<PageProps, "api" | "appId">) {
   const { value, fault, busy, change } = useResource(queryOf(ReadSchedulePause, { appId }));
   const pausedAt = value?.pause.pausedAt ?? null;
   const toggle = () =>
-    change(() => (pausedAt ? api.ask(ResumeSchedules, { appId }) : api.ask(PauseSchedules, { appId })));
+    change(() => (pausedAt ? api.request(ResumeSchedules, { appId }) : api.request(PauseSchedules, { appId })));
   return { pausedAt, isKnown: value !== null, fault, busy, toggle };
 }
 
 export function SchedulePage(props: PageProps) {
-  const { app, appId, actions, ask } = props;
+  const { app, appId, actions, confirm } = props;
   const { week, fault } = useWeek(appId, actions);
   const pause = usePause(props);
   const { pausedAt } = pause;
   const onToggle = async () => {
     const text = "Scheduled runs are skipped until you resume. Queued runs still execute.";
-    if (!pausedAt && !(await ask({ title: "Pause all schedules?", text, yes: "Pause" }))) return;
+    if (!pausedAt && !(await confirm({ title: "Pause all schedules?", text, yes: "Pause" }))) return;
     await pause.toggle();
   };
   const isEmpty = week?.scheduled.length === 0;

@@ -49,7 +49,7 @@ export function BindingTrial({ api, appId, binding: { key, origin } }: BindingTr
     setFault(null);
     setTrial(null);
     try {
-      setTrial((await api.ask(TestSecretBinding, { appId, data: { key, origin, method, path } })).trial);
+      setTrial((await api.request(TestSecretBinding, { appId, data: { key, origin, method, path } })).trial);
     } catch (error) {
       setFault(asApiError(error).message);
     }

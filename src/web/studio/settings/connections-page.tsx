@@ -24,7 +24,7 @@ interface ListedAction {
 async function listedActions(api: Api, appId: number): Promise<ListedAction[]> {
   const found: ListedAction[] = [];
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const { listed } = await api.ask(ListAllowedOrigins, { appId, offset: page * PAGE });
+    const { listed } = await api.request(ListAllowedOrigins, { appId, offset: page * PAGE });
     found.push(...listed.actions.filter(({ integrationOrigins }) => integrationOrigins.length > 0));
     if (!listed.pagination.hasMore) break;
   }
@@ -93,12 +93,12 @@ function BindingLine({ api, appId, binding, users, remove }: BindingLineProps) {
   );
 }
 
-export function ConnectionsPage({ api, appId, ask }: PageProps) {
+export function ConnectionsPage({ api, appId, confirm }: PageProps) {
   const { value, fault, busy, change } = useResource({
     queryKey: ["connections", appId],
     async queryFn() {
       const [{ connections, uses }, listed] = await Promise.all([
-        api.ask(ReadConnections, { appId }),
+        api.request(ReadConnections, { appId }),
         listedActions(api, appId),
       ]);
       return { connections, uses, listed };
@@ -110,14 +110,14 @@ export function ConnectionsPage({ api, appId, ask }: PageProps) {
 
   const save = async (next: object[]) => {
     const ifUpdatedAt = value!.connections.updatedAt;
-    return (await change(() => api.ask(SetSecretBindings, { appId, bindings: next, ifUpdatedAt }))) !== null;
+    return (await change(() => api.request(SetSecretBindings, { appId, bindings: next, ifUpdatedAt }))) !== null;
   };
   const remove = async (gone: SecretBinding) => {
     const text = gone.sealed
       ? "Requests with this key fail from this moment on. The key stays sealed: code does not receive it."
       : "Requests with this key fail from this moment on.";
     const title = `Remove ${gone.key} for ${gone.origin}?`;
-    if (await ask({ title, text, yes: "Remove", danger: true })) await save(bindings.filter((one) => one !== gone));
+    if (await confirm({ title, text, yes: "Remove", danger: true })) await save(bindings.filter((one) => one !== gone));
   };
   const usersOf = ({ key, origin }: SecretBinding) =>
     value?.uses.find((use) => use.key === key && use.origin === origin)?.actions ?? [];

@@ -18,12 +18,12 @@ const EMPTY_VALUE: TypedValue = { plain: true, text: "" };
 const NEW_ROW_NAME = "";
 
 interface NewSettingProps {
-  ask: Confirm;
+  confirm: Confirm;
   settings: Settings;
   onDirty: (name: string, dirty: boolean) => void;
 }
 
-export function NewSetting({ settings, ask, onDirty }: NewSettingProps) {
+export function NewSetting({ settings, confirm, onDirty }: NewSettingProps) {
   const [key, setKey] = useState("");
   const [value, setValue] = useState(EMPTY_VALUE);
   const [fault, setFault] = useState<string | null>(null);
@@ -41,7 +41,7 @@ export function NewSetting({ settings, ask, onDirty }: NewSettingProps) {
     event.preventDefault();
     const result = parsed(value);
     if ("fault" in result) return setFault(result.fault);
-    if (!(await confirmPublicSecret(ask, key, result.value))) return;
+    if (!(await confirmPublicSecret(confirm, key, result.value))) return;
     const refusal = await settings.set(key, result.value);
     setFault(refusal);
     if (refusal !== null) return;

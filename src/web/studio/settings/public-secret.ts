@@ -4,9 +4,9 @@ import { looksSecret } from "./looks-secret.js";
 import { tierOf } from "./setting-value.js";
 
 /** @returns true if the value may be stored */
-export async function confirmPublicSecret(ask: Confirm, key: string, value: unknown): Promise<boolean> {
+export async function confirmPublicSecret(confirm: Confirm, key: string, value: unknown): Promise<boolean> {
   if (tierOf(key) !== "public" || !looksSecret(key, value)) return true;
-  return ask({
+  return confirm({
     title: `Let everyone read ${key}?`,
     text: `It looks like a secret, and a public setting is in the app's pages for everyone. Under the key __${key} server actions alone read it.`,
     yes: "Save it as public",

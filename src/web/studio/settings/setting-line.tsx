@@ -21,12 +21,12 @@ interface SettingLineProps {
   value: unknown;
   details: SettingDetails | undefined;
   settings: Settings;
-  ask: Confirm;
+  confirm: Confirm;
   onDirty: (name: string, dirty: boolean) => void;
 }
 
 export function SettingLine(props: SettingLineProps) {
-  const { appId, name, value, details, settings, ask, onDirty, nameOf } = props;
+  const { appId, name, value, details, settings, confirm, onDirty, nameOf } = props;
   const secret = value === undefined;
   const stored = secret ? EMPTY : typed(value);
   // The value of a protected setting cannot be read, so its change time shows if another person has replaced it.
@@ -42,14 +42,14 @@ export function SettingLine(props: SettingLineProps) {
   const save = async () => {
     const result = parsed(draft);
     if ("fault" in result) return setFault(result.fault);
-    if (!(await confirmPublicSecret(ask, name, result.value))) return;
+    if (!(await confirmPublicSecret(confirm, name, result.value))) return;
     const refusal = await settings.set(name, result.value);
     setFault(refusal);
     if (refusal === null) field.accept(draft);
   };
   const remove = async () => {
     const text = "Whatever reads it finds nothing from then on.";
-    if (await ask({ title: `Delete ${name}?`, text, yes: "Delete", danger: true }))
+    if (await confirm({ title: `Delete ${name}?`, text, yes: "Delete", danger: true }))
       setFault(await settings.remove(name));
   };
   return (

@@ -20,7 +20,7 @@ export function SettingsView(props: PageProps) {
   return mayEdit(props.role) ? <AllSettings {...props} /> : <PublicSettings {...props} />;
 }
 
-function AllSettings({ api, appId, ask, setDirty, place }: PageProps) {
+function AllSettings({ api, appId, confirm, setDirty, place }: PageProps) {
   const settings = useSettings(api, appId);
   const nameOf = useNames(appId);
   const { values, details, updatedAt, fault } = settings;
@@ -53,7 +53,7 @@ function AllSettings({ api, appId, ask, setDirty, place }: PageProps) {
       </p>
       <section aria-label="New setting">
         <h2>New setting</h2>
-        <NewSetting {...{ settings, ask, onDirty }} />
+        <NewSetting {...{ settings, confirm, onDirty }} />
         <SettingsGauge appId={appId} updatedAt={updatedAt} />
       </section>
       {TIERS.map(([tier, title, text]) => {
@@ -71,7 +71,7 @@ function AllSettings({ api, appId, ask, setDirty, place }: PageProps) {
                   name={key}
                   value={values?.[key]}
                   details={details[key]}
-                  {...{ appId, settings, ask, onDirty, nameOf }}
+                  {...{ appId, settings, confirm, onDirty, nameOf }}
                 />
               ))}
             </ul>

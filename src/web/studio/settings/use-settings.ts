@@ -33,13 +33,13 @@ const stateOf = ({ values, details }: Answer, key: string): string =>
 const CHANGED = "Not saved: someone else changed this setting.";
 
 async function readSettings(api: Api, appId: number): Promise<Answer> {
-  const { settings, settingsStatus, settingsUpdatedAt: updatedAt } = await api.ask(ReadSettings, { appId });
+  const { settings, settingsStatus, settingsUpdatedAt: updatedAt } = await api.request(ReadSettings, { appId });
   const values = settings as Record<string, unknown>;
   // Further keys are shown without details.
   const keys = Object.keys(values)
     .filter((key) => tierOf(key) === "public")
     .slice(0, KEYS_AT_ONCE);
-  const known = keys.length > 0 ? (await api.ask(PublicSettingsStatus, { appId, keys })).settingsStatus : [];
+  const known = keys.length > 0 ? (await api.request(PublicSettingsStatus, { appId, keys })).settingsStatus : [];
   const details = [...settingsStatus, ...known].map(({ key, ...one }) => [key, one] as const);
   return { values, details: Object.fromEntries(details), updatedAt };
 }
@@ -84,9 +84,9 @@ export function useSettings(api: Api, appId: number): Settings {
     ...(value ?? { values: null, details: {}, updatedAt: "" }),
     fault,
     set: (key, setting) =>
-      write(key, (ifUpdatedAt) => api.ask(SetSettings, { appId, settings: { [key]: setting }, ifUpdatedAt })),
+      write(key, (ifUpdatedAt) => api.request(SetSettings, { appId, settings: { [key]: setting }, ifUpdatedAt })),
     mark: (key, secret) =>
-      write(key, (ifUpdatedAt) => api.ask(MarkSettings, { appId, keys: [key], secret, ifUpdatedAt })),
-    remove: (key) => write(key, (ifUpdatedAt) => api.ask(DeleteSettings, { appId, keys: [key], ifUpdatedAt })),
+      write(key, (ifUpdatedAt) => api.request(MarkSettings, { appId, keys: [key], secret, ifUpdatedAt })),
+    remove: (key) => write(key, (ifUpdatedAt) => api.request(DeleteSettings, { appId, keys: [key], ifUpdatedAt })),
   };
 }

@@ -95,7 +95,7 @@ const reconnectDelayMs = (retries: number): number =>
 export type OnConnected = (connected: boolean) => void;
 
 export interface Api {
-  ask<Data, Variables>(
+  request<Data, Variables>(
     document: Document<Data, Variables>,
     variables: Variables,
     idempotencyKey?: string,
@@ -220,7 +220,7 @@ export function createApi(): Api {
     for (const listener of reconnected) listener();
   });
   return {
-    async ask<Data, Variables>(query: Document<Data, Variables>, variables: Variables, idempotencyKey?: string) {
+    async request<Data, Variables>(query: Document<Data, Variables>, variables: Variables, idempotencyKey?: string) {
       const headers = {
         "content-type": "application/json",
         ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),

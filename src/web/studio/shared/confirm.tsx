@@ -41,7 +41,7 @@ function QuestionDialog({ title, text, yes, danger, answer }: OpenQuestion) {
 /** @returns the function that asks, and the element of the dialog */
 export function useConfirm() {
   const [pending, setPending] = useState<OpenQuestion | null>(null);
-  const ask = useCallback<Confirm>((question) => {
+  const confirm = useCallback<Confirm>((question) => {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const answer = (yes: boolean) => {
       setPending(null);
@@ -50,5 +50,5 @@ export function useConfirm() {
     setPending({ ...question, answer });
     return promise;
   }, []);
-  return { ask, dialog: pending && <QuestionDialog key={pending.title} {...pending} /> };
+  return { confirm, dialog: pending && <QuestionDialog key={pending.title} {...pending} /> };
 }

@@ -23,7 +23,8 @@ export function createQueryClient(api: Api): QueryClient {
         retry: false,
         // The service can be away while the browser is online.
         refetchOnReconnect: false,
-        queryFn: ({ queryKey: [document, variables] }) => api.ask(document as Document<unknown, unknown>, variables),
+        queryFn: ({ queryKey: [document, variables] }) =>
+          api.request(document as Document<unknown, unknown>, variables),
       },
     },
   });

@@ -17,7 +17,7 @@ export interface PageProps {
   place: Place;
   go: Navigation["go"];
   setDirty: Navigation["setDirty"];
-  ask: Confirm;
+  confirm: Confirm;
   actions: Actions;
   /** Call this after the app itself was changed, such as renamed or published. */
   reloadApps: () => Promise<void>;

@@ -51,7 +51,7 @@ export function RunningChip({ api, appId, tail }: { api: Api; appId: number; tai
   if (words === "" && !isOpen) return null;
   const cancel = async (runId: number) => {
     // A run that has ended meanwhile cannot be cancelled.
-    await api.ask(CancelRun, { appId, runId }).catch(() => undefined);
+    await api.request(CancelRun, { appId, runId }).catch(() => undefined);
     // The button with the focus is removed together with the run.
     button.current?.focus();
     await reload();

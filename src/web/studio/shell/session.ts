@@ -48,7 +48,7 @@ interface Present {
   endSessionUrl?: string;
 }
 
-function ask(method: "GET" | "POST" | "DELETE", given?: { token: string; keep: boolean }): Promise<Present> {
+function requestSession(method: "GET" | "POST" | "DELETE", given?: { token: string; keep: boolean }): Promise<Present> {
   const body = given && { headers: { "content-type": "application/json" }, body: JSON.stringify(given) };
   return call<Present>("/v1/session", { method, ...body });
 }
@@ -74,7 +74,7 @@ async function open({ kind, email = "", isProvisional = false }: Present): Promi
     async end() {
       api.close();
       // If there is no response, the cookie stays. The person then is still signed in when the page is opened again.
-      const { endSessionUrl } = await ask("DELETE").catch((): Present => ({}));
+      const { endSessionUrl } = await requestSession("DELETE").catch((): Present => ({}));
       if (endSessionUrl !== undefined) location.assign(endSessionUrl);
     },
   };
@@ -82,14 +82,14 @@ async function open({ kind, email = "", isProvisional = false }: Present): Promi
 
 /** Returns the e-mail address of the signed-in person, "" for a token, and null if nobody or an app user is signed in. @throws ApiError */
 export async function presentEmail(): Promise<string | null> {
-  const { kind, email = "" } = await ask("GET");
+  const { kind, email = "" } = await requestSession("GET");
   return kind && AUTHORS.includes(kind) ? email : null;
 }
 
 /** Returns the session that this browser already has, or null. */
 export async function presentSession(): Promise<Session | null> {
   try {
-    const present = await ask("GET");
+    const present = await requestSession("GET");
     return present.kind && AUTHORS.includes(present.kind) ? await open(present) : null;
   } catch {
     return null;
@@ -102,9 +102,9 @@ export async function presentSession(): Promise<Session | null> {
  * @throws ApiError also if the token is of another kind
  */
 export async function signInByToken(token: string, keep: boolean): Promise<void> {
-  const { kind } = await ask("POST", { token, keep });
+  const { kind } = await requestSession("POST", { token, keep });
   if (kind && AUTHORS.includes(kind)) return;
-  await ask("DELETE");
+  await requestSession("DELETE");
   const message = `This is a token of the kind “${kind}”. Studio needs an editor's or an administrator's.`;
   throw new ApiError("FORBIDDEN", message);
 }

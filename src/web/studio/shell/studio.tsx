@@ -104,8 +104,8 @@ interface StudioProps {
 export function Studio({ session: { api, apps: given, roles: known, isAdmin, email }, signOut }: StudioProps) {
   const { apps, reloadApps } = useApps(given);
   const { roles, reloadRoles } = useRoles(api, known);
-  const { ask, dialog } = useConfirm();
-  const mayLeave = useCallback(() => ask(LEAVE), [ask]);
+  const { confirm, dialog } = useConfirm();
+  const mayLeave = useCallback(() => confirm(LEAVE), [confirm]);
   const { place, go, setDirty, mayGo } = usePlace(mayLeave);
   const app = place.appId === null ? apps[0] : apps.find(({ id }) => id === place.appId);
   const actions = useActions(api, app?.id ?? null);
@@ -149,7 +149,7 @@ export function Studio({ session: { api, apps: given, roles: known, isAdmin, ema
               <Suspense fallback={<p className="welcome">Loading…</p>}>
                 <Page
                   appId={app.id}
-                  {...{ api, apps, app, place, go, setDirty, ask, actions, reloadApps, isAdmin, email }}
+                  {...{ api, apps, app, place, go, setDirty, confirm, actions, reloadApps, isAdmin, email }}
                   {...rights}
                 />
               </Suspense>
